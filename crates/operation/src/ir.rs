@@ -1,0 +1,228 @@
+//! The normal form of one operation: what to answer, free of fragments, aliases of types and constant conditions.
+//!
+//! A [`SelectionSet`] holds for every response key the [`FieldNode`]s that can answer it. Two nodes of one set with
+//! the same key have disjoint `types`, so for one concrete type at most one node answers a key
+//! (specification 6.3.2, `CollectFields`, done once for all concrete types). Order of first appearance is kept in
+//! `order`: an output visits it front to back and skips nodes it has already emitted.
+//!
+//! Invariants: every id belongs to this operation; children come after their parents; the tree is bounded by
+//! [`NormaliseLimits`](crate::normalise::NormaliseLimits).
+
+use ogive_base::{BitSet, IdVec, Interner, Symbol, define_id};
+use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, Type, TypeId};
+
+define_id! {
+    /// A selection set at one place of the response.
+    pub struct SelectionSetId;
+}
+define_id! {
+    /// A field to answer.
+    pub struct FieldNodeId;
+}
+define_id! {
+    /// A condition over variables; [`CondId::TRUE`] always holds.
+    pub struct CondId;
+}
+
+impl CondId {
+    /// The condition that always holds.
+    pub const TRUE: CondId = CondId(0);
+}
+
+/// One operation in normal form.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Query, mutation or subscription.
+    pub kind: OperationKind,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// Response keys.
+    pub keys: Interner,
+    /// The root selection set.
+    pub root: SelectionSetId,
+    /// All selection sets.
+    pub selection_sets: IdVec<SelectionSetId, SelectionSet>,
+    /// All fields.
+    pub fields: IdVec<FieldNodeId, FieldNode>,
+    /// All conditions.
+    pub conditions: Conditions,
+    /// Variables in definition order; indexes match [`Variables::values`](crate::Variables::values).
+    pub variables: Vec<Variable>,
+}
+
+/// What is selected on one object-valued place of the response.
+#[derive(Clone, Debug)]
+pub struct SelectionSet {
+    /// Declared type: object, interface or union.
+    pub ty: TypeId,
+    /// The field whose value this is; `None` for the root.
+    pub parent: Option<FieldNodeId>,
+    /// Nodes in order of creation.
+    pub fields: Vec<FieldNodeId>,
+    /// Every appearance in flattened document order. The first entry of a node whose type and condition hold
+    /// places it in the response.
+    pub order: Vec<Occurrence>,
+}
+
+/// One appearance of a field in the flattened selection set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The field.
+    pub field: FieldNodeId,
+    /// Holds if this appearance counts.
+    pub cond: CondId,
+}
+
+/// One field to answer for some concrete types of its parent.
+#[derive(Clone, Debug)]
+pub struct FieldNode {
+    /// The selection set it belongs to.
+    pub parent: SelectionSetId,
+    /// Response key: alias or name.
+    pub key: Symbol,
+    /// Which field.
+    pub field: FieldRef,
+    /// Arguments as written, in definition order of the field's arguments.
+    pub args: Vec<Arg>,
+    /// Concrete parent types (`TypeId.0`) this node answers for.
+    pub types: BitSet,
+    /// Holds if any appearance holds.
+    pub cond: CondId,
+    /// Sub-selections of a composite field.
+    pub selection_set: Option<SelectionSetId>,
+    /// Declared type of the value.
+    pub ty: Type,
+}
+
+/// Which field of the type system.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FieldRef {
+    /// A field row, on the declared parent type of the selection or the type condition it was written under.
+    Field(FieldId),
+    /// `__typename`
+    Typename,
+    /// `__schema` on the query root
+    Schema,
+    /// `__type(name:)` on the query root
+    Type,
+}
+
+/// One argument.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arg {
+    /// Which argument; meaningless for the meta field `__type`, whose only argument is `name`.
+    pub input: InputId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its value.
+    pub value: ArgValue,
+}
+
+/// An argument's value: literals as written, variables by index into [`Operation::variables`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum ArgValue {
+    /// A variable.
+    Variable(u32),
+    /// A literal without variables.
+    Const(ConstValue),
+    /// A list with a variable somewhere inside.
+    List(Vec<ArgValue>),
+    /// An input object with a variable somewhere inside.
+    Object(Vec<(Box<str>, ArgValue)>),
+}
+
+/// One variable of the operation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Variable {
+    /// Its name without `$`.
+    pub name: Box<str>,
+    /// Its type.
+    pub ty: Type,
+    /// Its default.
+    pub default: Option<ConstValue>,
+}
+
+/// Conditions in disjunctive normal form: some clause has all its literals true.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    rows: IdVec<CondId, Vec<Clause>>,
+}
+
+/// A conjunction: `(variable index, wanted value)`, sorted, no contradictions.
+pub type Clause = Vec<(u32, bool)>;
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Conditions {
+            rows: IdVec::from_vec(vec![vec![Vec::new()]]),
+        }
+    }
+}
+
+impl Conditions {
+    /// Most clauses of one condition. A condition that would need more becomes [`CondId::TRUE`] where that is only
+    /// wasteful (fetching); exact users keep separate occurrences instead.
+    pub const CLAUSES_MAX: usize = 16;
+
+    /// The clauses of a condition.
+    pub fn clauses(&self, id: CondId) -> &[Clause] {
+        &self.rows[id]
+    }
+    /// Number of distinct conditions.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+    /// Never: [`CondId::TRUE`] is always there.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+    /// The condition with these clauses (any order, duplicates allowed); `None` when there is no clause, which never
+    /// holds.
+    pub fn of(&mut self, mut clauses: Vec<Clause>) -> Option<CondId> {
+        if clauses.is_empty() {
+            return None;
+        }
+        clauses.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        let mut kept: Vec<Clause> = Vec::new();
+        for clause in clauses {
+            // A clause that contains a kept one adds nothing.
+            if !kept.iter().any(|k| k.iter().all(|l| clause.contains(l))) {
+                kept.push(clause);
+            }
+        }
+        // `x or not x` always holds.
+        if kept.len() == 2
+            && kept[0].len() == 1
+            && kept[1].len() == 1
+            && kept[0][0].0 == kept[1][0].0
+        {
+            return Some(CondId::TRUE);
+        }
+        let found = self
+            .rows
+            .iter()
+            .find(|(_, row)| **row == kept)
+            .map(|(id, _)| id);
+        Some(found.unwrap_or_else(|| self.rows.push(kept)))
+    }
+    /// Either holds; widened to [`CondId::TRUE`] beyond [`CLAUSES_MAX`](Self::CLAUSES_MAX).
+    pub fn or(&mut self, a: CondId, b: CondId) -> CondId {
+        if a == b || b == CondId::TRUE {
+            return b;
+        }
+        if a == CondId::TRUE {
+            return a;
+        }
+        let clauses: Vec<Clause> = self.rows[a].iter().chain(&self.rows[b]).cloned().collect();
+        if clauses.len() > Self::CLAUSES_MAX {
+            return CondId::TRUE;
+        }
+        self.of(clauses).unwrap_or(CondId::TRUE)
+    }
+    /// Whether the condition holds for these variable values.
+    pub fn holds(&self, id: CondId, value: impl Fn(u32) -> bool) -> bool {
+        self.rows[id]
+            .iter()
+            .any(|clause| clause.iter().all(|(v, want)| value(*v) == *want))
+    }
+}
