@@ -1,0 +1,47 @@
+//! What the executor needs from the network: bytes to a subgraph, bytes back.
+
+use std::{future::Future, pin::Pin};
+
+use bytes::Bytes;
+
+/// One request to a subgraph.
+#[derive(Clone, Debug)]
+pub struct SubgraphRequest {
+    /// Index into [`ogive_plan::Plan::subgraphs`].
+    pub subgraph: u32,
+    /// The JSON body.
+    pub body: Bytes,
+    /// Whether it may be retried or shared: true for queries, never for mutations.
+    pub idempotent: bool,
+}
+
+/// A subgraph's answer, any HTTP status.
+#[derive(Clone, Debug)]
+pub struct SubgraphResponse {
+    /// HTTP status code.
+    pub status: u16,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+/// Why no answer came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportError {
+    /// Stable code for `extensions.code`, e.g. `SUBREQUEST_HTTP_ERROR`, `GATEWAY_TIMEOUT`.
+    pub code: &'static str,
+    /// Message that a client may see: no hosts, no internals.
+    pub message: String,
+    /// What operators see.
+    pub detail: String,
+}
+
+/// A future of a subgraph's answer. Dropping it cancels the request.
+pub type TransportFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<SubgraphResponse, TransportError>> + 'a>>;
+
+/// Sends requests to subgraphs. One value serves one client request, so it may carry that request's headers,
+/// deadline and trace. Futures stay on the thread that made them.
+pub trait Transport {
+    /// Sends one request.
+    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_>;
+}

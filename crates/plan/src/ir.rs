@@ -1,0 +1,306 @@
+//! The data of a plan.
+//!
+//! A plan describes three things.
+//!
+//! 1. *Where values live.* Every object-valued place of the response has a [`Layout`]: a record with numbered slots.
+//!    At run time each object is one record of its layout; a slot holds nothing yet, null, raw JSON bytes of a leaf,
+//!    a record, or a list of those. Slots that only serve the gateway (keys, `@requires` inputs) sit beside the
+//!    client's. Records know their parent record, slot and list indexes, so client paths are walked upwards.
+//! 2. *Where values come from.* Every [`Fetch`] is one HTTP request: root fields and any number of entity
+//!    [`Lookup`]s. An [`ObjectShape`] says which response key of a subgraph object lands in which slot.
+//! 3. *What the client sees.* Every layout has an output list ([`OutField`]) in response order with null rules.
+//!
+//! Invariants (checked by `verify`): ids are in range; a fetch depends on every fetch that writes a slot its
+//! representations read; the fetch graph is acyclic and waves grow along its edges; mutation root fetches form a chain;
+//! layouts form a tree with [`Plan::ROOT`] at its root, children after parents.
+
+use ogive_base::{BitSet, IdVec, define_id};
+pub use ogive_syntax::ast::{OperationKind, Wrapping};
+
+define_id! {
+    /// A record layout: one object-valued place of the response.
+    pub struct LayoutId;
+}
+define_id! {
+    /// One subgraph request.
+    pub struct FetchId;
+}
+define_id! {
+    /// One object shape of a subgraph answer.
+    pub struct ShapeId;
+}
+define_id! {
+    /// A concrete object type, by index into [`Plan::types`].
+    pub struct RuntimeType;
+}
+define_id! {
+    /// A condition over boolean variables, by index into [`Plan::conditions`]; [`Cond::TRUE`] always holds.
+    pub struct Cond;
+}
+define_id! {
+    /// A set of enum values, by index into [`Plan::enums`].
+    pub struct EnumId;
+}
+
+impl Cond {
+    /// The condition that always holds.
+    pub const TRUE: Cond = Cond(0);
+}
+
+/// Index of a slot in its layout.
+pub type SlotIndex = u16;
+
+/// Everything needed to answer one operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Query, mutation or subscription.
+    pub kind: OperationKind,
+    /// Names of the subgraphs, by index.
+    pub subgraphs: Vec<Box<str>>,
+    /// Names of concrete object types.
+    pub types: IdVec<RuntimeType, Box<str>>,
+    /// Visible values of enums that leaves are checked against, sorted.
+    pub enums: IdVec<EnumId, Vec<Box<str>>>,
+    /// Conditions in disjunctive normal form; row 0 is `[[]]`, always true. A literal is (operation variable index,
+    /// wanted boolean).
+    pub conditions: IdVec<Cond, Vec<Vec<(u32, bool)>>>,
+    /// Names of the operation's variables, by index.
+    pub variables: Vec<Box<str>>,
+    /// Record layouts; row 0 is the root.
+    pub layouts: IdVec<LayoutId, Layout>,
+    /// Shapes of subgraph objects.
+    pub shapes: IdVec<ShapeId, ObjectShape>,
+    /// Requests in order of wave, then subgraph.
+    pub fetches: IdVec<FetchId, Fetch>,
+    /// Number of fields the gateway answers itself (introspection); values are handed to the executor by index.
+    pub locals: u32,
+}
+
+impl Plan {
+    /// The root layout.
+    pub const ROOT: LayoutId = LayoutId(0);
+}
+
+/// The record of one object-valued place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// Layout and slot this hangs below; `None` for the root.
+    pub parent: Option<(LayoutId, SlotIndex)>,
+    /// Concrete types its objects can have. An object of another type is treated as null with an error.
+    pub types: BitSet,
+    /// The values it can hold.
+    pub slots: Vec<Slot>,
+    /// What the client sees of it, in order of appearance.
+    pub output: Vec<OutField>,
+}
+
+impl Layout {
+    /// The only concrete type, if there is only one.
+    pub fn only_type(&self) -> Option<RuntimeType> {
+        let first = self.types.first()?;
+        (self.types.len() == 1).then_some(RuntimeType(first))
+    }
+}
+
+/// One value of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// Field name, for plan text.
+    pub name: Box<str>,
+    /// The client's response key; `None` for a value only the gateway needs.
+    pub client_key: Option<Box<str>>,
+    /// Number of lists around the value.
+    pub lists: u8,
+    /// The layout of its objects, for composite fields.
+    pub child: Option<LayoutId>,
+}
+
+/// One appearance of a field in the response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutField {
+    /// `"key":` as JSON bytes, escaped.
+    pub key_json: Box<[u8]>,
+    /// The response key.
+    pub key: Box<str>,
+    /// Where the value comes from.
+    pub source: OutSource,
+    /// Concrete types that have it; `None` for all types of the layout.
+    pub types: Option<BitSet>,
+    /// Emitted only if this holds.
+    pub cond: Cond,
+    /// Whether another entry of this layout has the same key, so that an emitted one must be remembered.
+    pub repeated: bool,
+    /// Lists and non-nulls of the client schema, for null propagation (specification 6.4.4).
+    pub wrapping: Wrapping,
+    /// `Type.field` of the client schema, for error messages.
+    pub coordinate: Box<str>,
+}
+
+/// Where an output value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutSource {
+    /// A leaf in a slot, checked against its kind.
+    Leaf(SlotIndex, LeafKind),
+    /// An object in a slot; its record's layout has the output list.
+    Object(SlotIndex),
+    /// The concrete type's name.
+    Typename,
+    /// A value the gateway computed (introspection), by index.
+    Local(u32),
+}
+
+/// How a leaf is checked on its way out (specification 3.5, result coercion).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafKind {
+    /// 32-bit integer.
+    Int,
+    /// Any JSON number.
+    Float,
+    /// String.
+    String,
+    /// Boolean.
+    Boolean,
+    /// String or integer, passed through byte-exact.
+    Id,
+    /// One of the visible values.
+    Enum(EnumId),
+    /// Custom scalar: any JSON.
+    Any,
+}
+
+/// One subgraph request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetch {
+    /// Index into [`Plan::subgraphs`].
+    pub subgraph: u32,
+    /// 1 + the longest chain of fetches before it.
+    pub wave: u32,
+    /// Fetches that must be complete first.
+    pub dependencies: Vec<FetchId>,
+    /// Fetches that wait for this one.
+    pub successors: Vec<FetchId>,
+    /// What kind of operation the request is.
+    pub kind: OperationKind,
+    /// The GraphQL text of the request in pieces, each already escaped for a JSON string.
+    pub segments: Vec<Segment>,
+    /// Operation variables the text uses, each with its gates; sent only if a gate is open and the client gave a value.
+    pub variables: Vec<VariableUse>,
+    /// Root fields: shape of the `data` object itself, landing in the root record.
+    pub root: Option<RootPart>,
+    /// Entity look-ups.
+    pub lookups: Vec<Lookup>,
+}
+
+/// Root fields of a fetch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RootPart {
+    /// Asked only if this holds.
+    pub cond: Cond,
+    /// Shape of `data`, of layout [`Plan::ROOT`].
+    pub shape: ShapeId,
+}
+
+/// A piece of request text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// JSON-escaped text.
+    pub text: Box<str>,
+    /// Written if any gate is open; always if there is none.
+    pub gates: Vec<Gate>,
+}
+
+/// Open if its look-up has representations to send (if it names one) and its condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Index into [`Fetch::lookups`].
+    pub lookup: Option<u16>,
+    /// The condition.
+    pub cond: Cond,
+}
+
+/// An operation variable used by a fetch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariableUse {
+    /// Index into [`Plan::variables`].
+    pub variable: u32,
+    /// Sent if any gate is open; always if there is none.
+    pub gates: Vec<Gate>,
+}
+
+/// One `_entities` field of a request: a list of representations gathered from any number of places.
+/// Equal representations are sent once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lookup {
+    /// Response key of the `_entities` field.
+    pub response_key: Box<str>,
+    /// Name of its representations variable.
+    pub variable: Box<str>,
+    /// Where representations come from and answers go.
+    pub targets: Vec<Target>,
+}
+
+/// One place whose records are looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// All records of this layout...
+    pub layout: LayoutId,
+    /// ... of these concrete types (`None`: all) ...
+    pub types: Option<BitSet>,
+    /// ... if this holds.
+    pub cond: Cond,
+    /// How to represent a record: the first alternative whose key members are all present and not null. A record for
+    /// which there is none is not sent (planner rules 2 and 7).
+    pub representations: Vec<Representation>,
+    /// Where the answered object's values land, in the same record.
+    pub shape: ShapeId,
+}
+
+/// How to write one `_Any` representation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Representation {
+    /// The `__typename` to send; `None` for the record's own concrete type.
+    pub typename: Option<Box<str>>,
+    /// Members, in order.
+    pub members: Vec<Member>,
+}
+
+/// One member of a representation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// `"name":` as JSON bytes.
+    pub key_json: Box<[u8]>,
+    /// The value's slot; `None` writes the record's concrete type name (`__typename`).
+    pub slot: Option<SlotIndex>,
+    /// Concrete types that have it; `None` for all.
+    pub types: Option<BitSet>,
+    /// Key member: a null or absent value rules the alternative out. Otherwise null is sent as null and an absent
+    /// value leaves the member out.
+    pub key: bool,
+    /// Members of the object (or of each object of the list) in the slot; empty for leaves.
+    pub members: Vec<Member>,
+}
+
+/// Where the values of one subgraph object land.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectShape {
+    /// The record's layout.
+    pub layout: LayoutId,
+    /// Response key that carries the concrete type's name; `None` if the layout has only one type or, for a look-up,
+    /// the record's type is known already.
+    pub typename_key: Option<Box<str>>,
+    /// Response keys, in the order in which the subgraph must answer them.
+    pub fields: Vec<ShapeField>,
+}
+
+/// One response key of a subgraph object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShapeField {
+    /// The response key in the subgraph's answer.
+    pub key: Box<str>,
+    /// Where it lands.
+    pub slot: SlotIndex,
+    /// Concrete types for which the key means this slot; `None` for all.
+    pub types: Option<BitSet>,
+    /// Shape of its objects; `None` for a leaf.
+    pub shape: Option<ShapeId>,
+}
