@@ -4,6 +4,7 @@
 //! Reading order: [`ast`] (the data), `lexer`, `parser`, `printer`.
 
 pub mod ast;
+mod lexer;
 mod parser;
 mod printer;
 mod string_value;

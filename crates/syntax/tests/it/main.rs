@@ -1,0 +1,3 @@
+//! Tests of the public interface: limits, errors, nesting, files, print fixpoint.
+
+mod limits;
