@@ -55,6 +55,10 @@ pub struct Operation {
 pub struct SelectionSet {
     /// Declared type: object, interface or union.
     pub ty: TypeId,
+    /// Concrete types (`TypeId.0`) its objects can have.
+    pub possible: BitSet,
+    /// Number of fields above it.
+    pub depth: u32,
     /// The field whose value this is; `None` for the root.
     pub parent: Option<FieldNodeId>,
     /// Nodes in order of creation.
@@ -69,6 +73,8 @@ pub struct SelectionSet {
 pub struct Occurrence {
     /// The field.
     pub field: FieldNodeId,
+    /// Concrete parent types (`TypeId.0`) for which it appears here.
+    pub types: BitSet,
     /// Holds if this appearance counts.
     pub cond: CondId,
 }
@@ -80,7 +86,7 @@ pub struct FieldNode {
     pub parent: SelectionSetId,
     /// Response key: alias or name.
     pub key: Symbol,
-    /// Which field.
+    /// Which field; for a field row, that of one of the concrete `types` (all of them have the same name and type).
     pub field: FieldRef,
     /// Arguments as written, in definition order of the field's arguments.
     pub args: Vec<Arg>,
@@ -97,7 +103,7 @@ pub struct FieldNode {
 /// Which field of the type system.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FieldRef {
-    /// A field row, on the declared parent type of the selection or the type condition it was written under.
+    /// A field row.
     Field(FieldId),
     /// `__typename`
     Typename,

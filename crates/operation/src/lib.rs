@@ -5,8 +5,10 @@
 
 pub mod coerce;
 pub mod ir;
+pub mod normalise;
 pub mod validate;
 
 pub use coerce::{Variables, coerce_variables};
 pub use ir::*;
+pub use normalise::{NormaliseLimits, normalise};
 pub use validate::{ValidationLimits, validate};

@@ -1,0 +1,655 @@
+//! A validated operation to its normal form ([`Operation`]).
+//!
+//! One selection set of the response at a time: its sources (a field merged from several places has several) are
+//! flattened through fragments, appearances are grouped by response key, and each group is split by concrete parent
+//! type only where the result differs: other sub-selections, other conditions, or another type of the concrete field
+//! (null propagation follows the concrete field, specification 6.3.3). So an interface with many implementers that
+//! are selected alike costs one node.
+//!
+//! No recursion: selection sets are a work list, fragments a frame stack. Fragment bombs meet the limits; within one
+//! selection set a fragment is entered once per (type, condition).
+
+use ogive_base::{BitSet, Diagnostic, FastMap, FastSet, IdVec, Interner, Span, Symbol};
+use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, Schema, Type, TypeId, Wrapping};
+use ogive_syntax::{
+    Document,
+    ast::{self, List, Selection, ValueKind},
+};
+
+use crate::ir::*;
+
+/// Limits on the normal form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NormaliseLimits {
+    /// Most field nodes; default 50,000.
+    pub fields_max: u32,
+    /// Most appearances of fields looked at; default 500,000.
+    pub occurrences_max: u32,
+    /// Deepest field nesting after fragments; default 200.
+    pub depth_max: u32,
+}
+
+impl Default for NormaliseLimits {
+    fn default() -> Self {
+        NormaliseLimits {
+            fields_max: 50_000,
+            occurrences_max: 500_000,
+            depth_max: 200,
+        }
+    }
+}
+
+/// Brings `operation` of a *validated* document into normal form. Fails only on limits
+/// (`OPERATION_TOO_LARGE`, `MAX_DEPTH_LIMIT`) or on a document that validation would have refused.
+pub fn normalise(
+    schema: &Schema,
+    document: &Document,
+    operation: &ast::OperationDefinition,
+    limits: &NormaliseLimits,
+) -> Result<Operation, Diagnostic> {
+    let root_type = schema.root(operation.kind).ok_or_else(|| {
+        refused(
+            document,
+            operation.span,
+            "the schema has no such operation type",
+        )
+    })?;
+    let mut work = Work {
+        schema,
+        document,
+        limits,
+        fragments: document
+            .fragments()
+            .map(|f| (document.name(f.name), f))
+            .collect(),
+        variable_index: document[operation.variables]
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (document.name(v.name), i as u32))
+            .collect(),
+        occurrences: 0,
+        op: Operation {
+            kind: operation.kind,
+            name: operation.name.map(|n| document.name(n).into()),
+            keys: Interner::new(),
+            root: SelectionSetId(0),
+            selection_sets: IdVec::new(),
+            fields: IdVec::new(),
+            conditions: Conditions::default(),
+            variables: Vec::new(),
+        },
+        pending: Vec::new(),
+    };
+    work.variables(operation)?;
+    let root = Source {
+        items: operation.selection_set.items,
+        clause: Clause::new(),
+    };
+    work.selection_set(root_type, None, 0, vec![root]);
+    let mut next = 0;
+    while next < work.pending.len() {
+        let sources = std::mem::take(&mut work.pending[next]);
+        work.fill(SelectionSetId(next as u32), &sources)?;
+        next += 1;
+    }
+    Ok(work.op)
+}
+
+/// Part of a selection set: one written selection list under a condition.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Source {
+    items: List<Selection>,
+    clause: Clause,
+}
+
+/// One field selection as found while flattening.
+struct Found<'a> {
+    field: &'a ast::Field,
+    types: BitSet,
+    clause: Clause,
+}
+
+struct Work<'a> {
+    schema: &'a Schema,
+    document: &'a Document,
+    limits: &'a NormaliseLimits,
+    fragments: FastMap<&'a str, &'a ast::FragmentDefinition>,
+    variable_index: FastMap<&'a str, u32>,
+    occurrences: u32,
+    op: Operation,
+    /// Sources of each selection set, by id, until it is filled.
+    pending: Vec<Vec<Source>>,
+}
+
+impl<'a> Work<'a> {
+    fn variables(&mut self, operation: &ast::OperationDefinition) -> Result<(), Diagnostic> {
+        for v in &self.document[operation.variables] {
+            let name = self.document.name(v.name);
+            let id = self
+                .schema
+                .type_by_name(self.document.name(v.ty.name))
+                .ok_or_else(|| refused(self.document, v.span, "unknown variable type"))?;
+            self.op.variables.push(Variable {
+                name: name.into(),
+                ty: Type {
+                    id,
+                    wrapping: v.ty.wrapping,
+                },
+                default: v.default.as_ref().map(|d| const_value(self.document, d)),
+            });
+        }
+        Ok(())
+    }
+
+    fn selection_set(
+        &mut self,
+        ty: TypeId,
+        parent: Option<FieldNodeId>,
+        depth: u32,
+        sources: Vec<Source>,
+    ) -> SelectionSetId {
+        self.pending.push(sources);
+        self.op.selection_sets.push(SelectionSet {
+            ty,
+            possible: self.schema.types[ty].possible.clone(),
+            depth,
+            parent,
+            fields: Vec::new(),
+            order: Vec::new(),
+        })
+    }
+
+    /// Groups everything found in a selection set into nodes.
+    fn fill(&mut self, set: SelectionSetId, sources: &[Source]) -> Result<(), Diagnostic> {
+        let found = self.flatten(set, sources)?;
+        let mut order_of_keys: Vec<&'a str> = Vec::new();
+        let mut by_key: FastMap<&'a str, Vec<usize>> = FastMap::default();
+        for (i, f) in found.iter().enumerate() {
+            let key = self.document.name(f.field.response_key());
+            by_key.entry(key).or_insert_with(|| {
+                order_of_keys.push(key);
+                Vec::new()
+            });
+            if let Some(list) = by_key.get_mut(key) {
+                list.push(i);
+            }
+        }
+        let mut entries: Vec<(usize, Occurrence)> = Vec::new();
+        for key in order_of_keys {
+            let group = by_key.remove(key).unwrap_or_default();
+            self.group(set, key, &group, &found, &mut entries)?;
+        }
+        entries.sort_by_key(|(i, _)| *i);
+        let mut order: Vec<Occurrence> = Vec::with_capacity(entries.len());
+        let mut first_of: FastMap<FieldNodeId, Vec<usize>> = FastMap::default();
+        for (_, entry) in entries {
+            let earlier = first_of.entry(entry.field).or_default();
+            let covered = earlier.iter().any(|i| {
+                let e = &order[*i];
+                (e.cond == CondId::TRUE || e.cond == entry.cond) && entry.types.is_subset(&e.types)
+            });
+            if !covered {
+                earlier.push(order.len());
+                order.push(entry);
+            }
+        }
+        self.op.selection_sets[set].order = order;
+        Ok(())
+    }
+
+    /// Every field selection of the sources in flattened document order (specification 6.3.2).
+    fn flatten(
+        &mut self,
+        set: SelectionSetId,
+        sources: &[Source],
+    ) -> Result<Vec<Found<'a>>, Diagnostic> {
+        struct Frame<'a> {
+            items: std::slice::Iter<'a, Selection>,
+            types: BitSet,
+            clause: Clause,
+        }
+        let document = self.document;
+        let possible = self.op.selection_sets[set].possible.clone();
+        let mut found = Vec::new();
+        let mut entered: FastSet<(&'a str, BitSet, Clause)> = FastSet::default();
+        for source in sources {
+            let mut frames = vec![Frame {
+                items: document[source.items].iter(),
+                types: possible.clone(),
+                clause: source.clause.clone(),
+            }];
+            while let Some(frame) = frames.last_mut() {
+                let Some(selection) = frame.items.next() else {
+                    frames.pop();
+                    continue;
+                };
+                self.occurrences += 1;
+                if self.occurrences > self.limits.occurrences_max {
+                    return Err(self.too_large(selection.span()));
+                }
+                let directives = match selection {
+                    Selection::Field(f) => f.directives,
+                    Selection::Spread(s) => s.directives,
+                    Selection::Inline(i) => i.directives,
+                };
+                let Some(clause) = self.conditions(directives, &frame.clause)? else {
+                    continue;
+                };
+                let (condition, items) = match selection {
+                    Selection::Field(field) => {
+                        found.push(Found {
+                            field,
+                            types: frame.types.clone(),
+                            clause,
+                        });
+                        continue;
+                    }
+                    Selection::Inline(inline) => {
+                        (inline.type_condition, inline.selection_set.items)
+                    }
+                    Selection::Spread(spread) => {
+                        let name = document.name(spread.name);
+                        let fragment = *self
+                            .fragments
+                            .get(name)
+                            .ok_or_else(|| refused(document, spread.span, "unknown fragment"))?;
+                        if !entered.insert((name, frame.types.clone(), clause.clone())) {
+                            continue;
+                        }
+                        (Some(fragment.type_condition), fragment.selection_set.items)
+                    }
+                };
+                let mut types = frame.types.clone();
+                if let Some(name) = condition {
+                    let ty = self
+                        .schema
+                        .type_by_name(document.name(name))
+                        .ok_or_else(|| refused(document, name.span(), "unknown type condition"))?;
+                    types.intersect_with(&self.schema.types[ty].possible);
+                }
+                if !types.is_empty() {
+                    if frames.len() > self.limits.depth_max as usize * 8 {
+                        return Err(self.too_deep(selection.span()));
+                    }
+                    frames.push(Frame {
+                        items: document[items].iter(),
+                        types,
+                        clause,
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The conjunction of `clause` with `@skip` and `@include`; `None` if it never holds.
+    fn conditions(
+        &self,
+        directives: List<ast::Directive>,
+        clause: &Clause,
+    ) -> Result<Option<Clause>, Diagnostic> {
+        let mut out = clause.clone();
+        for directive in &self.document[directives] {
+            let wanted = match self.document.name(directive.name) {
+                "skip" => false,
+                "include" => true,
+                _ => continue,
+            };
+            let Some(argument) = self.document[directive.arguments].first() else {
+                continue;
+            };
+            match argument.value.kind {
+                ValueKind::Boolean(value) if value == wanted => {}
+                ValueKind::Boolean(_) => return Ok(None),
+                ValueKind::Variable(name) => {
+                    let variable = self.variable(name)?;
+                    if out.contains(&(variable, !wanted)) {
+                        return Ok(None);
+                    }
+                    if let Err(at) = out.binary_search(&(variable, wanted)) {
+                        out.insert(at, (variable, wanted));
+                    }
+                }
+                _ => {
+                    return Err(refused(
+                        self.document,
+                        argument.span,
+                        "`if` must be a boolean",
+                    ));
+                }
+            }
+        }
+        Ok(Some(out))
+    }
+
+    fn variable(&self, name: ast::Name) -> Result<u32, Diagnostic> {
+        self.variable_index
+            .get(self.document.name(name))
+            .copied()
+            .ok_or_else(|| refused(self.document, name.span(), "undefined variable"))
+    }
+
+    /// Makes the nodes of one response key.
+    fn group(
+        &mut self,
+        set: SelectionSetId,
+        key: &'a str,
+        group: &[usize],
+        found: &[Found<'a>],
+        entries: &mut Vec<(usize, Occurrence)>,
+    ) -> Result<(), Diagnostic> {
+        let key = self.op.keys.intern(key);
+        let mut types = BitSet::new();
+        for i in group {
+            types.union_with(&found[*i].types);
+        }
+        // Classes of concrete types that see the same result: (concrete types, appearances, the node's field).
+        let mut classes: Vec<(BitSet, Vec<usize>, FieldRef, Type)> = Vec::new();
+        for t in types.iter() {
+            let applicable: Vec<usize> = group
+                .iter()
+                .copied()
+                .filter(|i| found[*i].types.contains(t))
+                .collect();
+            let Some(first) = applicable.first() else {
+                continue;
+            };
+            let (field, ty) = self.field_of(TypeId(t), found[*first].field)?;
+            let same = classes.iter_mut().find(|(_, members, f, class_ty)| {
+                *class_ty == ty
+                    && same_field(*f, field)
+                    && self.same_result(members, &applicable, found)
+            });
+            match same {
+                Some((class, members, _, _)) => {
+                    class.insert(t);
+                    for i in applicable {
+                        if let Err(at) = members.binary_search(&i) {
+                            members.insert(at, i);
+                        }
+                    }
+                }
+                None => classes.push(([t].into_iter().collect(), applicable, field, ty)),
+            }
+        }
+        for (types, members, field, ty) in classes {
+            self.node(set, key, types, &members, (field, ty), found, entries)?;
+        }
+        Ok(())
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site; the parts of one node"
+    )]
+    fn node(
+        &mut self,
+        set: SelectionSetId,
+        key: Symbol,
+        types: BitSet,
+        members: &[usize],
+        (field, ty): (FieldRef, Type),
+        found: &[Found<'a>],
+        entries: &mut Vec<(usize, Occurrence)>,
+    ) -> Result<(), Diagnostic> {
+        let written = found[members[0]].field;
+        if self.op.fields.len() as u32 >= self.limits.fields_max {
+            return Err(self.too_large(written.span));
+        }
+        let clauses: Vec<Clause> = members.iter().map(|i| found[*i].clause.clone()).collect();
+        let several = clauses.iter().any(|c| *c != clauses[0]);
+        let cond = self.widened(clauses);
+        let args = self.arguments(field, written)?;
+        let node = self.op.fields.push(FieldNode {
+            parent: set,
+            key,
+            field,
+            args,
+            types: types.clone(),
+            cond,
+            selection_set: None,
+            ty,
+        });
+        if self.schema.types[ty.id].kind.is_composite() {
+            let depth = self.op.selection_sets[set].depth + 1;
+            if depth > self.limits.depth_max {
+                return Err(self.too_deep(written.span));
+            }
+            let mut sources: Vec<Source> = Vec::new();
+            for i in members {
+                if let Some(sub) = found[*i].field.selection_set {
+                    // One condition for all: the object's existence implies it, so its fields need not repeat it.
+                    let clause = if several {
+                        found[*i].clause.clone()
+                    } else {
+                        Clause::new()
+                    };
+                    let source = Source {
+                        items: sub.items,
+                        clause,
+                    };
+                    if !sources.contains(&source) {
+                        sources.push(source);
+                    }
+                }
+            }
+            let child = self.selection_set(ty.id, Some(node), depth, sources);
+            self.op.fields[node].selection_set = Some(child);
+        }
+        self.op.selection_sets[set].fields.push(node);
+        for i in members {
+            let types = types.intersection(&found[*i].types);
+            if let Some(cond) = self.op.conditions.of(vec![found[*i].clause.clone()]) {
+                entries.push((
+                    *i,
+                    Occurrence {
+                        field: node,
+                        types,
+                        cond,
+                    },
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn widened(&mut self, clauses: Vec<Clause>) -> CondId {
+        let mut seen: FastSet<Clause> = FastSet::default();
+        let distinct: Vec<Clause> = clauses
+            .into_iter()
+            .filter(|c| seen.insert(c.clone()))
+            .collect();
+        if distinct.len() > Conditions::CLAUSES_MAX {
+            return CondId::TRUE;
+        }
+        self.op.conditions.of(distinct).unwrap_or(CondId::TRUE)
+    }
+
+    /// Whether two lists of appearances give the same node.
+    fn same_result(&self, a: &[usize], b: &[usize], found: &[Found<'a>]) -> bool {
+        if a == b {
+            return true;
+        }
+        let parts = |list: &[usize]| -> FastSet<(Option<List<Selection>>, Clause)> {
+            list.iter()
+                .map(|i| {
+                    (
+                        found[*i].field.selection_set.map(|s| s.items),
+                        found[*i].clause.clone(),
+                    )
+                })
+                .collect()
+        };
+        parts(a) == parts(b) && self.same_arguments(found[a[0]].field, found[b[0]].field)
+    }
+
+    fn same_arguments(&self, a: &ast::Field, b: &ast::Field) -> bool {
+        self.document.name(a.name) == self.document.name(b.name)
+            && a.arguments.len() == b.arguments.len()
+            && self.document[a.arguments].iter().all(|x| {
+                self.document[b.arguments].iter().any(|y| {
+                    self.document.name(x.name) == self.document.name(y.name)
+                        && ogive_syntax::print_value(self.document, &x.value)
+                            == ogive_syntax::print_value(self.document, &y.value)
+                })
+            })
+    }
+
+    fn field_of(&self, parent: TypeId, field: &ast::Field) -> Result<(FieldRef, Type), Diagnostic> {
+        let named = |name: &str, wrapping: Wrapping| {
+            let id = self.schema.type_by_name(name);
+            id.map(|id| Type { id, wrapping }).ok_or_else(|| {
+                refused(
+                    self.document,
+                    field.span,
+                    "the schema lacks a built-in type",
+                )
+            })
+        };
+        let name = self.document.name(field.name);
+        let is_query_root = self.schema.root(OperationKind::Query) == Some(parent);
+        Ok(match name {
+            "__typename" => (FieldRef::Typename, named("String", Wrapping::NON_NULL)?),
+            "__schema" if is_query_root => {
+                (FieldRef::Schema, named("__Schema", Wrapping::NON_NULL)?)
+            }
+            "__type" if is_query_root => (FieldRef::Type, named("__Type", Wrapping::NULLABLE)?),
+            _ => {
+                let id: FieldId = self
+                    .schema
+                    .field_by_name(parent, name)
+                    .ok_or_else(|| refused(self.document, field.span, "unknown field"))?;
+                (FieldRef::Field(id), self.schema.fields[id].ty)
+            }
+        })
+    }
+
+    fn arguments(&self, field: FieldRef, written: &ast::Field) -> Result<Vec<Arg>, Diagnostic> {
+        let defined: &[InputId] = match field {
+            FieldRef::Field(id) => &self.schema.fields[id].args,
+            _ => &[],
+        };
+        let mut out = Vec::new();
+        for argument in &self.document[written.arguments] {
+            let name = self.document.name(argument.name);
+            let input = self
+                .schema
+                .arg_by_name(defined, name)
+                .unwrap_or(InputId(u32::MAX));
+            out.push(Arg {
+                input,
+                name: name.into(),
+                value: self.value(&argument.value)?,
+            });
+        }
+        out.sort_by_key(|a| defined.iter().position(|d| *d == a.input));
+        Ok(out)
+    }
+
+    /// Nesting of values is bounded by the parser's depth limit.
+    fn value(&self, value: &ast::Value) -> Result<ArgValue, Diagnostic> {
+        if !has_variable(self.document, value) {
+            return Ok(ArgValue::Const(const_value(self.document, value)));
+        }
+        Ok(match value.kind {
+            ValueKind::Variable(name) => ArgValue::Variable(self.variable(name)?),
+            ValueKind::List(items) => ArgValue::List(
+                self.document[items]
+                    .iter()
+                    .map(|v| self.value(v))
+                    .collect::<Result<_, _>>()?,
+            ),
+            ValueKind::Object(fields) => ArgValue::Object(
+                self.document[fields]
+                    .iter()
+                    .map(|f| Ok((self.document.name(f.name).into(), self.value(&f.value)?)))
+                    .collect::<Result<_, Diagnostic>>()?,
+            ),
+            _ => ArgValue::Const(const_value(self.document, value)),
+        })
+    }
+
+    fn too_large(&self, span: Span) -> Diagnostic {
+        let most = self.limits.fields_max;
+        Diagnostic::error(
+            "OPERATION_TOO_LARGE",
+            format!("the operation selects more than {most} fields once fragments are expanded"),
+        )
+        .label(self.document.source_id(), span, "the limit is reached here")
+        .help("ask for less in one operation, or raise the limit")
+    }
+
+    fn too_deep(&self, span: Span) -> Diagnostic {
+        let most = self.limits.depth_max;
+        Diagnostic::error(
+            "MAX_DEPTH_LIMIT",
+            format!("the operation nests deeper than {most} fields once fragments are expanded"),
+        )
+        .label(self.document.source_id(), span, "the limit is reached here")
+        .help("ask for less depth, or raise the limit")
+    }
+}
+
+/// Two rows of one group are the same field if both are rows (their names are equal) or the same meta field.
+fn same_field(a: FieldRef, b: FieldRef) -> bool {
+    matches!((a, b), (FieldRef::Field(_), FieldRef::Field(_))) || a == b
+}
+
+fn has_variable(document: &Document, value: &ast::Value) -> bool {
+    let mut stack = vec![*value];
+    while let Some(v) = stack.pop() {
+        match v.kind {
+            ValueKind::Variable(_) => return true,
+            ValueKind::List(items) => stack.extend_from_slice(&document[items]),
+            ValueKind::Object(fields) => stack.extend(document[fields].iter().map(|f| f.value)),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A literal as data. Nesting is bounded by the parser's depth limit; a variable, which callers exclude, reads as null.
+pub(crate) fn const_value(document: &Document, value: &ast::Value) -> ConstValue {
+    let text = || document.text(value.span);
+    match value.kind {
+        ValueKind::Variable(_) | ValueKind::Null => ConstValue::Null,
+        ValueKind::Int => ConstValue::Int(text().into()),
+        ValueKind::Float => ConstValue::Float(text().into()),
+        ValueKind::Enum => ConstValue::Enum(text().into()),
+        ValueKind::Boolean(b) => ConstValue::Boolean(b),
+        ValueKind::String { block } => ConstValue::String(
+            document
+                .string_value(ast::StringValue {
+                    span: value.span,
+                    block,
+                })
+                .into(),
+        ),
+        ValueKind::List(items) => ConstValue::List(
+            document[items]
+                .iter()
+                .map(|v| const_value(document, v))
+                .collect(),
+        ),
+        ValueKind::Object(fields) => ConstValue::Object(
+            document[fields]
+                .iter()
+                .map(|f| {
+                    (
+                        document.name(f.name).into(),
+                        const_value(document, &f.value),
+                    )
+                })
+                .collect(),
+        ),
+    }
+}
+
+/// Validation would have refused this; said as an error rather than trusted.
+fn refused(document: &Document, span: Span, what: &str) -> Diagnostic {
+    Diagnostic::error(
+        "GRAPHQL_VALIDATION_FAILED",
+        format!("the operation is not valid: {what}"),
+    )
+    .label(document.source_id(), span, "")
+}
