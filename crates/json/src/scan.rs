@@ -1,0 +1,507 @@
+//! A validating scanner over one JSON text.
+//!
+//! The caller pulls tokens: [`Scanner::peek`] says what comes next, and the matching method reads it. Everything that
+//! is stepped over is checked against RFC 8259: grammar, escapes, control characters, UTF-8 and depth. Lone surrogate
+//! escapes (`"\ud800"`) are grammatical and therefore accepted.
+//!
+//! Objects and arrays are stepped like this:
+//!
+//! ```
+//! # use ogive_json::Scanner;
+//! # fn sum(json: &[u8]) -> Result<usize, ogive_json::ScanError> {
+//! # let mut members = 0;
+//! let mut scanner = Scanner::new(json);
+//! let mut more = scanner.begin_object()?;
+//! while more {
+//!     let _key = scanner.key()?;
+//!     scanner.skip_value()?;
+//!     members += 1;
+//!     more = scanner.next_member()?;
+//! }
+//! scanner.finish()?;
+//! # Ok(members)
+//! # }
+//! # assert_eq!(sum(br#"{"a": 1, "b": []}"#), Ok(2));
+//! ```
+//!
+//! Invariants: after an error the position is unspecified, so a scanner that failed is thrown away; `position` never
+//! passes the end of the text.
+
+use std::{fmt, ops::Range};
+
+use crate::text::JsonStr;
+
+/// What a value is, by its first byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// A number token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Number {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// Whether it has neither fraction nor exponent.
+    pub integer: bool,
+}
+
+/// Why a text is no JSON, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScanError {
+    /// Byte offset of the offending byte; the length of the text if it ends too early.
+    pub offset: usize,
+    /// What is wrong there.
+    pub kind: ScanErrorKind,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanErrorKind {
+    /// The text ends inside a value.
+    UnexpectedEnd,
+    /// A byte that cannot stand here.
+    UnexpectedByte,
+    /// A malformed number.
+    InvalidNumber,
+    /// A malformed escape sequence.
+    InvalidEscape,
+    /// An unescaped control character inside a string.
+    ControlCharacter,
+    /// A string is no UTF-8.
+    InvalidUtf8,
+    /// Nested more deeply than allowed.
+    TooDeep,
+    /// Something follows the value.
+    TrailingBytes,
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            ScanErrorKind::UnexpectedEnd => "unexpected end",
+            ScanErrorKind::UnexpectedByte => "unexpected character",
+            ScanErrorKind::InvalidNumber => "malformed number",
+            ScanErrorKind::InvalidEscape => "malformed escape sequence",
+            ScanErrorKind::ControlCharacter => "unescaped control character",
+            ScanErrorKind::InvalidUtf8 => "invalid UTF-8",
+            ScanErrorKind::TooDeep => "nested too deeply",
+            ScanErrorKind::TrailingBytes => "something follows the value",
+        };
+        write!(f, "{what} at byte {}", self.offset)
+    }
+}
+
+impl std::error::Error for ScanError {}
+
+type Result<T> = std::result::Result<T, ScanError>;
+
+/// Walks the tokens of one JSON text.
+#[derive(Clone, Debug)]
+pub struct Scanner<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    /// Containers open around `pos`.
+    depth: u32,
+    depth_max: u32,
+}
+
+/// What each byte means inside a string.
+const STRING_CLASS: [u8; 256] = {
+    let mut table = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if byte < 0x20 {
+            table[byte] = STOP;
+        } else if byte >= 0x80 {
+            table[byte] = HIGH;
+        }
+        byte += 1;
+    }
+    table[b'"' as usize] = STOP;
+    table[b'\\' as usize] = STOP;
+    table
+};
+const PLAIN: u8 = 0;
+const STOP: u8 = 1;
+const HIGH: u8 = 2;
+
+impl<'a> Scanner<'a> {
+    /// Depth limit of [`Scanner::new`].
+    pub const DEPTH_MAX_DEFAULT: u32 = 128;
+    /// The highest depth limit there is.
+    pub const DEPTH_MAX: u32 = 1024;
+
+    /// Starts at the beginning of `bytes` with the default depth limit.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self::with_depth_max(bytes, Self::DEPTH_MAX_DEFAULT)
+    }
+    /// Starts at the beginning of `bytes`; at most `depth_max` (and never more than [`Self::DEPTH_MAX`]) containers
+    /// may be open at a time.
+    pub fn with_depth_max(bytes: &'a [u8], depth_max: u32) -> Self {
+        Scanner {
+            bytes,
+            pos: 0,
+            depth: 0,
+            depth_max: depth_max.min(Self::DEPTH_MAX),
+        }
+    }
+    /// A scanner over the value at `range` of the same text, for reading it a second time. Positions stay those of
+    /// the whole text; the range's depth counts from where this scanner stands now.
+    #[must_use]
+    pub fn within(&self, range: Range<usize>) -> Scanner<'a> {
+        let end = range.end.min(self.bytes.len());
+        Scanner {
+            bytes: &self.bytes[..end],
+            pos: range.start.min(end),
+            depth: self.depth,
+            depth_max: self.depth_max,
+        }
+    }
+
+    /// Byte offset of the next unread byte.
+    pub fn position(&self) -> usize {
+        self.pos
+    }
+    /// The whole text.
+    pub fn text(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// What the next value is, without reading it.
+    pub fn peek(&mut self) -> Result<Kind> {
+        self.skip_whitespace();
+        Ok(match self.byte()? {
+            b'{' => Kind::Object,
+            b'[' => Kind::Array,
+            b'"' => Kind::String,
+            b'-' | b'0'..=b'9' => Kind::Number,
+            b't' => Kind::True,
+            b'f' => Kind::False,
+            b'n' => Kind::Null,
+            _ => return Err(self.unexpected()),
+        })
+    }
+
+    /// Reads any value and returns where it stands.
+    pub fn skip_value(&mut self) -> Result<Range<usize>> {
+        let kind = self.peek()?;
+        let start = self.pos;
+        match kind {
+            Kind::Object | Kind::Array => self.skip_container(kind)?,
+            scalar => self.skip_scalar(scalar)?,
+        }
+        Ok(start..self.pos)
+    }
+
+    fn skip_scalar(&mut self, kind: Kind) -> Result<()> {
+        match kind {
+            Kind::String => self.string().map(drop),
+            Kind::Number => self.number().map(drop),
+            Kind::True => self.literal(b"true"),
+            Kind::False => self.literal(b"false"),
+            _ => self.literal(b"null"),
+        }
+    }
+
+    /// Iterative: one bit per open container says whether it is an object.
+    fn skip_container(&mut self, kind: Kind) -> Result<()> {
+        let mut objects = [0u64; (Self::DEPTH_MAX as usize).div_ceil(64) + 1];
+        let outside = self.depth;
+        let mut kind = kind;
+        loop {
+            let opened = match kind {
+                Kind::Object => self.begin_object()?,
+                Kind::Array => self.begin_array()?,
+                scalar => {
+                    self.skip_scalar(scalar)?;
+                    false
+                }
+            };
+            let mut more = opened;
+            if opened {
+                let (word, bit) = ((self.depth / 64) as usize, 1u64 << (self.depth % 64));
+                if kind == Kind::Object {
+                    objects[word] |= bit;
+                } else {
+                    objects[word] &= !bit;
+                }
+            }
+            while !more {
+                if self.depth == outside {
+                    return Ok(());
+                }
+                let object = objects[(self.depth / 64) as usize] & (1u64 << (self.depth % 64)) != 0;
+                more = if object {
+                    self.next_member()?
+                } else {
+                    self.next_item()?
+                };
+            }
+            if objects[(self.depth / 64) as usize] & (1u64 << (self.depth % 64)) != 0 {
+                self.key()?;
+            }
+            kind = self.peek()?;
+        }
+    }
+
+    /// Enters an object; false if it is empty (and already left again).
+    pub fn begin_object(&mut self) -> Result<bool> {
+        self.begin(b'{', b'}')
+    }
+    /// Enters an array; false if it is empty (and already left again).
+    pub fn begin_array(&mut self) -> Result<bool> {
+        self.begin(b'[', b']')
+    }
+    fn begin(&mut self, open: u8, close: u8) -> Result<bool> {
+        self.skip_whitespace();
+        self.expect(open)?;
+        if self.depth >= self.depth_max {
+            return Err(self.error_at(self.pos - 1, ScanErrorKind::TooDeep));
+        }
+        self.skip_whitespace();
+        if self.byte()? == close {
+            self.pos += 1;
+            return Ok(false);
+        }
+        self.depth += 1;
+        Ok(true)
+    }
+
+    /// After a member's value: true if another member follows, false if the object is over.
+    pub fn next_member(&mut self) -> Result<bool> {
+        self.next(b'}')
+    }
+    /// After an item: true if another item follows, false if the array is over.
+    pub fn next_item(&mut self) -> Result<bool> {
+        self.next(b']')
+    }
+    fn next(&mut self, close: u8) -> Result<bool> {
+        self.skip_whitespace();
+        match self.byte()? {
+            b',' => {
+                self.pos += 1;
+                Ok(true)
+            }
+            byte if byte == close => {
+                self.pos += 1;
+                self.depth = self.depth.saturating_sub(1);
+                Ok(false)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Reads a member's key and its colon.
+    pub fn key(&mut self) -> Result<JsonStr<'a>> {
+        self.skip_whitespace();
+        let key = self.string()?;
+        self.skip_whitespace();
+        self.expect(b':')?;
+        Ok(key)
+    }
+    /// Reads a member's key and its colon if the key is exactly `expected`, written without escapes; otherwise reads
+    /// nothing. `expected` itself must need no escapes.
+    pub fn try_key(&mut self, expected: &str) -> bool {
+        self.skip_whitespace();
+        let before = self.pos;
+        let quoted = expected.len() + 2;
+        let matches = self
+            .bytes
+            .get(before..before + quoted)
+            .is_some_and(|bytes| {
+                bytes[0] == b'"'
+                    && bytes[quoted - 1] == b'"'
+                    && &bytes[1..quoted - 1] == expected.as_bytes()
+            });
+        if !matches {
+            return false;
+        }
+        self.pos += quoted;
+        self.skip_whitespace();
+        if self.bytes.get(self.pos) == Some(&b':') {
+            self.pos += 1;
+            true
+        } else {
+            // The slow path will report what is wrong.
+            self.pos = before;
+            false
+        }
+    }
+
+    /// Reads a string.
+    pub fn string(&mut self) -> Result<JsonStr<'a>> {
+        self.skip_whitespace();
+        self.expect(b'"')?;
+        let start = self.pos;
+        let (mut escapes, mut high) = (false, false);
+        loop {
+            let byte = self.byte()?;
+            match STRING_CLASS[byte as usize] {
+                PLAIN => self.pos += 1,
+                HIGH => {
+                    high = true;
+                    self.pos += 1;
+                }
+                _ if byte == b'"' => break,
+                _ if byte == b'\\' => {
+                    escapes = true;
+                    self.escape()?;
+                }
+                _ => return Err(self.error(ScanErrorKind::ControlCharacter)),
+            }
+        }
+        let raw = &self.bytes[start..self.pos];
+        if high && let Err(error) = std::str::from_utf8(raw) {
+            return Err(self.error_at(start + error.valid_up_to(), ScanErrorKind::InvalidUtf8));
+        }
+        self.pos += 1;
+        Ok(JsonStr::new(raw, escapes))
+    }
+
+    fn escape(&mut self) -> Result<()> {
+        let start = self.pos;
+        self.pos += 1;
+        match self.byte()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.pos += 1,
+            b'u' => {
+                self.pos += 1;
+                for _ in 0..4 {
+                    if !self.byte()?.is_ascii_hexdigit() {
+                        return Err(self.error_at(start, ScanErrorKind::InvalidEscape));
+                    }
+                    self.pos += 1;
+                }
+            }
+            _ => return Err(self.error_at(start, ScanErrorKind::InvalidEscape)),
+        }
+        Ok(())
+    }
+
+    /// Reads a number.
+    pub fn number(&mut self) -> Result<Number> {
+        self.skip_whitespace();
+        let start = self.pos;
+        if self.byte()? == b'-' {
+            self.pos += 1;
+        }
+        match self.byte()? {
+            b'0' => self.pos += 1,
+            b'1'..=b'9' => self.digits(),
+            _ if self.pos == start => return Err(self.unexpected()),
+            _ => return Err(self.error(ScanErrorKind::InvalidNumber)),
+        }
+        let mut integer = true;
+        match self.bytes.get(self.pos) {
+            // A leading zero.
+            Some(b'0'..=b'9') => return Err(self.error(ScanErrorKind::InvalidNumber)),
+            Some(b'.') => {
+                integer = false;
+                self.pos += 1;
+                self.some_digits()?;
+            }
+            _ => {}
+        }
+        if let Some(b'e' | b'E') = self.bytes.get(self.pos) {
+            integer = false;
+            self.pos += 1;
+            if let Some(b'+' | b'-') = self.bytes.get(self.pos) {
+                self.pos += 1;
+            }
+            self.some_digits()?;
+        }
+        Ok(Number {
+            range: start..self.pos,
+            integer,
+        })
+    }
+    fn digits(&mut self) {
+        while self.bytes.get(self.pos).is_some_and(u8::is_ascii_digit) {
+            self.pos += 1;
+        }
+    }
+    fn some_digits(&mut self) -> Result<()> {
+        if !self.byte()?.is_ascii_digit() {
+            return Err(self.error(ScanErrorKind::InvalidNumber));
+        }
+        self.digits();
+        Ok(())
+    }
+
+    /// Reads `null`.
+    pub fn null(&mut self) -> Result<()> {
+        self.skip_whitespace();
+        self.literal(b"null")
+    }
+    /// Reads `true` or `false`.
+    pub fn boolean(&mut self) -> Result<bool> {
+        match self.peek()? {
+            Kind::True => self.literal(b"true").map(|()| true),
+            Kind::False => self.literal(b"false").map(|()| false),
+            _ => Err(self.unexpected()),
+        }
+    }
+    fn literal(&mut self, literal: &[u8]) -> Result<()> {
+        for expected in literal {
+            self.expect(*expected)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing but white space is left.
+    pub fn finish(&mut self) -> Result<()> {
+        self.skip_whitespace();
+        if self.pos < self.bytes.len() {
+            return Err(self.error(ScanErrorKind::TrailingBytes));
+        }
+        Ok(())
+    }
+
+    fn skip_whitespace(&mut self) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.bytes.get(self.pos) {
+            self.pos += 1;
+        }
+    }
+    fn byte(&self) -> Result<u8> {
+        match self.bytes.get(self.pos) {
+            Some(byte) => Ok(*byte),
+            None => Err(self.error(ScanErrorKind::UnexpectedEnd)),
+        }
+    }
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.byte()? != byte {
+            return Err(self.unexpected());
+        }
+        self.pos += 1;
+        Ok(())
+    }
+    fn unexpected(&self) -> ScanError {
+        self.error(ScanErrorKind::UnexpectedByte)
+    }
+    fn error(&self, kind: ScanErrorKind) -> ScanError {
+        self.error_at(self.pos, kind)
+    }
+    fn error_at(&self, offset: usize, kind: ScanErrorKind) -> ScanError {
+        ScanError { offset, kind }
+    }
+}
+
+/// Checks that `bytes` is one JSON value, nested at most [`Scanner::DEPTH_MAX_DEFAULT`] deep.
+pub fn validate(bytes: &[u8]) -> Result<()> {
+    let mut scanner = Scanner::new(bytes);
+    scanner.skip_value()?;
+    scanner.finish()
+}

@@ -1,0 +1,95 @@
+//! Contents of JSON strings.
+
+use std::borrow::Cow;
+
+/// The contents of a validated JSON string, as written between its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonStr<'a> {
+    raw: &'a [u8],
+    escapes: bool,
+}
+
+impl<'a> JsonStr<'a> {
+    /// `raw` must be the contents of a string that a scanner accepted; `escapes` says whether a backslash is in it.
+    pub(crate) fn new(raw: &'a [u8], escapes: bool) -> Self {
+        JsonStr { raw, escapes }
+    }
+    /// The bytes between the quotes, escapes included.
+    pub fn raw(self) -> &'a [u8] {
+        self.raw
+    }
+    /// Whether anything is escaped.
+    pub fn has_escapes(self) -> bool {
+        self.escapes
+    }
+    /// Whether the string denotes exactly `other`.
+    pub fn is(self, other: &str) -> bool {
+        if self.escapes {
+            self.unescape() == other
+        } else {
+            self.raw == other.as_bytes()
+        }
+    }
+    /// The denoted text; lone surrogates become U+FFFD. Borrows unless something is escaped.
+    pub fn unescape(self) -> Cow<'a, str> {
+        if !self.escapes {
+            return String::from_utf8_lossy(self.raw);
+        }
+        let mut out = Vec::with_capacity(self.raw.len());
+        let mut rest = self.raw;
+        while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+            out.extend_from_slice(&rest[..at]);
+            rest = unescape_one(&rest[at + 1..], &mut out);
+        }
+        out.extend_from_slice(rest);
+        // Only whole characters were added to the validated rest, so nothing is lost here.
+        Cow::Owned(
+            String::from_utf8(out)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        )
+    }
+}
+
+/// Decodes the escape whose backslash has just been read; returns what follows it.
+fn unescape_one<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    let Some((&letter, after)) = rest.split_first() else {
+        return rest;
+    };
+    let plain = match letter {
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => return unescape_unicode(after, out),
+        other => other,
+    };
+    out.push(plain);
+    after
+}
+
+fn unescape_unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    let (Some(first), Some(after)) = (hex4(rest), rest.get(4..)) else {
+        return &[];
+    };
+    let mut rest = after;
+    let mut code = first;
+    if (0xd800..0xdc00).contains(&first)
+        && let Some(low) = after.strip_prefix(b"\\u")
+        && let (Some(second), Some(after_low)) = (hex4(low), low.get(4..))
+        && (0xdc00..0xe000).contains(&second)
+    {
+        code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        rest = after_low;
+    }
+    let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    rest
+}
+
+fn hex4(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.get(..4)?;
+    digits.iter().try_fold(0, |code, digit| {
+        Some(code * 16 + (*digit as char).to_digit(16)?)
+    })
+}
