@@ -1,10 +1,18 @@
 //! The validated type system: dense tables over ids, lookups by name, and introspection answered from them.
 //! Specification: GraphQL, September 2025, sections 3 and 4. Knows nothing about federation.
 //!
-//! Reading order: [`types`] (the data), `build` (SDL to [`Schema`]), `validate` (type system rules), `introspection`.
+//! Reading order: [`types`] (the data), [`builtins`] (what every schema has), [`build`] (SDL to [`Schema`]),
+//! `validate` (type system rules), [`codes`] (what diagnostics are called), [`retain`] (views),
+//! [`introspection`], [`print`] (back to SDL), [`suggest`] ("did you mean").
 
 pub mod build;
+pub mod builtins;
+pub mod codes;
+mod report;
+pub mod suggest;
 pub mod types;
+mod validate;
+pub mod value;
 
 pub use build::{BuildOptions, Built, build};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
