@@ -30,6 +30,8 @@ pub struct QueryGraph {
     pub override_labels: Vec<Box<str>>,
     /// Subgraphs that define an argument or input field, where not all that define its parent do; absent = all.
     pub partial_inputs: FastMap<InputId, BitSet>,
+    /// The type of an input field in a subgraph, where it differs from the supergraph's.
+    pub input_types: FastMap<(InputId, SubgraphId), Type>,
 }
 
 /// Where one type lives.
@@ -73,7 +75,8 @@ pub struct Key {
 /// Who resolves one field.
 #[derive(Clone, Debug, Default)]
 pub struct FieldRow {
-    /// Subgraphs that can resolve it on any object they have, without `@requires`: not external, not overridden.
+    /// Subgraphs that can resolve it on any object they have, without `@requires`: not external (unless part of a
+    /// key of the parent there), not overridden. Progressive overrides count as off; see [`Self::resolvers_with`].
     pub resolvers: BitSet,
     /// Details per subgraph that mentions the field, sorted by subgraph.
     pub sources: Vec<FieldSource>,
@@ -98,6 +101,9 @@ pub struct FieldSource {
     pub overrides: Option<(SubgraphId, Option<u32>)>,
     /// Arguments filled from `@fromContext`, as written; empty for most fields.
     pub context_args: Vec<ContextArg>,
+    /// The subgraph knows the parent only through this interface, which it declares as `@interfaceObject`: it must
+    /// be entered by a key of the interface (the parent has no row there), and answers for the interface's name.
+    pub via_interface_object: Option<TypeId>,
 }
 
 /// `@join__field(contextArguments:)` entry.
@@ -131,6 +137,25 @@ pub struct FieldSetItem {
     pub args: Vec<(Box<str>, ConstValue)>,
     /// Sub-selection of a composite field.
     pub selection: Option<FieldSetId>,
+}
+
+impl FieldRow {
+    /// [`resolvers`](Self::resolvers) when the override labels in `on` (indexes) are switched on: the overriding
+    /// subgraph resolves instead of the overridden one.
+    pub fn resolvers_with(&self, on: &BitSet) -> BitSet {
+        let mut resolvers = self.resolvers.clone();
+        for source in &self.sources {
+            if let Some((from, Some(label))) = source.overrides
+                && on.contains(label)
+            {
+                resolvers.remove(from.0);
+                if !source.external && source.requires.is_none() && !source.used_overridden {
+                    resolvers.insert(source.subgraph.0);
+                }
+            }
+        }
+        resolvers
+    }
 }
 
 impl QueryGraph {

@@ -1,13 +1,26 @@
 //! Federation: the vocabulary of directives, reading a supergraph (join v0.1 to v0.5), its API schema, its
 //! subgraph schemas, and the query graph compiled to dense rows for the planner.
 //!
-//! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), `read` (SDL to both),
-//! `subgraph` (one subgraph's own schema out of the supergraph).
+//! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
+//! things are called), [`read`] (SDL to both), `rows`, `legacy` and `derive` (join directives to rows),
+//! [`field_set`], [`api`] (what clients see), [`describe`] (rows as text).
 
+pub mod api;
+mod derive;
+pub mod describe;
+pub mod field_set;
 pub mod graph;
+mod legacy;
+pub mod links;
 pub mod read;
+mod rows;
+mod suggest;
 pub mod supergraph;
+pub mod vocabulary;
 
+pub use api::api_schema;
+pub use describe::describe;
 pub use graph::*;
+pub use links::{Import, Link, Links, Purpose};
 pub use read::{ReadOptions, read_supergraph};
 pub use supergraph::*;

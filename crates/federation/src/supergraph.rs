@@ -3,7 +3,7 @@
 use ogive_base::{Diagnostic, IdVec, define_id};
 use ogive_schema::Schema;
 
-use crate::QueryGraph;
+use crate::{Links, QueryGraph};
 
 define_id! {
     /// A subgraph, in order of the `join__Graph` enum.
@@ -33,6 +33,8 @@ pub struct Supergraph {
     pub subgraphs: IdVec<SubgraphId, Subgraph>,
     /// The compiled query graph.
     pub graph: QueryGraph,
+    /// What the supergraph links: tells the names of `@authenticated`, `@tag`, `@cost`, ... in this document.
+    pub links: Links,
     /// Accepted, but worth a word.
     pub warnings: Vec<Diagnostic>,
 }

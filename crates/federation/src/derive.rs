@@ -1,0 +1,181 @@
+//! What follows from raw rows: fields through `@interfaceObject`, key members, overrides, and who resolves what.
+//!
+//! Order matters: interface objects add sources, overrides and keys qualify them, resolvers sum them up.
+
+use ogive_base::{BitSet, FastSet};
+use ogive_schema::{FieldId, TypeId, TypeKind};
+
+use crate::{FieldSetId, SubgraphId, rows::Rows};
+
+impl Rows<'_> {
+    /// Completes the rows.
+    pub(crate) fn derive(&mut self) {
+        self.interface_objects();
+        self.overrides();
+        self.external_key_paths();
+        self.entities();
+        self.resolvers();
+    }
+
+    /// A subgraph with interface `I` as `@interfaceObject` resolves `I`'s fields on every implementation of `I`.
+    fn interface_objects(&mut self) {
+        let schema = self.schema;
+        for (ty, def) in schema.types() {
+            for interface in &def.interfaces {
+                let hosts: Vec<SubgraphId> = self.graph.types[*interface]
+                    .sources
+                    .iter()
+                    .filter(|s| s.interface_object)
+                    .map(|s| s.subgraph)
+                    .collect();
+                if hosts.is_empty() {
+                    continue;
+                }
+                for field in &def.fields {
+                    let name = schema.field_name(*field);
+                    let Some(of_interface) = schema.field_by_name(*interface, name) else {
+                        continue;
+                    };
+                    for host in &hosts {
+                        self.inherit(*field, ty, of_interface, *interface, *host);
+                    }
+                }
+            }
+        }
+    }
+
+    fn inherit(
+        &mut self,
+        field: FieldId,
+        ty: TypeId,
+        of_interface: FieldId,
+        interface: TypeId,
+        host: SubgraphId,
+    ) {
+        let Some(source) = self.graph.field_source(of_interface, host) else {
+            return;
+        };
+        let mut source = source.clone();
+        source.via_interface_object = Some(interface);
+        if source.requires.is_some()
+            && let Some(text) = self.requires_text.get(&(of_interface, host))
+            && let Ok(requires) = self.sets.resolve(self.schema, ty, text)
+        {
+            source.requires = Some(requires);
+        }
+        let sources = &mut self.graph.fields[field].sources;
+        if let Err(at) = sources.binary_search_by_key(&host, |s| s.subgraph) {
+            sources.insert(at, source);
+        }
+    }
+
+    /// A loser that is listed as if nothing had happened is no resolver. Progressive overrides keep both.
+    fn overrides(&mut self) {
+        for (_, row) in self.graph.fields.iter_mut() {
+            let losers: BitSet = row
+                .sources
+                .iter()
+                .filter_map(|s| s.overrides)
+                .filter(|(_, label)| label.is_none())
+                .map(|(from, _)| from.0)
+                .collect();
+            for source in &mut row.sources {
+                if losers.contains(source.subgraph.0) && !source.external {
+                    source.used_overridden = true;
+                }
+            }
+        }
+    }
+
+    /// A key `a { b }` whose `b` is external says that `a` brings `b` along: the field provides it.
+    fn external_key_paths(&mut self) {
+        let types: Vec<TypeId> = self.graph.types.ids().collect();
+        for ty in types {
+            let keys: Vec<(SubgraphId, FieldSetId)> = self.graph.types[ty]
+                .sources
+                .iter()
+                .flat_map(|s| s.keys.iter().map(|k| (s.subgraph, k.fields)))
+                .collect();
+            for (subgraph, key) in keys {
+                let nested: Vec<(FieldId, FieldSetId)> = self.sets.sets[key]
+                    .items
+                    .iter()
+                    .filter_map(|i| Some((i.field?, i.selection?)))
+                    .filter(|(_, selection)| self.has_external(*selection, subgraph))
+                    .collect();
+                for (field, selection) in nested {
+                    let sources = &mut self.graph.fields[field].sources;
+                    if let Ok(at) = sources.binary_search_by_key(&subgraph, |s| s.subgraph) {
+                        let provides = &mut sources[at].provides;
+                        *provides = Some(match *provides {
+                            None => selection,
+                            Some(known) => self.sets.merge(known, selection),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_external(&self, set: FieldSetId, subgraph: SubgraphId) -> bool {
+        let mut open = vec![set];
+        while let Some(set) = open.pop() {
+            for item in &self.sets.sets[set].items {
+                let source = item
+                    .field
+                    .and_then(|f| self.graph.field_source(f, subgraph));
+                if source.is_some_and(|s| s.external) {
+                    return true;
+                }
+                open.extend(item.selection);
+            }
+        }
+        false
+    }
+
+    fn entities(&mut self) {
+        for (_, row) in self.graph.types.iter_mut() {
+            row.is_entity = row
+                .sources
+                .iter()
+                .any(|s| s.keys.iter().any(|k| k.resolvable));
+        }
+    }
+
+    fn resolvers(&mut self) {
+        let schema = self.schema;
+        let mut key_members: FastSet<(FieldId, SubgraphId)> = FastSet::default();
+        for (_, row) in self.graph.types.iter() {
+            for source in &row.sources {
+                for key in &source.keys {
+                    let items = &self.sets.sets[key.fields].items;
+                    let fields = items.iter().filter_map(|i| i.field);
+                    key_members.extend(fields.map(|f| (f, source.subgraph)));
+                }
+            }
+        }
+        for (field, row) in self.graph.fields.iter_mut() {
+            row.resolvers = row
+                .sources
+                .iter()
+                .filter(|s| !s.external || key_members.contains(&(field, s.subgraph)))
+                .filter(|s| s.requires.is_none() && !s.used_overridden)
+                // Labels count as off until the operation's labels are known: the overridden subgraph resolves.
+                .filter(|s| !matches!(s.overrides, Some((_, Some(_)))))
+                .map(|s| s.subgraph.0)
+                .collect();
+        }
+        let unresolved: Vec<FieldId> = schema
+            .types()
+            .filter(|(ty, def)| self.is_of_graph(*ty) && def.kind == TypeKind::Object)
+            .flat_map(|(_, def)| def.fields.iter().copied())
+            .filter(|f| self.graph.fields[*f].sources.is_empty())
+            .collect();
+        for field in unresolved {
+            let message = format!("no subgraph resolves `{}`", schema.field_coordinate(field));
+            let span = schema.fields[field].span;
+            let help = "operations that select it will be refused; compose the supergraph again";
+            self.warn("FIELD_WITHOUT_SUBGRAPH", span, message, help);
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! Field sets: the selections of `@key`, `@requires` and `@provides`, resolved against a schema and hash-consed.
+//!
+//! Invariants: children are interned before their parents; equal sets have equal ids; a set names every
+//! (field, arguments, types) at most once; nesting is at most [`FIELD_SET_DEPTH_MAX`], so the two functions that
+//! follow it ([`FieldSets::merge`], [`write_field_set`]) may recurse.
+
+use std::fmt::Write;
+
+use ogive_base::{BitSet, FastMap, IdVec, SourceId, hash::hash_one};
+use ogive_schema::{ConstValue, Schema, TypeId};
+use ogive_syntax::{
+    Limits,
+    ast::{self, Document, Selection, ValueKind},
+    parse_selection_set,
+};
+
+use crate::{FieldSet, FieldSetId, FieldSetItem, suggest::did_you_mean};
+
+/// Deepest nesting of braces and values in a field set.
+pub const FIELD_SET_DEPTH_MAX: u32 = 32;
+
+/// Why a field set makes no sense.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldSetError {
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl FieldSetError {
+    fn new(message: impl Into<String>) -> Self {
+        FieldSetError {
+            message: message.into(),
+            help: None,
+        }
+    }
+}
+
+/// The interner of field sets over one schema.
+#[derive(Debug, Default)]
+pub struct FieldSets {
+    /// All sets.
+    pub sets: IdVec<FieldSetId, FieldSet>,
+    by_hash: FastMap<u64, Vec<FieldSetId>>,
+    by_text: FastMap<(TypeId, Box<str>), FieldSetId>,
+}
+
+/// One open `{ … }` while resolving.
+struct Frame<'d> {
+    rest: &'d [Selection],
+    /// The type whose fields are looked up.
+    parent: TypeId,
+    /// Concrete types the selections apply to.
+    types: BitSet,
+    items: Vec<FieldSetItem>,
+    /// The field whose sub-selection this is; `None` for fragments, whose items join the enclosing set.
+    field: Option<FieldSetItem>,
+}
+
+impl FieldSets {
+    /// Parses `text` as a selection on `parent` and interns it.
+    pub fn resolve(
+        &mut self,
+        schema: &Schema,
+        parent: TypeId,
+        text: &str,
+    ) -> Result<FieldSetId, FieldSetError> {
+        let key = (parent, Box::from(text));
+        if let Some(known) = self.by_text.get(&key) {
+            return Ok(*known);
+        }
+        let limits = Limits {
+            depth_max: FIELD_SET_DEPTH_MAX,
+            ..Limits::default()
+        };
+        let parsed = parse_selection_set(text, SourceId(0), &limits);
+        if let Some(error) = parsed.errors.first() {
+            return Err(FieldSetError::new(format!(
+                "`{text}` is not a selection: {}",
+                error.message
+            )));
+        }
+        let document = &parsed.document;
+        let Some(operation) = document.operations().next() else {
+            return Err(FieldSetError::new("the field set is empty"));
+        };
+        let items = &document[operation.selection_set.items];
+        let id = self.resolve_items(schema, parent, document, items)?;
+        self.by_text.insert(key, id);
+        Ok(id)
+    }
+
+    fn resolve_items(
+        &mut self,
+        schema: &Schema,
+        parent: TypeId,
+        document: &Document,
+        items: &[Selection],
+    ) -> Result<FieldSetId, FieldSetError> {
+        let mut open = vec![Frame {
+            rest: items,
+            parent,
+            types: schema.types[parent].possible.clone(),
+            items: Vec::new(),
+            field: None,
+        }];
+        loop {
+            let depth = open.len();
+            let Some(frame) = open.last_mut() else {
+                // Unreachable: the bottom frame returns below.
+                return Err(FieldSetError::new("the field set is empty"));
+            };
+            let Some((selection, rest)) = frame.rest.split_first() else {
+                let Some(done) = open.pop() else { continue };
+                let Some(above) = open.last_mut() else {
+                    return Ok(self.intern(done.items));
+                };
+                match done.field {
+                    None => {
+                        for item in done.items {
+                            self.add_item(&mut above.items, item);
+                        }
+                    }
+                    Some(mut field) => {
+                        field.selection = Some(self.intern(done.items));
+                        self.add_item(&mut above.items, field);
+                    }
+                }
+                continue;
+            };
+            frame.rest = rest;
+            debug_assert!(depth <= 2 * FIELD_SET_DEPTH_MAX as usize, "parser's limit");
+            match selection {
+                Selection::Spread(spread) => {
+                    return Err(FieldSetError::new(format!(
+                        "`...{}` names a fragment, and a field set has none",
+                        document.name(spread.name)
+                    )));
+                }
+                Selection::Inline(inline) => {
+                    no_directives(document, inline.directives)?;
+                    let (parent, types) = match inline.type_condition {
+                        None => (frame.parent, frame.types.clone()),
+                        Some(name) => {
+                            let condition = type_condition(schema, document.name(name))?;
+                            let possible = &schema.types[condition].possible;
+                            (condition, frame.types.intersection(possible))
+                        }
+                    };
+                    open.push(Frame {
+                        rest: &document[inline.selection_set.items],
+                        parent,
+                        types,
+                        items: Vec::new(),
+                        field: None,
+                    });
+                }
+                Selection::Field(field) => {
+                    let item = field_item(schema, frame, document, field)?;
+                    let value = item.field.map(|f| schema.fields[f].ty.id);
+                    let composite = value.filter(|v| schema.types[*v].kind.is_composite());
+                    match (composite, field.selection_set) {
+                        (None, None) => self.add_item(&mut frame.items, item),
+                        (Some(value), Some(set)) => open.push(Frame {
+                            rest: &document[set.items],
+                            parent: value,
+                            types: schema.types[value].possible.clone(),
+                            items: Vec::new(),
+                            field: Some(item),
+                        }),
+                        (None, Some(_)) => {
+                            return Err(FieldSetError::new(format!(
+                                "`{}` has no fields to select",
+                                document.name(field.name)
+                            )));
+                        }
+                        (Some(value), None) => {
+                            return Err(FieldSetError {
+                                message: format!(
+                                    "`{}` is of type `{}`, so it needs a selection",
+                                    document.name(field.name),
+                                    schema.type_name(value)
+                                ),
+                                help: Some(format!(
+                                    "write `{} {{ … }}`",
+                                    document.name(field.name)
+                                )),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The id of the set with these members.
+    pub fn intern(&mut self, items: Vec<FieldSetItem>) -> FieldSetId {
+        let set = FieldSet { items };
+        let hash = hash_one(
+            &set.items
+                .iter()
+                .map(|i| (i.field, &i.types, i.selection, i.args.len()))
+                .collect::<Vec<_>>(),
+        );
+        let bucket = self.by_hash.entry(hash).or_default();
+        if let Some(known) = bucket.iter().find(|id| self.sets[**id] == set) {
+            return *known;
+        }
+        let id = self.sets.push(set);
+        bucket.push(id);
+        id
+    }
+
+    /// The set that selects what either selects, `a`'s members first.
+    pub fn merge(&mut self, a: FieldSetId, b: FieldSetId) -> FieldSetId {
+        if a == b {
+            return a;
+        }
+        let mut items = self.sets[a].items.clone();
+        for item in self.sets[b].items.clone() {
+            self.add_item(&mut items, item);
+        }
+        self.intern(items)
+    }
+
+    /// Adds one member; a member that is there already takes over its sub-selection.
+    fn add_item(&mut self, items: &mut Vec<FieldSetItem>, item: FieldSetItem) {
+        let known = items
+            .iter_mut()
+            .find(|i| i.field == item.field && i.types == item.types && i.args == item.args);
+        match known {
+            None => items.push(item),
+            Some(known) => {
+                if let (Some(a), Some(b)) = (known.selection, item.selection) {
+                    known.selection = Some(self.merge(a, b));
+                }
+            }
+        }
+    }
+}
+
+fn no_directives(
+    document: &Document,
+    list: ast::List<ast::Directive>,
+) -> Result<(), FieldSetError> {
+    match document[list].first() {
+        None => Ok(()),
+        Some(directive) => Err(FieldSetError::new(format!(
+            "`@{}` stands in a field set, where directives have no meaning",
+            document.name(directive.name)
+        ))),
+    }
+}
+
+fn type_condition(schema: &Schema, name: &str) -> Result<TypeId, FieldSetError> {
+    let composite = |id: &TypeId| schema.types[*id].kind.is_composite();
+    schema
+        .type_by_name(name)
+        .filter(composite)
+        .ok_or_else(|| FieldSetError {
+            message: format!("`... on {name}` names no object, interface or union"),
+            help: did_you_mean(name, schema.types().map(|(id, _)| schema.type_name(id))),
+        })
+}
+
+fn field_item(
+    schema: &Schema,
+    frame: &Frame<'_>,
+    document: &Document,
+    field: &ast::Field,
+) -> Result<FieldSetItem, FieldSetError> {
+    no_directives(document, field.directives)?;
+    let name = document.name(field.name);
+    if field.alias.is_some() {
+        return Err(FieldSetError::new(format!(
+            "`{name}` has an alias, and a representation uses field names"
+        )));
+    }
+    let mut item = FieldSetItem {
+        field: None,
+        types: frame.types.clone(),
+        args: Vec::new(),
+        selection: None,
+    };
+    if name == "__typename" {
+        return Ok(item);
+    }
+    let parent = &schema.types[frame.parent];
+    let id = schema.field_by_name(frame.parent, name).ok_or_else(|| {
+        let fields = parent.fields.iter().map(|f| schema.field_name(*f));
+        FieldSetError {
+            message: format!("`{}` has no field `{name}`", schema.type_name(frame.parent)),
+            help: did_you_mean(name, fields),
+        }
+    })?;
+    item.field = Some(id);
+    for argument in &document[field.arguments] {
+        let arg_name = document.name(argument.name);
+        if schema
+            .arg_by_name(&schema.fields[id].args, arg_name)
+            .is_none()
+        {
+            return Err(FieldSetError::new(format!(
+                "`{}` has no argument `{arg_name}`",
+                schema.field_coordinate(id)
+            )));
+        }
+        let value = const_value(document, &argument.value).ok_or_else(|| {
+            FieldSetError::new(format!(
+                "argument `{arg_name}` uses a variable, and a field set has none"
+            ))
+        })?;
+        item.args.push((arg_name.into(), value));
+    }
+    // Definition order, so that equal selections are equal however they were written.
+    let order = |name: &str| {
+        schema.fields[id]
+            .args
+            .iter()
+            .position(|a| schema.name(schema.inputs[*a].name) == name)
+    };
+    item.args.sort_by_key(|(name, _)| order(name));
+    Ok(item)
+}
+
+/// The value without variables. Recursion is bounded by [`FIELD_SET_DEPTH_MAX`], which the parser enforces.
+fn const_value(document: &Document, value: &ast::Value) -> Option<ConstValue> {
+    let text = || Box::from(document.text(value.span));
+    Some(match value.kind {
+        ValueKind::Variable(_) => return None,
+        ValueKind::Int => ConstValue::Int(text()),
+        ValueKind::Float => ConstValue::Float(text()),
+        ValueKind::String { .. } => {
+            ConstValue::String(document.string_value(value.as_string()?).into())
+        }
+        ValueKind::Boolean(b) => ConstValue::Boolean(b),
+        ValueKind::Null => ConstValue::Null,
+        ValueKind::Enum => ConstValue::Enum(text()),
+        ValueKind::List(items) => ConstValue::List(
+            document[items]
+                .iter()
+                .map(|v| const_value(document, v))
+                .collect::<Option<_>>()?,
+        ),
+        ValueKind::Object(fields) => ConstValue::Object(
+            document[fields]
+                .iter()
+                .map(|f| {
+                    Some((
+                        document.name(f.name).into(),
+                        const_value(document, &f.value)?,
+                    ))
+                })
+                .collect::<Option<_>>()?,
+        ),
+    })
+}
+
+/// Writes a field set as GraphQL, a type condition before every member that does not apply to all of `types`.
+pub fn write_field_set(
+    schema: &Schema,
+    sets: &IdVec<FieldSetId, FieldSet>,
+    id: FieldSetId,
+    types: &BitSet,
+    out: &mut String,
+) {
+    for (i, item) in sets[id].items.iter().enumerate() {
+        if i > 0 {
+            out.push(' ');
+        }
+        let Some(field) = item.field else {
+            out.push_str("__typename");
+            continue;
+        };
+        // The narrowest type that says it: the field's own parent if it covers just these types.
+        let parent = schema.fields[field].parent;
+        let all_covered = types.is_subset(&item.types);
+        let mut close = 0;
+        if !all_covered {
+            if item.types == types.intersection(&schema.types[parent].possible) {
+                let _ = write!(out, "... on {} {{ ", schema.type_name(parent));
+                close = 1;
+            } else if let Some(first) = item.types.first() {
+                let names: Vec<_> = item
+                    .types
+                    .iter()
+                    .map(|t| schema.type_name(TypeId(t)))
+                    .collect();
+                let _ = match names.len() {
+                    1 => write!(out, "... on {} {{ ", schema.type_name(TypeId(first))),
+                    _ => write!(out, "... on ({}) {{ ", names.join("|")),
+                };
+                close = 1;
+            }
+        }
+        out.push_str(schema.field_name(field));
+        if !item.args.is_empty() {
+            out.push('(');
+            for (i, (name, value)) in item.args.iter().enumerate() {
+                let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
+                write_value(value, out);
+            }
+            out.push(')');
+        }
+        if let Some(selection) = item.selection {
+            let inner = schema.fields[field].ty.id;
+            out.push_str(" { ");
+            write_field_set(schema, sets, selection, &schema.types[inner].possible, out);
+            out.push_str(" }");
+        }
+        if close == 1 {
+            out.push_str(" }");
+        }
+    }
+}
+
+/// Writes a constant as GraphQL. Recursion is bounded by the parser's depth limit.
+pub(crate) fn write_value(value: &ConstValue, out: &mut String) {
+    match value {
+        ConstValue::Null => out.push_str("null"),
+        ConstValue::Boolean(b) => out.push_str(if *b { "true" } else { "false" }),
+        ConstValue::Int(text) | ConstValue::Float(text) | ConstValue::Enum(text) => {
+            out.push_str(text);
+        }
+        ConstValue::String(text) => write_string(text, out),
+        ConstValue::List(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_value(item, out);
+            }
+            out.push(']');
+        }
+        ConstValue::Object(fields) => {
+            out.push('{');
+            for (i, (name, item)) in fields.iter().enumerate() {
+                let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
+                write_value(item, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Writes a quoted GraphQL string.
+pub(crate) fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

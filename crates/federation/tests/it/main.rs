@@ -1,0 +1,3 @@
+//! Reading supergraphs, seen from outside.
+
+mod scenarios;
