@@ -1,1 +1,61 @@
-//! See ARCHITECTURE.md.
+//! The configuration file `ogive.yaml`: typed, strict, and with the place of every mistake.
+//!
+//! A text becomes a tree of nodes with spans ([`yaml`]), `${env.NAME:-default}` is expanded inside its scalars
+//! ([`expand`]), and the tree is read into the types of [`options`] by [`decode`]. Reading never stops at the first
+//! mistake, and never guesses: an unknown key, a number without its unit or a duplicate key is an error with file,
+//! line and column and, where one is near, the key that was meant.
+//!
+//! Words are those of Apollo Router's configuration wherever it has one, because everybody knows them.
+//!
+//! Reading order: [`options`] (what can be set, with defaults), [`load`] (the entry), `decode`, `expand`, `yaml`.
+
+mod decode;
+mod expand;
+pub mod headers;
+pub mod options;
+mod suggest;
+mod value;
+mod yaml;
+
+use ogive_base::{Diagnostic, SourceId};
+
+pub use decode::{OptionDoc, Section};
+pub use headers::{HeaderRule, HeaderSelector};
+pub use options::*;
+pub use value::{ByteSize, Duration};
+
+/// Codes of this crate's diagnostics.
+pub mod codes {
+    /// The text is not YAML.
+    pub const SYNTAX: &str = "CONFIG_SYNTAX";
+    /// A key that no option has.
+    pub const UNKNOWN_KEY: &str = "CONFIG_UNKNOWN_KEY";
+    /// A key that is written twice.
+    pub const DUPLICATE_KEY: &str = "CONFIG_DUPLICATE_KEY";
+    /// A value of the wrong type or outside its range.
+    pub const INVALID_VALUE: &str = "CONFIG_INVALID_VALUE";
+    /// A `${...}` that cannot be expanded.
+    pub const EXPANSION: &str = "CONFIG_EXPANSION";
+    /// Larger or deeper than any sensible configuration.
+    pub const LIMIT: &str = "CONFIG_LIMIT";
+}
+
+/// Where `${env.NAME}` looks names up: the process environment, or a table in tests.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Reads a configuration. Diagnostics point into `source_id`, whose text must be `text`.
+/// Every mistake is reported, up to 50 of them.
+pub fn load(source_id: SourceId, text: &str, env: Env<'_>) -> Result<Config, Vec<Diagnostic>> {
+    let mut errors = decode::Errors::new(source_id);
+    let config = match yaml::parse(text, &mut errors) {
+        Some(mut root) => {
+            expand::expand(&mut root, env, &mut errors);
+            decode::decode_root(&root, &mut errors)
+        }
+        None => Config::default(),
+    };
+    errors.finish(config)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! `${env.NAME}` and `${env.NAME:-default}` inside scalars.
+//!
+//! Expansion works on the tree, after YAML was read, so a variable's value can never change the structure of the
+//! configuration. `$$` is a literal `$`. Keys are not expanded.
+
+use crate::{
+    Env, codes,
+    decode::Errors,
+    yaml::{Node, Value},
+};
+
+/// Expands every scalar of the tree. No recursion: the tree's depth comes from the user.
+pub(crate) fn expand(root: &mut Node, env: Env<'_>, errors: &mut Errors) {
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        match &mut node.value {
+            Value::List(items) => open.extend(items.iter_mut().rev()),
+            Value::Map(entries) => open.extend(entries.iter_mut().rev().map(|(_, n)| n)),
+            Value::Scalar { text, plain } => {
+                if !text.contains('$') {
+                    continue;
+                }
+                match expand_text(text, env) {
+                    Ok(expanded) => {
+                        // An expanded value is never null: `${env.X}` with X empty means the empty text.
+                        *plain = false;
+                        *text = expanded;
+                    }
+                    Err((message, help)) => {
+                        errors.push(codes::EXPANSION, node.span, message, Some(help));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn expand_text(text: &str, env: Env<'_>) -> Result<String, (String, String)> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+            continue;
+        }
+        let Some(after) = rest.strip_prefix('{') else {
+            // A lone `$`, as at the end of a regular expression.
+            out.push('$');
+            continue;
+        };
+        let Some(end) = after.find('}') else {
+            return Err((
+                "`${` without a closing `}`".into(),
+                "write `${env.NAME}`, or `$$` for a dollar sign".into(),
+            ));
+        };
+        let (expression, default) = match after[..end].split_once(":-") {
+            Some((expression, default)) => (expression, Some(default)),
+            None => (&after[..end], None),
+        };
+        let Some(name) = expression.strip_prefix("env.").filter(|n| !n.is_empty()) else {
+            return Err((
+                format!("`${{{expression}}}` is not known"),
+                "write `${env.NAME}` or `${env.NAME:-default}`, or `$$` for a dollar sign".into(),
+            ));
+        };
+        match (env(name), default) {
+            (Some(value), _) => out.push_str(&value),
+            (None, Some(default)) => out.push_str(default),
+            (None, None) => {
+                return Err((
+                    format!("the environment variable `{name}` is not set"),
+                    format!("set it, or give a default: `${{env.{name}:-default}}`"),
+                ));
+            }
+        }
+        rest = &after[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}

@@ -1,0 +1,186 @@
+//! Header rules: which of the client's headers a subgraph gets to see.
+//!
+//! ```yaml
+//! headers:
+//!   all:
+//!     request:
+//!       - propagate: { named: authorization }
+//!       - propagate: { matching: "^x-tenant-" }
+//!       - insert: { name: x-from, value: ogive }
+//!       - remove: { named: cookie }
+//! ```
+
+use crate::{
+    codes,
+    decode::{Decode, Errors},
+    yaml::Node,
+};
+
+/// One step; steps are taken in order, those of `all` before those of the subgraph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeaderRule {
+    /// Copies client headers. A header that an earlier step has set stays as it is.
+    Propagate {
+        /// Which client headers.
+        from: HeaderSelector,
+        /// The name towards the subgraph; only with [`HeaderSelector::Named`].
+        rename: Option<String>,
+        /// Sent if the client did not send the header; only with [`HeaderSelector::Named`].
+        default: Option<String>,
+    },
+    /// Sets a header, whatever it was before.
+    Insert {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// Takes back headers that earlier steps have set.
+    Remove(HeaderSelector),
+}
+
+/// Which headers a step is about. Names are lower case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeaderSelector {
+    /// The header of that name.
+    Named(String),
+    /// Headers whose lower-case name matches this regular expression (checked to be valid), anywhere in the name
+    /// unless anchored.
+    Matching(String),
+}
+
+impl Decode for HeaderRule {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let entries = errors.entries(node)?;
+        let [(step, body)] = entries else {
+            errors.invalid(
+                node.span,
+                "a header rule is one of `propagate`, `insert` and `remove`",
+                "write each rule as its own list item, such as `- propagate: { named: authorization }`",
+            );
+            return None;
+        };
+        match step.text.as_str() {
+            "propagate" => propagate(body, errors),
+            "insert" => {
+                let [name, value] = fields(body, ["name", "value"], errors)?;
+                let (Some(name), Some(value)) = (name, value) else {
+                    errors.invalid(body.span, "`insert` needs `name` and `value`", "");
+                    return None;
+                };
+                Some(HeaderRule::Insert {
+                    name: header_name(name, errors)?,
+                    value: header_value(value, errors)?,
+                })
+            }
+            "remove" => {
+                let [named, matching] = fields(body, ["named", "matching"], errors)?;
+                selector(body, named, matching, errors).map(HeaderRule::Remove)
+            }
+            _ => {
+                errors.unknown_key(step, ["propagate", "insert", "remove"].into_iter());
+                None
+            }
+        }
+    }
+}
+
+fn propagate(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
+    let [named, matching, rename, default] =
+        fields(body, ["named", "matching", "rename", "default"], errors)?;
+    let from = selector(body, named, matching, errors)?;
+    if let (HeaderSelector::Matching(_), Some(extra)) = (&from, rename.or(default)) {
+        errors.invalid(
+            extra.span,
+            "`rename` and `default` go with `named`, not with `matching`",
+            "",
+        );
+        return None;
+    }
+    Some(HeaderRule::Propagate {
+        from,
+        rename: match rename {
+            Some(node) => Some(header_name(node, errors)?),
+            None => None,
+        },
+        default: match default {
+            Some(node) => Some(header_value(node, errors)?),
+            None => None,
+        },
+    })
+}
+
+/// The values of these keys, none of them required, no other key allowed.
+fn fields<'n, const N: usize>(
+    node: &'n Node,
+    names: [&'static str; N],
+    errors: &mut Errors,
+) -> Option<[Option<&'n Node>; N]> {
+    let mut out = [None; N];
+    let mut known = true;
+    for (key, value) in errors.entries(node)? {
+        match names.iter().position(|name| *name == key.text) {
+            Some(at) => out[at] = Some(value),
+            None => {
+                errors.unknown_key(key, names.into_iter());
+                known = false;
+            }
+        }
+    }
+    known.then_some(out)
+}
+
+fn selector(
+    body: &Node,
+    named: Option<&Node>,
+    matching: Option<&Node>,
+    errors: &mut Errors,
+) -> Option<HeaderSelector> {
+    match (named, matching) {
+        (Some(node), None) => header_name(node, errors).map(HeaderSelector::Named),
+        (None, Some(node)) => {
+            let text = errors.scalar(node, "a regular expression")?;
+            if let Err(error) = regex_lite::Regex::new(text) {
+                errors.push(
+                    codes::INVALID_VALUE,
+                    node.span,
+                    format!("`{text}` is no regular expression: {error}"),
+                    None,
+                );
+                return None;
+            }
+            Some(HeaderSelector::Matching(text.to_owned()))
+        }
+        _ => {
+            errors.invalid(body.span, "expected one of `named` and `matching`", "");
+            None
+        }
+    }
+}
+
+fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
+    let text = errors.scalar(node, "a header name")?;
+    // RFC 9110, section 5.6.2: token.
+    let ok = !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    if !ok {
+        errors.invalid(node.span, format!("`{text}` is no header name"), "");
+        return None;
+    }
+    Some(text.to_ascii_lowercase())
+}
+
+fn header_value(node: &Node, errors: &mut Errors) -> Option<String> {
+    let text = errors.scalar(node, "a header value")?;
+    if text.bytes().any(|b| b < 0x20 && b != b'\t' || b == 0x7f) {
+        errors.invalid(
+            node.span,
+            "a header value cannot hold control characters or line breaks",
+            "",
+        );
+        return None;
+    }
+    Some(text.to_owned())
+}

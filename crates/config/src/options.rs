@@ -1,0 +1,368 @@
+//! Everything that can be set, with its default. The doc comments are the reference.
+
+use std::{collections::BTreeMap, num::NonZeroUsize};
+
+use crate::{
+    ByteSize, Duration, HeaderRule,
+    decode::{Decode, Errors, section},
+    yaml::Node,
+};
+
+section! {
+    /// The whole of `ogive.yaml`. Every key may be left out.
+    pub struct Config {
+        /// Address to serve on, `HOST:PORT`; port 0 picks a free one. `--listen` wins over it.
+        pub listen: Listen = Listen("127.0.0.1:4000".into()),
+        /// The supergraph.
+        pub supergraph: SupergraphOptions = SupergraphOptions::default(),
+        /// The HTTP server.
+        pub http: HttpOptions = HttpOptions::default(),
+        /// GraphiQL for people with a browser.
+        pub homepage: HomepageOptions = HomepageOptions::default(),
+        /// Endpoints for load balancers and orchestrators.
+        pub health_check: HealthCheckOptions = HealthCheckOptions::default(),
+        /// What a client may ask of the gateway.
+        pub limits: LimitOptions = LimitOptions::default(),
+        /// Headers that travel to subgraphs.
+        pub headers: HeaderOptions = HeaderOptions::default(),
+        /// URLs to use instead of those in the supergraph, by subgraph name.
+        pub override_subgraph_url: BTreeMap<String, Url> = BTreeMap::new(),
+        /// Timeouts and connections.
+        pub traffic_shaping: TrafficShapingOptions = TrafficShapingOptions::default(),
+        /// Planning of operations.
+        pub query_planning: QueryPlanningOptions = QueryPlanningOptions::default(),
+        /// Whether clients see the messages of subgraph errors.
+        pub include_subgraph_errors: IncludeSubgraphErrorsOptions = IncludeSubgraphErrorsOptions::default(),
+        /// What is logged, and how.
+        pub log: LogOptions = LogOptions::default(),
+    }
+
+    /// `supergraph`
+    pub struct SupergraphOptions {
+        /// File with the supergraph SDL; relative to the working directory. `--supergraph` wins over it.
+        pub path: Option<String> = None,
+        /// Whether `__schema` and `__type` are answered.
+        pub introspection: bool = true,
+    }
+
+    /// `http`
+    pub struct HttpOptions {
+        /// Path of the GraphQL endpoint.
+        pub graphql_endpoint: Path = Path("/graphql".into()),
+        /// Worker threads, each with its own runtime and its own connections to subgraphs; default: one per core.
+        pub workers: Option<NonZeroUsize> = None,
+        /// Most client connections at a time; more wait in the listen queue of the operating system.
+        pub connections_max: NonZeroUsize = nonzero(10_000),
+        /// How long a client may take to send the headers of a request; also how long an idle connection is kept.
+        pub header_read_timeout: Duration = Duration::seconds(60),
+        /// How long a client may take to send the body of a request.
+        pub body_read_timeout: Duration = Duration::seconds(30),
+        /// How long requests in flight may take to finish after SIGTERM or SIGINT.
+        pub connection_shutdown_timeout: Duration = Duration::seconds(30),
+    }
+
+    /// `homepage`
+    pub struct HomepageOptions {
+        /// Whether GraphiQL is served, at `path` and to browsers that open the GraphQL endpoint.
+        pub enabled: bool = true,
+        /// Where.
+        pub path: Path = Path("/".into()),
+    }
+
+    /// `health_check`
+    pub struct HealthCheckOptions {
+        /// Whether the two endpoints exist.
+        pub enabled: bool = true,
+        /// Answers 200 while the process serves.
+        pub path: Path = Path("/health".into()),
+        /// Answers 200 while new requests are welcome, 503 while draining.
+        pub readiness_path: Path = Path("/readiness".into()),
+    }
+
+    /// `limits`
+    pub struct LimitOptions {
+        /// Largest request body, in bytes; a larger one is answered with 413.
+        pub http_max_request_bytes: ByteSize = ByteSize(2_000_000),
+        /// Most headers of a request; more are answered with 431.
+        pub http1_max_request_headers: NonZeroUsize = nonzero(100),
+        /// Largest head of a request (request line and headers), in bytes, at least 8 KiB; a larger one is answered
+        /// with 431.
+        pub http1_max_request_buf_size: ByteSize = ByteSize(64 << 10),
+        /// Most lexical tokens of a document.
+        pub parser_max_tokens: u32 = 15_000,
+        /// Deepest nesting of selection sets, values and types in a document.
+        pub parser_max_recursion: u32 = 200,
+        /// Most errors in one response to an invalid document.
+        pub errors_max: u32 = 100,
+    }
+
+    /// `headers`
+    pub struct HeaderOptions {
+        /// Rules for every subgraph.
+        pub all: HeaderSection = HeaderSection::default(),
+        /// Further rules by subgraph name, applied after those of `all`.
+        pub subgraphs: BTreeMap<String, HeaderSection> = BTreeMap::new(),
+    }
+
+    /// `headers.all` and `headers.subgraphs.<name>`
+    pub struct HeaderSection {
+        /// Rules for requests to the subgraph, in order. Without rules no client header travels.
+        pub request: Vec<HeaderRule> = Vec::new(),
+    }
+
+    /// `traffic_shaping`
+    pub struct TrafficShapingOptions {
+        /// The client's side.
+        pub router: RouterTraffic = RouterTraffic::default(),
+        /// Every subgraph.
+        pub all: SubgraphTraffic = SubgraphTraffic::default(),
+        /// By subgraph name; what is not set here is taken from `all`.
+        pub subgraphs: BTreeMap<String, SubgraphTraffic> = BTreeMap::new(),
+    }
+
+    /// `traffic_shaping.router`
+    pub struct RouterTraffic {
+        /// How long a client request may take altogether; then it is answered with 504.
+        pub timeout: Duration = Duration::seconds(60),
+    }
+
+    /// `traffic_shaping.all` and `traffic_shaping.subgraphs.<name>`
+    pub struct SubgraphTraffic {
+        /// How long one subgraph request may take, from its start to the last byte of its answer; default `30s`.
+        pub timeout: Option<Duration> = None,
+        /// How long connecting may take; default `5s`.
+        pub connect_timeout: Option<Duration> = None,
+        /// Largest subgraph answer, in bytes; default `256MiB`.
+        pub response_max_bytes: Option<ByteSize> = None,
+        /// How long an idle connection is kept for the next request; default `50s`.
+        pub pool_idle_timeout: Option<Duration> = None,
+        /// Most idle connections per worker and origin; default 100.
+        pub pool_idle_max: Option<NonZeroUsize> = None,
+    }
+
+    /// `query_planning`
+    pub struct QueryPlanningOptions {
+        /// Plans of operations that were seen before.
+        pub cache: PlanCacheOptions = PlanCacheOptions::default(),
+    }
+
+    /// `query_planning.cache`
+    pub struct PlanCacheOptions {
+        /// Whether plans are kept. Off: every request is parsed, validated and planned anew.
+        pub enabled: bool = true,
+        /// Most plans kept.
+        pub size: NonZeroUsize = nonzero(1_000),
+    }
+
+    /// `include_subgraph_errors`
+    pub struct IncludeSubgraphErrorsOptions {
+        /// Whether messages and extensions of subgraph errors reach clients.
+        pub all: bool = false,
+        /// By subgraph name; wins over `all`.
+        pub subgraphs: BTreeMap<String, bool> = BTreeMap::new(),
+    }
+
+    /// `log`
+    pub struct LogOptions {
+        /// Which events: a level (`error`, `warn`, `info`, `debug`, `trace`) or directives such as
+        /// `info,ogive_transport=debug`. `--log` wins over it.
+        pub filter: String = "info".into(),
+        /// `text` for people, `json` for machines.
+        pub format: LogFormat = LogFormat::Text,
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// `HOST:PORT`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listen(pub String);
+
+impl Listen {
+    /// Checks the form; the error says what to write. Names are resolved when the address is bound.
+    pub fn parse(text: &str) -> Result<Listen, &'static str> {
+        let help = "write `HOST:PORT`, such as `127.0.0.1:4000` or `0.0.0.0:4000`";
+        let (host, port) = text.rsplit_once(':').ok_or(help)?;
+        let host_ok = !host.is_empty()
+            && (!host.contains(':') || (host.starts_with('[') && host.ends_with(']')));
+        if !host_ok || port.parse::<u16>().is_err() {
+            return Err(help);
+        }
+        Ok(Listen(text.to_owned()))
+    }
+}
+
+/// The path of a URL, starting with `/`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Path(pub String);
+
+/// An absolute `http://` or `https://` URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Url(pub String);
+
+/// What holds for one subgraph, defaults filled in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResolvedTraffic {
+    /// See [`SubgraphTraffic::timeout`].
+    pub timeout: std::time::Duration,
+    /// See [`SubgraphTraffic::connect_timeout`].
+    pub connect_timeout: std::time::Duration,
+    /// See [`SubgraphTraffic::response_max_bytes`].
+    pub response_max_bytes: usize,
+    /// See [`SubgraphTraffic::pool_idle_timeout`].
+    pub pool_idle_timeout: std::time::Duration,
+    /// See [`SubgraphTraffic::pool_idle_max`].
+    pub pool_idle_max: usize,
+}
+
+impl Config {
+    /// The traffic options of one subgraph: its own, else those of `all`, else the defaults.
+    pub fn traffic(&self, subgraph: &str) -> ResolvedTraffic {
+        let all = &self.traffic_shaping.all;
+        let own = self.traffic_shaping.subgraphs.get(subgraph).unwrap_or(all);
+        fn pick<T: Copy>(own: Option<T>, all: Option<T>, default: T) -> T {
+            own.or(all).unwrap_or(default)
+        }
+        ResolvedTraffic {
+            timeout: pick(own.timeout, all.timeout, Duration::seconds(30)).0,
+            connect_timeout: pick(
+                own.connect_timeout,
+                all.connect_timeout,
+                Duration::seconds(5),
+            )
+            .0,
+            response_max_bytes: pick(
+                own.response_max_bytes,
+                all.response_max_bytes,
+                ByteSize(256 << 20),
+            )
+            .0,
+            pool_idle_timeout: pick(
+                own.pool_idle_timeout,
+                all.pool_idle_timeout,
+                Duration::seconds(50),
+            )
+            .0,
+            pool_idle_max: pick(own.pool_idle_max, all.pool_idle_max, nonzero(100)).get(),
+        }
+    }
+    /// The header rules of one subgraph, in order.
+    pub fn request_header_rules<'a>(
+        &'a self,
+        subgraph: &str,
+    ) -> impl Iterator<Item = &'a HeaderRule> {
+        let own = self.headers.subgraphs.get(subgraph);
+        self.headers
+            .all
+            .request
+            .iter()
+            .chain(own.into_iter().flat_map(|s| &s.request))
+    }
+    /// Whether clients see the errors of one subgraph.
+    pub fn includes_subgraph_errors(&self, subgraph: &str) -> bool {
+        let options = &self.include_subgraph_errors;
+        options
+            .subgraphs
+            .get(subgraph)
+            .copied()
+            .unwrap_or(options.all)
+    }
+    /// Names of subgraphs that any section mentions, with the section, for a check against the supergraph.
+    pub fn mentioned_subgraphs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        fn keys<'a, T>(
+            section: &'static str,
+            map: &'a BTreeMap<String, T>,
+        ) -> impl Iterator<Item = (&'static str, &'a str)> {
+            map.keys().map(move |k| (section, k.as_str()))
+        }
+        keys("headers.subgraphs", &self.headers.subgraphs)
+            .chain(keys("override_subgraph_url", &self.override_subgraph_url))
+            .chain(keys(
+                "traffic_shaping.subgraphs",
+                &self.traffic_shaping.subgraphs,
+            ))
+            .chain(keys(
+                "include_subgraph_errors.subgraphs",
+                &self.include_subgraph_errors.subgraphs,
+            ))
+    }
+}
+
+const fn nonzero(value: usize) -> NonZeroUsize {
+    match NonZeroUsize::new(value) {
+        Some(value) => value,
+        None => NonZeroUsize::MIN,
+    }
+}
+
+impl Decode for Listen {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "an address")?;
+        Listen::parse(text)
+            .map_err(|help| errors.invalid(node.span, format!("`{text}` is no address"), help))
+            .ok()
+    }
+}
+
+impl Decode for Path {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "a path")?;
+        let ok = text.starts_with('/')
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_graphic() && !b"?#\"<>`{}".contains(&b));
+        if !ok {
+            errors.invalid(
+                node.span,
+                format!("`{text}` is no path"),
+                "a path starts with `/`, such as `/graphql`",
+            );
+            return None;
+        }
+        Some(Path(text.to_owned()))
+    }
+}
+
+impl Decode for Url {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "a URL")?;
+        let rest = text
+            .strip_prefix("http://")
+            .or_else(|| text.strip_prefix("https://"));
+        let ok = rest.is_some_and(|r| !r.is_empty() && !r.starts_with('/'))
+            && text.bytes().all(|b| b.is_ascii_graphic());
+        if !ok {
+            errors.invalid(
+                node.span,
+                format!("`{text}` is no URL"),
+                "write the whole URL, such as `http://localhost:4001/graphql`",
+            );
+            return None;
+        }
+        Some(Url(text.to_owned()))
+    }
+}
+
+impl Decode for LogFormat {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        match errors.scalar(node, "`text` or `json`")? {
+            "text" => Some(LogFormat::Text),
+            "json" => Some(LogFormat::Json),
+            other => {
+                errors.invalid(
+                    node.span,
+                    format!("expected `text` or `json`, found `{other}`"),
+                    "",
+                );
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Behaviour of whole texts.
+
+use ogive_base::Sources;
+
+use super::*;
+
+fn load_text(text: &str) -> Result<Config, String> {
+    let mut sources = Sources::new();
+    let id = sources.add("ogive.yaml", text);
+    let env = |name: &str| match name {
+        "PORT" => Some("4321".to_owned()),
+        "EMPTY" => Some(String::new()),
+        "YAML" => Some("a: {b".to_owned()),
+        _ => None,
+    };
+    load(id, text, &env).map_err(|errors| {
+        errors
+            .iter()
+            .map(|e| e.render(&sources, false))
+            .collect::<Vec<_>>()
+            .join("\n")
+    })
+}
+
+fn fails_with(text: &str, wanted: &[&str]) {
+    let found = load_text(text).expect_err("this configuration must be refused");
+    for part in wanted {
+        assert!(found.contains(part), "no {part:?} in:\n{found}");
+    }
+}
+
+#[test]
+fn nothing_is_all_defaults() {
+    assert_eq!(load_text("").unwrap(), Config::default());
+    assert_eq!(load_text("# only a comment\n").unwrap(), Config::default());
+    assert_eq!(load_text("headers:\nlimits:\n").unwrap(), Config::default());
+}
+
+#[test]
+fn everything_of_a_full_file_arrives() {
+    let config = load_text(
+        r#"
+listen: 0.0.0.0:${env.PORT}
+supergraph: { path: "${env.SCHEMA:-super.graphql}", introspection: false }
+http: { graphql_endpoint: /api, workers: 3, connections_max: 5 }
+homepage: { enabled: false }
+health_check: { path: /healthz }
+limits: { http_max_request_bytes: 1MiB, parser_max_tokens: 20_000 }
+headers:
+  all:
+    request:
+      - propagate: { named: Authorization }
+      - propagate: { matching: "^x-tenant-" }
+      - insert: { name: X-From, value: "costs 5$$" }
+  subgraphs:
+    products:
+      request:
+        - propagate: { named: x-user, rename: x-account, default: nobody }
+        - remove: { matching: "^x-tenant-$" }
+override_subgraph_url:
+  products: http://localhost:4002/graphql
+traffic_shaping:
+  router: { timeout: 5s }
+  all: { timeout: 250ms, response_max_bytes: 10MB }
+  subgraphs: { reviews: { timeout: 1m } }
+query_planning: { cache: { enabled: false, size: 7 } }
+include_subgraph_errors: { all: true, subgraphs: { accounts: false } }
+log: { filter: "warn,ogive_transport=debug", format: json }
+"#,
+    )
+    .unwrap();
+    assert_eq!(config.listen.0, "0.0.0.0:4321");
+    assert_eq!(config.supergraph.path.as_deref(), Some("super.graphql"));
+    assert!(!config.supergraph.introspection);
+    assert_eq!(config.http.workers.unwrap().get(), 3);
+    assert_eq!(config.limits.http_max_request_bytes, ByteSize(1 << 20));
+    assert_eq!(config.limits.parser_max_tokens, 20_000);
+    let rules: Vec<_> = config.request_header_rules("products").cloned().collect();
+    assert_eq!(
+        rules,
+        [
+            HeaderRule::Propagate {
+                from: HeaderSelector::Named("authorization".into()),
+                rename: None,
+                default: None
+            },
+            HeaderRule::Propagate {
+                from: HeaderSelector::Matching("^x-tenant-".into()),
+                rename: None,
+                default: None
+            },
+            HeaderRule::Insert {
+                name: "x-from".into(),
+                value: "costs 5$".into()
+            },
+            HeaderRule::Propagate {
+                from: HeaderSelector::Named("x-user".into()),
+                rename: Some("x-account".into()),
+                default: Some("nobody".into())
+            },
+            HeaderRule::Remove(HeaderSelector::Matching("^x-tenant-$".into())),
+        ]
+    );
+    assert_eq!(config.request_header_rules("reviews").count(), 3);
+    assert_eq!(config.traffic("reviews").timeout.as_secs(), 60);
+    assert_eq!(config.traffic("reviews").response_max_bytes, 10_000_000);
+    assert_eq!(config.traffic("other").timeout.as_millis(), 250);
+    assert_eq!(config.traffic("other").connect_timeout.as_secs(), 5);
+    assert!(!config.query_planning.cache.enabled);
+    assert!(config.includes_subgraph_errors("products"));
+    assert!(!config.includes_subgraph_errors("accounts"));
+    assert_eq!(config.log.format, LogFormat::Json);
+}
+
+#[test]
+fn an_unknown_key_names_its_place_and_the_key_that_was_meant() {
+    fails_with(
+        "listen: 127.0.0.1:4000\nlimits:\n  parser_max_token: 5\n",
+        &[
+            "error[CONFIG_UNKNOWN_KEY]: unknown key `parser_max_token`",
+            "ogive.yaml:3:3",
+            "did you mean `parser_max_tokens`?",
+        ],
+    );
+    fails_with(
+        "telemetry: {}\n",
+        &[
+            "unknown key `telemetry`",
+            "known keys here: listen, supergraph",
+        ],
+    );
+}
+
+#[test]
+fn every_mistake_is_reported_in_order() {
+    let found = load_text("listen: 4000\nhomepage: { enabled: nope }\nwat: 1\n").unwrap_err();
+    let places: Vec<_> = ["ogive.yaml:1:9", "ogive.yaml:2:22", "ogive.yaml:3:1"]
+        .iter()
+        .map(|p| {
+            found
+                .find(p)
+                .unwrap_or_else(|| panic!("no {p} in:\n{found}"))
+        })
+        .collect();
+    assert!(places.is_sorted(), "{found}");
+}
+
+#[test]
+fn values_of_the_wrong_kind_are_refused() {
+    fails_with(
+        "traffic_shaping: { all: { timeout: 30 } }",
+        &["write the unit too"],
+    );
+    fails_with("traffic_shaping: { all: { timeout: 30x } }", &["units are"]);
+    fails_with("traffic_shaping: { all: { timeout: 90h } }", &["`24h`"]);
+    fails_with("limits: 5", &["expected a mapping, found a single value"]);
+    fails_with(
+        "limits: { http_max_request_bytes: -1 }",
+        &["is no number of bytes"],
+    );
+    fails_with("query_planning: { cache: { size: 0 } }", &["at least 1"]);
+    fails_with("http: { graphql_endpoint: graphql }", &["starts with `/`"]);
+    fails_with(
+        "override_subgraph_url: { a: localhost }",
+        &["write the whole URL"],
+    );
+    fails_with(
+        "headers: { all: { request: { insert: {} } } }",
+        &["expected a list"],
+    );
+    fails_with(
+        "supergraph: { path: [a] }",
+        &["expected text, found a list"],
+    );
+}
+
+#[test]
+fn header_rules_are_checked() {
+    let rule = |rule: &str| format!("headers:\n  all:\n    request:\n      - {rule}\n");
+    fails_with(
+        &rule("propogate: { named: a }"),
+        &["did you mean `propagate`?"],
+    );
+    fails_with(&rule("propagate: { names: a }"), &["did you mean `named`?"]);
+    fails_with(
+        &rule("propagate: { named: a, matching: b }"),
+        &["one of `named` and `matching`"],
+    );
+    fails_with(
+        &rule("propagate: { matching: '(' }"),
+        &["is no regular expression"],
+    );
+    fails_with(
+        &rule("propagate: { matching: a, rename: b }"),
+        &["go with `named`"],
+    );
+    fails_with(&rule("insert: { name: a }"), &["needs `name` and `value`"]);
+    fails_with(
+        &rule("insert: { name: a b, value: c }"),
+        &["is no header name"],
+    );
+    fails_with(
+        &rule("insert: { name: a, value: \"b\\r\\nc: d\" }"),
+        &["line breaks"],
+    );
+    fails_with(
+        &rule("{ insert: { name: a, value: b }, remove: { named: c } }"),
+        &["own list item"],
+    );
+}
+
+#[test]
+fn expansion_needs_a_known_source_and_never_changes_structure() {
+    fails_with(
+        "supergraph:\n  path: ${env.NOPE}\n",
+        &[
+            "error[CONFIG_EXPANSION]",
+            "`NOPE` is not set",
+            "ogive.yaml:2:9",
+            "${env.NOPE:-default}",
+        ],
+    );
+    fails_with(
+        "supergraph: { path: '${file.x}' }",
+        &["`${file.x}` is not known"],
+    );
+    fails_with("supergraph: { path: '${env.X' }", &["without a closing"]);
+    let config = load_text("supergraph: { path: '${env.YAML}' }").unwrap();
+    assert_eq!(config.supergraph.path.as_deref(), Some("a: {b"));
+    let config = load_text("supergraph: { path: '${env.EMPTY}' }").unwrap();
+    assert_eq!(config.supergraph.path.as_deref(), Some(""));
+}
+
+#[test]
+fn broken_yaml_is_one_diagnostic_with_its_place() {
+    fails_with("listen: 'abc\n", &["error[CONFIG_SYNTAX]", "ogive.yaml:"]);
+    fails_with("a: &x 1\nb: *x\n", &["anchors"]);
+    fails_with("listen: a:1\n---\nlisten: b:1\n", &["one YAML document"]);
+    fails_with(
+        "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n",
+        &["`listen` is set twice", "first set here", "ogive.yaml:2:1"],
+    );
+}
+
+#[test]
+fn places_are_right_after_wide_characters() {
+    fails_with(
+        "supergraph: { path: \"ää€𝄞\" }\nnope: 1\n",
+        &["ogive.yaml:2:1"],
+    );
+}
+
+#[test]
+fn deep_or_huge_texts_are_refused_fast() {
+    fails_with(&"[".repeat(200), &["error[CONFIG_"]);
+    fails_with(
+        &format!("listen: [{}]", "a,".repeat(30_000)),
+        &["error[CONFIG_LIMIT]"],
+    );
+}
+
+#[test]
+fn a_text_beyond_any_sensible_size_is_not_even_read() {
+    fails_with(&"#\n".repeat(1 << 20), &["error[CONFIG_LIMIT]", "1 MiB"]);
+}
+
+#[test]
+fn every_option_is_documented() {
+    for option in Config::OPTIONS.iter().chain(LimitOptions::OPTIONS) {
+        assert!(
+            !option.doc.is_empty(),
+            "{} has no documentation",
+            option.name
+        );
+    }
+}
