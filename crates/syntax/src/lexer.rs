@@ -274,6 +274,9 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 Class::BomLead if bytes[pos..].starts_with("\u{FEFF}".as_bytes()) => pos += 3,
+                Class::Bad if byte == b'\'' => {
+                    return self.single_quoted(pos);
+                }
                 Class::BomLead | Class::Bad => {
                     pos = self.unexpected_characters(pos);
                     bytes = self.bytes;
@@ -389,6 +392,8 @@ impl<'a> Lexer<'a> {
                     .help(help)
             },
         );
+        // The quote probably hid the end of something, which is no second mistake.
+        self.report.forgive_next();
         if self.report.is_full() {
             self.stop();
         }
@@ -510,17 +515,26 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Reports a string in single quotes and takes it for a string.
+    #[cold]
+    fn single_quoted(&mut self, start: usize) -> Token {
+        self.error(
+            (start, start + 1),
+            "Unexpected single quote character ('), did you mean to use a double quote (\")?"
+                .to_owned(),
+            "strings stand in double quotes",
+        );
+        let rest = &self.text.as_bytes()[start + 1..];
+        let line = &rest[..memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+        let end = memchr(b'\'', line).map_or(start + 1, |skip| start + 2 + skip);
+        self.token(TokenKind::String, start, end)
+    }
+
     /// Reports a run of characters that begin no token, and skips it.
     #[cold]
     fn unexpected_characters(&mut self, start: usize) -> usize {
         let first = self.text[start..].chars().next();
-        let message = match first {
-            Some('\'') => {
-                "Unexpected single quote character ('), did you mean to use a double quote (\")?"
-                    .to_owned()
-            }
-            _ => format!("Unexpected character: {}.", describe_char(first)),
-        };
+        let message = format!("Unexpected character: {}.", describe_char(first));
         let first_end = start + first.map_or(0, char::len_utf8);
         self.error((start, first_end), message, "not a GraphQL character here");
         // One message per run: what follows junk is usually more of it.

@@ -551,3 +551,6 @@ impl<'a> Printer<'a> {
         let _ = write!(self.out, "\\u{:04X}", c as u32);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,6 +99,9 @@ impl Parser<'_> {
 
     #[cold]
     fn fail(&mut self, code: Code, message: String, label: String) -> Failed {
+        if code == Code::Syntax && self.lexer.report.forgive() {
+            return Failed;
+        }
         let place = (self.token.start as usize, self.token.end as usize);
         self.lexer.report.push(code, place, message, label);
         self.stop_if_full();
@@ -191,6 +194,7 @@ impl Parser<'_> {
     /// After a failed definition that began at `start`: goes to the next one, or the end.
     #[cold]
     pub(super) fn recover_to_definition(&mut self, start: u32) {
+        self.lexer.report.forgive();
         let mut brackets = self.brackets_between(start, self.token.start);
         let mut may_stop = start < self.token.start;
         let mut description: Option<StringValue> = None;

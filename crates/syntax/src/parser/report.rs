@@ -37,6 +37,8 @@ pub(crate) struct Report {
     /// Errors that start before this offset were already told.
     floor: usize,
     closed: bool,
+    /// The next grammar error probably follows from the last broken token.
+    forgiving: bool,
 }
 
 impl Report {
@@ -48,6 +50,7 @@ impl Report {
             errors_max: (errors_max as usize).max(1),
             floor: 0,
             closed: false,
+            forgiving: false,
         }
     }
 
@@ -110,6 +113,16 @@ impl Report {
                 message: label.to_owned(),
             });
         }
+    }
+
+    /// The next grammar error of this definition is a consequence of an error already told.
+    pub(crate) fn forgive_next(&mut self) {
+        self.forgiving = true;
+    }
+
+    /// Whether the grammar error about to be reported is such a consequence.
+    pub(crate) fn forgive(&mut self) -> bool {
+        std::mem::take(&mut self.forgiving)
     }
 
     /// Reports nothing from here on.

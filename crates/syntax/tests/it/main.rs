@@ -1,3 +1,5 @@
-//! Tests of the public interface: limits, errors, nesting, files, print fixpoint.
+//! Tests of the public interface: files with their expected outcome, limits, spans, printing.
 
+mod cases;
 mod limits;
+mod printing;
