@@ -196,12 +196,12 @@ impl Generator {
 
     fn value(&mut self, depth: usize, constant: bool) {
         match self.below(if depth > 2 { 4 } else { 6 }) {
-            0 => self.string(),
-            1 if !constant => {
+            0 if !constant => {
                 self.token("$");
                 self.name();
             }
-            0..=3 => {
+            1 => self.string(),
+            0 | 2 | 3 => {
                 let text = VALUE_TEXTS[self.below(VALUE_TEXTS.len())];
                 self.token(text);
             }

@@ -1,4 +1,5 @@
 //! Tests of the public interface: files with their expected outcome, limits, spans, printing.
+#![allow(clippy::unwrap_used, reason = "a failed test is the point")]
 
 mod cases;
 mod limits;
