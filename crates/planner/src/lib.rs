@@ -1,1 +1,93 @@
-//! See ARCHITECTURE.md.
+//! Stop 3 of 5: plan. A normalised operation and a supergraph become a [`Plan`].
+//!
+//! The object to minimise is the *(wave, subgraph) request*: one HTTP request that carries every root field and every
+//! entity look-up of one subgraph in one wave. Planning is delete-free (asking for more never makes anything
+//! impossible), so whether a set of requests suffices, and when each value is known, is one linear pass.
+//!
+//! The pipeline is [`plan`]; its passes, in order:
+//!
+//! 1. [`tree`]: every object-valued place, the values wanted there, and the key and `@requires` values that could help.
+//! 2. [`closure`]: from a set of requests to what is known when.
+//! 3. [`search`]: the fewest requests at the fewest waves that still suffice.
+//! 4. [`assign`]: which request brings which value, and by which key each object is entered.
+//! 5. [`emit`]: requests, shapes, representations and output as one [`Plan`].
+//!
+//! Pure and deterministic: no clock, no threads; effort is bounded by fuel that counts rule firings.
+
+pub mod assign;
+pub mod closure;
+pub mod emit;
+pub mod search;
+pub mod tree;
+
+use ogive_federation::Supergraph;
+use ogive_operation::Operation;
+use ogive_plan::Plan;
+
+/// Limits and choices of one planning run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Most object-valued places times concrete types; default 50,000.
+    pub nodes_max: u32,
+    /// Most waves; default 64.
+    pub waves_max: u32,
+    /// Rule firings the search may spend after its first complete plan; default 20,000,000.
+    pub fuel: u64,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        PlanOptions {
+            nodes_max: 50_000,
+            waves_max: 64,
+            fuel: 20_000_000,
+        }
+    }
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// `QUERY_PLANNING_FAILED` or `QUERY_PLAN_TOO_LARGE`.
+    pub code: &'static str,
+    /// One sentence; names only what clients may see.
+    pub message: String,
+}
+
+impl PlanError {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        PlanError {
+            code: "QUERY_PLANNING_FAILED",
+            message: message.into(),
+        }
+    }
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        PlanError {
+            code: "QUERY_PLAN_TOO_LARGE",
+            message: message.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for PlanError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Plans one operation. Polynomial; the same input gives the same plan.
+pub fn plan(
+    supergraph: &Supergraph,
+    operation: &Operation,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    let tree = tree::grow(supergraph, operation, options)?;
+    let mut schedule = assign::Schedule::default();
+    for scope in tree.scopes() {
+        let requests = search::search(&tree, &scope, options)?;
+        assign::assign(&tree, &scope, &requests, &mut schedule)?;
+    }
+    Ok(emit::emit(&tree, &schedule))
+}

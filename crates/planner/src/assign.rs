@@ -1,0 +1,587 @@
+//! Pass 4: which request brings which value, and how each object is reached there.
+//!
+//! Demand driven. Every wanted fact needs a provider: a *visit* of its object in one (wave, subgraph) request. A visit
+//! is an entry (the root, or a key whose members must be provided in earlier waves) or a descent from a visit of the
+//! parent in the same request. Facts with one possible provider are settled first; the rest take the provider that
+//! costs least per value it brings. The closure guarantees that every demand can be met, so there is no backtracking.
+//!
+//! Afterwards each fact keeps its earliest provider only, and visits that bring nothing are dropped.
+
+use ogive_base::{FastMap, FastSet, IdVec, define_id};
+
+use crate::{
+    PlanError,
+    closure::Closure,
+    search::Found,
+    tree::{FactId, NodeId, Scope, Tree},
+};
+
+define_id! {
+    /// One visit of an object in one request.
+    pub struct VisitId;
+}
+
+/// What was decided for all scopes of an operation.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    /// All visits.
+    pub visits: IdVec<VisitId, Visit>,
+    /// The visit that brings each fact.
+    pub provider: FastMap<FactId, VisitId>,
+    /// Number of waves of the scopes so far.
+    pub waves: u32,
+    /// First wave of each scope.
+    pub scope_starts: Vec<u32>,
+}
+
+/// One object in one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The object.
+    pub node: NodeId,
+    /// Which request: the subgraph, by index.
+    pub subgraph: u32,
+    /// Which request: the wave, counted over all scopes.
+    pub wave: u32,
+    /// How the object is reached.
+    pub via: Via,
+    /// Which scope it belongs to.
+    pub scope: u32,
+    /// Whether it is still needed.
+    pub live: bool,
+}
+
+/// How an object is reached in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// A root operation type.
+    Root,
+    /// `_entities`, by this key alternative of the node.
+    Key(usize),
+    /// From its parent's visit in the same request.
+    Parent(VisitId),
+}
+
+impl Via {
+    fn is_descent(self) -> bool {
+        matches!(self, Via::Parent(_))
+    }
+}
+
+/// Settles the providers of one scope and appends them to `schedule`.
+pub fn assign(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    found: &Found,
+    schedule: &mut Schedule,
+) -> Result<(), PlanError> {
+    let offset = schedule.waves;
+    let mut work = Assigner {
+        tree,
+        closure: &found.closure,
+        requests: &found.requests.waves,
+        visits: IdVec::new(),
+        index: FastMap::default(),
+        providers: IdVec::from_vec(vec![Vec::new(); tree.facts.len()]),
+        cover: FastMap::default(),
+        demands: Vec::new(),
+    };
+    work.run(found)?;
+    work.prune(found);
+    let number = schedule.scope_starts.len() as u32;
+    schedule.scope_starts.push(offset);
+    let base = schedule.visits.len() as u32;
+    for (_, visit) in work.visits.iter() {
+        let via = match visit.via {
+            Via::Parent(p) => Via::Parent(VisitId(p.0 + base)),
+            other => other,
+        };
+        schedule.visits.push(Visit {
+            wave: visit.wave + offset,
+            scope: number,
+            via,
+            ..visit.clone()
+        });
+    }
+    for node in &scope.nodes {
+        for fact in &tree.nodes[*node].facts {
+            if let Some(visit) = work.providers[*fact].first() {
+                schedule.provider.insert(*fact, VisitId(visit.0 + base));
+            }
+        }
+    }
+    schedule.waves = offset + found.requests.waves.len() as u32;
+    Ok(())
+}
+
+/// Something that must be provided by a wave.
+#[derive(Clone, Copy)]
+struct Demand {
+    fact: FactId,
+    deadline: u32,
+}
+
+struct Assigner<'a> {
+    tree: &'a Tree<'a>,
+    closure: &'a Closure,
+    requests: &'a [ogive_base::BitSet],
+    visits: IdVec<VisitId, Visit>,
+    index: FastMap<(NodeId, u32, u32, bool), VisitId>,
+    /// Providers of each fact; earliest first after pruning.
+    providers: IdVec<FactId, Vec<VisitId>>,
+    /// Wanted values below each node that each subgraph reaches by descent alone.
+    cover: FastMap<(NodeId, u32), u32>,
+    demands: Vec<Demand>,
+}
+
+/// A way to provide a fact.
+#[derive(Clone, Copy)]
+struct Offer {
+    subgraph: u32,
+    wave: u32,
+    /// Must be an entry (for `@requires`), a descent (for `@provides`), or either.
+    kind: Option<bool>,
+}
+
+impl<'a> Assigner<'a> {
+    fn run(&mut self, found: &Found) -> Result<(), PlanError> {
+        self.count_cover(found);
+        let last = (self.requests.len() as u32).saturating_sub(1);
+        let mut forced = Vec::new();
+        let mut free = Vec::new();
+        for fact in &found.wanted {
+            let demand = Demand {
+                fact: *fact,
+                deadline: last,
+            };
+            if self.offers(demand).len() == 1 {
+                forced.push(demand)
+            } else {
+                free.push(demand)
+            }
+        }
+        for demand in forced.into_iter().chain(free) {
+            self.demands.push(demand);
+            while let Some(demand) = self.demands.pop() {
+                self.meet(demand)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bottom-up: how many wanted values a descent in one subgraph reaches from each node.
+    fn count_cover(&mut self, found: &Found) {
+        for fact in found.wanted.iter().rev() {
+            let fact = &self.tree.facts[*fact];
+            for s in fact.plain.iter() {
+                let below: u32 = fact.child.map_or(0, |place| {
+                    let nodes = &self.tree.places[place].nodes;
+                    nodes
+                        .iter()
+                        .map(|n| self.cover.get(&(*n, s)).copied().unwrap_or(0))
+                        .sum()
+                });
+                *self.cover.entry((fact.node, s)).or_default() += 1 + below;
+            }
+        }
+    }
+
+    /// Every way the closure allows.
+    fn offers(&self, demand: Demand) -> Vec<Offer> {
+        let fact = &self.tree.facts[demand.fact];
+        let mut out = Vec::new();
+        for wave in self.closure.known(demand.fact)..=demand.deadline {
+            let w = wave as usize;
+            if w >= self.requests.len() {
+                break;
+            }
+            for s in fact
+                .plain
+                .intersection(self.closure.open(fact.node, w))
+                .iter()
+            {
+                out.push(Offer {
+                    subgraph: s,
+                    wave,
+                    kind: None,
+                });
+            }
+            for s in fact
+                .provided
+                .intersection(self.closure.chain(fact.node, w))
+                .iter()
+            {
+                if !fact.plain.contains(s) {
+                    out.push(Offer {
+                        subgraph: s,
+                        wave,
+                        kind: Some(true),
+                    });
+                }
+            }
+            for requirement in &fact.requires {
+                let s = requirement.subgraph.0;
+                if self.closure.entry(fact.node, w).contains(s)
+                    && self.closure.all_known_before(&requirement.facts, w)
+                {
+                    out.push(Offer {
+                        subgraph: s,
+                        wave,
+                        kind: Some(false),
+                    });
+                }
+            }
+        }
+        out
+    }
+
+    fn meet(&mut self, demand: Demand) -> Result<(), PlanError> {
+        if self.provided_before(demand.fact, demand.deadline + 1) {
+            return Ok(());
+        }
+        let offers = self.offers(demand);
+        let best = offers
+            .iter()
+            .enumerate()
+            .min_by_key(|(i, offer)| (self.price(demand, offer), offer.wave, *i))
+            .map(|(_, offer)| *offer);
+        let Some(offer) = best else {
+            let coordinate = self
+                .tree
+                .schema()
+                .field_coordinate(self.tree.facts[demand.fact].field);
+            return Err(PlanError::failed(format!(
+                "no request brings `{coordinate}` in time"
+            )));
+        };
+        let node = self.tree.facts[demand.fact].node;
+        let visit = self.visit(node, offer.subgraph, offer.wave, offer.kind)?;
+        self.providers[demand.fact].push(visit);
+        for requirement in &self.tree.facts[demand.fact].requires {
+            if requirement.subgraph.0 == offer.subgraph && offer.kind == Some(false) {
+                self.demand_all(&requirement.facts, offer.wave);
+            }
+        }
+        Ok(())
+    }
+
+    fn demand_all(&mut self, facts: &[FactId], before: u32) {
+        for fact in facts.iter().rev() {
+            self.demands.push(Demand {
+                fact: *fact,
+                deadline: before.saturating_sub(1),
+            });
+        }
+    }
+
+    /// Cost of an offer in sixteenths, per value it would bring at its object.
+    fn price(&self, demand: Demand, offer: &Offer) -> u32 {
+        let node = self.tree.facts[demand.fact].node;
+        let cost = self.visit_cost(node, offer.subgraph, offer.wave, offer.kind, 0);
+        let mut brings = 1;
+        for fact in &self.tree.nodes[node].facts {
+            let other = &self.tree.facts[*fact];
+            if *fact == demand.fact || other.client.is_none() || !self.providers[*fact].is_empty() {
+                continue;
+            }
+            if other.plain.contains(offer.subgraph) {
+                let below = other.child.map_or(0, |place| {
+                    let nodes = &self.tree.places[place].nodes;
+                    nodes
+                        .iter()
+                        .filter_map(|n| self.cover.get(&(*n, offer.subgraph)))
+                        .sum::<u32>()
+                });
+                brings += 1 + below.min(8);
+            }
+        }
+        if let Some(place) = self.tree.facts[demand.fact].child {
+            let nodes = &self.tree.places[place].nodes;
+            // Concrete types the subgraph cannot tell weigh against it: others would have to bring them.
+            let unknown = nodes
+                .iter()
+                .filter(|n| !self.tree.nodes[**n].types_known.contains(offer.subgraph))
+                .count();
+            let below = nodes
+                .iter()
+                .filter_map(|n| self.cover.get(&(*n, offer.subgraph)))
+                .sum::<u32>();
+            brings += below.min(8);
+            return (cost * 16 + unknown as u32 * 256) / brings;
+        }
+        cost * 16 / brings
+    }
+
+    fn visit_cost(
+        &self,
+        node: NodeId,
+        subgraph: u32,
+        wave: u32,
+        kind: Option<bool>,
+        depth: u32,
+    ) -> u32 {
+        let existing = |descent: bool| self.index.contains_key(&(node, subgraph, wave, descent));
+        match kind {
+            Some(descent) if existing(descent) => return 0,
+            None if existing(true) || existing(false) => return 0,
+            _ => {}
+        }
+        if node == Tree::ROOT {
+            return 1;
+        }
+        if depth > 8 {
+            return 64;
+        }
+        let w = wave as usize;
+        let by_descent = (kind != Some(false) && self.closure.descent(node, w).contains(subgraph))
+            .then(|| {
+                let second = if self.second_list(node, subgraph, wave) {
+                    40
+                } else {
+                    0
+                };
+                match self.tree.parent(self.tree.nodes[node].place) {
+                    Some(parent) => {
+                        1 + second + self.visit_cost(parent, subgraph, wave, None, depth + 1)
+                    }
+                    None => 1,
+                }
+            });
+        let by_key =
+            (kind != Some(true) && self.closure.entry(node, w).contains(subgraph)).then(|| {
+                let missing = self.tree.nodes[node]
+                    .keys
+                    .iter()
+                    .filter(|k| {
+                        k.subgraph.0 == subgraph && self.closure.all_known_before(&k.facts, w)
+                    })
+                    .map(|k| {
+                        k.facts
+                            .iter()
+                            .filter(|f| !self.provided_before(**f, wave))
+                            .count() as u32
+                    })
+                    .min()
+                    .unwrap_or(0);
+                4 + 2 * missing
+            });
+        by_descent.into_iter().chain(by_key).min().unwrap_or(1_000)
+    }
+
+    fn provided_before(&self, fact: FactId, wave: u32) -> bool {
+        self.providers[fact]
+            .iter()
+            .any(|v| self.visits[*v].wave < wave)
+    }
+
+    /// Whether a descent would answer a list that another request answers already.
+    fn second_list(&self, node: NodeId, subgraph: u32, wave: u32) -> bool {
+        let place = &self.tree.places[self.tree.nodes[node].place];
+        let Some(edge) = place.edge else { return false };
+        self.tree.facts[edge].ty.wrapping.is_list()
+            && self.providers[edge]
+                .iter()
+                .any(|v| (self.visits[*v].subgraph, self.visits[*v].wave) != (subgraph, wave))
+    }
+
+    /// The visit of an object in a request, made with everything it needs if new.
+    fn visit(
+        &mut self,
+        node: NodeId,
+        subgraph: u32,
+        wave: u32,
+        kind: Option<bool>,
+    ) -> Result<VisitId, PlanError> {
+        // Ancestors that must be visited too, innermost first. Depth is bounded by the operation's depth limit.
+        let w = wave as usize;
+        let order: &[bool] = match kind {
+            Some(true) => &[true],
+            Some(false) => &[false],
+            None => &[true, false],
+        };
+        for descent in order {
+            if let Some(found) = self.index.get(&(node, subgraph, wave, *descent)) {
+                return Ok(*found);
+            }
+        }
+        if node == Tree::ROOT {
+            return Ok(self.add(node, subgraph, wave, Via::Root));
+        }
+        let can_descend = kind != Some(false) && self.closure.descent(node, w).contains(subgraph);
+        let can_enter = kind != Some(true) && self.closure.entry(node, w).contains(subgraph);
+        let descend = match (can_descend, can_enter) {
+            (true, false) => true,
+            (false, true) => false,
+            (true, true) => {
+                let parent = self.tree.parent(self.tree.nodes[node].place);
+                let parent_there = parent.is_some_and(|p| {
+                    [true, false]
+                        .iter()
+                        .any(|d| self.index.contains_key(&(p, subgraph, wave, *d)))
+                });
+                parent_there && !self.second_list(node, subgraph, wave)
+            }
+            (false, false) => {
+                let name = self.tree.schema().type_name(self.tree.nodes[node].ty);
+                return Err(PlanError::failed(format!(
+                    "no way to reach `{name}` in time"
+                )));
+            }
+        };
+        if descend {
+            self.descend(node, subgraph, wave)
+        } else {
+            self.enter(node, subgraph, wave)
+        }
+    }
+
+    fn descend(&mut self, node: NodeId, subgraph: u32, wave: u32) -> Result<VisitId, PlanError> {
+        let tree = self.tree;
+        let Some(edge) = tree.places[tree.nodes[node].place].edge else {
+            return Err(PlanError::failed("the root has no parent"));
+        };
+        let fact = &tree.facts[edge];
+        let parent_kind = if fact.plain.contains(subgraph) {
+            None
+        } else if fact.provided.contains(subgraph)
+            && self
+                .closure
+                .chain(fact.node, wave as usize)
+                .contains(subgraph)
+        {
+            Some(true)
+        } else {
+            Some(false)
+        };
+        let parent = self.visit(fact.node, subgraph, wave, parent_kind)?;
+        if parent_kind == Some(false) {
+            for requirement in &fact.requires {
+                if requirement.subgraph.0 == subgraph {
+                    self.demand_all(&requirement.facts, wave);
+                }
+            }
+        }
+        let id = self.add(node, subgraph, wave, Via::Parent(parent));
+        self.providers[edge].push(parent);
+        Ok(id)
+    }
+
+    fn enter(&mut self, node: NodeId, subgraph: u32, wave: u32) -> Result<VisitId, PlanError> {
+        let tree = self.tree;
+        let keys = &tree.nodes[node].keys;
+        let best = (0..keys.len())
+            .filter(|i| {
+                keys[*i].subgraph.0 == subgraph
+                    && self
+                        .closure
+                        .all_known_before(&keys[*i].facts, wave as usize)
+            })
+            .min_by_key(|i| {
+                let missing = keys[*i]
+                    .facts
+                    .iter()
+                    .filter(|f| !self.provided_before(**f, wave))
+                    .count();
+                (missing, keys[*i].facts.len(), *i)
+            });
+        let Some(key) = best else {
+            let name = tree.schema().type_name(tree.nodes[node].ty);
+            return Err(PlanError::failed(format!(
+                "no key of `{name}` is known in time"
+            )));
+        };
+        let id = self.add(node, subgraph, wave, Via::Key(key));
+        self.demand_all(&keys[key].facts, wave);
+        if let Some(edge) = tree.places[tree.nodes[node].place].edge {
+            self.demand_all(&[edge], wave);
+        }
+        Ok(id)
+    }
+
+    fn add(&mut self, node: NodeId, subgraph: u32, wave: u32, via: Via) -> VisitId {
+        let id = self.visits.push(Visit {
+            node,
+            subgraph,
+            wave,
+            via,
+            scope: 0,
+            live: true,
+        });
+        self.index
+            .insert((node, subgraph, wave, via.is_descent()), id);
+        id
+    }
+
+    /// Keeps each fact's earliest provider and drops visits that bring nothing.
+    fn prune(&mut self, found: &Found) {
+        let visits = &self.visits;
+        for (_, list) in self.providers.iter_mut() {
+            list.sort_by_key(|v| (visits[*v].wave, *v));
+        }
+        // A visit is needed if it is a fact's first provider, the parent of a needed visit, or (through the facts of
+        // keys and requirements, which are provided facts) an earlier step. Facts that only an unneeded visit wanted
+        // go with it, so this repeats until nothing changes.
+        let mut wanted: FastSet<FactId> = FastSet::default();
+        for fact in &found.wanted {
+            wanted.insert(*fact);
+        }
+        let mut live: IdVec<VisitId, bool> = IdVec::from_vec(vec![false; self.visits.len()]);
+        let mut stack: Vec<FactId> = found.wanted.clone();
+        while let Some(fact) = stack.pop() {
+            let Some(first) = self.providers[fact].first().copied() else {
+                continue;
+            };
+            let mut need = |f: FactId, stack: &mut Vec<FactId>| {
+                if wanted.insert(f) {
+                    stack.push(f);
+                }
+            };
+            for requirement in &self.tree.facts[fact].requires {
+                let visit = &self.visits[first];
+                if requirement.subgraph.0 == visit.subgraph && !visit.via.is_descent() {
+                    for f in &requirement.facts {
+                        need(*f, &mut stack);
+                    }
+                }
+            }
+            let mut at = first;
+            while !live[at] {
+                live[at] = true;
+                let visit = &self.visits[at];
+                let Some(edge) = self.tree.places[self.tree.nodes[visit.node].place].edge else {
+                    break;
+                };
+                match visit.via {
+                    Via::Root => break,
+                    Via::Key(key) => {
+                        for f in &self.tree.nodes[visit.node].keys[key].facts {
+                            need(*f, &mut stack);
+                        }
+                        need(edge, &mut stack);
+                        break;
+                    }
+                    Via::Parent(parent) => {
+                        for requirement in &self.tree.facts[edge].requires {
+                            if requirement.subgraph.0 == visit.subgraph
+                                && !self.visits[parent].via.is_descent()
+                            {
+                                for f in &requirement.facts {
+                                    need(*f, &mut stack);
+                                }
+                            }
+                        }
+                        at = parent;
+                    }
+                }
+            }
+        }
+        for (id, visit) in self.visits.iter_mut() {
+            visit.live = live[id];
+        }
+        for (fact, list) in self.providers.iter_mut() {
+            if !wanted.contains(&fact) {
+                list.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Under which condition each value must be fetched.
+//!
+//! A client's value has its own condition. A value only the gateway needs inherits the conditions of the visits that
+//! need it: visits are taken from the last wave back, children before parents, so that every demand is known when a
+//! visit is reached. Conditions are relative to the object: if its parent is off, the object does not exist.
+
+use ogive_base::{IdVec, id::Id as _};
+use ogive_operation::{Clause, CondId, Conditions};
+use ogive_plan::Cond;
+
+use crate::{
+    assign::{Schedule, Via, VisitId},
+    tree::{FactId, Tree},
+};
+
+/// Conditions of facts and visits, and the table they are rows of.
+pub(crate) struct Conditional {
+    table: Conditions,
+    facts: IdVec<FactId, Option<CondId>>,
+    visits: IdVec<VisitId, CondId>,
+}
+
+impl Conditional {
+    pub(crate) fn new(tree: &Tree<'_>, schedule: &Schedule) -> Self {
+        let mut out = Conditional {
+            table: tree.op.conditions.clone(),
+            facts: tree.facts.iter().map(|(_, f)| f.cond).collect(),
+            visits: IdVec::from_vec(vec![CondId::TRUE; schedule.visits.len()]),
+        };
+        let mut brings: IdVec<VisitId, Vec<FactId>> =
+            IdVec::from_vec(vec![Vec::new(); schedule.visits.len()]);
+        for fact in tree.facts.ids() {
+            if let Some(visit) = schedule.provider.get(&fact) {
+                brings[*visit].push(fact);
+            }
+        }
+        for (_, visit) in schedule.visits.iter().filter(|(_, v)| v.live) {
+            if let (Via::Parent(parent), Some(edge)) =
+                (visit.via, tree.places[tree.nodes[visit.node].place].edge)
+                && !brings[parent].contains(&edge)
+            {
+                brings[parent].push(edge);
+            }
+        }
+        let mut order: Vec<VisitId> = schedule
+            .visits
+            .ids()
+            .filter(|v| schedule.visits[*v].live)
+            .collect();
+        order.sort_by_key(|v| {
+            std::cmp::Reverse((schedule.visits[*v].wave, schedule.visits[*v].node.index()))
+        });
+        for id in order {
+            let visit = &schedule.visits[id];
+            let mut cond = None;
+            for fact in &brings[id] {
+                let of_fact = out.facts[*fact].unwrap_or(CondId::TRUE);
+                out.facts[*fact] = Some(of_fact);
+                cond = Some(cond.map_or(of_fact, |c| out.table.or(c, of_fact)));
+            }
+            let cond = cond.unwrap_or(CondId::TRUE);
+            out.visits[id] = cond;
+            if let Via::Key(key) = visit.via {
+                out.demand(
+                    tree,
+                    visit.node,
+                    &tree.nodes[visit.node].keys[key].facts,
+                    cond,
+                );
+            }
+            for fact in &brings[id] {
+                let of_fact = out.facts[*fact].unwrap_or(CondId::TRUE);
+                for requirement in &tree.facts[*fact].requires {
+                    if requirement.subgraph.0 == visit.subgraph {
+                        out.demand(tree, visit.node, &requirement.facts, of_fact);
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn demand(
+        &mut self,
+        tree: &Tree<'_>,
+        node: crate::tree::NodeId,
+        facts: &[FactId],
+        cond: CondId,
+    ) {
+        for fact in facts {
+            let wanted = if tree.facts[*fact].node == node {
+                cond
+            } else {
+                CondId::TRUE
+            };
+            self.facts[*fact] = Some(match self.facts[*fact] {
+                Some(have) => self.table.or(have, wanted),
+                None => wanted,
+            });
+        }
+    }
+
+    /// Must hold for the fact to be fetched, given its object.
+    pub(crate) fn of_fact(&self, fact: FactId) -> CondId {
+        self.facts[fact].unwrap_or(CondId::TRUE)
+    }
+    /// Must hold for the visit to be worth making, given its object.
+    pub(crate) fn of_visit(&self, visit: VisitId) -> CondId {
+        self.visits[visit]
+    }
+    /// Either holds.
+    pub(crate) fn or(&mut self, a: CondId, b: CondId) -> CondId {
+        self.table.or(a, b)
+    }
+    /// Both hold; `a` alone if the exact condition would be too large, which only fetches more.
+    pub(crate) fn and(&mut self, a: CondId, b: CondId) -> CondId {
+        if a == CondId::TRUE || a == b {
+            return b;
+        }
+        if b == CondId::TRUE {
+            return a;
+        }
+        let mut clauses: Vec<Clause> = Vec::new();
+        for x in self.table.clauses(a) {
+            for y in self.table.clauses(b) {
+                let mut clause = x.clone();
+                let mut possible = true;
+                for literal in y {
+                    if clause.contains(&(literal.0, !literal.1)) {
+                        possible = false;
+                    }
+                    if let Err(at) = clause.binary_search(literal) {
+                        clause.insert(at, *literal);
+                    }
+                }
+                if possible {
+                    clauses.push(clause);
+                }
+            }
+        }
+        if clauses.len() > Conditions::CLAUSES_MAX {
+            return a;
+        }
+        self.table.of(clauses).unwrap_or(a)
+    }
+    /// The table as a plan holds it.
+    pub(crate) fn table(&self) -> IdVec<Cond, Vec<Vec<(u32, bool)>>> {
+        (0..self.table.len())
+            .map(|i| self.table.clauses(CondId::from_usize(i)).to_vec())
+            .collect()
+    }
+}

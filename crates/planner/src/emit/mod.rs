@@ -1,0 +1,382 @@
+//! Pass 5: from decisions to a [`Plan`].
+//!
+//! Reading order: [`mod@conditions`] (what must hold for each visit), [`request`] (text and shapes), [`representation`]
+//! (keys and required values), [`output`] (layouts and what the client sees), and [`emit`] which puts them together.
+
+pub mod conditions;
+pub mod output;
+pub mod print;
+pub mod representation;
+pub mod request;
+
+use ogive_base::{FastMap, IdVec, id::Id as _};
+use ogive_operation::CondId;
+use ogive_plan::{
+    Cond, EnumId, Fetch, FetchId, ObjectShape, OperationKind, Plan, RootPart, RuntimeType, ShapeId,
+    Target,
+};
+use ogive_schema::TypeId;
+
+use crate::{
+    assign::{Schedule, Via, Visit, VisitId},
+    emit::{
+        conditions::Conditional,
+        request::{Part, Token},
+    },
+    tree::{FactId, PlaceId, Tree},
+};
+
+/// Turns a schedule into a plan.
+pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
+    let mut emitter = Emitter {
+        tree,
+        schedule,
+        conditional: Conditional::new(tree, schedule),
+        facts_of: FastMap::default(),
+        children_of: FastMap::default(),
+        runtime_types: FastMap::default(),
+        types: IdVec::new(),
+        enum_ids: FastMap::default(),
+        enums: IdVec::new(),
+        shapes: IdVec::new(),
+    };
+    emitter.index();
+    emitter.plan()
+}
+
+/// Everything the parts of emission share.
+pub(crate) struct Emitter<'a> {
+    pub(crate) tree: &'a Tree<'a>,
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) conditional: Conditional,
+    /// Facts each visit brings, gateway-only ones first, edges of descents included.
+    pub(crate) facts_of: FastMap<VisitId, Vec<FactId>>,
+    /// Descents from a visit into a child place.
+    pub(crate) children_of: FastMap<(VisitId, PlaceId), Vec<VisitId>>,
+    pub(crate) runtime_types: FastMap<TypeId, RuntimeType>,
+    pub(crate) types: IdVec<RuntimeType, Box<str>>,
+    pub(crate) enum_ids: FastMap<TypeId, EnumId>,
+    pub(crate) enums: IdVec<EnumId, Vec<Box<str>>>,
+    pub(crate) shapes: IdVec<ShapeId, ObjectShape>,
+}
+
+/// Which request a visit belongs to: scope, wave, subgraph.
+type RequestKey = (u32, u32, u32);
+
+fn request_key(visit: &Visit) -> RequestKey {
+    (visit.scope, visit.wave, visit.subgraph)
+}
+
+impl<'a> Emitter<'a> {
+    fn index(&mut self) {
+        for (fact_id, fact) in self.tree.facts.iter() {
+            if let Some(visit) = self.schedule.provider.get(&fact_id)
+                && self.schedule.visits[*visit].live
+            {
+                self.facts_of.entry(*visit).or_default().push(fact_id);
+            }
+            let _ = fact;
+        }
+        for (id, visit) in self.schedule.visits.iter() {
+            if let (true, Via::Parent(parent)) = (visit.live, visit.via) {
+                let place = self.tree.nodes[visit.node].place;
+                self.children_of
+                    .entry((parent, place))
+                    .or_default()
+                    .push(id);
+                if let Some(edge) = self.tree.places[place].edge {
+                    let facts = self.facts_of.entry(parent).or_default();
+                    if !facts.contains(&edge) {
+                        facts.push(edge);
+                    }
+                }
+            }
+        }
+        for (id, _) in self.schedule.visits.iter() {
+            if let Some(facts) = self.facts_of.get_mut(&id) {
+                let facts_table = &self.tree.facts;
+                facts.sort_by_key(|f| (facts_table[*f].client.is_some(), *f));
+            }
+        }
+    }
+
+    /// The runtime type of an object type.
+    pub(crate) fn runtime_type(&mut self, ty: TypeId) -> RuntimeType {
+        if let Some(found) = self.runtime_types.get(&ty) {
+            return *found;
+        }
+        let id = self.types.push(self.tree.schema().type_name(ty).into());
+        self.runtime_types.insert(ty, id);
+        id
+    }
+
+    /// Runtime types of a set of `TypeId.0`s.
+    pub(crate) fn runtime_set(&mut self, types: &ogive_base::BitSet) -> ogive_base::BitSet {
+        types
+            .iter()
+            .map(|t| self.runtime_type(TypeId(t)).0)
+            .collect()
+    }
+
+    fn plan(mut self) -> Plan {
+        let layouts = self.layouts();
+        let mut groups: Vec<(RequestKey, Vec<VisitId>)> = Vec::new();
+        let mut group_of: FastMap<RequestKey, usize> = FastMap::default();
+        let mut order: Vec<(RequestKey, VisitId)> = self
+            .schedule
+            .visits
+            .iter()
+            .filter(|(_, v)| v.live && !matches!(v.via, Via::Parent(_)))
+            .map(|(id, v)| (request_key(v), id))
+            .collect();
+        order.sort_by_key(|(key, id)| (*key, self.schedule.visits[*id].node, *id));
+        for (key, id) in order {
+            let at = *group_of.entry(key).or_insert_with(|| {
+                groups.push((key, Vec::new()));
+                groups.len() - 1
+            });
+            groups[at].1.push(id);
+        }
+        let mut fetches: IdVec<FetchId, Fetch> = IdVec::new();
+        for (key, visits) in &groups {
+            let fetch = self.fetch(*key, visits, &group_of);
+            fetches.push(fetch);
+        }
+        self.serialise_scopes(&groups, &mut fetches);
+        let fetches = order_by_wave(fetches);
+        let conditions = self.conditional.table();
+        Plan {
+            kind: self.tree.op.kind,
+            subgraphs: self
+                .tree
+                .supergraph
+                .subgraphs
+                .iter()
+                .map(|(_, s)| s.name.clone())
+                .collect(),
+            types: self.types,
+            enums: self.enums,
+            conditions,
+            variables: self
+                .tree
+                .op
+                .variables
+                .iter()
+                .map(|v| v.name.clone())
+                .collect(),
+            layouts,
+            shapes: self.shapes,
+            fetches,
+            locals: self.tree.locals.len() as u32,
+        }
+    }
+
+    fn fetch(
+        &mut self,
+        (_, _, subgraph): RequestKey,
+        visits: &[VisitId],
+        group_of: &FastMap<RequestKey, usize>,
+    ) -> Fetch {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut root = None;
+        let mut lists: Vec<LookupList> = Vec::new();
+        let mut kind = OperationKind::Query;
+        let mut dependencies: Vec<FetchId> = Vec::new();
+        for visit_id in visits {
+            let visit = &self.schedule.visits[*visit_id];
+            let place = self.tree.nodes[visit.node].place;
+            let (tokens, shape) = self.object(place, &[*visit_id], subgraph, None);
+            let cond = self.conditional.of_visit(*visit_id);
+            match visit.via {
+                Via::Root => {
+                    kind = self.tree.op.kind;
+                    root = Some(RootPart {
+                        cond: Cond(cond.0),
+                        shape,
+                    });
+                    parts.push(Part {
+                        lookup: None,
+                        cond,
+                        tokens,
+                    });
+                }
+                _ => {
+                    let representations = vec![self.representation(*visit_id)];
+                    let ty = self.tree.nodes[visit.node].ty;
+                    let runtime = self.runtime_type(ty);
+                    let several = self.tree.places[place].possible.len() > 1;
+                    let target = Target {
+                        layout: output::layout_id(place),
+                        types: several.then(|| [runtime.0].into_iter().collect()),
+                        cond: Cond(cond.0),
+                        representations,
+                        shape,
+                    };
+                    add_lookup(&mut lists, ty, tokens, target);
+                }
+            }
+        }
+        // Descents count too: a `@requires` on the way down is sent with the entry above it.
+        for fact in self.inputs_of(visits) {
+            if let Some(provider) = self.schedule.provider.get(&fact) {
+                let from = group_of
+                    .get(&request_key(&self.schedule.visits[*provider]))
+                    .copied();
+                if let Some(from) = from.map(FetchId::from_usize)
+                    && !dependencies.contains(&from)
+                {
+                    dependencies.push(from);
+                }
+            }
+        }
+        dependencies.sort();
+        let mut lookups = Vec::new();
+        for (i, list) in lists.into_iter().enumerate() {
+            let (part, lookup) = self.lookup_part(i, list);
+            parts.push(part);
+            lookups.push(lookup);
+        }
+        let (segments, variables) = self.assemble(kind, parts, &lookups);
+        Fetch {
+            subgraph,
+            wave: 0,
+            dependencies,
+            successors: Vec::new(),
+            kind,
+            segments,
+            variables,
+            root,
+            lookups,
+        }
+    }
+
+    /// Facts that must be in hand before a request with these entries can be written.
+    fn inputs_of(&self, visits: &[VisitId]) -> Vec<FactId> {
+        let mut out = Vec::new();
+        let mut stack: Vec<VisitId> = visits.to_vec();
+        while let Some(id) = stack.pop() {
+            let visit = &self.schedule.visits[id];
+            let facts = self.facts_of.get(&id).map_or(&[][..], Vec::as_slice);
+            for fact in facts {
+                if let Some(place) = self.tree.facts[*fact].child {
+                    stack.extend(self.children_of.get(&(id, place)).into_iter().flatten());
+                }
+            }
+            if let Via::Key(key) = visit.via {
+                out.extend(&self.tree.nodes[visit.node].keys[key].facts);
+                out.extend(self.tree.places[self.tree.nodes[visit.node].place].edge);
+                out.extend(self.required_facts(id));
+            }
+        }
+        out
+    }
+
+    /// Facts that the `@requires` of what an entry brings need.
+    pub(crate) fn required_facts(&self, id: VisitId) -> Vec<FactId> {
+        let visit = &self.schedule.visits[id];
+        let facts = self.facts_of.get(&id).map_or(&[][..], Vec::as_slice);
+        facts
+            .iter()
+            .flat_map(|f| &self.tree.facts[*f].requires)
+            .filter(|r| r.subgraph.0 == visit.subgraph)
+            .flat_map(|r| r.facts.iter().copied())
+            .collect()
+    }
+
+    /// Mutation root fields run in order: the first request of each scope waits for all of the scope before.
+    fn serialise_scopes(
+        &self,
+        groups: &[(RequestKey, Vec<VisitId>)],
+        fetches: &mut IdVec<FetchId, Fetch>,
+    ) {
+        if self.tree.op.kind != OperationKind::Mutation {
+            return;
+        }
+        let mut previous: Vec<FetchId> = Vec::new();
+        let mut at = 0;
+        while at < groups.len() {
+            let scope = groups[at].0.0;
+            let mut members = Vec::new();
+            while at < groups.len() && groups[at].0.0 == scope {
+                members.push(FetchId::from_usize(at));
+                at += 1;
+            }
+            for id in &members {
+                if fetches[*id].dependencies.is_empty() {
+                    fetches[*id].dependencies.clone_from(&previous);
+                }
+            }
+            previous = members;
+        }
+    }
+}
+
+/// Look-ups of one `_entities` field while it is put together: each concrete type has one selection.
+pub(crate) struct LookupList {
+    pub(crate) selections: Vec<(TypeId, Vec<Token>)>,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// Places with the same type and selection share representations; other types join the list; the same type with
+/// another selection needs a list of its own.
+fn add_lookup(lists: &mut Vec<LookupList>, ty: TypeId, tokens: Vec<Token>, target: Target) {
+    for list in lists.iter_mut() {
+        match list.selections.iter().find(|(t, _)| *t == ty) {
+            Some((_, same)) if *same == tokens => {
+                list.targets.push(target);
+                return;
+            }
+            Some(_) => {}
+            None => {
+                list.selections.push((ty, tokens));
+                list.targets.push(target);
+                return;
+            }
+        }
+    }
+    lists.push(LookupList {
+        selections: vec![(ty, tokens)],
+        targets: vec![target],
+    });
+}
+
+/// Numbers waves by longest chain, fills successors, and orders fetches by wave, then subgraph.
+fn order_by_wave(mut fetches: IdVec<FetchId, Fetch>) -> IdVec<FetchId, Fetch> {
+    // Dependencies point to earlier rows: groups are sorted by scope and wave.
+    for id in fetches.ids() {
+        let wave = fetches[id]
+            .dependencies
+            .iter()
+            .map(|d| fetches[*d].wave)
+            .max()
+            .unwrap_or(0)
+            + 1;
+        fetches[id].wave = wave;
+    }
+    let mut order: Vec<FetchId> = fetches.ids().collect();
+    order.sort_by_key(|id| (fetches[*id].wave, fetches[*id].subgraph, *id));
+    let mut new_id: IdVec<FetchId, FetchId> = IdVec::from_vec(vec![FetchId(0); order.len()]);
+    for (new, old) in order.iter().enumerate() {
+        new_id[*old] = FetchId::from_usize(new);
+    }
+    let mut out: IdVec<FetchId, Fetch> = IdVec::new();
+    for old in &order {
+        let mut fetch = fetches[*old].clone();
+        for dependency in &mut fetch.dependencies {
+            *dependency = new_id[*dependency];
+        }
+        fetch.dependencies.sort();
+        out.push(fetch);
+    }
+    for id in out.ids() {
+        for dependency in out[id].dependencies.clone() {
+            out[dependency].successors.push(id);
+        }
+    }
+    out
+}
+
+/// A condition of the operation's table as one of the plan's: the tables have the same rows.
+pub(crate) fn plan_cond(cond: CondId) -> Cond {
+    Cond(cond.0)
+}

@@ -1,0 +1,146 @@
+//! Representation programs: which members of which slots make up an `_Any` value.
+
+use ogive_federation::FieldSetId;
+use ogive_operation::ArgValue;
+use ogive_plan::{Member, Representation};
+
+use crate::{
+    assign::{Via, VisitId},
+    emit::{Emitter, print},
+    tree::{FactId, NodeId},
+};
+
+impl Emitter<'_> {
+    /// How to represent the objects of an entry: its key, and what its `@requires` fields need.
+    pub(crate) fn representation(&mut self, id: VisitId) -> Representation {
+        let visit = &self.schedule.visits[id];
+        let node = visit.node;
+        let mut members = Vec::new();
+        if let Via::Key(key) = visit.via {
+            let set = self.tree.nodes[node].keys[key].fields;
+            self.members(node, set, true, &mut members);
+        }
+        let facts = self.facts_of.get(&id).cloned().unwrap_or_default();
+        for fact in facts {
+            let sets: Vec<FieldSetId> = self.tree.facts[fact]
+                .requires
+                .iter()
+                .filter(|r| r.subgraph.0 == visit.subgraph)
+                .map(|r| r.fields)
+                .collect();
+            for set in sets {
+                self.members(node, set, false, &mut members);
+            }
+        }
+        Representation {
+            typename: None,
+            members,
+        }
+    }
+
+    /// Adds the members of a field set at a node; members with the same slot merge.
+    fn members(&mut self, node: NodeId, set: FieldSetId, key: bool, out: &mut Vec<Member>) {
+        let tree = self.tree;
+        let ty = tree.nodes[node].ty;
+        for item in &tree.graph().field_sets[set].items {
+            if !item.types.contains(ty.0) {
+                continue;
+            }
+            let Some(row) = item.field else { continue };
+            let name = tree.schema().fields[row].name;
+            let Some(fact) = self.fact_of(node, name, &item.args) else {
+                continue;
+            };
+            let fact = &tree.facts[fact];
+            let at = match out.iter().position(|m| m.slot == Some(fact.slot)) {
+                Some(at) => at,
+                None => {
+                    out.push(Member {
+                        key_json: print::key_json(tree.schema().name(name)),
+                        slot: Some(fact.slot),
+                        types: None,
+                        key,
+                        members: Vec::new(),
+                    });
+                    out.len() - 1
+                }
+            };
+            out[at].key |= key;
+            if let (Some(sub), Some(place)) = (item.selection, fact.child) {
+                let mut members = std::mem::take(&mut out[at].members);
+                let nodes = &tree.places[place].nodes;
+                if nodes.len() > 1 && members.is_empty() {
+                    members.push(Member {
+                        key_json: print::key_json("__typename"),
+                        slot: None,
+                        types: None,
+                        key: false,
+                        members: Vec::new(),
+                    });
+                }
+                for child in nodes {
+                    let mut of_type = Vec::new();
+                    self.members(*child, sub, key, &mut of_type);
+                    let guard = (nodes.len() > 1).then(|| {
+                        [self.runtime_type(tree.nodes[*child].ty).0]
+                            .into_iter()
+                            .collect()
+                    });
+                    for mut member in of_type {
+                        // A slot shared by several concrete types is one member for all of them.
+                        let same = members
+                            .iter_mut()
+                            .find(|m| m.slot == member.slot && m.slot.is_some());
+                        match (same, &guard) {
+                            (Some(same), Some(guard)) => {
+                                let types: &ogive_base::BitSet = guard;
+                                if let Some(have) = &mut same.types {
+                                    have.union_with(types);
+                                }
+                                merge(&mut same.members, member.members);
+                            }
+                            (Some(same), None) => merge(&mut same.members, member.members),
+                            (None, _) => {
+                                member.types.clone_from(&guard);
+                                members.push(member);
+                            }
+                        }
+                    }
+                }
+                out[at].members = members;
+            }
+        }
+    }
+
+    /// The fact of a field with these static arguments at a node.
+    fn fact_of(
+        &self,
+        node: NodeId,
+        name: ogive_base::Symbol,
+        args: &[(Box<str>, ogive_schema::ConstValue)],
+    ) -> Option<FactId> {
+        self.tree.nodes[node].facts.iter().copied().find(|f| {
+            let fact = &self.tree.facts[*f];
+            self.tree.schema().fields[fact.field].name == name
+                && fact.args.len() == args.len()
+                && args.iter().all(|(n, v)| {
+                    fact.args
+                        .iter()
+                        .any(|a| a.name == *n && a.value == ArgValue::Const(v.clone()))
+                })
+        })
+    }
+}
+
+/// Adds members that are not there yet; the depth is that of schema text.
+fn merge(into: &mut Vec<Member>, members: Vec<Member>) {
+    for member in members {
+        match into
+            .iter_mut()
+            .find(|m| m.slot == member.slot && m.key_json == member.key_json)
+        {
+            Some(same) => merge(&mut same.members, member.members),
+            None => into.push(member),
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Request text and response shapes.
+//!
+//! The selection of a visit is written once, as tokens under conditions, together with the shape that says where each
+//! response key lands. A value keeps the client's response key if no other value of the same object claims it with
+//! another field, arguments, type or sub-selection; else it gets an alias (`SameResponseShape`, specification 5.3.2,
+//! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
+//! interface; the rest goes into fragments.
+
+use ogive_base::{BitSet, FastMap};
+use ogive_federation::SubgraphId;
+use ogive_operation::CondId;
+use ogive_plan::{
+    Gate, Lookup, ObjectShape, OperationKind, Segment, ShapeField, ShapeId, VariableUse,
+};
+use ogive_schema::TypeId;
+
+use crate::{
+    assign::VisitId,
+    emit::{Emitter, LookupList, output::layout_id, plan_cond, print},
+    tree::{FactId, PlaceId, Tree},
+};
+
+/// A piece of selection text that is written if its condition holds.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Token {
+    pub(crate) text: String,
+    pub(crate) cond: CondId,
+    /// Variables the text uses.
+    pub(crate) variables: Vec<u32>,
+}
+
+/// A top-level part of a request: the root selection, or one `_entities` field.
+pub(crate) struct Part {
+    pub(crate) lookup: Option<u16>,
+    pub(crate) cond: CondId,
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// One value of one concrete type, with its own sub-selection.
+struct Item {
+    fact: FactId,
+    types: BitSet,
+    name: String,
+    cond: CondId,
+    sub: Option<(Vec<Token>, ShapeId)>,
+}
+
+/// A response name that is taken.
+struct Taken {
+    name: String,
+    /// Field, arguments and type as text.
+    signature: String,
+    sub: Option<Vec<Token>>,
+}
+
+impl Emitter<'_> {
+    /// The selection of some concrete types of one place in one request (no braces), and the shape of its objects.
+    /// `declared` is the subgraph's type of the place; `None` for the root and for look-ups, whose concrete type is
+    /// known. Recursion is bounded by the operation's depth limit.
+    pub(crate) fn object(
+        &mut self,
+        place: PlaceId,
+        visits: &[VisitId],
+        subgraph: u32,
+        declared: Option<TypeId>,
+    ) -> (Vec<Token>, ShapeId) {
+        let tree = self.tree;
+        let abstract_here = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
+        let ask_typename =
+            declared.is_some() && (abstract_here || tree.places[place].possible.len() > 1);
+        let mut taken: Vec<Taken> = Vec::new();
+        if ask_typename {
+            taken.push(Taken {
+                name: "__typename".into(),
+                signature: "__typename".into(),
+                sub: None,
+            });
+        }
+        let mut items: Vec<Item> = Vec::new();
+        for visit in visits {
+            for fact in self.facts_of.get(visit).cloned().unwrap_or_default() {
+                let item = self.item(*visit, fact, subgraph, &mut taken);
+                items.push(item);
+            }
+        }
+        let shape = self.shape(place, &items, ask_typename);
+        let mut tokens = Vec::new();
+        if ask_typename {
+            tokens.push(plain("__typename "));
+        }
+        match declared.filter(|_| abstract_here) {
+            None => self.write_items(&items, &mut tokens, !ask_typename),
+            Some(declared) => self.write_fragments(place, items, subgraph, declared, &mut tokens),
+        }
+        (tokens, shape)
+    }
+
+    fn item(
+        &mut self,
+        visit: VisitId,
+        fact_id: FactId,
+        subgraph: u32,
+        taken: &mut Vec<Taken>,
+    ) -> Item {
+        let tree = self.tree;
+        let fact = &tree.facts[fact_id];
+        let source = tree.graph().field_source(fact.field, SubgraphId(subgraph));
+        let ty = source.and_then(|s| s.ty).unwrap_or(fact.ty);
+        let sub = fact.child.map(|place| {
+            let children = self
+                .children_of
+                .get(&(visit, place))
+                .cloned()
+                .unwrap_or_default();
+            self.object(place, &children, subgraph, Some(ty.id))
+        });
+        let field = tree.schema().field_name(fact.field);
+        let mut signature = String::from(field);
+        print::arguments(tree.op, &fact.args, &mut signature, &mut Vec::new());
+        signature.push(':');
+        signature.push_str(&tree.schema().display_type(ty));
+        let wanted = match fact.client {
+            Some(c) => &tree.op.keys[tree.op.fields[c].key],
+            None => field,
+        };
+        let sub_tokens = sub.as_ref().map(|(tokens, _)| tokens);
+        let mut name = wanted.to_string();
+        let mut n = 0;
+        while taken
+            .iter()
+            .any(|t| t.name == name && (t.signature != signature || t.sub.as_ref() != sub_tokens))
+        {
+            name = format!("_{n}_{wanted}");
+            n += 1;
+        }
+        if !taken.iter().any(|t| t.name == name) {
+            taken.push(Taken {
+                name: name.clone(),
+                signature,
+                sub: sub_tokens.cloned(),
+            });
+        }
+        let cond = self.conditional.of_fact(fact_id);
+        Item {
+            fact: fact_id,
+            types: [tree.nodes[fact.node].ty.0].into_iter().collect(),
+            name,
+            cond,
+            sub,
+        }
+    }
+
+    fn shape(&mut self, place: PlaceId, items: &[Item], ask_typename: bool) -> ShapeId {
+        let tree = self.tree;
+        let mut fields: Vec<(ShapeField, BitSet)> = Vec::new();
+        for item in items {
+            let fact = &tree.facts[item.fact];
+            let shape = item.sub.as_ref().map(|(_, s)| *s);
+            let types = self.runtime_set(&item.types);
+            let same = fields
+                .iter_mut()
+                .find(|(f, _)| *f.key == *item.name && f.slot == fact.slot && f.shape == shape);
+            match same {
+                Some((_, have)) => {
+                    have.union_with(&types);
+                }
+                None => fields.push((
+                    ShapeField {
+                        key: item.name.as_str().into(),
+                        slot: fact.slot,
+                        types: None,
+                        shape,
+                    },
+                    types,
+                )),
+            }
+        }
+        let all = self.runtime_set(&tree.places[place].possible);
+        let fields = fields
+            .into_iter()
+            .map(|(field, types)| ShapeField {
+                types: (!all.is_subset(&types)).then_some(types),
+                ..field
+            })
+            .collect();
+        let typename_key = ask_typename.then(|| "__typename".into());
+        self.shapes.push(ObjectShape {
+            layout: layout_id(place),
+            typename_key,
+            fields,
+        })
+    }
+
+    /// Writes items one after another; adds `__typename` where they could all be switched off.
+    fn write_items(&mut self, items: &[Item], tokens: &mut Vec<Token>, guard_empty: bool) {
+        if guard_empty && !items.iter().any(|i| i.cond == CondId::TRUE) {
+            tokens.push(plain("__typename "));
+        }
+        let mut written: Vec<&str> = Vec::new();
+        for item in items {
+            // Two slots may read one response key: a client's value that a key needs as well.
+            if written.contains(&item.name.as_str()) {
+                continue;
+            }
+            written.push(&item.name);
+            let cond = items
+                .iter()
+                .filter(|i| i.name == item.name)
+                .fold(None, |cond: Option<CondId>, i| {
+                    Some(cond.map_or(i.cond, |c| self.conditional.or(c, i.cond)))
+                })
+                .unwrap_or(item.cond);
+            self.write_item(item, cond, tokens);
+        }
+    }
+
+    fn write_item(&mut self, item: &Item, cond: CondId, tokens: &mut Vec<Token>) {
+        let tree = self.tree;
+        let fact = &tree.facts[item.fact];
+        let field = tree.schema().field_name(fact.field);
+        let mut text = String::new();
+        if item.name != field {
+            text.push_str(&item.name);
+            text.push(':');
+        }
+        text.push_str(field);
+        let mut variables = Vec::new();
+        print::arguments(tree.op, &fact.args, &mut text, &mut variables);
+        text.push_str(if item.sub.is_some() { "{" } else { " " });
+        tokens.push(Token {
+            text,
+            cond,
+            variables,
+        });
+        if let Some((sub, _)) = &item.sub {
+            for token in sub {
+                let both = self.conditional.and(cond, token.cond);
+                tokens.push(Token {
+                    cond: both,
+                    ..token.clone()
+                });
+            }
+            tokens.push(Token {
+                text: "} ".into(),
+                cond,
+                variables: Vec::new(),
+            });
+        }
+    }
+
+    fn write_fragments(
+        &mut self,
+        place: PlaceId,
+        items: Vec<Item>,
+        subgraph: u32,
+        declared: TypeId,
+        tokens: &mut Vec<Token>,
+    ) {
+        let tree = self.tree;
+        let subgraph = SubgraphId(subgraph);
+        let here: Vec<TypeId> = {
+            let source = tree.graph().type_source(declared, subgraph);
+            let nodes = tree.places[place].nodes.iter().map(|n| tree.nodes[*n].ty);
+            nodes
+                .filter(|t| source.is_some_and(|s| s.possible.contains(t.0)))
+                .collect()
+        };
+        let shared = |items: &[Item], item: &Item| -> bool {
+            let name = tree.schema().fields[tree.facts[item.fact].field].name;
+            let on_interface = tree
+                .schema()
+                .fields_by_name
+                .get(&(declared, name))
+                .is_some_and(|f| {
+                    tree.graph()
+                        .field_source(*f, subgraph)
+                        .is_some_and(|s| !s.external)
+                });
+            on_interface
+                && here.iter().all(|t| {
+                    items.iter().any(|i| {
+                        i.types.contains(t.0)
+                            && i.name == item.name
+                            && i.cond == item.cond
+                            && i.sub.as_ref().map(|s| &s.0) == item.sub.as_ref().map(|s| &s.0)
+                    })
+                })
+        };
+        let folded: Vec<bool> = items
+            .iter()
+            .map(|i| here.len() > 1 && shared(&items, i))
+            .collect();
+        let mut written: Vec<String> = Vec::new();
+        for (item, folded) in items.iter().zip(&folded) {
+            if *folded && !written.contains(&item.name) {
+                self.write_item(item, item.cond, tokens);
+                written.push(item.name.clone());
+            }
+        }
+        let mut by_type: Vec<(TypeId, Vec<Item>)> = Vec::new();
+        for (item, folded) in items.into_iter().zip(folded) {
+            if folded {
+                continue;
+            }
+            let ty = tree.nodes[tree.facts[item.fact].node].ty;
+            match by_type.iter_mut().find(|(t, _)| *t == ty) {
+                Some((_, list)) => list.push(item),
+                None => by_type.push((ty, vec![item])),
+            }
+        }
+        for (ty, items) in by_type {
+            tokens.push(plain(&format!("...on {}{{", tree.schema().type_name(ty))));
+            self.write_items(&items, tokens, true);
+            tokens.push(plain("} "));
+        }
+    }
+
+    /// One `_entities` field over a list of representations.
+    pub(crate) fn lookup_part(&mut self, index: usize, list: LookupList) -> (Part, Lookup) {
+        let tree = self.tree;
+        let (response_key, variable) = if index == 0 {
+            ("_entities".to_string(), free_name(tree, "representations"))
+        } else {
+            (
+                format!("_e{index}"),
+                free_name(tree, &format!("representations{index}")),
+            )
+        };
+        let alias = if index == 0 {
+            String::new()
+        } else {
+            format!("{response_key}:")
+        };
+        let mut tokens = vec![plain(&format!(
+            "{alias}_entities(representations:${variable}){{"
+        ))];
+        for (ty, selection) in &list.selections {
+            tokens.push(plain(&format!("...on {}{{", tree.schema().type_name(*ty))));
+            tokens.extend(selection.iter().cloned());
+            tokens.push(plain("} "));
+        }
+        tokens.push(plain("} "));
+        let part = Part {
+            lookup: Some(index as u16),
+            cond: CondId::TRUE,
+            tokens,
+        };
+        let lookup = Lookup {
+            response_key: response_key.into(),
+            variable: variable.into(),
+            targets: list.targets,
+        };
+        (part, lookup)
+    }
+
+    /// The whole request: header with the variables in use, then the parts.
+    pub(crate) fn assemble(
+        &mut self,
+        kind: OperationKind,
+        parts: Vec<Part>,
+        lookups: &[Lookup],
+    ) -> (Vec<Segment>, Vec<VariableUse>) {
+        let tree = self.tree;
+        let mut uses: Vec<(u32, Vec<Gate>)> = Vec::new();
+        let mut use_index: FastMap<u32, usize> = FastMap::default();
+        let mut body: Vec<Segment> = Vec::new();
+        for part in parts {
+            for token in part.tokens {
+                let cond = self.conditional.and(part.cond, token.cond);
+                let gates = gates(part.lookup, cond);
+                for variable in token.variables {
+                    let at = *use_index.entry(variable).or_insert_with(|| {
+                        uses.push((variable, Vec::new()));
+                        uses.len() - 1
+                    });
+                    uses[at].1.push(gates.first().copied().unwrap_or(Gate {
+                        lookup: None,
+                        cond: plan_cond(CondId::TRUE),
+                    }));
+                }
+                push_segment(&mut body, &token.text, gates);
+            }
+        }
+        uses.sort_by_key(|(v, _)| *v);
+        let uses: Vec<VariableUse> = uses
+            .into_iter()
+            .map(|(variable, gates)| VariableUse {
+                variable,
+                gates: any_of(gates),
+            })
+            .collect();
+        let mut segments: Vec<Segment> = Vec::new();
+        push_segment(&mut segments, kind.as_str(), Vec::new());
+        let mut headers: Vec<(String, Vec<Gate>)> = lookups
+            .iter()
+            .enumerate()
+            .map(|(i, l)| {
+                (
+                    format!("${}:[_Any!]! ", l.variable),
+                    gates(Some(i as u16), CondId::TRUE),
+                )
+            })
+            .collect();
+        for usage in &uses {
+            let variable = &tree.op.variables[usage.variable as usize];
+            let mut text = format!(
+                "${}:{}",
+                variable.name,
+                tree.schema().display_type(variable.ty)
+            );
+            if let Some(default) = &variable.default {
+                text.push('=');
+                print::constant(default, &mut text);
+            }
+            text.push(' ');
+            headers.push((text, usage.gates.clone()));
+        }
+        if !headers.is_empty() {
+            let any = match headers.iter().any(|(_, g)| g.is_empty()) {
+                true => Vec::new(),
+                false => any_of(
+                    headers
+                        .iter()
+                        .flat_map(|(_, g)| g.iter().copied())
+                        .collect(),
+                ),
+            };
+            push_segment(&mut segments, "(", any.clone());
+            for (text, gates) in headers {
+                push_segment(&mut segments, &text, gates);
+            }
+            push_segment(&mut segments, ")", any);
+        }
+        push_segment(&mut segments, "{", Vec::new());
+        for segment in body {
+            push_escaped(&mut segments, &segment.text, segment.gates);
+        }
+        push_segment(&mut segments, "}", Vec::new());
+        (segments, uses)
+    }
+}
+
+fn plain(text: &str) -> Token {
+    Token {
+        text: text.into(),
+        cond: CondId::TRUE,
+        variables: Vec::new(),
+    }
+}
+
+fn gates(lookup: Option<u16>, cond: CondId) -> Vec<Gate> {
+    if lookup.is_none() && cond == CondId::TRUE {
+        return Vec::new();
+    }
+    vec![Gate {
+        lookup,
+        cond: plan_cond(cond),
+    }]
+}
+
+/// Gates of which any must be open; none if one of them always is.
+fn any_of(all: Vec<Gate>) -> Vec<Gate> {
+    let mut out: Vec<Gate> = Vec::new();
+    for gate in all {
+        if gate.lookup.is_none() && gate.cond == plan_cond(CondId::TRUE) {
+            return Vec::new();
+        }
+        if !out.contains(&gate) {
+            out.push(gate);
+        }
+    }
+    out
+}
+
+fn push_segment(segments: &mut Vec<Segment>, text: &str, gates: Vec<Gate>) {
+    let mut escaped = String::with_capacity(text.len());
+    print::escape(text, &mut escaped);
+    push_escaped(segments, &escaped, gates);
+}
+
+/// Appends text that is escaped already, joining neighbours under the same gates.
+fn push_escaped(segments: &mut Vec<Segment>, text: &str, gates: Vec<Gate>) {
+    match segments.last_mut() {
+        Some(last) if last.gates == gates => {
+            let mut joined = String::with_capacity(last.text.len() + text.len());
+            joined.push_str(&last.text);
+            joined.push_str(text);
+            last.text = joined.into();
+        }
+        _ => segments.push(Segment {
+            text: text.into(),
+            gates,
+        }),
+    }
+}
+
+/// A variable name the client does not use.
+fn free_name(tree: &Tree<'_>, wanted: &str) -> String {
+    let mut name = wanted.to_string();
+    while tree.op.variables.iter().any(|v| *v.name == *name) {
+        name.insert(0, '_');
+    }
+    name
+}

@@ -1,0 +1,189 @@
+//! Pass 3: the fewest requests at the fewest waves.
+//!
+//! 1. With every request allowed, the closure gives the earliest wave of every wanted value: the minimal number of
+//!    waves, and the exact reason if something cannot be had at all.
+//! 2. From all useful requests at that number of waves, requests are deleted one by one as long as everything wanted
+//!    stays known (reverse delete). Several deterministic orders are tried while fuel lasts; the smallest set wins, the
+//!    first found among equals. A set as small as the lower bound ends the search.
+
+use ogive_base::BitSet;
+
+use crate::{
+    PlanError, PlanOptions,
+    closure::{Closure, NEVER, Requests},
+    tree::{FactId, Scope, Tree},
+};
+
+/// The chosen requests of one scope and what they bring.
+#[derive(Debug)]
+pub struct Found {
+    /// The requests.
+    pub requests: Requests,
+    /// Their closure.
+    pub closure: Closure,
+    /// Client facts to bring; those of concrete types that no subgraph can answer are left out.
+    pub wanted: Vec<FactId>,
+    /// No plan of this scope has fewer requests.
+    pub lower_bound: usize,
+}
+
+/// Finds the requests of one scope.
+pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<Found, PlanError> {
+    let mut closure = Closure::default();
+    let (all, wanted) = everything(tree, scope, options, &mut closure)?;
+    let lower_bound = lower_bound(tree, &wanted);
+    let mut best = all.clone();
+    let floor = lower_bound.max(usize::from(!wanted.is_empty()));
+    let fuel_end = closure.firings + options.fuel;
+    for order in 0..ORDERS {
+        if best.count() <= floor || (order > 0 && closure.firings >= fuel_end) {
+            break;
+        }
+        let candidate = reverse_delete(tree, scope, &wanted, &all, order, &mut closure);
+        if candidate.count() < best.count() {
+            best = candidate;
+        }
+    }
+    closure.run(tree, scope, &best);
+    Ok(Found {
+        requests: best,
+        closure,
+        wanted,
+        lower_bound,
+    })
+}
+
+/// Number of deletion orders tried: late waves first, early waves first, then seeded shuffles.
+const ORDERS: u64 = 24;
+
+/// All useful requests at the minimal number of waves, and the facts that can and must be brought.
+fn everything(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    options: &PlanOptions,
+    closure: &mut Closure,
+) -> Result<(Requests, Vec<FactId>), PlanError> {
+    let subgraphs = BitSet::all(tree.supergraph.subgraphs.len());
+    let candidates: Vec<FactId> = scope
+        .nodes
+        .iter()
+        .flat_map(|n| {
+            if *n == Tree::ROOT {
+                &scope.root_facts
+            } else {
+                &tree.nodes[*n].facts
+            }
+        })
+        .copied()
+        .filter(|f| tree.facts[*f].client.is_some())
+        .collect();
+    let mut waves = 2;
+    loop {
+        let requests = Requests {
+            waves: vec![subgraphs.clone(); waves],
+        };
+        closure.run(tree, scope, &requests);
+        let last = wave_of_last_news(tree, scope, closure);
+        if last + 1 < waves || waves >= options.waves_max as usize {
+            break;
+        }
+        waves = (waves * 2).min(options.waves_max as usize);
+    }
+    let mut wanted = Vec::new();
+    for fact in candidates {
+        if closure.known(fact) != NEVER {
+            wanted.push(fact);
+            continue;
+        }
+        let node = tree.facts[fact].node;
+        let reachable = (0..closure.waves()).any(|w| !closure.open(node, w).is_empty());
+        if reachable || node == Tree::ROOT {
+            let coordinate = tree.schema().field_coordinate(tree.facts[fact].field);
+            return Err(PlanError::failed(format!(
+                "no subgraph can resolve `{coordinate}` at this place"
+            )));
+        }
+    }
+    let needed = wanted
+        .iter()
+        .map(|f| closure.known(*f) as usize + 1)
+        .max()
+        .unwrap_or(0);
+    let mut requests = Requests {
+        waves: vec![BitSet::new(); needed],
+    };
+    for (wave, set) in requests.waves.iter_mut().enumerate() {
+        for node in &scope.nodes {
+            set.union_with(closure.open(*node, wave));
+        }
+    }
+    Ok((requests, wanted))
+}
+
+fn wave_of_last_news(tree: &Tree<'_>, scope: &Scope, closure: &Closure) -> usize {
+    let facts = scope.nodes.iter().flat_map(|n| &tree.nodes[*n].facts);
+    facts
+        .map(|f| closure.known(*f))
+        .filter(|w| *w != NEVER)
+        .max()
+        .unwrap_or(0) as usize
+}
+
+/// Subgraphs that are the only ones to resolve some wanted value: each costs a request.
+fn lower_bound(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
+    let mut owners = BitSet::new();
+    for fact in wanted {
+        let fact = &tree.facts[*fact];
+        let mut any = fact.plain.union(&fact.provided);
+        for requirement in &fact.requires {
+            any.insert(requirement.subgraph.0);
+        }
+        if any.len() == 1 {
+            owners.union_with(&any);
+        }
+    }
+    owners.len()
+}
+
+fn reverse_delete(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    wanted: &[FactId],
+    all: &Requests,
+    order: u64,
+    closure: &mut Closure,
+) -> Requests {
+    let mut requests = all.clone();
+    let mut candidates: Vec<(usize, u32)> = all
+        .waves
+        .iter()
+        .enumerate()
+        .flat_map(|(w, set)| set.iter().map(move |s| (w, s)))
+        .collect();
+    match order {
+        0 => {}
+        1 => candidates.reverse(),
+        seed => shuffle(&mut candidates, seed),
+    }
+    for (wave, subgraph) in candidates {
+        requests.waves[wave].remove(subgraph);
+        closure.run(tree, scope, &requests);
+        if wanted.iter().any(|f| closure.known(*f) == NEVER) {
+            requests.waves[wave].insert(subgraph);
+        }
+    }
+    requests
+}
+
+/// Fisher-Yates over a fixed multiplicative generator (splitmix64): the same order on every machine.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut state = seed;
+    for i in (1..items.len()).rev() {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        items.swap(i, (z % (i as u64 + 1)) as usize);
+    }
+}

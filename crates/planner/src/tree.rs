@@ -1,0 +1,586 @@
+//! Pass 1: the planning tree.
+//!
+//! A [`Place`] is one object-valued place of the response (later a record layout). Its [`Node`]s are its concrete
+//! types. A [`Fact`] is one field value at a node: wanted by the client, or possibly useful as a member of a key or of
+//! a `@requires` selection. Facts know who can bring them; nodes know by which keys they can be entered.
+//!
+//! Invariants: ids grow from parents to children; facts of one node have distinct (field, arguments, response key);
+//! a gateway-only fact reuses a client's fact with the same field and arguments.
+
+use ogive_base::{BitSet, FastMap, IdVec, define_id};
+use ogive_federation::{FieldSetId, QueryGraph, SubgraphId, Supergraph};
+use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, SelectionSetId};
+use ogive_plan::{OperationKind, SlotIndex};
+use ogive_schema::{FieldId, Schema, Type, TypeId};
+
+use crate::{PlanError, PlanOptions};
+
+define_id! {
+    /// An object-valued place.
+    pub struct PlaceId;
+}
+define_id! {
+    /// One concrete type at a place.
+    pub struct NodeId;
+}
+define_id! {
+    /// One field value at a node.
+    pub struct FactId;
+}
+
+/// The planning tree of one operation.
+#[derive(Debug)]
+pub struct Tree<'a> {
+    /// The supergraph.
+    pub supergraph: &'a Supergraph,
+    /// The operation.
+    pub op: &'a Operation,
+    /// Object-valued places, parents first; row 0 is the root.
+    pub places: IdVec<PlaceId, Place>,
+    /// Nodes, parents first; row 0 is the root.
+    pub nodes: IdVec<NodeId, Node>,
+    /// Facts.
+    pub facts: IdVec<FactId, Fact>,
+    /// Root fields the gateway answers itself, in order of locals.
+    pub locals: Vec<FieldNodeId>,
+}
+
+/// One object-valued place.
+#[derive(Debug)]
+pub struct Place {
+    /// The fact whose value it is; `None` for the root.
+    pub edge: Option<FactId>,
+    /// Declared type in the supergraph.
+    pub ty: TypeId,
+    /// Concrete types (`TypeId.0`) its objects can have.
+    pub possible: BitSet,
+    /// The client's selection here, if any.
+    pub selection: Option<SelectionSetId>,
+    /// One node per concrete type that matters.
+    pub nodes: Vec<NodeId>,
+    /// Number of slots taken.
+    pub slots: SlotIndex,
+    /// Levels of gateway-only places above and including this one.
+    pub internal_depth: u8,
+    /// `@provides` selections in force for objects that come from each subgraph along this very path.
+    provides: Vec<(SubgraphId, FieldSetId)>,
+}
+
+/// One concrete type at a place.
+#[derive(Debug)]
+pub struct Node {
+    /// The place.
+    pub place: PlaceId,
+    /// The concrete type.
+    pub ty: TypeId,
+    /// Values wanted or useful here.
+    pub facts: Vec<FactId>,
+    /// How the object can be entered through `_entities`.
+    pub keys: Vec<KeyAlternative>,
+    /// Subgraphs whose answers can hold this concrete type when reached by descent.
+    pub types_known: BitSet,
+    /// Subgraphs that bring the object under one of their `@provides` from here on.
+    pub provides_start: BitSet,
+    /// Subgraphs whose `@provides` continues through this node.
+    pub provides_through: BitSet,
+}
+
+/// One way into a subgraph.
+#[derive(Debug)]
+pub struct KeyAlternative {
+    /// Where it leads.
+    pub subgraph: SubgraphId,
+    /// The key.
+    pub fields: FieldSetId,
+    /// Facts that make up its representation, nested ones included.
+    pub facts: Vec<FactId>,
+}
+
+/// One field value at a node.
+#[derive(Debug)]
+pub struct Fact {
+    /// Where.
+    pub node: NodeId,
+    /// The field of the concrete type.
+    pub field: FieldId,
+    /// Arguments.
+    pub args: Vec<Arg>,
+    /// The client's field, if it asked for the value.
+    pub client: Option<FieldNodeId>,
+    /// The client's condition relative to its parent object; `None` if only the gateway may want it.
+    pub cond: Option<CondId>,
+    /// Objects of a composite field.
+    pub child: Option<PlaceId>,
+    /// Its slot in the place's record.
+    pub slot: SlotIndex,
+    /// Type in the supergraph.
+    pub ty: Type,
+    /// Subgraphs that resolve it on any object they hold.
+    pub plain: BitSet,
+    /// Subgraphs that resolve it only along this path, by `@provides`.
+    pub provided: BitSet,
+    /// Subgraphs that resolve it only on entry, given these facts.
+    pub requires: Vec<Requirement>,
+}
+
+/// What a subgraph needs to resolve a field with `@requires`.
+#[derive(Debug)]
+pub struct Requirement {
+    /// The subgraph.
+    pub subgraph: SubgraphId,
+    /// The selection.
+    pub fields: FieldSetId,
+    /// Facts that make it up, nested ones included.
+    pub facts: Vec<FactId>,
+}
+
+/// A part of the operation that is planned on its own: all of a query, or one root field of a mutation.
+#[derive(Debug)]
+pub struct Scope {
+    /// Nodes of the scope, parents first.
+    pub nodes: Vec<NodeId>,
+    /// Root facts that belong to it.
+    pub root_facts: Vec<FactId>,
+    /// Whether the root may be entered in the first wave only, and only after all earlier scopes are complete.
+    pub serial: bool,
+}
+
+impl Tree<'_> {
+    /// The root node.
+    pub const ROOT: NodeId = NodeId(0);
+
+    /// The compiled query graph.
+    pub fn graph(&self) -> &QueryGraph {
+        &self.supergraph.graph
+    }
+    /// The supergraph schema.
+    pub fn schema(&self) -> &Schema {
+        &self.supergraph.schema
+    }
+    /// The parent node of a place; `None` for the root.
+    pub fn parent(&self, place: PlaceId) -> Option<NodeId> {
+        self.places[place].edge.map(|e| self.facts[e].node)
+    }
+    /// The scopes in the order in which they must run.
+    pub fn scopes(&self) -> Vec<Scope> {
+        let all: Vec<NodeId> = self.nodes.ids().collect();
+        let root_facts = self.nodes[Self::ROOT].facts.clone();
+        if self.op.kind != OperationKind::Mutation {
+            return vec![Scope {
+                nodes: all,
+                root_facts,
+                serial: false,
+            }];
+        }
+        // Row by row: which root fact a node hangs below.
+        let mut below: IdVec<NodeId, Option<FactId>> = IdVec::new();
+        for (_, node) in self.nodes.iter() {
+            let owner = self.places[node.place].edge.and_then(|edge| {
+                let parent = self.facts[edge].node;
+                if parent == Self::ROOT {
+                    Some(edge)
+                } else {
+                    below[parent]
+                }
+            });
+            below.push(owner);
+        }
+        root_facts
+            .into_iter()
+            .filter(|f| self.facts[*f].client.is_some())
+            .map(|fact| Scope {
+                nodes: all
+                    .iter()
+                    .copied()
+                    .filter(|n| *n == Self::ROOT || below[*n] == Some(fact))
+                    .collect(),
+                root_facts: vec![fact],
+                serial: true,
+            })
+            .collect()
+    }
+}
+
+/// Deepest nesting of places that only the gateway needs (keys inside keys); deeper ones add no composite members.
+const INTERNAL_DEPTH_MAX: u8 = 3;
+
+/// Grows the tree. Fails on the node limit.
+pub fn grow<'a>(
+    supergraph: &'a Supergraph,
+    op: &'a Operation,
+    options: &PlanOptions,
+) -> Result<Tree<'a>, PlanError> {
+    let mut grower = Grower {
+        options,
+        facts_by_field: FastMap::default(),
+        leaf_slots: FastMap::default(),
+        tree: Tree {
+            supergraph,
+            op,
+            places: IdVec::new(),
+            nodes: IdVec::new(),
+            facts: IdVec::new(),
+            locals: Vec::new(),
+        },
+    };
+    let root = &op.selection_sets[op.root];
+    grower.place(
+        None,
+        root.ty,
+        root.possible.clone(),
+        Some(op.root),
+        0,
+        Vec::new(),
+    )?;
+    // Places are filled in order of creation: client facts first, everywhere, so that keys find them.
+    let mut next = 0;
+    while next < grower.tree.places.len() {
+        grower.client_facts(PlaceId(next as u32))?;
+        next += 1;
+    }
+    let mut next = 0;
+    while next < grower.tree.nodes.len() {
+        grower.helper_facts(NodeId(next as u32))?;
+        next += 1;
+    }
+    Ok(grower.tree)
+}
+
+struct Grower<'a, 'o> {
+    options: &'o PlanOptions,
+    tree: Tree<'a>,
+    /// Facts by node and field, any arguments.
+    facts_by_field: FastMap<(NodeId, FieldId), Vec<FactId>>,
+    /// Slots shared by all concrete types: client leaves by field node.
+    leaf_slots: FastMap<(PlaceId, FieldNodeId), SlotIndex>,
+}
+
+impl<'a> Grower<'a, '_> {
+    fn place(
+        &mut self,
+        edge: Option<FactId>,
+        ty: TypeId,
+        possible: BitSet,
+        selection: Option<SelectionSetId>,
+        internal_depth: u8,
+        provides: Vec<(SubgraphId, FieldSetId)>,
+    ) -> Result<PlaceId, PlanError> {
+        let id = self.tree.places.push(Place {
+            edge,
+            ty,
+            possible: possible.clone(),
+            selection,
+            nodes: Vec::new(),
+            slots: 0,
+            internal_depth,
+            provides,
+        });
+        for t in possible.iter() {
+            self.node(id, TypeId(t))?;
+        }
+        Ok(id)
+    }
+
+    fn node(&mut self, place: PlaceId, ty: TypeId) -> Result<NodeId, PlanError> {
+        if self.tree.nodes.len() as u32 >= self.options.nodes_max {
+            let most = self.options.nodes_max;
+            return Err(PlanError::too_large(format!(
+                "the operation has more than {most} objects and concrete types to plan"
+            )));
+        }
+        let graph = &self.tree.supergraph.graph;
+        let here = &self.tree.places[place];
+        let mut types_known = BitSet::new();
+        match here.edge {
+            None => types_known = graph.types[ty].subgraphs.clone(),
+            Some(edge) => {
+                let edge = &self.tree.facts[edge];
+                for source in &graph.fields[edge.field].sources {
+                    let local = source.ty.map_or(here.ty, |t| t.id);
+                    let known = graph.type_source(local, source.subgraph).is_some_and(|s| {
+                        s.possible.contains(ty.0) || (local == ty && !s.interface_object)
+                    });
+                    if known {
+                        types_known.insert(source.subgraph.0);
+                    }
+                }
+            }
+        }
+        let id = self.tree.nodes.push(Node {
+            place,
+            ty,
+            facts: Vec::new(),
+            keys: Vec::new(),
+            types_known,
+            provides_start: BitSet::new(),
+            provides_through: here.provides.iter().map(|(s, _)| s.0).collect(),
+        });
+        if let Some(edge) = here.edge {
+            let field = self.tree.facts[edge].field;
+            let start = graph.fields[field]
+                .sources
+                .iter()
+                .filter(|s| s.provides.is_some())
+                .map(|s| s.subgraph.0);
+            self.tree.nodes[id].provides_start = start.collect();
+        }
+        self.tree.places[place].nodes.push(id);
+        Ok(id)
+    }
+
+    fn client_facts(&mut self, place: PlaceId) -> Result<(), PlanError> {
+        let Some(selection) = self.tree.places[place].selection else {
+            return Ok(());
+        };
+        let op = self.tree.op;
+        for field in &op.selection_sets[selection].fields {
+            let node_of = &op.fields[*field];
+            match node_of.field {
+                FieldRef::Typename => continue,
+                FieldRef::Schema | FieldRef::Type => {
+                    self.tree.locals.push(*field);
+                    continue;
+                }
+                FieldRef::Field(_) => {}
+            }
+            for node in self.tree.places[place].nodes.clone() {
+                let ty = self.tree.nodes[node].ty;
+                if !node_of.types.contains(ty.0) {
+                    continue;
+                }
+                let FieldRef::Field(row) = node_of.field else {
+                    continue;
+                };
+                let name = self.tree.schema().fields[row].name;
+                let Some(row) = self.tree.schema().fields_by_name.get(&(ty, name)).copied() else {
+                    continue;
+                };
+                self.fact(node, row, node_of.args.clone(), Some(*field))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a fact with its slot, child place and providers.
+    fn fact(
+        &mut self,
+        node: NodeId,
+        field: FieldId,
+        args: Vec<Arg>,
+        client: Option<FieldNodeId>,
+    ) -> Result<FactId, PlanError> {
+        let place = self.tree.nodes[node].place;
+        let graph = &self.tree.supergraph.graph;
+        let schema = &self.tree.supergraph.schema;
+        let ty = schema.fields[field].ty;
+        let composite = schema.types[ty.id].kind.is_composite();
+        let provided = self.provided(place, self.tree.nodes[node].ty, field);
+        let shared_slot = client
+            .filter(|_| !composite)
+            .and_then(|c| self.leaf_slots.get(&(place, c)).copied());
+        let slot = match shared_slot {
+            Some(slot) => slot,
+            None => {
+                let slot = self.tree.places[place].slots;
+                self.tree.places[place].slots = slot.checked_add(1).ok_or_else(|| {
+                    PlanError::too_large("one object has more than 65,535 values")
+                })?;
+                if let Some(c) = client.filter(|_| !composite) {
+                    self.leaf_slots.insert((place, c), slot);
+                }
+                slot
+            }
+        };
+        let id = self.tree.facts.push(Fact {
+            node,
+            field,
+            args,
+            client,
+            cond: client.map(|c| self.tree.op.fields[c].cond),
+            child: None,
+            slot,
+            ty,
+            plain: graph.fields[field].resolvers.clone(),
+            provided: provided.iter().map(|(s, _)| s.0).collect(),
+            requires: Vec::new(),
+        });
+        self.tree.nodes[node].facts.push(id);
+        self.facts_by_field
+            .entry((node, field))
+            .or_default()
+            .push(id);
+        if composite {
+            let mut provides: Vec<(SubgraphId, FieldSetId)> = provided
+                .into_iter()
+                .filter_map(|(s, sub)| Some((s, sub?)))
+                .collect();
+            for source in &graph.fields[field].sources {
+                if let Some(set) = source.provides {
+                    provides.push((source.subgraph, set));
+                }
+            }
+            let selection = client.and_then(|c| self.tree.op.fields[c].selection_set);
+            let possible = match selection {
+                Some(s) => self.tree.op.selection_sets[s].possible.clone(),
+                None => schema.types[ty.id].possible.clone(),
+            };
+            let depth = self.tree.places[place].internal_depth + u8::from(client.is_none());
+            let child = self.place(Some(id), ty.id, possible, selection, depth, provides)?;
+            self.tree.facts[id].child = Some(child);
+        }
+        Ok(id)
+    }
+
+    /// Subgraphs that provide `field` at this place by a `@provides` further up, with the nested selection.
+    fn provided(
+        &self,
+        place: PlaceId,
+        ty: TypeId,
+        field: FieldId,
+    ) -> Vec<(SubgraphId, Option<FieldSetId>)> {
+        let schema = &self.tree.supergraph.schema;
+        let name = schema.fields[field].name;
+        let mut out = Vec::new();
+        for (subgraph, set) in &self.tree.places[place].provides {
+            for item in &self.tree.supergraph.graph.field_sets[*set].items {
+                let same = item.field.is_some_and(|f| schema.fields[f].name == name);
+                if same && item.types.contains(ty.0) {
+                    out.push((*subgraph, item.selection));
+                }
+            }
+        }
+        out
+    }
+
+    /// Adds what could help: keys of the node, and `@requires` of its facts.
+    fn helper_facts(&mut self, node: NodeId) -> Result<(), PlanError> {
+        let graph: &'a QueryGraph = &self.tree.supergraph.graph;
+        let ty = self.tree.nodes[node].ty;
+        // Requirements first: they may add facts to this node, which have requirements themselves.
+        let mut next = 0;
+        while next < self.tree.nodes[node].facts.len() {
+            let fact = self.tree.nodes[node].facts[next];
+            for source in &graph.fields[self.tree.facts[fact].field].sources {
+                if let (Some(fields), false) = (source.requires, source.used_overridden) {
+                    let facts = self.field_set(node, fields)?;
+                    let requirement = Requirement {
+                        subgraph: source.subgraph,
+                        fields,
+                        facts,
+                    };
+                    self.tree.facts[fact].requires.push(requirement);
+                }
+            }
+            next += 1;
+        }
+        if node == Tree::ROOT {
+            return Ok(());
+        }
+        for source in &graph.types[ty].sources {
+            for key in source.keys.iter().filter(|k| k.resolvable) {
+                let place = self.tree.nodes[node].place;
+                let composite = graph.field_sets[key.fields]
+                    .items
+                    .iter()
+                    .any(|i| i.selection.is_some());
+                if composite && self.tree.places[place].internal_depth >= INTERNAL_DEPTH_MAX {
+                    continue;
+                }
+                let before = self.tree.nodes[node].facts.len();
+                let facts = self.field_set(node, key.fields)?;
+                self.tree.nodes[node].keys.push(KeyAlternative {
+                    subgraph: source.subgraph,
+                    fields: key.fields,
+                    facts,
+                });
+                // Key members are rarely computed, but may be.
+                for i in before..self.tree.nodes[node].facts.len() {
+                    let fact = self.tree.nodes[node].facts[i];
+                    for source in &graph.fields[self.tree.facts[fact].field].sources {
+                        if let Some(fields) = source.requires {
+                            let facts = self.field_set(node, fields)?;
+                            let requirement = Requirement {
+                                subgraph: source.subgraph,
+                                fields,
+                                facts,
+                            };
+                            self.tree.facts[fact].requires.push(requirement);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All facts a field set stands for at a node, made where missing. Nesting is that of schema text, not of requests.
+    fn field_set(&mut self, node: NodeId, set: FieldSetId) -> Result<Vec<FactId>, PlanError> {
+        let graph: &'a QueryGraph = &self.tree.supergraph.graph;
+        let schema: &'a Schema = &self.tree.supergraph.schema;
+        let ty = self.tree.nodes[node].ty;
+        let mut out = Vec::new();
+        for item in &graph.field_sets[set].items {
+            let Some(row) = item.field else { continue };
+            if !item.types.contains(ty.0) {
+                continue;
+            }
+            let Some(row) = schema
+                .fields_by_name
+                .get(&(ty, schema.fields[row].name))
+                .copied()
+            else {
+                continue;
+            };
+            let fact = match self.find(node, row, &item.args) {
+                Some(fact) => fact,
+                None => {
+                    let args = item
+                        .args
+                        .iter()
+                        .map(|(name, value)| Arg {
+                            input: schema
+                                .arg_by_name(&schema.fields[row].args, name)
+                                .unwrap_or(ogive_schema::InputId(u32::MAX)),
+                            name: name.clone(),
+                            value: ArgValue::Const(value.clone()),
+                        })
+                        .collect();
+                    self.fact(node, row, args, None)?
+                }
+            };
+            if !out.contains(&fact) {
+                out.push(fact);
+            }
+            if let (Some(sub), Some(child)) = (item.selection, self.tree.facts[fact].child) {
+                for child_node in self.tree.places[child].nodes.clone() {
+                    for f in self.field_set(child_node, sub)? {
+                        if !out.contains(&f) {
+                            out.push(f);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn find(
+        &self,
+        node: NodeId,
+        field: FieldId,
+        args: &[(Box<str>, ogive_schema::ConstValue)],
+    ) -> Option<FactId> {
+        self.facts_by_field
+            .get(&(node, field))?
+            .iter()
+            .copied()
+            .find(|f| {
+                let have = &self.tree.facts[*f].args;
+                have.len() == args.len()
+                    && args.iter().all(|(name, value)| {
+                        have.iter()
+                            .any(|a| a.name == *name && a.value == ArgValue::Const(value.clone()))
+                    })
+            })
+    }
+}
