@@ -20,9 +20,9 @@ impl fmt::Display for Duration {
         let ms = self.0.as_millis();
         match ms {
             0 => f.write_str("0s"),
-            _ if ms % 3_600_000 == 0 => write!(f, "{}h", ms / 3_600_000),
-            _ if ms % 60_000 == 0 => write!(f, "{}m", ms / 60_000),
-            _ if ms % 1_000 == 0 => write!(f, "{}s", ms / 1_000),
+            _ if ms.is_multiple_of(3_600_000) => write!(f, "{}h", ms / 3_600_000),
+            _ if ms.is_multiple_of(60_000) => write!(f, "{}m", ms / 60_000),
+            _ if ms.is_multiple_of(1_000) => write!(f, "{}s", ms / 1_000),
             _ => write!(f, "{ms}ms"),
         }
     }
@@ -57,9 +57,9 @@ impl fmt::Display for ByteSize {
         let n = self.0;
         match n {
             0 => f.write_str("0"),
-            _ if n % (1 << 20) == 0 => write!(f, "{}MiB", n >> 20),
-            _ if n % 1_000_000 == 0 => write!(f, "{}MB", n / 1_000_000),
-            _ if n % (1 << 10) == 0 => write!(f, "{}KiB", n >> 10),
+            _ if n.is_multiple_of(1 << 20) => write!(f, "{}MiB", n >> 20),
+            _ if n.is_multiple_of(1_000_000) => write!(f, "{}MB", n / 1_000_000),
+            _ if n.is_multiple_of(1 << 10) => write!(f, "{}KiB", n >> 10),
             _ => write!(f, "{n}"),
         }
     }

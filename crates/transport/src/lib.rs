@@ -1,1 +1,28 @@
-//! See ARCHITECTURE.md.
+//! The subgraph HTTP client: HTTP/1.1 keep-alive over our own connection pool.
+//!
+//! A [`Client`] belongs to one worker thread; its connections never leave it, so the pool needs no lock. For every
+//! client request a [`RequestTransport`] lends the pool to the executor together with that request's headers and
+//! deadline.
+//!
+//! Invariants:
+//! - A request that a subgraph may have seen is sent again only if it is idempotent, once, on a fresh connection, and
+//!   only when a kept-alive connection turned out to be stale.
+//! - Hop-by-hop headers never travel, whatever the header rules say.
+//! - Dropping the future closes the connection of a request in flight: cancelled work does not continue upstream and
+//!   a half-read connection is never reused.
+//! - Messages for clients name the subgraph, never its host.
+//!
+//! Reading order: [`endpoint`] (where and how), [`headers`] (rules), [`request`] (the seam to the executor), `client`
+//! (one exchange), `pool` (idle connections), `error`.
+
+mod client;
+pub mod endpoint;
+mod error;
+pub mod headers;
+mod pool;
+pub mod request;
+
+pub use client::Client;
+pub use endpoint::{Endpoint, EndpointError, Endpoints, Traffic};
+pub use headers::{HeaderRule, HeaderRules, NameMatch};
+pub use request::RequestTransport;

@@ -1,0 +1,119 @@
+//! Every value of `extensions.code` that the gateway itself puts into a response.
+//!
+//! Words are those clients already switch on (Apollo Server, Apollo Router). Codes of subgraph errors pass through
+//! and are not listed. `status` is the HTTP status when the whole request fails with the code; a client that asked for
+//! `application/json` by name gets 200 for well-formed requests instead, as GraphQL over HTTP wants it.
+
+/// Who has to act.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The client's request.
+    Client,
+    /// A subgraph's answer, or that there was none.
+    Subgraph,
+    /// The gateway.
+    Gateway,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ErrorCode {
+    /// The word.
+    pub code: &'static str,
+    /// HTTP status when the whole request fails with it.
+    pub status: u16,
+    /// Who has to act.
+    pub origin: Origin,
+    /// What happened.
+    pub meaning: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+macro_rules! codes {
+    ($( $name:ident $status:literal $origin:ident $meaning:literal $remedy:literal )*) => {
+        $( #[doc = $meaning] pub const $name: &str = stringify!($name); )*
+        /// The table, sorted by code.
+        pub const ALL: &[ErrorCode] = &[$( ErrorCode {
+            code: stringify!($name),
+            status: $status,
+            origin: Origin::$origin,
+            meaning: $meaning,
+            remedy: $remedy,
+        }, )*];
+    };
+}
+
+codes! {
+    GATEWAY_TIMEOUT 504 Subgraph
+        "A subgraph, or the request as a whole, took longer than its timeout."
+        "Look for the slow subgraph, or raise `traffic_shaping`'s timeouts."
+    GRAPHQL_PARSE_FAILED 400 Client
+        "The document is not GraphQL, or exceeds the limits on tokens and depth."
+        "Fix the document at the location given."
+    GRAPHQL_UNKNOWN_OPERATION_NAME 400 Client
+        "The document holds no operation of that name, or several and no name was given."
+        "Send `operationName`."
+    GRAPHQL_VALIDATION_FAILED 400 Client
+        "The document breaks a validation rule of the specification or does not fit the schema."
+        "Fix the document at the locations given."
+    INTERNAL_SERVER_ERROR 500 Gateway
+        "The gateway failed in a way it should not. Details are in its log."
+        "Report it with the log lines."
+    INVALID_GRAPHQL_REQUEST 400 Client
+        "The HTTP request holds no well-formed GraphQL request."
+        "Send a JSON object with at least `query`, a string."
+    METHOD_NOT_ALLOWED 405 Client
+        "The HTTP method is not allowed here; mutations need POST."
+        "Use a method of the `allow` header."
+    NOT_ACCEPTABLE 406 Client
+        "The `accept` header admits no media type the gateway can answer with."
+        "Accept `application/graphql-response+json` or `application/json`."
+    NOT_FOUND 404 Client
+        "Nothing is served at this path."
+        "Use the path of the GraphQL endpoint."
+    QUERY_PLANNING_FAILED 500 Gateway
+        "No plan was found for a valid operation."
+        "Report it with supergraph and operation; a composed supergraph should make every operation possible."
+    REQUEST_TIMEOUT 408 Client
+        "The request's body did not arrive in time."
+        "Send it faster, or raise `http.body_read_timeout`."
+    REQUEST_TOO_LARGE 413 Client
+        "The request's body is larger than `limits.http_max_request_bytes`."
+        "Send less, or raise the limit."
+    SUBREQUEST_HTTP_ERROR 200 Subgraph
+        "A subgraph could not be reached or did not answer with a usable HTTP response."
+        "See the gateway's log for the cause."
+    SUBREQUEST_MALFORMED_RESPONSE 200 Subgraph
+        "A subgraph answered with something that is not a GraphQL response to the request."
+        "See the gateway's log for the cause."
+    SUBSCRIPTIONS_NOT_SUPPORTED 400 Client
+        "Subscriptions are not served over this protocol."
+        "Send a query or a mutation."
+    UNSUPPORTED_MEDIA_TYPE 415 Client
+        "The request's body is of a media type the gateway does not read."
+        "Send `content-type: application/json`."
+    VALIDATION_INVALID_TYPE_VARIABLE 400 Client
+        "A variable is missing or its value does not fit its type."
+        "Fix the variables."
+}
+
+/// The row of a code; `None` for codes that only subgraphs use.
+pub fn find(code: &str) -> Option<&'static ErrorCode> {
+    let at = ALL.binary_search_by(|row| row.code.cmp(code)).ok()?;
+    Some(&ALL[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_so_that_codes_are_found() {
+        assert!(ALL.is_sorted_by(|a, b| a.code < b.code));
+        for row in ALL {
+            assert_eq!(find(row.code), Some(row));
+        }
+        assert_eq!(find("NOPE"), None);
+    }
+}

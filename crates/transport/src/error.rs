@@ -1,0 +1,35 @@
+//! What can go wrong in one exchange, as a client and as an operator see it.
+
+use std::{error::Error, fmt::Write};
+
+use ogive_execute::TransportError;
+
+/// The subgraph could not be reached or did not speak HTTP.
+pub(crate) const HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
+/// It took too long.
+pub(crate) const TIMEOUT: &str = "GATEWAY_TIMEOUT";
+
+/// An error whose client message names only the subgraph.
+pub(crate) fn failed(
+    code: &'static str,
+    subgraph: &str,
+    what: &str,
+    detail: impl Into<String>,
+) -> TransportError {
+    TransportError {
+        code,
+        message: format!("HTTP fetch failed from '{subgraph}': {what}"),
+        detail: detail.into(),
+    }
+}
+
+/// An error with its causes, for operators.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let _ = write!(text, ": {cause}");
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,130 @@
+//! A server that follows a script: one list of acts per connection.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinHandle,
+};
+
+/// What to do next on a connection. After the last act the connection is held until the client closes it.
+pub(crate) enum Act {
+    /// Read a request and write these bytes.
+    Answer(&'static str),
+    /// Read a request and close without an answer.
+    ReadAndClose,
+    /// Close at once.
+    Close,
+    /// Read a request and say nothing.
+    Silence,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    connections: usize,
+    requests: Vec<String>,
+    closed: Vec<usize>,
+}
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    seen: watch::Receiver<Seen>,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) async fn start(script: Vec<Vec<Act>>) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, seen) = watch::channel(Seen::default());
+        let tell = Arc::new(tell);
+        let script = Mutex::new(script.into_iter());
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut number = 0;
+                tell.send_modify(|seen| {
+                    number = seen.connections;
+                    seen.connections += 1;
+                });
+                let acts = script.lock().unwrap().next().unwrap_or_default();
+                let tell = Arc::clone(&tell);
+                tokio::spawn(async move {
+                    play(stream, acts, &tell).await;
+                    tell.send_modify(|seen| seen.closed.push(number));
+                });
+            }
+        });
+        Server {
+            address,
+            seen,
+            accepting,
+        }
+    }
+    pub(crate) fn connections(&self) -> usize {
+        self.seen.borrow().connections
+    }
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.seen.borrow().requests.clone()
+    }
+    /// Waits until so many requests have been read.
+    pub(crate) async fn received(&self, count: usize) {
+        let mut seen = self.seen.clone();
+        seen.wait_for(|s| s.requests.len() >= count).await.unwrap();
+    }
+    /// Waits until that connection is closed from either side.
+    pub(crate) async fn closed(&self, connection: usize) {
+        let mut seen = self.seen.clone();
+        seen.wait_for(|s| s.closed.contains(&connection))
+            .await
+            .unwrap();
+    }
+    /// Frees the port.
+    pub(crate) async fn stop(self) {
+        self.accepting.abort();
+        let _ = self.accepting.await;
+    }
+}
+
+async fn play(mut stream: TcpStream, acts: Vec<Act>, tell: &watch::Sender<Seen>) {
+    for act in acts {
+        if matches!(act, Act::Close) {
+            return;
+        }
+        let Some(request) = read_request(&mut stream).await else {
+            return;
+        };
+        tell.send_modify(|seen| seen.requests.push(request));
+        match act {
+            Act::Answer(bytes) => stream.write_all(bytes.as_bytes()).await.unwrap(),
+            Act::Silence => {}
+            Act::ReadAndClose | Act::Close => return,
+        }
+    }
+    let mut byte = [0; 1];
+    while stream.read(&mut byte).await.is_ok_and(|n| n > 0) {}
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut byte = [0; 1];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if stream.read(&mut byte).await.ok()? == 0 {
+            return None;
+        }
+        bytes.push(byte[0]);
+    }
+    let head = String::from_utf8(bytes.clone()).unwrap();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |n| n.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    bytes.extend(body);
+    Some(String::from_utf8(bytes).unwrap())
+}
