@@ -43,6 +43,21 @@ pub struct BuildOptions {
     pub require_query: bool,
     /// Most diagnostics before giving up; default 100.
     pub errors_max: u32,
+    /// Whose rules to check; default [`Edition::September2025`].
+    pub edition: Edition,
+    /// Whether an extension of an undefined type defines it, as in the schemas of subgraphs; default false.
+    pub extensions_define: bool,
+}
+
+/// An edition of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edition {
+    /// October 2021: for schemas made by tools that do not know the rules of the next edition, which are: default
+    /// values fit their types and do not need themselves; what implements a field that is not deprecated is not
+    /// deprecated either; no extension adds `@oneOf`.
+    October2021,
+    /// September 2025.
+    September2025,
 }
 
 impl Default for BuildOptions {
@@ -51,6 +66,8 @@ impl Default for BuildOptions {
             validate: true,
             require_query: true,
             errors_max: 100,
+            edition: Edition::September2025,
+            extensions_define: false,
         }
     }
 }
@@ -69,6 +86,9 @@ pub struct Built {
 pub fn build(documents: &[&Document], options: &BuildOptions) -> Built {
     let mut builder = Builder::new(documents, options);
     builder.collect_names();
+    if options.extensions_define {
+        builder.collect_extended_names();
+    }
     builder.read_directives();
     builder.read_types();
     builder.read_schema();
@@ -76,6 +96,9 @@ pub fn build(documents: &[&Document], options: &BuildOptions) -> Built {
     compute_possible(&mut builder.schema);
     if options.validate {
         validate::validate(&mut builder, options.require_query);
+    }
+    for root in &mut builder.schema.roots {
+        root.take_if(|id| builder.schema.types[*id].kind != TypeKind::Object);
     }
     Built {
         schema: builder.schema,
@@ -149,6 +172,7 @@ pub(crate) struct Builder<'d> {
     pub(crate) schema: Schema,
     pub(crate) report: Report,
     pub(crate) check: bool,
+    pub(crate) edition: Edition,
     /// Types that lost a row to an error.
     pub(crate) incomplete: BitSet,
     pub(crate) type_places: IdVec<TypeId, Place>,
@@ -160,6 +184,7 @@ pub(crate) struct Builder<'d> {
     pub(crate) implements: Vec<TypeUse>,
     pub(crate) members: Vec<TypeUse>,
     pub(crate) root_places: [Option<Place>; 3],
+    pub(crate) schema_place: Place,
     definitions: Vec<(u32, TypeDefinition, TypeId)>,
     extensions: Vec<(u32, TypeDefinition)>,
     directives: Vec<(u32, DirectiveDefinition, DirectiveId)>,
@@ -192,12 +217,14 @@ impl<'d> Builder<'d> {
                 options.errors_max,
             ),
             check: options.validate,
+            edition: options.edition,
             incomplete: BitSet::new(),
             directive_uses: Vec::new(),
             default_uses: Vec::new(),
             implements: Vec::new(),
             members: Vec::new(),
             root_places: [None; 3],
+            schema_place: Place::BUILT_IN,
             definitions: Vec::new(),
             extensions: Vec::new(),
             directives: Vec::new(),
@@ -238,6 +265,20 @@ impl<'d> Builder<'d> {
                     ),
                     Definition::Schema(s) => self.schema_definition = Some((doc_index, *s)),
                 }
+            }
+        }
+    }
+
+    /// Makes a row for every type that is only extended. It has no definition: its contents come with the extensions.
+    fn collect_extended_names(&mut self) {
+        for i in 0..self.extensions.len() {
+            let (doc_index, extension) = self.extensions[i];
+            let doc = self.docs[doc_index as usize];
+            if self.schema.type_by_name(doc.name(extension.name)).is_none() {
+                let defined = self.definitions.len();
+                self.collect_type(doc_index, doc, &extension);
+                // It is read as the extension it is.
+                self.definitions.truncate(defined);
             }
         }
     }
@@ -346,6 +387,10 @@ impl<'d> Builder<'d> {
         for (doc_index, schema) in definition.iter().chain(&extensions) {
             let doc = self.docs[*doc_index as usize];
             if !schema.extend {
+                self.schema_place = Place {
+                    doc: *doc_index,
+                    span: schema.span,
+                };
                 self.schema.description = description(doc, schema.description);
             }
             let owner = Some(DirectiveUse::SCHEMA);
@@ -365,17 +410,10 @@ impl<'d> Builder<'d> {
                 if let Some(first) = self.root_places[kind] {
                     self.report.error_with(
                         codes::DUPLICATE_DEFINITION,
-                        if schema.extend {
-                            format!(
-                                "Type for {} already defined in the schema. It cannot be redefined.",
-                                root.kind.as_str()
-                            )
-                        } else {
-                            format!(
-                                "There can be only one {} type in schema.",
-                                root.kind.as_str()
-                            )
-                        },
+                        format!(
+                            "There can be only one {} type in schema.",
+                            root.kind.as_str()
+                        ),
                         place,
                         &[(first, "first defined here")],
                     );

@@ -8,12 +8,13 @@
 pub mod build;
 pub mod builtins;
 pub mod codes;
+pub mod print;
 mod report;
 pub mod suggest;
 pub mod types;
 mod validate;
 pub mod value;
 
-pub use build::{BuildOptions, Built, build};
+pub use build::{BuildOptions, Built, Edition, build};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 pub use types::*;

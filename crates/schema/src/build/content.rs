@@ -7,7 +7,8 @@ use ogive_syntax::ast::{
 };
 
 use super::{
-    Builder, DefaultUse, DirectiveUse, InputOwner, MEMBERS_MAX, Seen, TypeUse, description, kind_of,
+    Builder, DefaultUse, DirectiveUse, Edition, InputOwner, MEMBERS_MAX, Seen, TypeUse,
+    description, kind_of,
 };
 use crate::{builtins, codes, report::Place, suggest, types::*, value::const_value};
 
@@ -110,7 +111,20 @@ impl Builder<'_> {
         let applied = self.apply(doc, definition.directives, location, Some(id));
         if self.schema.types[id].kind == TypeKind::InputObject {
             let one_of = self.schema.directive_defs[builtins::ONE_OF].name;
-            self.schema.types[id].one_of |= applied.iter().any(|d| d.name == one_of);
+            if let Some(found) = applied.iter().find(|d| d.name == one_of) {
+                self.schema.types[id].one_of = true;
+                if self.check && definition.extend && self.edition >= Edition::September2025 {
+                    let message = format!(
+                        "The directive \"@oneOf\" cannot be added to {} by an extension.",
+                        self.schema.type_name(id)
+                    );
+                    let place = Place {
+                        doc,
+                        span: found.span,
+                    };
+                    self.report.error(codes::INVALID_ONE_OF, message, place);
+                }
+            }
         }
         if self.schema.types[id].kind == TypeKind::Scalar
             && let Some(url) = self.string_arg(&applied, builtins::SPECIFIED_BY, "url")
