@@ -1,1 +1,52 @@
-fn main() {}
+//! Repository tasks, run as `cargo xtask TASK`.
+//!
+//! - `tidy`: rules of the repository that no compiler knows ([`tidy`]).
+//! - `test`: sets up and runs everything a change must pass ([`test`]); what continuous integration calls.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks to its terminal"
+)]
+
+mod layers;
+mod manifest;
+mod test;
+mod tidy;
+
+use std::{path::PathBuf, process::ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+tasks:
+  tidy                 check layers, purity, file sizes, module docs
+  test [--quick]       set up and run all checks and tests; --quick leaves out oracles, fuzzing and the browser
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let root = root();
+    let done = match args.as_slice() {
+        ["tidy"] => tidy::run(&root),
+        ["test", options @ ..] => test::run(&root, options),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace root: the folder above this package.
+fn root() -> PathBuf {
+    let mut path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    path.pop();
+    path
+}
