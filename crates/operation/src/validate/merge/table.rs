@@ -1,0 +1,180 @@
+//! Every field of a document once, with what merging compares, and the selection sets that hold them.
+
+use std::ops::Range;
+
+use ogive_base::{FastMap, FastSet};
+use ogive_schema::{Type, TypeId, TypeKind, Wrapping};
+use ogive_syntax::ast::{Argument, Definition, Field, List, Selection, SelectionSet};
+
+use super::super::{context::Context, literal};
+
+/// A field selection.
+pub(super) struct Row<'a> {
+    pub(super) field: &'a Field,
+    /// Its response name.
+    pub(super) response: u32,
+    /// The type it is selected on, if known.
+    pub(super) parent: Option<TypeId>,
+    /// The parent if it is an object type: fields on different object types never meet in one response object.
+    pub(super) object: Option<TypeId>,
+    /// Its name, and its arguments whatever their order.
+    pub(super) call: Call,
+    /// Its type, if known.
+    pub(super) ty: Option<Type>,
+    /// The lists, non-nulls and leaf type of `ty`; all composite types count as one.
+    pub(super) shape: Option<(Wrapping, Option<TypeId>)>,
+    /// Its own selection set.
+    pub(super) set: Option<u32>,
+}
+
+/// What a field asks for: equal calls on one object give one value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Call {
+    pub(super) name: u32,
+    pub(super) arguments: u32,
+}
+
+/// A selection set with its inline fragments flattened.
+#[derive(Default)]
+pub(super) struct Set {
+    /// Its fields.
+    pub(super) rows: Range<u32>,
+    /// The fragments it spreads, each once, as sets.
+    pub(super) spreads: Vec<u32>,
+}
+
+/// All fields and selection sets. The set of fragment `i` is set `i`.
+pub(super) struct Table<'a> {
+    pub(super) rows: Vec<Row<'a>>,
+    pub(super) sets: Vec<Set>,
+    /// Sets of the operations, in document order.
+    pub(super) roots: Vec<u32>,
+    /// Sets by the place of their opening brace.
+    pub(super) by_place: FastMap<u32, u32>,
+}
+
+/// Dense numbers for strings.
+#[derive(Default)]
+struct Numbers<K> {
+    map: FastMap<K, u32>,
+}
+
+impl<K: std::hash::Hash + Eq> Numbers<K> {
+    fn of(&mut self, key: K) -> u32 {
+        let next = self.map.len() as u32;
+        *self.map.entry(key).or_insert(next)
+    }
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn row(&self, row: u32) -> &Row<'a> {
+        &self.rows[row as usize]
+    }
+
+    pub(super) fn new(cx: &Context<'a>) -> Self {
+        let mut table = Table {
+            rows: Vec::new(),
+            sets: Vec::new(),
+            roots: Vec::new(),
+            by_place: FastMap::default(),
+        };
+        let mut pending: Vec<(&'a SelectionSet, Option<TypeId>)> = Vec::new();
+        for fragment in &cx.fragments {
+            let ty = cx.schema.type_by_name(cx.text(fragment.type_condition));
+            pending.push((&fragment.selection_set, cx.composite(ty)));
+        }
+        for definition in &cx.doc.definitions {
+            if let Definition::Operation(operation) = definition {
+                let root = cx.composite(cx.schema.root(operation.kind));
+                table.roots.push(pending.len() as u32);
+                pending.push((&operation.selection_set, root));
+            }
+        }
+        let mut names = Numbers::default();
+        let mut arguments = Numbers::default();
+        arguments.of(String::new());
+        let mut next = 0;
+        while let Some((set, parent)) = pending.get(next).copied() {
+            table.by_place.insert(set.span.start, next as u32);
+            next += 1;
+            let start = table.rows.len() as u32;
+            let mut spreads = Vec::new();
+            let mut seen = FastSet::default();
+            let mut open = vec![(cx.doc[set.items].iter(), parent)];
+            while let Some((selections, parent)) = open.last_mut() {
+                let parent = *parent;
+                match selections.next() {
+                    None => {
+                        open.pop();
+                    }
+                    Some(Selection::Field(field)) => {
+                        let mut row = row(cx, field, parent, &mut names, &mut arguments);
+                        if let Some(set) = &field.selection_set {
+                            row.set = Some(pending.len() as u32);
+                            pending.push((set, cx.composite(row.ty.map(|ty| ty.id))));
+                        }
+                        table.rows.push(row);
+                    }
+                    Some(Selection::Spread(spread)) => {
+                        if let Some(fragment) = cx.fragment(cx.text(spread.name))
+                            && seen.insert(fragment)
+                        {
+                            spreads.push(fragment as u32);
+                        }
+                    }
+                    Some(Selection::Inline(inline)) => {
+                        let parent = match inline.type_condition {
+                            Some(name) => cx.composite(cx.schema.type_by_name(cx.text(name))),
+                            None => parent,
+                        };
+                        open.push((cx.doc[inline.selection_set.items].iter(), parent));
+                    }
+                }
+            }
+            let rows = start..table.rows.len() as u32;
+            table.sets.push(Set { rows, spreads });
+        }
+        table
+    }
+}
+
+fn row<'a>(
+    cx: &Context<'a>,
+    field: &'a Field,
+    parent: Option<TypeId>,
+    names: &mut Numbers<&'a str>,
+    arguments: &mut Numbers<String>,
+) -> Row<'a> {
+    let name = cx.text(field.name);
+    let ty = cx.field(parent, name).and_then(|f| cx.field_type(f));
+    Row {
+        field,
+        response: names.of(cx.text(field.response_key())),
+        parent,
+        object: parent.filter(|id| cx.schema.types[*id].kind == TypeKind::Object),
+        call: Call {
+            name: names.of(name),
+            arguments: arguments.of(canonical(cx, field.arguments)),
+        },
+        ty,
+        shape: ty.map(|ty| {
+            let leaf = cx.schema.types[ty.id].kind.is_leaf();
+            (ty.wrapping, leaf.then_some(ty.id))
+        }),
+        set: None,
+    }
+}
+
+/// A text that is equal for equal arguments, whatever their order.
+fn canonical(cx: &Context<'_>, arguments: List<Argument>) -> String {
+    let mut sorted: Vec<&Argument> = cx.doc[arguments].iter().collect();
+    sorted.sort_by_key(|a| cx.text(a.name));
+    let mut out = String::new();
+    for argument in sorted {
+        out.push_str(cx.text(argument.name));
+        out.push(':');
+        literal::write_canonical(cx.doc, &argument.value, &mut out);
+        out.push(',');
+    }
+    out
+}
