@@ -1,6 +1,10 @@
 //! What follows from raw rows: fields through `@interfaceObject`, key members, overrides, and who resolves what.
 //!
 //! Order matters: interface objects add sources, overrides and keys qualify them, resolvers sum them up.
+//!
+//! External key fields: an extension (federation 1, `extension: true`) repeats the fields of its keys as external
+//! and does resolve them. Anywhere else an external field is what it says, even inside a key: the subgraph takes it
+//! in representations and cannot be asked for it. Composition judges satisfiability the same way.
 
 use ogive_base::{BitSet, FastSet};
 use ogive_schema::{FieldId, TypeId, TypeKind};
@@ -87,13 +91,14 @@ impl Rows<'_> {
         }
     }
 
-    /// A key `a { b }` whose `b` is external says that `a` brings `b` along: the field provides it.
+    /// A key `a { b }` of an extension whose `b` is external says that `a` brings `b` along: the field provides it.
     fn external_key_paths(&mut self) {
         let types: Vec<TypeId> = self.graph.types.ids().collect();
         for ty in types {
             let keys: Vec<(SubgraphId, FieldSetId)> = self.graph.types[ty]
                 .sources
                 .iter()
+                .filter(|s| s.extension)
                 .flat_map(|s| s.keys.iter().map(|k| (s.subgraph, k.fields)))
                 .collect();
             for (subgraph, key) in keys {
@@ -144,13 +149,13 @@ impl Rows<'_> {
 
     fn resolvers(&mut self) {
         let schema = self.schema;
-        let mut key_members: FastSet<(FieldId, SubgraphId)> = FastSet::default();
+        let mut extension_keys: FastSet<(FieldId, SubgraphId)> = FastSet::default();
         for (_, row) in self.graph.types.iter() {
-            for source in &row.sources {
+            for source in row.sources.iter().filter(|s| s.extension) {
                 for key in &source.keys {
                     let items = &self.sets.sets[key.fields].items;
                     let fields = items.iter().filter_map(|i| i.field);
-                    key_members.extend(fields.map(|f| (f, source.subgraph)));
+                    extension_keys.extend(fields.map(|f| (f, source.subgraph)));
                 }
             }
         }
@@ -158,8 +163,8 @@ impl Rows<'_> {
             row.resolvers = row
                 .sources
                 .iter()
-                .filter(|s| !s.external || key_members.contains(&(field, s.subgraph)))
-                .filter(|s| s.requires.is_none() && !s.used_overridden)
+                .filter(|s| !s.external || extension_keys.contains(&(field, s.subgraph)))
+                .filter(|s| s.requires.is_none() && s.context_args.is_empty() && !s.used_overridden)
                 // Labels count as off until the operation's labels are known: the overridden subgraph resolves.
                 .filter(|s| !matches!(s.overrides, Some((_, Some(_)))))
                 .map(|s| s.subgraph.0)

@@ -7,14 +7,14 @@
 use std::fmt::Write;
 
 use ogive_base::{BitSet, FastMap, IdVec, SourceId, hash::hash_one};
-use ogive_schema::{ConstValue, Schema, TypeId};
+use ogive_schema::{Schema, TypeId, suggest::suggestions, value::const_value};
 use ogive_syntax::{
     Limits,
     ast::{self, Document, Selection, ValueKind},
     parse_selection_set,
 };
 
-use crate::{FieldSet, FieldSetId, FieldSetItem, suggest::did_you_mean};
+use crate::{FieldSet, FieldSetId, FieldSetItem};
 
 /// Deepest nesting of braces and values in a field set.
 pub const FIELD_SET_DEPTH_MAX: u32 = 32;
@@ -306,11 +306,12 @@ fn field_item(
                 schema.field_coordinate(id)
             )));
         }
-        let value = const_value(document, &argument.value).ok_or_else(|| {
-            FieldSetError::new(format!(
+        if has_variable(document, &argument.value) {
+            return Err(FieldSetError::new(format!(
                 "argument `{arg_name}` uses a variable, and a field set has none"
-            ))
-        })?;
+            )));
+        }
+        let value = const_value(document, &argument.value);
         item.args.push((arg_name.into(), value));
     }
     // Definition order, so that equal selections are equal however they were written.
@@ -324,40 +325,31 @@ fn field_item(
     Ok(item)
 }
 
-/// The value without variables. Recursion is bounded by [`FIELD_SET_DEPTH_MAX`], which the parser enforces.
-fn const_value(document: &Document, value: &ast::Value) -> Option<ConstValue> {
-    let text = || Box::from(document.text(value.span));
-    Some(match value.kind {
-        ValueKind::Variable(_) => return None,
-        ValueKind::Int => ConstValue::Int(text()),
-        ValueKind::Float => ConstValue::Float(text()),
-        ValueKind::String { .. } => {
-            ConstValue::String(document.string_value(value.as_string()?).into())
+/// Whether a value uses a variable somewhere.
+fn has_variable(document: &Document, value: &ast::Value) -> bool {
+    let mut open = vec![*value];
+    while let Some(value) = open.pop() {
+        match value.kind {
+            ValueKind::Variable(_) => return true,
+            ValueKind::List(items) => open.extend(&document[items]),
+            ValueKind::Object(fields) => open.extend(document[fields].iter().map(|f| f.value)),
+            _ => {}
         }
-        ValueKind::Boolean(b) => ConstValue::Boolean(b),
-        ValueKind::Null => ConstValue::Null,
-        ValueKind::Enum => ConstValue::Enum(text()),
-        ValueKind::List(items) => ConstValue::List(
-            document[items]
-                .iter()
-                .map(|v| const_value(document, v))
-                .collect::<Option<_>>()?,
-        ),
-        ValueKind::Object(fields) => ConstValue::Object(
-            document[fields]
-                .iter()
-                .map(|f| {
-                    Some((
-                        document.name(f.name).into(),
-                        const_value(document, &f.value)?,
-                    ))
-                })
-                .collect::<Option<_>>()?,
-        ),
-    })
+    }
+    false
+}
+
+/// "did you mean `x`?" for the name closest to an unknown one, if any is close.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let closest = suggestions(name, names).into_iter().next()?;
+    Some(format!("did you mean `{closest}`?"))
 }
 
 /// Writes a field set as GraphQL, a type condition before every member that does not apply to all of `types`.
+/// Recursion is bounded by [`FIELD_SET_DEPTH_MAX`].
 pub fn write_field_set(
     schema: &Schema,
     sets: &IdVec<FieldSetId, FieldSet>,
@@ -365,99 +357,53 @@ pub fn write_field_set(
     types: &BitSet,
     out: &mut String,
 ) {
-    for (i, item) in sets[id].items.iter().enumerate() {
-        if i > 0 {
-            out.push(' ');
+    let mut first = true;
+    for item in &sets[id].items {
+        for condition in conditions(schema, item, types) {
+            out.push_str(if first { "" } else { " " });
+            first = false;
+            if let Some(condition) = condition {
+                let _ = write!(out, "... on {} {{ ", schema.type_name(condition));
+            }
+            write_item(schema, sets, item, out);
+            out.push_str(if condition.is_some() { " }" } else { "" });
         }
-        let Some(field) = item.field else {
-            out.push_str("__typename");
-            continue;
-        };
-        // The narrowest type that says it: the field's own parent if it covers just these types.
+    }
+}
+
+/// The type conditions that say what a member applies to: none, the member's own parent, or type by type.
+fn conditions(schema: &Schema, item: &FieldSetItem, types: &BitSet) -> Vec<Option<TypeId>> {
+    if types.is_subset(&item.types) {
+        return vec![None];
+    }
+    if let Some(field) = item.field {
         let parent = schema.fields[field].parent;
-        let all_covered = types.is_subset(&item.types);
-        let mut close = 0;
-        if !all_covered {
-            if item.types == types.intersection(&schema.types[parent].possible) {
-                let _ = write!(out, "... on {} {{ ", schema.type_name(parent));
-                close = 1;
-            } else if let Some(first) = item.types.first() {
-                let names: Vec<_> = item
-                    .types
-                    .iter()
-                    .map(|t| schema.type_name(TypeId(t)))
-                    .collect();
-                let _ = match names.len() {
-                    1 => write!(out, "... on {} {{ ", schema.type_name(TypeId(first))),
-                    _ => write!(out, "... on ({}) {{ ", names.join("|")),
-                };
-                close = 1;
-            }
-        }
-        out.push_str(schema.field_name(field));
-        if !item.args.is_empty() {
-            out.push('(');
-            for (i, (name, value)) in item.args.iter().enumerate() {
-                let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
-                write_value(value, out);
-            }
-            out.push(')');
-        }
-        if let Some(selection) = item.selection {
-            let inner = schema.fields[field].ty.id;
-            out.push_str(" { ");
-            write_field_set(schema, sets, selection, &schema.types[inner].possible, out);
-            out.push_str(" }");
-        }
-        if close == 1 {
-            out.push_str(" }");
+        if item.types == types.intersection(&schema.types[parent].possible) {
+            return vec![Some(parent)];
         }
     }
+    item.types.iter().map(|t| Some(TypeId(t))).collect()
 }
 
-/// Writes a constant as GraphQL. Recursion is bounded by the parser's depth limit.
-pub(crate) fn write_value(value: &ConstValue, out: &mut String) {
-    match value {
-        ConstValue::Null => out.push_str("null"),
-        ConstValue::Boolean(b) => out.push_str(if *b { "true" } else { "false" }),
-        ConstValue::Int(text) | ConstValue::Float(text) | ConstValue::Enum(text) => {
-            out.push_str(text);
-        }
-        ConstValue::String(text) => write_string(text, out),
-        ConstValue::List(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                write_value(item, out);
-            }
-            out.push(']');
-        }
-        ConstValue::Object(fields) => {
-            out.push('{');
-            for (i, (name, item)) in fields.iter().enumerate() {
-                let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
-                write_value(item, out);
-            }
-            out.push('}');
-        }
+fn write_item(
+    schema: &Schema,
+    sets: &IdVec<FieldSetId, FieldSet>,
+    item: &FieldSetItem,
+    out: &mut String,
+) {
+    let Some(field) = item.field else {
+        out.push_str("__typename");
+        return;
+    };
+    out.push_str(schema.field_name(field));
+    for (i, (name, value)) in item.args.iter().enumerate() {
+        let _ = write!(out, "{}{name}: {value}", if i == 0 { "(" } else { ", " });
     }
-}
-
-/// Writes a quoted GraphQL string.
-pub(crate) fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(out, "\\u{:04X}", c as u32);
-            }
-            c => out.push(c),
-        }
+    out.push_str(if item.args.is_empty() { "" } else { ")" });
+    if let Some(selection) = item.selection {
+        let inner = &schema.types[schema.fields[field].ty.id].possible;
+        out.push_str(" { ");
+        write_field_set(schema, sets, selection, inner, out);
+        out.push_str(" }");
     }
-    out.push('"');
 }

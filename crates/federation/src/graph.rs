@@ -75,8 +75,8 @@ pub struct Key {
 /// Who resolves one field.
 #[derive(Clone, Debug, Default)]
 pub struct FieldRow {
-    /// Subgraphs that can resolve it on any object they have, without `@requires`: not external (unless part of a
-    /// key of the parent there), not overridden. Progressive overrides count as off; see [`Self::resolvers_with`].
+    /// Subgraphs that can resolve it on any object they have, without `@requires` or `@fromContext`: not external (unless part of a
+    /// key of an extension), not overridden. Progressive overrides count as off; see [`Self::resolvers_with`].
     pub resolvers: BitSet,
     /// Details per subgraph that mentions the field, sorted by subgraph.
     pub sources: Vec<FieldSource>,
@@ -87,7 +87,7 @@ pub struct FieldRow {
 pub struct FieldSource {
     /// The subgraph.
     pub subgraph: SubgraphId,
-    /// `@external`: resolvable only inside a matching `@provides` or as part of a key.
+    /// `@external`: resolvable only inside a matching `@provides`, or as part of a key of an extension.
     pub external: bool,
     /// `@requires` selection.
     pub requires: Option<FieldSetId>,
@@ -149,7 +149,11 @@ impl FieldRow {
                 && on.contains(label)
             {
                 resolvers.remove(from.0);
-                if !source.external && source.requires.is_none() && !source.used_overridden {
+                if !source.external
+                    && source.requires.is_none()
+                    && source.context_args.is_empty()
+                    && !source.used_overridden
+                {
                     resolvers.insert(source.subgraph.0);
                 }
             }

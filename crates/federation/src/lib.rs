@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
 //! things are called), [`read`] (SDL to both), `rows`, `legacy` and `derive` (join directives to rows),
-//! [`field_set`], [`api`] (what clients see), [`describe`] (rows as text).
+//! [`field_set`], [`api`] (what clients see), [`subgraph`] (what one
+//! subgraph can be asked for), [`mod@describe`] (rows as text).
 
 pub mod api;
 mod derive;
@@ -14,7 +15,7 @@ mod legacy;
 pub mod links;
 pub mod read;
 mod rows;
-mod suggest;
+pub mod subgraph;
 pub mod supergraph;
 pub mod vocabulary;
 
@@ -23,4 +24,5 @@ pub use describe::describe;
 pub use graph::*;
 pub use links::{Import, Link, Links, Purpose};
 pub use read::{ReadOptions, read_supergraph};
+pub use subgraph::{subgraph_schema, subgraph_sdl};
 pub use supergraph::*;

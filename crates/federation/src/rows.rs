@@ -15,8 +15,7 @@ use ogive_syntax::{Limits, parse_type_ref};
 
 use crate::{
     ContextArg, FieldSetId, FieldSource, Key, Links, QueryGraph, Subgraph, SubgraphId, TypeSource,
-    field_set::{FieldSetError, FieldSets},
-    suggest::did_you_mean,
+    field_set::{FieldSetError, FieldSets, did_you_mean},
     vocabulary::{Spec, Version, join},
 };
 

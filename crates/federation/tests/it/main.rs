@@ -1,3 +1,6 @@
 //! Reading supergraphs, seen from outside.
 
+mod cases;
+mod overrides;
+mod scale;
 mod scenarios;
