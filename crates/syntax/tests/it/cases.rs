@@ -83,7 +83,7 @@ fn assert_prints_to_itself(printed: &str) {
     assert_eq!(print_document(&again.document), printed);
 }
 
-fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(dir)
         .unwrap()
         .map(|e| e.unwrap().path())

@@ -3,4 +3,6 @@
 
 mod cases;
 mod limits;
+mod oracle;
 mod printing;
+mod spans;
