@@ -1,8 +1,28 @@
 //! Runs a plan over a [`Transport`]: ready fetches start at once, subgraph bytes land in a response store, entities
 //! join by record, and the output program streams the answer. Sees neither sockets nor the planner.
 //!
-//! Reading order: [`transport`] (what it needs from below), `run` (stop 4: execute), `respond` (stop 5).
+//! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
+//! `request` (what a subgraph is asked), `answer` and `scan` (what becomes of its answer), `respond` and `leaf`
+//! (stop 5), [`limits`] and [`codes`].
+//!
+//! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
+//! answer does not depend on the order in which subgraphs answer.
 
+mod answer;
+pub mod codes;
+mod condition;
+mod errors;
+mod inflight;
+mod leaf;
+pub mod limits;
+mod request;
+mod respond;
+pub mod run;
+mod scan;
+mod store;
 pub mod transport;
 
+pub use limits::{ExecuteLimits, ExecuteOptions};
+pub use respond::ResponseBody;
+pub use run::{ExecuteInput, ExecuteOutput, ExecuteStats, FetchTrace, execute};
 pub use transport::*;

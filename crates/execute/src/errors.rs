@@ -1,0 +1,166 @@
+//! Errors of one execution, and how they are written.
+//!
+//! Errors are collected while fetches complete in any order, and written in the order of the plan's fetches, so that
+//! the response does not depend on timing.
+
+use std::borrow::Cow;
+
+use ogive_base::FastSet;
+use ogive_json::write_string;
+
+use crate::{codes, limits::ExecuteLimits};
+
+/// One step of a client path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum PathStep<'p> {
+    Key(&'p str),
+    Index(u32),
+}
+
+pub(crate) type Path<'p> = Vec<PathStep<'p>>;
+
+/// One entry of the response's `errors`.
+#[derive(Clone, Debug)]
+pub(crate) struct GraphqlError<'p> {
+    pub(crate) message: Cow<'static, str>,
+    pub(crate) path: Option<Path<'p>>,
+    pub(crate) code: Cow<'static, str>,
+    /// Name of the subgraph to blame, if it may be told.
+    pub(crate) service: Option<&'p str>,
+    /// Further members of `extensions`, as JSON without braces, each followed by a comma.
+    pub(crate) extensions: Vec<u8>,
+}
+
+impl<'p> GraphqlError<'p> {
+    pub(crate) fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        GraphqlError {
+            message: message.into(),
+            path: None,
+            code: Cow::Borrowed(code),
+            service: None,
+            extensions: Vec::new(),
+        }
+    }
+    pub(crate) fn at(mut self, path: Path<'p>) -> Self {
+        self.path = (!path.is_empty()).then_some(path);
+        self
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"message\":");
+        write_string(out, &self.message);
+        if let Some(path) = &self.path {
+            out.extend_from_slice(b",\"path\":[");
+            for (i, step) in path.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                match step {
+                    PathStep::Key(key) => write_string(out, key),
+                    PathStep::Index(index) => out.extend_from_slice(index.to_string().as_bytes()),
+                }
+            }
+            out.push(b']');
+        }
+        out.extend_from_slice(b",\"extensions\":{");
+        out.extend_from_slice(&self.extensions);
+        out.extend_from_slice(b"\"code\":");
+        write_string(out, &self.code);
+        if let Some(service) = self.service {
+            out.extend_from_slice(b",\"service\":");
+            write_string(out, service);
+        }
+        out.extend_from_slice(b"}}");
+    }
+}
+
+/// When an error belongs: by fetch in plan order, then errors of the response itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    Fetch(u32),
+    Respond,
+}
+
+/// The errors so far, at most as many as the limit allows.
+#[derive(Debug)]
+pub(crate) struct Errors<'p> {
+    list: Vec<(Stage, GraphqlError<'p>)>,
+    max: usize,
+    left_out: usize,
+    /// Every path of the list and every prefix of one; built when first asked for.
+    reported: Option<FastSet<Path<'p>>>,
+}
+
+impl<'p> Errors<'p> {
+    pub(crate) fn new(limits: &ExecuteLimits) -> Self {
+        Errors {
+            list: Vec::new(),
+            max: limits.errors_max,
+            left_out: 0,
+            reported: None,
+        }
+    }
+
+    /// Whether the next error will be left out, so that its details need not be worked out.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= self.max
+    }
+    /// Number of errors that will be written.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len() + usize::from(self.left_out > 0)
+    }
+
+    pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
+        if self.is_full() {
+            self.left_out += 1;
+            return;
+        }
+        if let (Some(reported), Some(path)) = (&mut self.reported, &error.path) {
+            add_prefixes(reported, path);
+        }
+        self.list.push((stage, error));
+    }
+
+    /// Whether an error lies at or below `path`.
+    pub(crate) fn explains(&mut self, path: &Path<'p>) -> bool {
+        let list = &self.list;
+        self.reported
+            .get_or_insert_with(|| {
+                let mut reported = FastSet::default();
+                for path in list.iter().filter_map(|(_, error)| error.path.as_ref()) {
+                    add_prefixes(&mut reported, path);
+                }
+                reported
+            })
+            .contains(path)
+    }
+
+    /// Appends the `errors` array.
+    pub(crate) fn write(mut self, out: &mut Vec<u8>) {
+        self.list.sort_by_key(|(stage, _)| *stage);
+        if self.left_out > 0 {
+            let message = format!("{} further errors are left out.", self.left_out);
+            self.list.push((
+                Stage::Respond,
+                GraphqlError::new(codes::ERRORS_TRUNCATED, message),
+            ));
+        }
+        out.push(b'[');
+        for (i, (_, error)) in self.list.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            error.write(out);
+        }
+        out.push(b']');
+    }
+}
+
+fn add_prefixes<'p>(reported: &mut FastSet<Path<'p>>, path: &Path<'p>) {
+    // Longest first: once a prefix is known, all shorter ones are.
+    for len in (1..=path.len()).rev() {
+        if !reported.insert(path[..len].to_vec()) {
+            break;
+        }
+    }
+}

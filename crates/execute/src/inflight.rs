@@ -1,0 +1,104 @@
+//! A set of futures that are awaited together, whichever is done first. Each has a waker of its own, so only those
+//! that were woken are polled again. Works under any executor.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+/// Futures under way, each with a tag.
+pub(crate) struct InFlight<'f, K, T> {
+    entries: Vec<Entry<'f, K, T>>,
+    parent: Arc<Mutex<Option<Waker>>>,
+}
+
+struct Entry<'f, K, T> {
+    tag: K,
+    future: Pin<Box<dyn Future<Output = T> + 'f>>,
+    flag: Arc<Flag>,
+    waker: Waker,
+}
+
+/// Remembers that one future was woken, and passes it on to whoever polls the set.
+struct Flag {
+    woken: AtomicBool,
+    parent: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        // Woken outside the lock: an executor may poll at once.
+        let parent = self
+            .parent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some(parent) = parent {
+            parent.wake();
+        }
+    }
+}
+
+impl<'f, K: Copy, T> InFlight<'f, K, T> {
+    pub(crate) fn new() -> Self {
+        InFlight {
+            entries: Vec::new(),
+            parent: Arc::default(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, tag: K, future: Pin<Box<dyn Future<Output = T> + 'f>>) {
+        let flag = Arc::new(Flag {
+            woken: AtomicBool::new(true),
+            parent: Arc::clone(&self.parent),
+        });
+        self.entries.push(Entry {
+            tag,
+            future,
+            waker: Waker::from(Arc::clone(&flag)),
+            flag,
+        });
+    }
+
+    /// The next future that is done; `None` if none is under way.
+    pub(crate) async fn next(&mut self) -> Option<(K, T)> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        poll_fn(|context| {
+            let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+            if !parent
+                .as_ref()
+                .is_some_and(|p| p.will_wake(context.waker()))
+            {
+                *parent = Some(context.waker().clone());
+            }
+            drop(parent);
+            for at in 0..self.entries.len() {
+                let entry = &mut self.entries[at];
+                if !entry.flag.woken.swap(false, Ordering::AcqRel) {
+                    continue;
+                }
+                let polled = entry
+                    .future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&entry.waker));
+                if let Poll::Ready(output) = polled {
+                    let done = self.entries.remove(at);
+                    return Poll::Ready(Some((done.tag, output)));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

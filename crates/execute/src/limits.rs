@@ -1,0 +1,48 @@
+//! What one execution may use, and what it may tell.
+
+/// Bounds of one execution. Reaching one ends the fetch concerned with an error, never the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecuteLimits {
+    /// Objects in the response store, counted over all fetches.
+    pub records_max: u32,
+    /// Slots and list items of composite fields in the response store (16 bytes each).
+    pub values_max: u32,
+    /// Bytes of one subgraph answer. Values above 4 GiB count as 4 GiB.
+    pub answer_bytes_max: usize,
+    /// Bytes of all subgraph answers together.
+    pub answers_bytes_max: usize,
+    /// Bytes of one subgraph request.
+    pub request_bytes_max: usize,
+    /// Objects and lists open at a time in a subgraph answer.
+    pub depth_max: u32,
+    /// Errors in the response; one more says that some were left out.
+    pub errors_max: usize,
+    /// Bytes of one error message of a subgraph; the rest is cut off.
+    pub error_message_bytes_max: usize,
+}
+
+impl Default for ExecuteLimits {
+    fn default() -> Self {
+        ExecuteLimits {
+            records_max: 2_000_000,
+            values_max: 16_000_000,
+            answer_bytes_max: 128 << 20,
+            answers_bytes_max: 256 << 20,
+            request_bytes_max: 64 << 20,
+            depth_max: 128,
+            errors_max: 1_000,
+            error_message_bytes_max: 4 << 10,
+        }
+    }
+}
+
+/// What the response says about subgraphs, and what the caller wants to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecuteOptions {
+    /// Passes all `extensions` of subgraph errors on, not only their `code`.
+    pub subgraph_error_extensions: bool,
+    /// Names the subgraph in `extensions.service` of errors it caused.
+    pub error_service_names: bool,
+    /// Records every fetch in [`ExecuteOutput::trace`](crate::ExecuteOutput::trace).
+    pub trace: bool,
+}

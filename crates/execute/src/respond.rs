@@ -1,0 +1,477 @@
+//! Stop 5, respond: from the store to the bytes of the response.
+//!
+//! The output lists of the layouts are walked in client order with an explicit stack, and the response is written as
+//! it goes. Where null meets a non-null type (specification 6.4.4) what was written since the nearest nullable
+//! ancestor began is taken back and replaced by null. An error is added unless one already lies at or below the
+//! place, or the value was marked as failed.
+//!
+//! Look here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
+
+use bytes::Bytes;
+use ogive_base::{FastMap, id::Id};
+use ogive_json::{Kind, ScanError, Scanner, write_string};
+use ogive_plan::{Layout, LeafKind, OutField, OutSource, Plan};
+
+use crate::{
+    codes,
+    condition::Conditions,
+    errors::{Errors, GraphqlError, Path, PathStep, Stage},
+    leaf,
+    store::{ListRange, RecordId, Store, TypeState, Value},
+};
+
+/// The body of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseBody {
+    bytes: Vec<u8>,
+}
+
+impl ResponseBody {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+    /// Whether there is no byte; never true for a response.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+    /// The bytes in pieces that are to be written one after another.
+    pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.bytes.as_slice())
+    }
+    /// The bytes in one piece.
+    pub fn into_bytes(self) -> Bytes {
+        Bytes::from(self.bytes)
+    }
+}
+
+/// What the response is made from.
+pub(crate) struct Respond<'e, 'p> {
+    pub(crate) store: &'e Store<'p>,
+    pub(crate) conditions: &'e Conditions,
+    pub(crate) locals: &'e [Bytes],
+    pub(crate) errors: Errors<'p>,
+}
+
+/// Writes the response; says how many errors it carries.
+pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
+    let plan = input.store.plan();
+    let mut emit = Emit {
+        plan,
+        store: input.store,
+        conditions: input.conditions,
+        locals: input.locals,
+        errors: input.errors,
+        out: b"{\"data\":".to_vec(),
+        frames: Vec::new(),
+        earlier: plan
+            .layouts
+            .iter()
+            .map(|(_, l)| earlier_entries(l))
+            .collect(),
+    };
+    emit.open_object(Store::ROOT);
+    emit.walk();
+    let n_errors = emit.errors.len();
+    let mut out = emit.out;
+    if n_errors > 0 {
+        out.extend_from_slice(b",\"errors\":");
+        emit.errors.write(&mut out);
+    }
+    out.push(b'}');
+    (ResponseBody { bytes: out }, n_errors)
+}
+
+/// For every entry of an output list the entry before it with the same key.
+fn earlier_entries(layout: &Layout) -> Vec<Option<u32>> {
+    if !layout.output.iter().any(|field| field.repeated) {
+        return Vec::new();
+    }
+    let mut last: FastMap<&str, u32> = FastMap::default();
+    let entries = layout.output.iter().enumerate();
+    entries
+        .map(|(at, field)| last.insert(&field.key, at as u32))
+        .collect()
+}
+
+struct Emit<'e, 'p> {
+    plan: &'p Plan,
+    store: &'e Store<'p>,
+    conditions: &'e Conditions,
+    locals: &'e [Bytes],
+    errors: Errors<'p>,
+    out: Vec<u8>,
+    frames: Vec<Frame<'p>>,
+    /// By layout, see [`earlier_entries`]; empty where no key is repeated.
+    earlier: Vec<Vec<Option<u32>>>,
+}
+
+/// An object or list that is being written.
+enum Frame<'p> {
+    Object {
+        record: RecordId,
+        layout: &'p Layout,
+        /// Entry to look at next; the one before is being written.
+        next: usize,
+        empty: bool,
+        /// Where it begins in the output.
+        start: usize,
+    },
+    List {
+        field: &'p OutField,
+        list: ListRange,
+        next: u32,
+        /// Layer of the list within the field's wrapping.
+        layer: u8,
+        start: usize,
+    },
+}
+
+/// A value that turned out to be null; `explained` if an error says why.
+struct Null {
+    explained: bool,
+}
+
+impl<'p> Emit<'_, 'p> {
+    fn walk(&mut self) {
+        while let Some(frame) = self.frames.last_mut() {
+            match frame {
+                Frame::Object { layout, next, .. } => {
+                    let Some(field) = layout.output.get(*next) else {
+                        self.out.push(b'}');
+                        self.frames.pop();
+                        continue;
+                    };
+                    *next += 1;
+                    self.put_field(field);
+                }
+                Frame::List {
+                    field,
+                    list,
+                    next,
+                    layer,
+                    ..
+                } => {
+                    if *next >= list.len {
+                        self.out.push(b']');
+                        self.frames.pop();
+                        continue;
+                    }
+                    let value = self.store.item(*list, *next);
+                    let (field, layer) = (*field, *layer - 1);
+                    if *next > 0 {
+                        self.out.push(b',');
+                    }
+                    *next += 1;
+                    self.put_composite(field, layer, value);
+                }
+            }
+        }
+    }
+
+    fn put_field(&mut self, field: &'p OutField) {
+        let Some(Frame::Object {
+            record,
+            layout,
+            next,
+            empty,
+            ..
+        }) = self.frames.last_mut()
+        else {
+            return;
+        };
+        let (record, layout, at) = (*record, *layout, *next - 1);
+        let ty = self.store.known_type(record);
+        let conditions = self.conditions;
+        let emitted = |field: &OutField| {
+            conditions.hold(field.cond)
+                && match &field.types {
+                    Some(types) => ty.is_some_and(|ty| types.contains(ty.0)),
+                    None => true,
+                }
+        };
+        if !emitted(field) {
+            return;
+        }
+        if field.repeated {
+            let earlier = &self.earlier[self.store.layout(record).index()];
+            let mut before = earlier.get(at).copied().flatten();
+            while let Some(entry) = before {
+                // An entry that applies was emitted, or one before it was.
+                if emitted(&layout.output[entry as usize]) {
+                    return;
+                }
+                before = earlier[entry as usize];
+            }
+        }
+        if !*empty {
+            self.out.push(b',');
+        }
+        *empty = false;
+        self.out.extend_from_slice(&field.key_json);
+        match field.source {
+            OutSource::Object(slot) => {
+                let value = self.store.value(record, slot);
+                self.put_composite(field, field.wrapping.lists(), value);
+            }
+            OutSource::Leaf(slot, kind) => {
+                let value = self.store.value(record, slot);
+                if let Err(null) = self.put_leaf(field, kind, value) {
+                    self.put_null(null);
+                }
+            }
+            OutSource::Typename => match ty.and_then(|ty| self.plan.types.get(ty)) {
+                Some(name) => write_string(&mut self.out, name),
+                None => self.put_null(Null { explained: false }),
+            },
+            OutSource::Local(index) => match self.locals.get(index as usize) {
+                Some(value) if &**value != b"null" => self.out.extend_from_slice(value),
+                _ => self.put_null(Null { explained: false }),
+            },
+        }
+    }
+
+    /// Writes an object or list of objects at the current position, or opens it.
+    fn put_composite(&mut self, field: &'p OutField, layer: u8, value: Value) {
+        match value {
+            Value::List(list) if layer > 0 => {
+                self.frames.push(Frame::List {
+                    field,
+                    list,
+                    next: 0,
+                    layer,
+                    start: self.out.len(),
+                });
+                self.out.push(b'[');
+            }
+            Value::Record(record) if layer == 0 => self.put_object(record),
+            value => self.put_null(Null {
+                explained: value == Value::Failed,
+            }),
+        }
+    }
+
+    fn put_object(&mut self, record: RecordId) {
+        let layout = &self.plan.layouts[self.store.layout(record)];
+        let explained = match self.store.type_state(record) {
+            TypeState::Known(_) => return self.open_object(record),
+            TypeState::Unknown => false,
+            TypeState::Failed | TypeState::Rejected => true,
+        };
+        let depends_on_type =
+            |field: &OutField| field.types.is_some() || matches!(field.source, OutSource::Typename);
+        if self.store.type_state(record) != TypeState::Rejected
+            && !layout.output.iter().any(depends_on_type)
+        {
+            return self.open_object(record);
+        }
+        if !explained && !self.is_explained() {
+            let message = "The object's concrete type is unknown.";
+            self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message.to_owned(), &[]);
+        }
+        self.put_null(Null { explained: true });
+    }
+
+    fn open_object(&mut self, record: RecordId) {
+        self.frames.push(Frame::Object {
+            record,
+            layout: &self.plan.layouts[self.store.layout(record)],
+            next: 0,
+            empty: true,
+            start: self.out.len(),
+        });
+        self.out.push(b'{');
+    }
+
+    /// Writes null at the current position, or, where that is not allowed, instead of the nearest ancestor where it
+    /// is.
+    fn put_null(&mut self, null: Null) {
+        let mut explained = null.explained;
+        loop {
+            let Some((field, layer)) = self.position() else {
+                // Above the root.
+                self.out.extend_from_slice(b"null");
+                return;
+            };
+            if !field.wrapping.layer_is_non_null(layer) {
+                self.out.extend_from_slice(b"null");
+                return;
+            }
+            if !explained {
+                self.explain_null(field, &[]);
+                explained = true;
+            }
+            if let Some(Frame::Object { start, .. } | Frame::List { start, .. }) = self.frames.pop()
+            {
+                self.out.truncate(start);
+            }
+        }
+    }
+
+    /// The field being written and the layer of its wrapping that the innermost frame is at.
+    fn position(&self) -> Option<(&'p OutField, u8)> {
+        match self.frames.last()? {
+            Frame::Object { layout, next, .. } => {
+                let field = layout.output.get(next.checked_sub(1)?)?;
+                Some((field, field.wrapping.lists()))
+            }
+            Frame::List { field, layer, .. } => Some((field, layer - 1)),
+        }
+    }
+
+    fn put_leaf(&mut self, field: &'p OutField, kind: LeafKind, value: Value) -> Result<(), Null> {
+        let store = self.store;
+        match value {
+            Value::Raw(range) => {
+                let raw = store.raw(range);
+                if field.wrapping.is_list() {
+                    self.put_leaves(field, kind, raw)
+                        .unwrap_or(Err(Null { explained: false }))
+                } else {
+                    self.put_scalar(kind, raw, &[])
+                }
+            }
+            value => Err(Null {
+                explained: value == Value::Failed,
+            }),
+        }
+    }
+
+    fn put_scalar(&mut self, kind: LeafKind, raw: &[u8], indexes: &[u32]) -> Result<(), Null> {
+        if let Some(checked) = leaf::check(self.plan, kind, raw) {
+            self.out.extend_from_slice(&checked);
+            return Ok(());
+        }
+        let message = format!(
+            "The subgraph's value is not of type {}.",
+            leaf::type_name(kind)
+        );
+        self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, indexes);
+        Err(Null { explained: true })
+    }
+
+    /// Writes a list of leaves, nested as the field's wrapping says. The outer `Err` cannot happen, for the text was
+    /// validated; the inner one says that the whole field is null.
+    fn put_leaves(
+        &mut self,
+        field: &'p OutField,
+        kind: LeafKind,
+        raw: &[u8],
+    ) -> Result<Result<(), Null>, ScanError> {
+        let mut scanner = Scanner::with_depth_max(raw, Scanner::DEPTH_MAX);
+        let wrapping = field.wrapping;
+        let outermost = wrapping.lists();
+        // Of each open list: where it begins in the output, and how many items were read.
+        let mut open: Vec<(usize, u32)> = Vec::with_capacity(usize::from(outermost));
+        loop {
+            // A value of layer `outermost - open.len()`.
+            let layer = outermost - open.len() as u8;
+            let kind_found = scanner.peek()?;
+            let written = if kind_found == Kind::Null {
+                scanner.null()?;
+                Err(Null { explained: false })
+            } else if layer == 0 {
+                let range = scanner.skip_value()?;
+                let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
+                self.put_scalar(kind, &raw[range], &indexes)
+            } else if kind_found == Kind::Array {
+                let start = self.out.len();
+                self.out.push(b'[');
+                if scanner.begin_array()? {
+                    open.push((start, 0));
+                    continue;
+                }
+                self.out.push(b']');
+                Ok(())
+            } else {
+                scanner.skip_value()?;
+                let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
+                let message = "The subgraph did not answer a list.".to_owned();
+                self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, &indexes);
+                Err(Null { explained: true })
+            };
+            if let Err(null) = written {
+                let mut layer = layer;
+                if wrapping.layer_is_non_null(layer) && !null.explained {
+                    let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
+                    self.explain_null(field, &indexes);
+                }
+                while wrapping.layer_is_non_null(layer) {
+                    let Some((start, _)) = open.pop() else {
+                        return Ok(Err(Null { explained: true }));
+                    };
+                    while scanner.next_item()? {
+                        scanner.skip_value()?;
+                    }
+                    self.out.truncate(start);
+                    layer += 1;
+                }
+                if open.is_empty() && layer == outermost {
+                    return Ok(Err(Null { explained: true }));
+                }
+                self.out.extend_from_slice(b"null");
+            }
+            // A value is complete.
+            loop {
+                let Some((_, index)) = open.last_mut() else {
+                    return Ok(Ok(()));
+                };
+                if scanner.next_item()? {
+                    *index += 1;
+                    self.out.push(b',');
+                    break;
+                }
+                self.out.push(b']');
+                open.pop();
+            }
+        }
+    }
+
+    /// Client path of the position being written, with further list indexes.
+    fn path(&self, indexes: &[u32]) -> Path<'p> {
+        let mut lists = Vec::new();
+        let mut path = Vec::new();
+        for frame in self.frames.iter().rev() {
+            match frame {
+                Frame::List { next, .. } => lists.push(next.saturating_sub(1)),
+                Frame::Object {
+                    record,
+                    layout,
+                    next,
+                    ..
+                } => {
+                    path = self.store.path(*record);
+                    if let Some(field) = layout.output.get(next.wrapping_sub(1)) {
+                        path.push(PathStep::Key(&field.key));
+                    }
+                    break;
+                }
+            }
+        }
+        path.extend(lists.into_iter().rev().map(PathStep::Index));
+        path.extend(indexes.iter().copied().map(PathStep::Index));
+        path
+    }
+    /// Whether an error lies at or below the current position.
+    fn is_explained(&mut self) -> bool {
+        let path = self.path(&[]);
+        self.errors.explains(&path)
+    }
+    /// Adds an error for null at a non-null position, unless there is one.
+    fn explain_null(&mut self, field: &OutField, indexes: &[u32]) {
+        let path = self.path(indexes);
+        if !self.errors.explains(&path) {
+            let message = format!(
+                "Cannot return null for non-nullable field {}.",
+                field.coordinate
+            );
+            let error = GraphqlError::new(codes::NON_NULL_VIOLATION, message).at(path);
+            self.errors.push(Stage::Respond, error);
+        }
+    }
+    fn push_error(&mut self, code: &'static str, message: String, indexes: &[u32]) {
+        let path = self.path(indexes);
+        self.errors
+            .push(Stage::Respond, GraphqlError::new(code, message).at(path));
+    }
+}

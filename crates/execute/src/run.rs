@@ -1,0 +1,262 @@
+//! Stop 4, execute: runs the fetches of a plan.
+//!
+//! Every fetch counts the fetches it waits for and is sent at the moment its own count reaches zero; there are no
+//! waves to wait for. A fetch that has nothing to ask is complete at once. Serial mutations are serial because the plan
+//! chains their fetches. Nothing here depends on a runtime: the caller's executor polls one future.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use ogive_base::id::Id;
+use ogive_plan::{FetchId, OperationKind, Plan};
+
+use crate::{
+    answer::{self, Absorb},
+    condition::Conditions,
+    errors::Errors,
+    inflight::InFlight,
+    limits::{ExecuteLimits, ExecuteOptions},
+    request::{self, Gathered},
+    respond::{Respond, ResponseBody, respond},
+    store::Store,
+    transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
+};
+
+/// What one execution works on.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecuteInput<'a> {
+    /// JSON text of the coerced variables, by operation variable index; `None` if there is no value.
+    pub variables: &'a [Option<Box<str>>],
+    /// JSON values of the fields the gateway answers itself, by [`ogive_plan::OutSource::Local`].
+    pub locals: &'a [Bytes],
+    /// Bounds.
+    pub limits: ExecuteLimits,
+    /// What to tell.
+    pub options: ExecuteOptions,
+}
+
+/// The result of one execution: always a whole GraphQL response.
+#[derive(Clone, Debug)]
+pub struct ExecuteOutput {
+    /// The response.
+    pub body: ResponseBody,
+    /// Number of entries in its `errors`.
+    pub errors: usize,
+    /// What it took.
+    pub stats: ExecuteStats,
+    /// All fetches in plan order, if asked for.
+    pub trace: Option<Vec<FetchTrace>>,
+}
+
+/// What one execution took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecuteStats {
+    /// Requests sent.
+    pub fetches_sent: u32,
+    /// Fetches that had nothing to ask.
+    pub fetches_skipped: u32,
+    /// Entity representations sent.
+    pub representations: u64,
+    /// Bytes of request bodies.
+    pub request_bytes: u64,
+    /// Bytes of answers.
+    pub answer_bytes: u64,
+    /// Objects in the response store.
+    pub records: u32,
+}
+
+/// What became of one fetch.
+#[derive(Clone, Debug)]
+pub struct FetchTrace {
+    /// The fetch.
+    pub fetch: FetchId,
+    /// The body that was sent; `None` if there was nothing to ask.
+    pub request: Option<Bytes>,
+    /// The status and body that came, or why none came.
+    pub response: Option<Result<(u16, Bytes), TransportError>>,
+    /// When it was sent, or would have been, counted from the start of the execution.
+    pub started: Duration,
+    /// How long the answer took.
+    pub took: Duration,
+}
+
+/// Answers one operation.
+pub async fn execute(
+    plan: &Plan,
+    input: ExecuteInput<'_>,
+    transport: &dyn Transport,
+) -> ExecuteOutput {
+    let mut run = Run::new(plan, input);
+    let mut in_flight = InFlight::new();
+    let mut ready: Vec<FetchId> = plan
+        .fetches
+        .ids()
+        .filter(|fetch| plan.fetches[*fetch].dependencies.is_empty())
+        .collect();
+    // Popped from the end: fetches that become ready together start in plan order.
+    ready.reverse();
+    loop {
+        while let Some(fetch) = ready.pop() {
+            match run.prepare(fetch) {
+                Some(request) => in_flight.push(fetch, transport.send(request)),
+                None => run.complete(fetch, &mut ready),
+            }
+        }
+        let Some((fetch, result)) = in_flight.next().await else {
+            break;
+        };
+        run.absorb(fetch, result);
+        run.complete(fetch, &mut ready);
+    }
+    drop(in_flight);
+    run.finish()
+}
+
+struct Run<'e> {
+    plan: &'e Plan,
+    input: ExecuteInput<'e>,
+    conditions: Conditions,
+    store: Store<'e>,
+    errors: Errors<'e>,
+    /// Dependencies still open, by fetch.
+    waiting: Vec<u32>,
+    /// Representations of fetches under way.
+    gathered: Vec<Gathered>,
+    stats: ExecuteStats,
+    trace: Option<Vec<FetchTrace>>,
+    started: Instant,
+}
+
+impl<'e> Run<'e> {
+    fn new(plan: &'e Plan, input: ExecuteInput<'e>) -> Self {
+        let fetches = plan.fetches.as_slice();
+        Run {
+            plan,
+            input,
+            conditions: Conditions::evaluate(plan, input.variables),
+            store: Store::new(plan, input.limits),
+            errors: Errors::new(&input.limits),
+            waiting: fetches
+                .iter()
+                .map(|fetch| fetch.dependencies.len() as u32)
+                .collect(),
+            gathered: fetches.iter().map(|_| Gathered::default()).collect(),
+            stats: ExecuteStats::default(),
+            trace: input.options.trace.then(Vec::new),
+            started: Instant::now(),
+        }
+    }
+
+    /// Builds the request of a fetch whose dependencies are complete; `None` if nothing is to be sent.
+    fn prepare(&mut self, id: FetchId) -> Option<SubgraphRequest> {
+        let fetch = &self.plan.fetches[id];
+        let gathered = request::gather(&self.store, &self.conditions, fetch);
+        let body = gathered.and_then(|gathered| {
+            let gathered = &*{
+                self.gathered[id.index()] = gathered;
+                &self.gathered[id.index()]
+            };
+            request::body(
+                fetch,
+                gathered,
+                &self.conditions,
+                self.input.variables,
+                self.plan,
+                &self.input.limits,
+            )
+        });
+        let body = match body {
+            Ok(body) => body,
+            Err(limit) => {
+                self.with_absorb(id, |mut absorb| absorb.fail_fetch(answer::too_large(limit)));
+                None
+            }
+        };
+        if let Some(trace) = &mut self.trace {
+            trace.push(FetchTrace {
+                fetch: id,
+                request: body.clone(),
+                response: None,
+                started: self.started.elapsed(),
+                took: Duration::ZERO,
+            });
+        }
+        let Some(body) = body else {
+            self.stats.fetches_skipped += 1;
+            return None;
+        };
+        self.stats.fetches_sent += 1;
+        self.stats.representations += self.gathered[id.index()].n_representations();
+        self.stats.request_bytes += body.len() as u64;
+        Some(SubgraphRequest {
+            subgraph: fetch.subgraph,
+            body,
+            idempotent: fetch.kind == OperationKind::Query,
+        })
+    }
+
+    fn absorb(&mut self, id: FetchId, result: Result<SubgraphResponse, TransportError>) {
+        if let Some(trace) = &mut self.trace
+            && let Some(row) = trace.iter_mut().rev().find(|row| row.fetch == id)
+        {
+            row.took = self.started.elapsed().saturating_sub(row.started);
+            row.response = Some(match &result {
+                Ok(response) => Ok((response.status, response.body.clone())),
+                Err(error) => Err(error.clone()),
+            });
+        }
+        let bytes = result.as_ref().map_or(0, |answer| answer.body.len());
+        self.with_absorb(id, |absorb| answer::absorb(absorb, result));
+        self.stats.answer_bytes += bytes as u64;
+    }
+
+    fn with_absorb(&mut self, id: FetchId, then: impl FnOnce(Absorb<'_, 'e>)) {
+        let fetch = &self.plan.fetches[id];
+        let gathered = std::mem::take(&mut self.gathered[id.index()]);
+        let used = usize::try_from(self.stats.answer_bytes).unwrap_or(usize::MAX);
+        then(Absorb {
+            store: &mut self.store,
+            errors: &mut self.errors,
+            options: self.input.options,
+            fetch_id: id,
+            fetch,
+            gathered: &gathered,
+            root: fetch
+                .root
+                .as_ref()
+                .is_some_and(|root| self.conditions.hold(root.cond)),
+            bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
+        });
+    }
+
+    /// Counts a fetch as done for those that wait for it.
+    fn complete(&mut self, id: FetchId, ready: &mut Vec<FetchId>) {
+        for successor in self.plan.fetches[id].successors.iter().rev() {
+            if let Some(waiting) = self.waiting.get_mut(successor.index()) {
+                *waiting = waiting.saturating_sub(1);
+                if *waiting == 0 {
+                    ready.push(*successor);
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> ExecuteOutput {
+        self.stats.records = self.store.len() as u32;
+        if let Some(trace) = &mut self.trace {
+            trace.sort_by_key(|row| row.fetch);
+        }
+        let (body, errors) = respond(Respond {
+            store: &self.store,
+            conditions: &self.conditions,
+            locals: self.input.locals,
+            errors: self.errors,
+        });
+        ExecuteOutput {
+            body,
+            errors,
+            stats: self.stats,
+            trace: self.trace,
+        }
+    }
+}

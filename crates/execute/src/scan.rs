@@ -1,0 +1,560 @@
+//! Reading subgraph objects into the store, led by their shapes.
+//!
+//! A shape lists the response keys in the order in which the subgraph must answer them, so the next key is compared
+//! with the expected one first and searched for only if it differs. Unknown keys are skipped. Composite values are
+//! walked with an explicit stack, leaves and lists of leaves are kept as byte ranges and checked on their way out.
+//!
+//! What a subgraph gets wrong costs the value concerned and one error, never more: an object of another type than
+//! possible, a list where an object belongs, lists of two providers that do not match.
+//!
+//! Invariants: text has been validated before, so scan errors cannot happen here, but would be harmless; a record
+//! exists only for objects whose type is possible; on duplicate keys the first non-null value wins.
+
+use std::borrow::Cow;
+
+use ogive_base::id::Id;
+use ogive_json::{Kind, ScanError, Scanner};
+use ogive_plan::{FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex};
+
+use crate::{
+    codes,
+    errors::{Errors, GraphqlError, Path, PathStep, Stage},
+    store::{LimitReached, ListRange, Place, RawRange, RecordId, Store, TypeState, Value},
+};
+
+/// Why reading ended early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Limit(LimitReached),
+    /// Not the text that was validated; the caller reports it as malformed.
+    Malformed,
+}
+
+impl From<ScanError> for Stop {
+    fn from(_: ScanError) -> Self {
+        Stop::Malformed
+    }
+}
+impl From<LimitReached> for Stop {
+    fn from(limit: LimitReached) -> Self {
+        Stop::Limit(limit)
+    }
+}
+
+/// Reads objects of one fetch's answer.
+pub(crate) struct Reader<'s, 'p> {
+    pub(crate) store: &'s mut Store<'p>,
+    pub(crate) errors: &'s mut Errors<'p>,
+    pub(crate) fetch: FetchId,
+    pub(crate) service: Option<&'p str>,
+    /// Items of open lists.
+    scratch: Vec<Value>,
+    frames: Vec<Frame<'p>>,
+    /// The type found last, tried first.
+    last_type: Option<RuntimeType>,
+}
+
+/// An open object or list.
+enum Frame<'p> {
+    Object {
+        shape: &'p ObjectShape,
+        record: RecordId,
+        /// The field whose value is being read, or was last.
+        field: usize,
+        /// The field to expect next.
+        expected: usize,
+    },
+    List {
+        owner: RecordId,
+        slot: SlotIndex,
+        child: ShapeId,
+        /// Lists below this one.
+        lists: u8,
+        index: u32,
+        /// Where its items start in `scratch`.
+        base: usize,
+        /// The list another provider put here.
+        existing: Option<ListRange>,
+    },
+}
+
+/// A composite value about to be read.
+#[derive(Clone, Copy)]
+struct Coming {
+    owner: RecordId,
+    slot: SlotIndex,
+    child: ShapeId,
+    /// Lists around the objects.
+    lists: u8,
+    /// What its place holds already.
+    existing: Value,
+}
+
+impl<'s, 'p> Reader<'s, 'p> {
+    pub(crate) fn new(
+        store: &'s mut Store<'p>,
+        errors: &'s mut Errors<'p>,
+        fetch: FetchId,
+        service: Option<&'p str>,
+    ) -> Self {
+        Reader {
+            store,
+            errors,
+            fetch,
+            service,
+            scratch: Vec::new(),
+            frames: Vec::new(),
+            last_type: None,
+        }
+    }
+
+    /// Reads the object the scanner stands before into an existing record. False if it was refused (with an error).
+    pub(crate) fn read_into(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        shape: ShapeId,
+        record: RecordId,
+    ) -> Result<bool, Stop> {
+        self.frames.clear();
+        self.scratch.clear();
+        if scanner.peek()? != Kind::Object {
+            self.fail(codes::SUBREQUEST_INVALID_VALUE, NOT_AN_OBJECT, record);
+            return Ok(false);
+        }
+        let shape = &self.store.plan().shapes[shape];
+        if !self.agree_on_type(scanner, shape, record)? {
+            return Ok(false);
+        }
+        let more = self.enter(scanner, shape, record)?;
+        self.walk(scanner, more)?;
+        Ok(true)
+    }
+
+    fn walk(&mut self, scanner: &mut Scanner<'_>, mut more: bool) -> Result<(), Stop> {
+        let plan = self.store.plan();
+        while let Some(frame) = self.frames.last_mut() {
+            match frame {
+                Frame::Object { record, .. } if !more => {
+                    let value = Value::Record(*record);
+                    self.frames.pop();
+                    more = self.deliver(scanner, value)?;
+                }
+                Frame::List { .. } if !more => {
+                    let value = self.close_list()?;
+                    more = self.deliver(scanner, value)?;
+                }
+                Frame::Object {
+                    shape,
+                    record,
+                    field,
+                    expected,
+                } => {
+                    let ty = self.store.known_type(*record);
+                    let Some(found) = find_field(scanner, shape, ty, *expected)? else {
+                        scanner.skip_value()?;
+                        more = scanner.next_member()?;
+                        continue;
+                    };
+                    *field = found;
+                    *expected = found + 1;
+                    let ShapeField { slot, shape, .. } = shape.fields[found];
+                    let owner = *record;
+                    let Some(child) = shape else {
+                        let value = self.leaf(scanner)?;
+                        more = self.deliver(scanner, value)?;
+                        continue;
+                    };
+                    let layout = &plan.layouts[self.store.layout(owner)];
+                    let lists = layout.slots.get(usize::from(slot)).map_or(0, |s| s.lists);
+                    let existing = self.store.value(owner, slot);
+                    more = self.begin(
+                        scanner,
+                        Coming {
+                            owner,
+                            slot,
+                            child,
+                            lists,
+                            existing,
+                        },
+                    )?;
+                }
+                Frame::List {
+                    owner,
+                    slot,
+                    child,
+                    lists,
+                    index,
+                    existing,
+                    ..
+                } => {
+                    let coming = Coming {
+                        owner: *owner,
+                        slot: *slot,
+                        child: *child,
+                        lists: *lists,
+                        existing: match existing {
+                            Some(list) => self.store.item(*list, *index),
+                            None => Value::Absent,
+                        },
+                    };
+                    more = self.begin(scanner, coming)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a finished value to the innermost open object or list; says whether something follows in there.
+    fn deliver(&mut self, scanner: &mut Scanner<'_>, value: Value) -> Result<bool, Stop> {
+        match self.frames.last_mut() {
+            None => Ok(false),
+            Some(Frame::Object {
+                shape,
+                record,
+                field,
+                ..
+            }) => {
+                self.store.merge(*record, shape.fields[*field].slot, value);
+                Ok(scanner.next_member()?)
+            }
+            Some(Frame::List { index, .. }) => {
+                *index += 1;
+                if self.scratch.len() >= self.store.limits().values_max as usize {
+                    return Err(Stop::Limit(LimitReached("values_max")));
+                }
+                self.scratch.push(value);
+                Ok(scanner.next_item()?)
+            }
+        }
+    }
+
+    fn leaf(&mut self, scanner: &mut Scanner<'_>) -> Result<Value, Stop> {
+        if scanner.peek()? == Kind::Null {
+            scanner.null()?;
+            return Ok(Value::Null);
+        }
+        let range = scanner.skip_value()?;
+        Ok(Value::Raw(RawRange {
+            fetch: self.fetch.index() as u32,
+            start: range.start as u32,
+            len: range.len() as u32,
+        }))
+    }
+
+    /// Starts a composite value: opens a frame for it, or delivers it at once if it has no members or is refused.
+    fn begin(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+        let kind = scanner.peek()?;
+        match kind {
+            Kind::Null => {
+                scanner.null()?;
+                self.deliver(scanner, Value::Null)
+            }
+            Kind::Array if coming.lists > 0 => self.begin_list(scanner, coming),
+            Kind::Object if coming.lists == 0 => self.begin_object(scanner, coming),
+            _ => {
+                scanner.skip_value()?;
+                let message = if coming.lists > 0 {
+                    NOT_A_LIST
+                } else {
+                    NOT_AN_OBJECT
+                };
+                self.fail_here(codes::SUBREQUEST_INVALID_VALUE, message);
+                self.deliver(scanner, Value::Failed)
+            }
+        }
+    }
+
+    fn begin_list(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+        let existing = match coming.existing {
+            Value::List(list) => Some(list),
+            _ => None,
+        };
+        if let Some(list) = existing
+            && count_items(scanner.clone())? != list.len
+        {
+            scanner.skip_value()?;
+            self.fail_here(codes::SUBREQUEST_LIST_MISMATCH, LIST_MISMATCH);
+            self.fail_list(list, coming.lists, coming.child);
+            return self.deliver(scanner, Value::List(list));
+        }
+        self.frames.push(Frame::List {
+            owner: coming.owner,
+            slot: coming.slot,
+            child: coming.child,
+            lists: coming.lists - 1,
+            index: 0,
+            base: self.scratch.len(),
+            existing,
+        });
+        Ok(scanner.begin_array()?)
+    }
+
+    fn close_list(&mut self) -> Result<Value, Stop> {
+        let Some(Frame::List { base, existing, .. }) = self.frames.pop() else {
+            return Ok(Value::Absent);
+        };
+        let items = &self.scratch[base..];
+        let list = match existing {
+            Some(list) => {
+                self.store.merge_list(list, items);
+                list
+            }
+            None => self.store.push_list(items)?,
+        };
+        self.scratch.truncate(base);
+        Ok(Value::List(list))
+    }
+
+    fn begin_object(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+        let plan = self.store.plan();
+        let shape = &plan.shapes[coming.child];
+        if let Value::Record(record) = coming.existing {
+            if self.agree_on_type(scanner, shape, record)? {
+                return self.enter(scanner, shape, record);
+            }
+            scanner.skip_value()?;
+            return self.deliver(scanner, coming.existing);
+        }
+        let state = match self.type_of(scanner, shape)? {
+            TypeState::Rejected => {
+                scanner.skip_value()?;
+                self.fail_here(codes::SUBREQUEST_UNEXPECTED_TYPE, UNEXPECTED_TYPE);
+                return self.deliver(scanner, Value::Failed);
+            }
+            state => state,
+        };
+        let indexes = self.open_indexes();
+        let place = Place {
+            parent: coming.owner,
+            slot: coming.slot,
+            indexes: &indexes,
+        };
+        let record = self.store.create(shape.layout, place, state)?;
+        self.enter(scanner, shape, record)
+    }
+
+    fn enter(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        shape: &'p ObjectShape,
+        record: RecordId,
+    ) -> Result<bool, Stop> {
+        self.frames.push(Frame::Object {
+            shape,
+            record,
+            field: 0,
+            expected: 0,
+        });
+        Ok(scanner.begin_object()?)
+    }
+
+    /// Compares the type of the coming object with what is known of the record; learns it if nothing was known.
+    /// On a contradiction reports an error, skips nothing and returns false.
+    fn agree_on_type(
+        &mut self,
+        scanner: &Scanner<'_>,
+        shape: &'p ObjectShape,
+        record: RecordId,
+    ) -> Result<bool, Stop> {
+        let found = self.type_of(scanner, shape)?;
+        match (self.store.type_state(record), found) {
+            (TypeState::Rejected, _) => Ok(false),
+            (TypeState::Known(known), TypeState::Known(found)) if known == found => Ok(true),
+            (_, TypeState::Unknown | TypeState::Failed) => Ok(true),
+            (TypeState::Unknown | TypeState::Failed, found) => {
+                self.store.set_type_state(record, found);
+                if found == TypeState::Rejected {
+                    self.fail(codes::SUBREQUEST_UNEXPECTED_TYPE, UNEXPECTED_TYPE, record);
+                }
+                Ok(found != TypeState::Rejected)
+            }
+            (TypeState::Known(_), _) => {
+                self.fail(codes::SUBREQUEST_UNEXPECTED_TYPE, UNEXPECTED_TYPE, record);
+                Ok(false)
+            }
+        }
+    }
+
+    /// The type of the object the scanner stands before. The name usually comes first, but may come anywhere.
+    fn type_of(
+        &mut self,
+        scanner: &Scanner<'_>,
+        shape: &'p ObjectShape,
+    ) -> Result<TypeState, Stop> {
+        let plan = self.store.plan();
+        let layout = &plan.layouts[shape.layout];
+        let Some(key) = shape.typename_key.as_deref() else {
+            return Ok(match layout.only_type() {
+                Some(ty) => TypeState::Known(ty),
+                None => TypeState::Unknown,
+            });
+        };
+        let Some(name) = find_string(scanner.clone(), key)? else {
+            return Ok(TypeState::Rejected);
+        };
+        let is = |ty: RuntimeType| plan.types.get(ty).is_some_and(|known| **known == *name);
+        if let Some(last) = self.last_type
+            && layout.types.contains(last.0)
+            && is(last)
+        {
+            return Ok(TypeState::Known(last));
+        }
+        let found = layout.types.iter().map(RuntimeType).find(|ty| is(*ty));
+        self.last_type = found.or(self.last_type);
+        Ok(found.map_or(TypeState::Rejected, TypeState::Known))
+    }
+
+    /// Marks what this provider would have put into the objects of a list as failed.
+    fn fail_list(&mut self, list: ListRange, lists: u8, child: ShapeId) {
+        let mut open = vec![(list, lists)];
+        while let Some((list, lists)) = open.pop() {
+            for index in 0..list.len {
+                match self.store.item(list, index) {
+                    Value::List(inner) if lists > 1 => open.push((inner, lists - 1)),
+                    Value::Record(record) => fail_fields(self.store, child, record),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// List indexes from the innermost open object to the value being read.
+    fn open_indexes(&self) -> Vec<u32> {
+        let mut indexes: Vec<u32> = self
+            .frames
+            .iter()
+            .rev()
+            .map_while(|frame| match frame {
+                Frame::List { index, .. } => Some(*index),
+                Frame::Object { .. } => None,
+            })
+            .collect();
+        indexes.reverse();
+        indexes
+    }
+    /// Client path of the value being read.
+    fn path_here(&self) -> Path<'p> {
+        let innermost = self.frames.iter().rev().find_map(|frame| match frame {
+            Frame::Object {
+                shape,
+                record,
+                field,
+                ..
+            } => Some((*record, shape.fields[*field].slot)),
+            Frame::List { .. } => None,
+        });
+        let Some((record, slot)) = innermost else {
+            return Vec::new();
+        };
+        let mut path = self.store.path(record);
+        let layout = &self.store.plan().layouts[self.store.layout(record)];
+        if let Some(key) = layout.slots[usize::from(slot)].client_key.as_deref() {
+            path.push(PathStep::Key(key));
+            path.extend(self.open_indexes().into_iter().map(PathStep::Index));
+        }
+        path
+    }
+    fn fail_here(&mut self, code: &'static str, message: &'static str) {
+        if !self.errors.is_full() {
+            let path = self.path_here();
+            self.push(GraphqlError::new(code, message).at(path));
+        }
+    }
+    /// Reports an error at a record.
+    pub(crate) fn fail(&mut self, code: &'static str, message: &'static str, record: RecordId) {
+        if !self.errors.is_full() {
+            let path = self.store.path(record);
+            self.push(GraphqlError::new(code, message).at(path));
+        }
+    }
+    fn push(&mut self, mut error: GraphqlError<'p>) {
+        error.service = self.service;
+        self.errors
+            .push(Stage::Fetch(self.fetch.index() as u32), error);
+    }
+}
+
+const NOT_AN_OBJECT: &str = "The subgraph did not answer an object.";
+const NOT_A_LIST: &str = "The subgraph did not answer a list.";
+const UNEXPECTED_TYPE: &str = "The subgraph answered an object of an unexpected type.";
+const LIST_MISMATCH: &str = "Two subgraphs answered this list with different lengths.";
+
+/// Marks every value that `shape` would have put into `record` as failed, if nothing else put one there.
+pub(crate) fn fail_fields(store: &mut Store<'_>, shape: ShapeId, record: RecordId) {
+    let plan = store.plan();
+    let shape = &plan.shapes[shape];
+    let ty = store.known_type(record);
+    if store.type_state(record) == TypeState::Unknown && shape.typename_key.is_some() {
+        store.set_type_state(record, TypeState::Failed);
+    }
+    for field in &shape.fields {
+        if applies(field, ty) {
+            store.merge(record, field.slot, Value::Failed);
+        }
+    }
+}
+
+/// Whether a key means this field for objects of type `ty`.
+pub(crate) fn applies(field: &ShapeField, ty: Option<RuntimeType>) -> bool {
+    match (&field.types, ty) {
+        (None, _) => true,
+        (Some(types), Some(ty)) => types.contains(ty.0),
+        (Some(_), None) => false,
+    }
+}
+
+/// Reads a key and says which field it means; the one at `expected` or soon after is tried first.
+fn find_field(
+    scanner: &mut Scanner<'_>,
+    shape: &ObjectShape,
+    ty: Option<RuntimeType>,
+    expected: usize,
+) -> Result<Option<usize>, ScanError> {
+    let fields = &shape.fields;
+    let next = (expected..fields.len())
+        .find(|at| applies(&fields[*at], ty))
+        .unwrap_or(0);
+    if fields
+        .get(next)
+        .is_some_and(|field| applies(field, ty) && scanner.try_key(&field.key))
+    {
+        return Ok(Some(next));
+    }
+    let key = scanner.key()?;
+    let text = if key.has_escapes() {
+        Cow::Owned(key.unescape().into_owned().into_bytes())
+    } else {
+        Cow::Borrowed(key.raw())
+    };
+    Ok((next..fields.len())
+        .chain(0..next)
+        .find(|at| *fields[*at].key.as_bytes() == *text && applies(&fields[*at], ty)))
+}
+
+/// The string member `key` of the object the scanner stands before.
+fn find_string<'a>(mut scanner: Scanner<'a>, key: &str) -> Result<Option<Cow<'a, str>>, ScanError> {
+    let mut more = scanner.begin_object()?;
+    while more {
+        if scanner.try_key(key) || scanner.key()?.is(key) {
+            return Ok(match scanner.peek()? {
+                Kind::String => Some(scanner.string()?.unescape()),
+                _ => None,
+            });
+        }
+        scanner.skip_value()?;
+        more = scanner.next_member()?;
+    }
+    Ok(None)
+}
+
+/// Number of items of the array the scanner stands before.
+fn count_items(mut scanner: Scanner<'_>) -> Result<u32, ScanError> {
+    let mut count = 0;
+    let mut more = scanner.begin_array()?;
+    while more {
+        scanner.skip_value()?;
+        count += 1;
+        more = scanner.next_item()?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,339 @@
+//! The response store: what subgraphs answered so far, as records with slots.
+//!
+//! Leaves stay byte ranges of the answers they came in; objects are records of a layout; lists of objects are ranges
+//! of one arena. Everything lies in flat vectors and is named by `u32` ids. A record knows its parent, slot and list
+//! indexes, so client paths are found by walking up.
+//!
+//! Invariants: ids handed out stay valid; a slot never goes from a value back to null or nothing; of two values for
+//! one leaf the one from the earlier fetch in plan order wins, whichever came first. Tests: `scan` cases in `tests/it`.
+
+use bytes::Bytes;
+use ogive_base::{define_id, id::Id};
+use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, SlotIndex};
+
+use crate::{
+    errors::{Path, PathStep},
+    limits::ExecuteLimits,
+};
+
+define_id! {
+    /// One object of the response.
+    pub(crate) struct RecordId;
+}
+
+/// What a slot or list item holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Nothing was answered.
+    Absent,
+    /// Null was answered.
+    Null,
+    /// Null, and an error says why.
+    Failed,
+    /// A leaf or list of leaves: JSON bytes of an answer.
+    Raw(RawRange),
+    /// An object.
+    Record(RecordId),
+    /// A list of objects, or of lists of them.
+    List(ListRange),
+}
+
+/// Bytes of one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawRange {
+    /// The fetch whose answer it is.
+    pub(crate) fetch: u32,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+/// Neighbouring list items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListRange {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+impl Value {
+    /// Whether it is more than nothing or null.
+    pub(crate) fn is_some(self) -> bool {
+        matches!(self, Value::Raw(_) | Value::Record(_) | Value::List(_))
+    }
+
+    /// What becomes of a place that holds `self` when `other` arrives (planner rule 63).
+    fn merged_with(self, other: Value) -> Value {
+        match (self, other) {
+            (Value::Raw(ours), Value::Raw(theirs)) if theirs.fetch < ours.fetch => other,
+            (Value::Null | Value::Failed, _) if other.is_some() => other,
+            (Value::Null, Value::Failed) | (Value::Absent, _) => other,
+            _ => self,
+        }
+    }
+}
+
+/// What is known of a record's concrete type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TypeState {
+    Known(RuntimeType),
+    /// No answer named it yet.
+    Unknown,
+    /// The fetch that would have named it failed, and an error says so.
+    Failed,
+    /// Not one of the layout's types: the object counts as null, and an error says so.
+    Rejected,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    layout: LayoutId,
+    state: TypeState,
+    parent: RecordId,
+    slot: SlotIndex,
+    /// Number of list indexes between the parent's slot and this record.
+    lists: u8,
+    /// First list index.
+    indexes: u32,
+    /// First slot.
+    values: u32,
+}
+
+/// A limit was reached; the name is the option's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitReached(pub(crate) &'static str);
+
+/// Where a new record hangs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) parent: RecordId,
+    pub(crate) slot: SlotIndex,
+    pub(crate) indexes: &'a [u32],
+}
+
+/// All values of one execution.
+#[derive(Debug)]
+pub(crate) struct Store<'p> {
+    plan: &'p Plan,
+    limits: ExecuteLimits,
+    /// Answers by fetch.
+    answers: Vec<Bytes>,
+    records: Vec<Record>,
+    values: Vec<Value>,
+    items: Vec<Value>,
+    indexes: Vec<u32>,
+    by_layout: Vec<Vec<RecordId>>,
+}
+
+impl<'p> Store<'p> {
+    /// The record of the response's root.
+    pub(crate) const ROOT: RecordId = RecordId(0);
+
+    pub(crate) fn new(plan: &'p Plan, limits: ExecuteLimits) -> Self {
+        let mut store = Store {
+            plan,
+            limits,
+            answers: vec![Bytes::new(); plan.fetches.len()],
+            records: Vec::new(),
+            values: Vec::new(),
+            items: Vec::new(),
+            indexes: Vec::new(),
+            by_layout: vec![Vec::new(); plan.layouts.len()],
+        };
+        let place = Place {
+            parent: Self::ROOT,
+            slot: 0,
+            indexes: &[],
+        };
+        let state = match plan
+            .layouts
+            .get(Plan::ROOT)
+            .and_then(|root| root.only_type())
+        {
+            Some(ty) => TypeState::Known(ty),
+            None => TypeState::Unknown,
+        };
+        store.push_record(Plan::ROOT, place, state);
+        store
+    }
+
+    pub(crate) fn plan(&self) -> &'p Plan {
+        self.plan
+    }
+    pub(crate) fn limits(&self) -> &ExecuteLimits {
+        &self.limits
+    }
+
+    /// Keeps an answer, so that ranges of it may be stored.
+    pub(crate) fn keep_answer(&mut self, fetch: FetchId, body: Bytes) {
+        if let Some(answer) = self.answers.get_mut(fetch.index()) {
+            *answer = body;
+        }
+    }
+    /// The bytes of a leaf.
+    pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
+        let start = range.start as usize;
+        self.answers
+            .get(range.fetch as usize)
+            .and_then(|answer| answer.get(start..start + range.len as usize))
+            .unwrap_or_default()
+    }
+
+    /// Number of records.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+    /// Makes a record with empty slots.
+    pub(crate) fn create(
+        &mut self,
+        layout: LayoutId,
+        place: Place<'_>,
+        state: TypeState,
+    ) -> Result<RecordId, LimitReached> {
+        if self.records.len() >= self.limits.records_max as usize {
+            return Err(LimitReached("records_max"));
+        }
+        self.reserve_values(self.plan.layouts[layout].slots.len())?;
+        Ok(self.push_record(layout, place, state))
+    }
+    fn push_record(&mut self, layout: LayoutId, place: Place<'_>, state: TypeState) -> RecordId {
+        let id = RecordId::from_usize(self.records.len());
+        let slots = self.plan.layouts.get(layout).map_or(0, |l| l.slots.len());
+        self.records.push(Record {
+            layout,
+            state,
+            parent: place.parent,
+            slot: place.slot,
+            lists: place.indexes.len() as u8,
+            indexes: self.indexes.len() as u32,
+            values: self.values.len() as u32,
+        });
+        self.indexes.extend_from_slice(place.indexes);
+        self.values.resize(self.values.len() + slots, Value::Absent);
+        if let Some(records) = self.by_layout.get_mut(layout.index()) {
+            records.push(id);
+        }
+        id
+    }
+    fn reserve_values(&self, more: usize) -> Result<(), LimitReached> {
+        if self.values.len() + self.items.len() + more > self.limits.values_max as usize {
+            return Err(LimitReached("values_max"));
+        }
+        Ok(())
+    }
+
+    /// All records of a layout, in order of creation.
+    pub(crate) fn of_layout(&self, layout: LayoutId) -> &[RecordId] {
+        self.by_layout
+            .get(layout.index())
+            .map_or(&[], Vec::as_slice)
+    }
+    pub(crate) fn layout(&self, record: RecordId) -> LayoutId {
+        self.records[record.index()].layout
+    }
+    pub(crate) fn type_state(&self, record: RecordId) -> TypeState {
+        self.records[record.index()].state
+    }
+    pub(crate) fn set_type_state(&mut self, record: RecordId, state: TypeState) {
+        self.records[record.index()].state = state;
+    }
+    /// The record's concrete type, if it is known.
+    pub(crate) fn known_type(&self, record: RecordId) -> Option<RuntimeType> {
+        match self.type_state(record) {
+            TypeState::Known(ty) => Some(ty),
+            _ => None,
+        }
+    }
+
+    /// What a slot holds.
+    pub(crate) fn value(&self, record: RecordId, slot: SlotIndex) -> Value {
+        let at = self.records[record.index()].values as usize + usize::from(slot);
+        self.values.get(at).copied().unwrap_or(Value::Absent)
+    }
+    /// Puts a value into a slot, unless what it holds wins.
+    pub(crate) fn merge(&mut self, record: RecordId, slot: SlotIndex, value: Value) {
+        let at = self.records[record.index()].values as usize + usize::from(slot);
+        if let Some(held) = self.values.get_mut(at) {
+            *held = held.merged_with(value);
+        }
+    }
+
+    /// A new list of `items`.
+    pub(crate) fn push_list(&mut self, items: &[Value]) -> Result<ListRange, LimitReached> {
+        self.reserve_values(items.len())?;
+        let range = ListRange {
+            start: self.items.len() as u32,
+            len: items.len() as u32,
+        };
+        self.items.extend_from_slice(items);
+        Ok(range)
+    }
+    /// Puts values into an existing list of the same length, unless what it holds wins.
+    pub(crate) fn merge_list(&mut self, list: ListRange, items: &[Value]) {
+        let held = &mut self.items[list.start as usize..(list.start + list.len) as usize];
+        for (held, item) in held.iter_mut().zip(items) {
+            *held = held.merged_with(*item);
+        }
+    }
+    /// Item `index` of a list.
+    pub(crate) fn item(&self, list: ListRange, index: u32) -> Value {
+        if index >= list.len {
+            return Value::Absent;
+        }
+        self.items[(list.start + index) as usize]
+    }
+
+    /// The client path of a record. It ends where a slot that clients do not see begins.
+    pub(crate) fn path(&self, record: RecordId) -> Path<'p> {
+        let mut chain = Vec::new();
+        let mut at = record;
+        while at != Self::ROOT {
+            chain.push(at);
+            at = self.records[at.index()].parent;
+        }
+        let mut path = Vec::with_capacity(2 * chain.len());
+        for id in chain.into_iter().rev() {
+            let record = &self.records[id.index()];
+            let layout = self.records[record.parent.index()].layout;
+            let slot = &self.plan.layouts[layout].slots[usize::from(record.slot)];
+            let Some(key) = slot.client_key.as_deref() else {
+                break;
+            };
+            path.push(PathStep::Key(key));
+            let indexes =
+                record.indexes as usize..record.indexes as usize + usize::from(record.lists);
+            path.extend(self.indexes[indexes].iter().copied().map(PathStep::Index));
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_small() {
+        assert_eq!(size_of::<Value>(), 16);
+        assert!(size_of::<Record>() <= 28);
+    }
+
+    #[test]
+    fn of_two_leaves_the_earlier_fetch_wins_in_any_order() {
+        let raw = |fetch| {
+            Value::Raw(RawRange {
+                fetch,
+                start: 0,
+                len: 1,
+            })
+        };
+        assert_eq!(raw(1).merged_with(raw(2)), raw(1));
+        assert_eq!(raw(2).merged_with(raw(1)), raw(1));
+        for empty in [Value::Absent, Value::Null, Value::Failed] {
+            assert_eq!(raw(2).merged_with(empty), raw(2));
+            assert_eq!(empty.merged_with(raw(2)), raw(2));
+        }
+        assert_eq!(Value::Absent.merged_with(Value::Null), Value::Null);
+        assert_eq!(Value::Null.merged_with(Value::Absent), Value::Null);
+        assert_eq!(Value::Null.merged_with(Value::Failed), Value::Failed);
+        assert_eq!(Value::Failed.merged_with(Value::Null), Value::Failed);
+    }
+}
