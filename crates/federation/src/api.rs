@@ -2,7 +2,8 @@
 //!
 //! A view (same ids) without elements marked `@inaccessible`, without the elements of linked specifications, and
 //! without directives that only decorate a type system. Hiding cascades: a field of a hidden type is hidden, a type
-//! whose members are all hidden is hidden, a field with a hidden required argument cannot be called and is hidden.
+//! whose members are all hidden is hidden, a field or input object that needs a hidden value cannot be used and is
+//! hidden.
 //! Composition refuses such supergraphs; at run time the safe answer is to show less.
 //!
 //! Linear: every element is hidden at most once, and hiding one visits only what refers to it.
@@ -144,11 +145,11 @@ fn hide(schema: &Schema, links: &Links, inaccessible: Option<Symbol>) -> Hidden 
                 if !hidden.inputs.insert(input.0) {
                     continue;
                 }
+                let is_required = schema.inputs[input].is_required();
                 match users.owners.get(&input).copied() {
+                    Some(Owner::InputObject(ty)) if is_required => open.push(Hide::Type(ty)),
                     Some(Owner::InputObject(ty)) => lose_member(&mut users, ty, &mut open),
-                    Some(Owner::Field(field)) if schema.inputs[input].is_required() => {
-                        open.push(Hide::Field(field));
-                    }
+                    Some(Owner::Field(field)) if is_required => open.push(Hide::Field(field)),
                     _ => {}
                 }
             }

@@ -151,7 +151,12 @@ impl Writer<'_> {
             })
             .collect();
         let name = self.schema.field_name(field);
-        let _ = writeln!(self.out, "  {name}: {}", texts.join(", "));
+        let texts = if texts.is_empty() {
+            "nobody".to_owned()
+        } else {
+            texts.join(", ")
+        };
+        let _ = writeln!(self.out, "  {name}: {texts}");
     }
 
     fn field_source(&self, field: FieldId, source: &FieldSource) -> String {

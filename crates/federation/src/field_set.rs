@@ -70,6 +70,9 @@ impl FieldSets {
         if let Some(known) = self.by_text.get(&key) {
             return Ok(*known);
         }
+        if text.trim().is_empty() {
+            return Err(FieldSetError::new("it selects nothing"));
+        }
         let limits = Limits {
             depth_max: FIELD_SET_DEPTH_MAX,
             ..Limits::default()
@@ -77,13 +80,13 @@ impl FieldSets {
         let parsed = parse_selection_set(text, SourceId(0), &limits);
         if let Some(error) = parsed.errors.first() {
             return Err(FieldSetError::new(format!(
-                "`{text}` is not a selection: {}",
+                "it is not a selection: {}",
                 error.message
             )));
         }
         let document = &parsed.document;
         let Some(operation) = document.operations().next() else {
-            return Err(FieldSetError::new("the field set is empty"));
+            return Err(FieldSetError::new("it selects nothing"));
         };
         let items = &document[operation.selection_set.items];
         let id = self.resolve_items(schema, parent, document, items)?;
@@ -109,7 +112,7 @@ impl FieldSets {
             let depth = open.len();
             let Some(frame) = open.last_mut() else {
                 // Unreachable: the bottom frame returns below.
-                return Err(FieldSetError::new("the field set is empty"));
+                return Err(FieldSetError::new("it selects nothing"));
             };
             let Some((selection, rest)) = frame.rest.split_first() else {
                 let Some(done) = open.pop() else { continue };

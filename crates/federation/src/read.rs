@@ -42,6 +42,9 @@ impl Default for ReadOptions {
 const COMPOSE_HELP: &str =
     "compose the subgraphs first, for example with `ogive compose`, and give the result here";
 
+const RECOMPOSE_HELP: &str =
+    "a composed supergraph is a valid schema; if it was changed by hand, compose it again";
+
 /// Reads a supergraph of join v0.1 to v0.5. Unknown specifications marked `for: EXECUTION` or `SECURITY` are refused.
 /// Diagnostics point into `source_id`.
 pub fn read_supergraph(
@@ -74,7 +77,11 @@ pub fn read_supergraph(
             ..BuildOptions::default()
         },
     );
-    refuse(built.errors)?;
+    let errors = built.errors.into_iter().map(|error| match error.help {
+        None => error.help(RECOMPOSE_HELP),
+        Some(_) => error,
+    });
+    refuse(errors.collect())?;
     let schema = built.schema;
     let (subgraphs, errors) = read_subgraphs(&schema, &links, source_id, options);
     refuse(errors)?;

@@ -11,11 +11,11 @@ use ogive_federation::{ReadOptions, describe, read_supergraph, subgraph_sdl};
 use ogive_schema::{BuildOptions, build};
 use ogive_syntax::{Limits, parse};
 
-fn tests_dir() -> PathBuf {
+pub(crate) fn tests_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-fn case_text(path: &Path) -> String {
+pub(crate) fn case_text(path: &Path) -> String {
     let mut text = std::fs::read_to_string(path).unwrap();
     let preludes = text
         .lines()
@@ -33,6 +33,17 @@ fn case_text(path: &Path) -> String {
         text.push_str(&std::fs::read_to_string(&path).unwrap());
     }
     text
+}
+
+pub(crate) fn case_paths() -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(tests_dir().join("cases"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "graphql"))
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 25, "cases are gone");
+    cases
 }
 
 fn outcome(name: &str, text: &str) -> String {
@@ -88,15 +99,8 @@ fn outcome(name: &str, text: &str) -> String {
 #[test]
 fn cases_read_as_recorded() {
     let bless = std::env::var_os("BLESS").is_some();
-    let mut cases: Vec<PathBuf> = std::fs::read_dir(tests_dir().join("cases"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "graphql"))
-        .collect();
-    cases.sort();
-    assert!(cases.len() >= 25, "cases are gone");
     let mut failures = Vec::new();
-    for path in cases {
+    for path in case_paths() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let actual = outcome(name, &case_text(&path));
         let expected_path = path.with_extension("txt");

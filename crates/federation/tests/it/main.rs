@@ -1,6 +1,8 @@
 //! Reading supergraphs, seen from outside.
 
 mod cases;
+mod damage;
 mod overrides;
+mod requests;
 mod scale;
 mod scenarios;
