@@ -92,7 +92,7 @@ pub fn build(documents: &[&Document], options: &BuildOptions) -> Built {
     builder.read_directives();
     builder.read_types();
     builder.read_schema();
-    builder.withhold_unreferenced_scalars();
+    builder.schema.withhold_unreferenced(&builder.redeclared);
     compute_possible(&mut builder.schema);
     if options.validate {
         validate::validate(&mut builder, options.require_query);
@@ -193,7 +193,6 @@ pub(crate) struct Builder<'d> {
     /// Built-in scalars and introspection types that a document repeats.
     redeclared: BitSet,
     redeclared_directives: BitSet,
-    referenced: BitSet,
     too_large: bool,
 }
 
@@ -232,7 +231,6 @@ impl<'d> Builder<'d> {
             schema_extensions: Vec::new(),
             redeclared: BitSet::new(),
             redeclared_directives: BitSet::new(),
-            referenced: BitSet::new(),
             too_large: false,
         }
     }
@@ -435,38 +433,20 @@ impl<'d> Builder<'d> {
         }
     }
 
-    /// Specification 3.5: a built-in scalar that nothing references is not part of the schema.
-    fn withhold_unreferenced_scalars(&mut self) {
-        for id in [builtins::INT, builtins::FLOAT, builtins::ID] {
-            if !self.referenced.contains(id.0) && !self.redeclared.contains(id.0) {
-                self.schema.type_list.retain(|t| *t != id);
-                self.schema
-                    .types_by_name
-                    .remove(&self.schema.types[id].name);
-            }
-        }
-    }
-
     /// The type a name stands for; reports an unknown one.
     fn resolve(&mut self, doc: u32, name: ast::Name) -> Option<TypeId> {
         let text = self.docs[doc as usize].name(name);
         let found = self.schema.type_by_name(text);
-        match found {
-            Some(id) => {
-                self.referenced.insert(id.0);
-            }
-            None if !self.report.is_full() => {
-                let visible = self.schema.types().map(|(_, t)| self.schema.name(t.name));
-                let suggestions = suggest::suggestions(text, visible);
-                let hint = suggest::did_you_mean(None, &suggestions);
-                let place = Place {
-                    doc,
-                    span: name.span(),
-                };
-                let message = format!("Unknown type \"{text}\".{hint}");
-                self.report.error(codes::UNKNOWN_TYPE, message, place);
-            }
-            None => {}
+        if found.is_none() && !self.report.is_full() {
+            let visible = self.schema.types().map(|(_, t)| self.schema.name(t.name));
+            let suggestions = suggest::suggestions(text, visible);
+            let hint = suggest::did_you_mean(None, &suggestions);
+            let place = Place {
+                doc,
+                span: name.span(),
+            };
+            let message = format!("Unknown type \"{text}\".{hint}");
+            self.report.error(codes::UNKNOWN_TYPE, message, place);
         }
         found
     }
@@ -510,7 +490,7 @@ fn description(doc: &Document, description: Option<ast::StringValue>) -> Option<
     description.map(|d| doc.string_value(d).into())
 }
 
-/// First occurrence of each name among siblings that are few or many alike.
+/// First occurrence of each name among siblings.
 type Seen = FastMap<Symbol, Place>;
 
 #[cfg(test)]

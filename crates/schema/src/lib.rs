@@ -8,8 +8,10 @@
 pub mod build;
 pub mod builtins;
 pub mod codes;
+pub mod introspection;
 pub mod print;
 mod report;
+pub mod retain;
 pub mod suggest;
 pub mod types;
 mod validate;
