@@ -101,11 +101,12 @@ fn collect<'a>(cx: &Context<'a>, set: &'a SelectionSet) -> Root<'a> {
 
 impl Root<'_> {
     fn note_conditions(&mut self, cx: &Context<'_>, list: List<Directive>) {
-        for directive in &cx.doc[list] {
-            if matches!(cx.text(directive.name), "skip" | "include") {
-                self.conditions.push(directive.span);
-            }
-        }
+        let named = |name: &str| {
+            let mut directives = cx.doc[list].iter();
+            directives.find(|d| cx.text(d.name) == name)
+        };
+        self.conditions
+            .extend(named("skip").or_else(|| named("include")).map(|d| d.span));
     }
 }
 

@@ -1,0 +1,1 @@
+//! Limits: documents made to be expensive are refused or cheap.
