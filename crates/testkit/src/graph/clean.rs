@@ -1,0 +1,428 @@
+//! Makes a model consistent by removing what hangs in the air.
+//!
+//! The generator adds and drops roles freely and the shrinker removes anything at all; this pass then restores what
+//! composition would insist on: field sets refer to fields of their subgraph, external fields serve something,
+//! interfaces are implemented everywhere, overrides have both ends, no type is empty or unreachable. It only removes,
+//! so it reaches a fixpoint.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::{FieldSet, Item, Kind, Model, Place, SCALARS, Sub, Subs};
+
+/// Removes inconsistencies until there are none.
+pub fn clean(model: &mut Model) {
+    loop {
+        let before = model.clone();
+        leaf_places(model);
+        members(model);
+        fields(model);
+        field_sets(model);
+        unused_externals(model);
+        overrides(model);
+        interfaces(model);
+        empty_types(model);
+        collect_garbage(model);
+        if *model == before {
+            break;
+        }
+    }
+    unused_subgraphs(model);
+}
+
+/// Scalars, enums and input objects are defined where they are used.
+fn leaf_places(model: &mut Model) {
+    let mut used: BTreeSet<(String, Sub)> = BTreeSet::new();
+    for ty in &model.types {
+        for field in &ty.fields {
+            for (sub, source) in &field.sources {
+                used.insert((source.ty.name().to_owned(), *sub));
+                for arg in &field.args {
+                    used.insert((arg.ty.name().to_owned(), *sub));
+                }
+            }
+        }
+    }
+    loop {
+        let mut more = Vec::new();
+        for (name, sub) in &used {
+            if let Some(ty) = model.ty(name).filter(|t| t.kind == Kind::Input) {
+                for input in &ty.inputs {
+                    more.push((input.ty.name().to_owned(), *sub));
+                }
+            }
+        }
+        let before = used.len();
+        used.extend(more);
+        if used.len() == before {
+            break;
+        }
+    }
+    for ty in &mut model.types {
+        match ty.kind {
+            Kind::Scalar | Kind::Input | Kind::Enum => {
+                let here = |sub: &Sub| {
+                    used.contains(&(ty.name.clone(), *sub))
+                        && (ty.kind != Kind::Enum
+                            || ty.members.iter().any(|(_, s)| s & (1 << sub) != 0))
+                };
+                let places: Vec<Sub> = (0..model.subgraphs.len()).filter(here).collect();
+                ty.places = places.into_iter().map(|s| (s, Place::default())).collect();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Members of unions must be defined in the same subgraph.
+fn members(model: &mut Model) {
+    let placed = placed(model);
+    for ty in &mut model.types {
+        let here = ty.subs();
+        for (member, subs) in &mut ty.members {
+            match ty.kind {
+                Kind::Union => {
+                    for sub in super::subs(*subs) {
+                        if !placed.contains(&(member.clone(), sub)) || here & (1 << sub) == 0 {
+                            *subs &= !(1 << sub);
+                        }
+                    }
+                }
+                Kind::Enum => *subs &= here,
+                _ => {}
+            }
+        }
+        ty.members.retain(|(_, subs)| *subs != 0);
+    }
+}
+
+fn placed(model: &Model) -> HashSet<(String, Sub)> {
+    model
+        .types
+        .iter()
+        .flat_map(|t| t.places.keys().map(|s| (t.name.clone(), *s)))
+        .collect()
+}
+
+fn is_defined(placed: &HashSet<(String, Sub)>, name: &str, sub: Sub) -> bool {
+    SCALARS.contains(&name) || placed.contains(&(name.to_owned(), sub))
+}
+
+/// Fields need their parent and value types; a field that nobody resolves is none.
+fn fields(model: &mut Model) {
+    let placed = placed(model);
+    let names: HashSet<String> = model.types.iter().map(|t| t.name.clone()).collect();
+    let mut without_data: HashSet<(String, String)> = HashSet::new();
+    for ty in &model.types {
+        for field in &ty.fields {
+            let value = field.sources.values().next().map_or("", |s| s.ty.name());
+            if matches!(
+                model.kind(value),
+                Kind::Enum | Kind::Union | Kind::Interface
+            ) && model.domain(field).is_empty()
+            {
+                without_data.insert((ty.name.clone(), field.name.clone()));
+            }
+        }
+    }
+    for ty in &mut model.types {
+        let name = ty.name.clone();
+        ty.fields
+            .retain(|f| !without_data.contains(&(name.clone(), f.name.clone())));
+        let here = ty.subs();
+        for field in &mut ty.fields {
+            field
+                .args
+                .retain(|a| SCALARS.contains(&a.ty.name()) || names.contains(a.ty.name()));
+            field.sources.retain(|sub, source| {
+                here & (1 << sub) != 0 && is_defined(&placed, source.ty.name(), *sub)
+            });
+        }
+        ty.fields.retain(|f| f.active() != 0);
+        ty.inputs
+            .retain(|i| SCALARS.contains(&i.ty.name()) || names.contains(i.ty.name()));
+    }
+}
+
+/// Whether a field set makes sense in a subgraph; external fields count.
+fn valid(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
+    !set.is_empty()
+        && set.items.iter().all(|item| match item {
+            Item::On { ty: on, sub: inner } => {
+                model.possible_in(ty, sub).iter().any(|p| model.possible_in(on, sub).contains(p))
+                    && valid(model, on, sub, inner)
+            }
+            Item::Field { name, .. } if name == "__typename" => true,
+            Item::Field { name, sub: inner, .. } => {
+                let Some(source) = model.field(ty, name).and_then(|f| f.sources.get(&sub)) else {
+                    return false;
+                };
+                let child = source.ty.name();
+                !source.overridden
+                    && model.kind(child).is_composite() != inner.is_empty()
+                    && (inner.is_empty() || valid(model, child, sub, inner))
+            }
+        })
+}
+
+fn field_sets(model: &mut Model) {
+    let reference = model.clone();
+    for ty in &mut model.types {
+        for (sub, place) in &mut ty.places {
+            place
+                .keys
+                .retain(|k| valid(&reference, &ty.name, *sub, &k.fields));
+        }
+        for field in &mut ty.fields {
+            field.sources.retain(|sub, source| {
+                source
+                    .requires
+                    .as_ref()
+                    .is_none_or(|r| valid(&reference, &ty.name, *sub, r))
+            });
+            for (sub, source) in &mut field.sources {
+                let child = source.ty.name().to_owned();
+                if source
+                    .provides
+                    .as_ref()
+                    .is_some_and(|p| !valid(&reference, &child, *sub, p))
+                {
+                    source.provides = None;
+                }
+            }
+        }
+    }
+}
+
+/// Every (type, field, subgraph) that a field set mentions.
+pub fn mentioned(model: &Model) -> HashSet<(String, String, Sub)> {
+    let mut out = HashSet::new();
+    for ty in &model.types {
+        for (sub, place) in &ty.places {
+            for key in &place.keys {
+                mention(model, &ty.name, *sub, &key.fields, &mut out);
+            }
+        }
+        for field in &ty.fields {
+            for (sub, source) in &field.sources {
+                if let Some(set) = &source.requires {
+                    mention(model, &ty.name, *sub, set, &mut out);
+                }
+                if let Some(set) = &source.provides {
+                    mention(model, source.ty.name(), *sub, set, &mut out);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn mention(
+    model: &Model,
+    ty: &str,
+    sub: Sub,
+    set: &FieldSet,
+    out: &mut HashSet<(String, String, Sub)>,
+) {
+    for item in &set.items {
+        match item {
+            Item::On { ty, sub: inner } => mention(model, ty, sub, inner, out),
+            Item::Field { name, sub: inner, .. } => {
+                out.insert((ty.to_owned(), name.clone(), sub));
+                let mut objects = model.possible_in(ty, sub);
+                objects.push(ty);
+                for object in objects {
+                    if model.ty(object).is_some_and(|t| t.field(name).is_some()) {
+                        out.insert((object.to_owned(), name.clone(), sub));
+                    }
+                }
+                if let Some(source) = model.field(ty, name).and_then(|f| f.sources.get(&sub)) {
+                    mention(model, source.ty.name(), sub, inner, out);
+                }
+            }
+        }
+    }
+}
+
+fn unused_externals(model: &mut Model) {
+    let mentioned = mentioned(model);
+    for ty in &mut model.types {
+        for field in &mut ty.fields {
+            let key = (ty.name.clone(), field.name.clone());
+            field.sources.retain(|sub, source| {
+                !source.external || mentioned.contains(&(key.0.clone(), key.1.clone(), *sub))
+            });
+        }
+    }
+}
+
+fn overrides(model: &mut Model) {
+    for ty in &mut model.types {
+        for field in &mut ty.fields {
+            let sources: Vec<Sub> = field.sources.keys().copied().collect();
+            let mut lost: Subs = 0;
+            for (sub, source) in &mut field.sources {
+                match source.overrides {
+                    Some(from) if from != *sub && sources.contains(&from) => lost |= 1 << from,
+                    _ => source.overrides = None,
+                }
+            }
+            for (sub, source) in &mut field.sources {
+                source.overridden = lost & (1 << sub) != 0;
+            }
+        }
+    }
+}
+
+/// An object implements an interface only if it has all its fields, in the subgraph and in the merged schema.
+fn interfaces(model: &mut Model) {
+    let reference = model.clone();
+    for ty in model.types.iter_mut().filter(|t| t.kind == Kind::Object) {
+        let mut refused: Vec<String> = Vec::new();
+        for interface in reference
+            .types
+            .iter()
+            .filter(|t| t.kind == Kind::Interface)
+        {
+            let complete = interface
+                .fields
+                .iter()
+                .all(|f| ty.field(&f.name).is_some_and(|own| own.args == f.args));
+            if !complete {
+                refused.push(interface.name.clone());
+            }
+        }
+        let fields = ty.fields.clone();
+        for (sub, place) in &mut ty.places {
+            place.implements.retain(|name| {
+                !refused.contains(name)
+                    && reference.ty(name).is_some_and(|i| {
+                        i.kind == Kind::Interface
+                            && i.places.contains_key(sub)
+                            && i.fields
+                                .iter()
+                                .filter(|f| f.sources.contains_key(sub))
+                                .all(|f| {
+                                    fields
+                                        .iter()
+                                        .any(|own| own.name == f.name && own.sources.contains_key(sub))
+                                })
+                    })
+            });
+        }
+    }
+}
+
+/// Types without content are none.
+fn empty_types(model: &mut Model) {
+    let reference = model.clone();
+    for ty in &mut model.types {
+        match ty.kind {
+            Kind::Object => {
+                let fields = &ty.fields;
+                ty.places
+                    .retain(|sub, _| fields.iter().any(|f| f.sources.contains_key(sub)));
+            }
+            Kind::Interface => {
+                let fields = &ty.fields;
+                let name = &ty.name;
+                ty.places.retain(|sub, _| {
+                    fields.iter().any(|f| f.sources.contains_key(sub))
+                        && !reference.possible_in(name, *sub).is_empty()
+                });
+            }
+            Kind::Union => {
+                let members = &ty.members;
+                ty.places
+                    .retain(|sub, _| members.iter().any(|(_, s)| s & (1 << sub) != 0));
+            }
+            _ => {}
+        }
+    }
+    model.types.retain(|t| {
+        !t.places.is_empty()
+            && match t.kind {
+                Kind::Input => !t.inputs.is_empty(),
+                Kind::Enum => !t.members.is_empty(),
+                _ => true,
+            }
+    });
+}
+
+/// Types that no root reaches, in the merged schema, are dropped.
+fn collect_garbage(model: &mut Model) {
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut todo: Vec<String> = vec!["Query".to_owned(), "Mutation".to_owned()];
+    while let Some(name) = todo.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let Some(ty) = model.ty(&name) else { continue };
+        for field in &ty.fields {
+            for source in field.sources.values() {
+                todo.push(source.ty.name().to_owned());
+            }
+            for arg in &field.args {
+                todo.push(arg.ty.name().to_owned());
+            }
+        }
+        for input in &ty.inputs {
+            todo.push(input.ty.name().to_owned());
+        }
+        todo.extend(ty.interfaces().into_iter().map(str::to_owned));
+        if ty.kind.is_abstract() {
+            todo.extend(model.possible(&name).into_iter().map(str::to_owned));
+        }
+    }
+    model.types.retain(|t| seen.contains(&t.name));
+    for ty in &mut model.types {
+        for place in ty.places.values_mut() {
+            place.implements.retain(|i| seen.contains(i));
+        }
+    }
+}
+
+/// Subgraphs without any type go, and the others move up.
+fn unused_subgraphs(model: &mut Model) {
+    let used: Subs = model.types.iter().fold(0, |set, t| set | t.subs());
+    let map: Vec<Option<Sub>> = (0..model.subgraphs.len())
+        .scan(0, |next, sub| {
+            Some(if used & (1 << sub) == 0 {
+                None
+            } else {
+                *next += 1;
+                Some(*next - 1)
+            })
+        })
+        .collect();
+    if map.iter().all(Option::is_some) {
+        return;
+    }
+    let remap = |set: Subs| {
+        super::subs(set)
+            .filter_map(|s| map[s])
+            .fold(0, |set, s| set | 1 << s)
+    };
+    for ty in &mut model.types {
+        ty.places = std::mem::take(&mut ty.places)
+            .into_iter()
+            .filter_map(|(s, p)| Some((map[s]?, p)))
+            .collect();
+        for (_, subs) in &mut ty.members {
+            *subs = remap(*subs);
+        }
+        for field in &mut ty.fields {
+            field.sources = std::mem::take(&mut field.sources)
+                .into_iter()
+                .filter_map(|(s, mut source)| {
+                    source.overrides = source.overrides.and_then(|from| map[from]);
+                    Some((map[s]?, source))
+                })
+                .collect();
+        }
+    }
+    let mut sub = 0;
+    model.subgraphs.retain(|_| {
+        sub += 1;
+        map[sub - 1].is_some()
+    });
+}

@@ -1,0 +1,390 @@
+//! The four texts of a model: subgraph SDL as its author writes it, the schema that subgraph serves, the supergraph,
+//! and the merged schema of the monolith.
+
+use std::fmt::Write;
+
+use super::{FieldModel, FieldSource, InputModel, Kind, Model, Sub, Ty, TypeModel};
+
+/// What a subgraph author writes: federation v2 with `@link`.
+pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
+    let mut out = String::from(
+        "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\", \"@external\", \
+         \"@requires\", \"@provides\", \"@shareable\", \"@override\"])\n\n",
+    );
+    subgraph_types(model, sub, true, &mut out);
+    out
+}
+
+/// What the subgraph serves: no directives, but `_entities` and `_service`. Requests to it must validate against this.
+pub fn served_sdl(model: &Model, sub: Sub) -> String {
+    let mut out = String::new();
+    subgraph_types(model, sub, false, &mut out);
+    let entities: Vec<&str> = model
+        .types
+        .iter()
+        .filter(|t| {
+            t.places
+                .get(&sub)
+                .is_some_and(|p| p.keys.iter().any(|k| k.resolvable))
+        })
+        .map(|t| t.name.as_str())
+        .collect();
+    let has_query = model
+        .ty("Query")
+        .is_some_and(|t| t.places.contains_key(&sub));
+    out.push_str("scalar _Any\n\ntype _Service { sdl: String }\n\n");
+    let _ = write!(out, "{}type Query {{ _service: _Service!", if has_query { "extend " } else { "" });
+    if !entities.is_empty() {
+        out.push_str(" _entities(representations: [_Any!]!): [_Entity]!");
+    }
+    out.push_str(" }\n");
+    if !entities.is_empty() {
+        let _ = writeln!(out, "\nunion _Entity = {}", entities.join(" | "));
+    }
+    out
+}
+
+fn subgraph_types(model: &Model, sub: Sub, federation: bool, out: &mut String) {
+    for ty in &model.types {
+        let Some(place) = ty.places.get(&sub) else {
+            continue;
+        };
+        match ty.kind {
+            Kind::Object | Kind::Interface => {
+                let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
+                if !place.implements.is_empty() {
+                    let _ = write!(out, " implements {}", place.implements.join(" & "));
+                }
+                if federation {
+                    for key in &place.keys {
+                        let resolvable = if key.resolvable {
+                            ""
+                        } else {
+                            ", resolvable: false"
+                        };
+                        let _ = write!(
+                            out,
+                            " @key(fields: {}{resolvable})",
+                            quoted(&key.fields.to_string())
+                        );
+                    }
+                }
+                out.push_str(" {\n");
+                for field in &ty.fields {
+                    let Some(source) = field.sources.get(&sub) else {
+                        continue;
+                    };
+                    let _ = write!(out, "  {}{}: {}", field.name, args(&field.args), source.ty);
+                    if federation {
+                        subgraph_directives(model, ty, field, source, sub, out);
+                    }
+                    out.push('\n');
+                }
+                out.push_str("}\n\n");
+            }
+            Kind::Union | Kind::Enum => {
+                let here: Vec<&str> = ty
+                    .members
+                    .iter()
+                    .filter(|(_, s)| s & (1 << sub) != 0)
+                    .map(|(m, _)| m.as_str())
+                    .collect();
+                members(ty, &here, "", out);
+            }
+            Kind::Scalar | Kind::Input => leaf_type(ty, "", out),
+        }
+    }
+}
+
+fn subgraph_directives(
+    model: &Model,
+    ty: &TypeModel,
+    field: &FieldModel,
+    source: &FieldSource,
+    sub: Sub,
+    out: &mut String,
+) {
+    if source.external {
+        out.push_str(" @external");
+    }
+    if let Some(set) = &source.requires {
+        let _ = write!(out, " @requires(fields: {})", quoted(&set.to_string()));
+    }
+    if let Some(set) = &source.provides {
+        let _ = write!(out, " @provides(fields: {})", quoted(&set.to_string()));
+    }
+    if let Some(from) = source.overrides {
+        let _ = write!(
+            out,
+            " @override(from: {})",
+            quoted(&model.subgraphs[from])
+        );
+    }
+    // Key members are shareable anyway.
+    let key_member = ty.places.get(&sub).is_some_and(|p| {
+        p.keys
+            .iter()
+            .any(|k| k.fields.names().any(|n| n == field.name))
+    });
+    if ty.kind == Kind::Object
+        && source.active()
+        && !key_member
+        && field.active().count_ones() > 1
+    {
+        out.push_str(" @shareable");
+    }
+}
+
+/// The merged schema without a trace of federation.
+pub fn merged_sdl(model: &Model) -> String {
+    let mut out = String::new();
+    for ty in &model.types {
+        match ty.kind {
+            Kind::Object | Kind::Interface => {
+                let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
+                let interfaces = ty.interfaces();
+                if !interfaces.is_empty() {
+                    let _ = write!(out, " implements {}", interfaces.join(" & "));
+                }
+                out.push_str(" {\n");
+                for field in &ty.fields {
+                    if let Some(merged) = field.merged_ty() {
+                        let _ = writeln!(out, "  {}{}: {merged}", field.name, args(&field.args));
+                    }
+                }
+                out.push_str("}\n\n");
+            }
+            Kind::Union | Kind::Enum => {
+                let all: Vec<&str> = ty.members.iter().map(|(m, _)| m.as_str()).collect();
+                members(ty, &all, "", &mut out);
+            }
+            Kind::Scalar | Kind::Input => leaf_type(ty, "", &mut out),
+        }
+    }
+    out
+}
+
+/// Definitions of the machinery of join v0.3 and link v1.0.
+const MACHINERY: &str = "\
+directive @join__enumValue(graph: join__Graph!) repeatable on ENUM_VALUE
+
+directive @join__field(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
+
+directive @join__graph(name: String!, url: String!) on ENUM_VALUE
+
+directive @join__implements(graph: join__Graph!, interface: String!) repeatable on OBJECT | INTERFACE
+
+directive @join__type(graph: join__Graph!, key: join__FieldSet, extension: Boolean! = false, resolvable: Boolean! = true, isInterfaceObject: Boolean! = false) repeatable on OBJECT | INTERFACE | UNION | ENUM | INPUT_OBJECT | SCALAR
+
+directive @join__unionMember(graph: join__Graph!, member: String!) repeatable on UNION
+
+directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
+
+scalar join__FieldSet
+
+enum link__Purpose {
+  SECURITY
+  EXECUTION
+}
+
+scalar link__Import
+
+";
+
+/// The supergraph in join v0.3, straight from the model.
+pub fn supergraph_sdl(model: &Model) -> String {
+    let mut out = String::from(
+        "schema\n  @link(url: \"https://specs.apollo.dev/link/v1.0\")\n  @link(url: \
+         \"https://specs.apollo.dev/join/v0.3\", for: EXECUTION)\n{\n  query: Query\n",
+    );
+    if model.ty("Mutation").is_some() {
+        out.push_str("  mutation: Mutation\n");
+    }
+    out.push_str("}\n\n");
+    out.push_str(MACHINERY);
+    out.push_str("enum join__Graph {\n");
+    for name in &model.subgraphs {
+        let _ = writeln!(
+            out,
+            "  {} @join__graph(name: {}, url: \"\")",
+            graph_name(name),
+            quoted(name)
+        );
+    }
+    out.push_str("}\n\n");
+    let graphs: Vec<String> = model.subgraphs.iter().map(|n| graph_name(n)).collect();
+    for ty in &model.types {
+        let mut applied = String::new();
+        for (sub, place) in &ty.places {
+            if place.keys.is_empty() {
+                let _ = write!(applied, "\n  @join__type(graph: {})", graphs[*sub]);
+            }
+            for key in &place.keys {
+                let resolvable = if key.resolvable {
+                    ""
+                } else {
+                    ", resolvable: false"
+                };
+                let _ = write!(
+                    applied,
+                    "\n  @join__type(graph: {}, key: {}{resolvable})",
+                    graphs[*sub],
+                    quoted(&key.fields.to_string())
+                );
+            }
+        }
+        for (sub, place) in &ty.places {
+            for interface in &place.implements {
+                let _ = write!(
+                    applied,
+                    "\n  @join__implements(graph: {}, interface: {})",
+                    graphs[*sub],
+                    quoted(interface)
+                );
+            }
+        }
+        match ty.kind {
+            Kind::Object | Kind::Interface => {
+                let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
+                let interfaces = ty.interfaces();
+                if !interfaces.is_empty() {
+                    let _ = write!(out, " implements {}", interfaces.join(" & "));
+                }
+                let _ = writeln!(out, "{applied}\n{{");
+                for field in &ty.fields {
+                    if let Some(merged) = field.merged_ty() {
+                        let _ = write!(out, "  {}{}: {merged}", field.name, args(&field.args));
+                        join_fields(model, ty, field, &merged, &graphs, &mut out);
+                        out.push('\n');
+                    }
+                }
+                out.push_str("}\n\n");
+            }
+            Kind::Union => {
+                for (member, known) in &ty.members {
+                    for sub in super::subs(*known) {
+                        let _ = write!(
+                            applied,
+                            "\n  @join__unionMember(graph: {}, member: {})",
+                            graphs[sub],
+                            quoted(member)
+                        );
+                    }
+                }
+                let all: Vec<&str> = ty.members.iter().map(|(m, _)| m.as_str()).collect();
+                members(ty, &all, &applied, &mut out);
+            }
+            Kind::Enum => {
+                let _ = writeln!(out, "enum {}{applied}\n{{", ty.name);
+                for (value, known) in &ty.members {
+                    let _ = write!(out, "  {value}");
+                    for sub in super::subs(*known) {
+                        let _ = write!(out, " @join__enumValue(graph: {})", graphs[sub]);
+                    }
+                    out.push('\n');
+                }
+                out.push_str("}\n\n");
+            }
+            Kind::Scalar | Kind::Input => leaf_type(ty, &applied, &mut out),
+        }
+    }
+    out
+}
+
+/// `@join__field`s, left out where they would say nothing: all subgraphs of the type resolve the field alike.
+fn join_fields(
+    model: &Model,
+    ty: &TypeModel,
+    field: &FieldModel,
+    merged: &Ty,
+    graphs: &[String],
+    out: &mut String,
+) {
+    let plain = |s: &FieldSource| {
+        s.active() && s.requires.is_none() && s.provides.is_none() && s.overrides.is_none() && s.ty == *merged
+    };
+    if ty
+        .places
+        .keys()
+        .all(|sub| field.sources.get(sub).is_some_and(plain))
+    {
+        return;
+    }
+    for (sub, source) in &field.sources {
+        if source.overridden {
+            continue;
+        }
+        let _ = write!(out, " @join__field(graph: {}", graphs[*sub]);
+        if let Some(set) = &source.requires {
+            let _ = write!(out, ", requires: {}", quoted(&set.to_string()));
+        }
+        if let Some(set) = &source.provides {
+            let _ = write!(out, ", provides: {}", quoted(&set.to_string()));
+        }
+        if source.ty != *merged {
+            let _ = write!(out, ", type: \"{}\"", source.ty);
+        }
+        if source.external {
+            out.push_str(", external: true");
+        }
+        if let Some(from) = source.overrides {
+            let _ = write!(out, ", override: {}", quoted(&model.subgraphs[from]));
+        }
+        out.push(')');
+    }
+}
+
+/// The `join__Graph` value of a subgraph.
+fn graph_name(name: &str) -> String {
+    name.to_uppercase().replace('-', "_")
+}
+
+fn keyword(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Object => "type",
+        Kind::Interface => "interface",
+        Kind::Union => "union",
+        Kind::Enum => "enum",
+        Kind::Scalar => "scalar",
+        Kind::Input => "input",
+    }
+}
+
+fn args(inputs: &[InputModel]) -> String {
+    if inputs.is_empty() {
+        return String::new();
+    }
+    let all: Vec<String> = inputs.iter().map(input).collect();
+    format!("({})", all.join(", "))
+}
+
+fn input(input: &InputModel) -> String {
+    match &input.default {
+        None => format!("{}: {}", input.name, input.ty),
+        Some(default) => format!("{}: {} = {default}", input.name, input.ty),
+    }
+}
+
+/// A union or enum with these members.
+fn members(ty: &TypeModel, names: &[&str], applied: &str, out: &mut String) {
+    if ty.kind == Kind::Union {
+        let _ = writeln!(out, "union {}{applied} = {}\n", ty.name, names.join(" | "));
+    } else {
+        let _ = writeln!(out, "enum {}{applied} {{ {} }}\n", ty.name, names.join(" "));
+    }
+}
+
+/// A scalar or input object.
+fn leaf_type(ty: &TypeModel, applied: &str, out: &mut String) {
+    let _ = write!(out, "{} {}{applied}", keyword(ty.kind), ty.name);
+    if ty.kind == Kind::Input {
+        let all: Vec<String> = ty.inputs.iter().map(input).collect();
+        let _ = write!(out, " {{ {} }}", all.join(", "));
+    }
+    out.push_str("\n\n");
+}
+
+/// A GraphQL string of plain text.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,644 @@
+//! The data of a generated graph: every value is a pure function of (seed, type, identity, field, arguments).
+//!
+//! Monolith and subgraphs ask the same world, so they agree on every value; what differs is what a subgraph may be
+//! asked. A subgraph refuses, loudly, what it cannot resolve: external fields that nobody provides, `@requires`
+//! fields of objects that did not come with a representation, entities by an incomplete key. The value of a field
+//! with `@requires` depends on the required values: those of the representation in a subgraph, the true ones in the
+//! monolith. So a wrong, stale or missing member of a representation shows in the answer.
+//!
+//! Entities come from a pool of [`POOL`] instances per type, found by any key by comparison with all of them; other
+//! objects are identified by where they are reached. Each mutation root field counts, and the count is part of its
+//! value, so a gateway that reorders, repeats or skips one is found out.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    graph::{FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Ty},
+    rng::{hash_texts, mix},
+};
+
+/// Instances per entity type.
+pub const POOL: u64 = 5;
+
+/// A graph's data.
+#[derive(Debug)]
+pub struct World {
+    model: Model,
+    seed: u64,
+    facts: HashMap<String, HashMap<String, Facts>>,
+    mutations: AtomicU64,
+}
+
+/// What is needed again and again about one field.
+#[derive(Debug)]
+struct Facts {
+    /// What data must satisfy everywhere.
+    ty: Ty,
+    /// Concrete types or enum values it may have.
+    domain: Vec<String>,
+    /// Key member: spells the identity, divided by this.
+    coded: Option<u64>,
+}
+
+/// An object of a concrete type.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its type.
+    pub ty: Arc<str>,
+    /// Which one.
+    pub identity: u64,
+    /// The representation it was entered by.
+    representation: Option<Arc<Map<String, Json>>>,
+    /// Fields that the path to it provides.
+    provided: Option<Arc<FieldSet>>,
+}
+
+/// A field's value.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// `null`
+    Null,
+    /// A leaf.
+    Leaf(Json),
+    /// A list.
+    List(Vec<Value>),
+    /// An object.
+    Object(Object),
+    /// A field error.
+    Error(String),
+}
+
+impl World {
+    /// The data of a graph under a seed.
+    pub fn new(model: &Model, seed: u64) -> Self {
+        let mut facts = HashMap::new();
+        for ty in model.types.iter().filter(|t| t.kind == Kind::Object) {
+            let coarse = coarse_members(model, &ty.name);
+            let mut fields = HashMap::new();
+            for field in &ty.fields {
+                let Some(data_ty) = field.data_ty() else {
+                    continue;
+                };
+                let member = ty
+                    .places
+                    .values()
+                    .any(|p| p.keys.iter().any(|k| k.fields.names().any(|n| n == field.name)));
+                let coded = member.then(|| if coarse.contains(&field.name) { 2 } else { 1 });
+                fields.insert(
+                    field.name.clone(),
+                    Facts {
+                        ty: data_ty,
+                        domain: model
+                            .domain(field)
+                            .into_iter()
+                            .map(str::to_owned)
+                            .collect(),
+                        coded,
+                    },
+                );
+            }
+            facts.insert(ty.name.clone(), fields);
+        }
+        World {
+            model: model.clone(),
+            seed,
+            facts,
+            mutations: AtomicU64::new(0),
+        }
+    }
+
+    /// The graph.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Forgets how many mutation fields ran.
+    pub fn reset(&self) {
+        self.mutations.store(0, Ordering::Relaxed);
+    }
+
+    /// The query or mutation root.
+    pub fn root(&self, name: &str) -> Object {
+        Object {
+            ty: name.into(),
+            identity: 0,
+            representation: None,
+            provided: None,
+        }
+    }
+
+    /// The value of a field; `at` names the subgraph that is asked, `None` the monolith.
+    pub fn field(
+        &self,
+        at: Option<Sub>,
+        object: &Object,
+        name: &str,
+        args: &Map<String, Json>,
+    ) -> Value {
+        let Some(field) = self.model.field(&object.ty, name) else {
+            return Value::Error(format!("{}.{name} does not exist", object.ty));
+        };
+        let refuse = |why: &str| Value::Error(format!("{}.{name} {why}", object.ty));
+        let mut provides = None;
+        let mut required = None;
+        match at {
+            None => {
+                if let Some((_, set)) = field.requires() {
+                    required = Some(self.project(object, set));
+                }
+            }
+            Some(sub) => {
+                let Some(source) = field.sources.get(&sub) else {
+                    return refuse("is not defined here");
+                };
+                let here = object.provided.as_ref().and_then(|p| self.provided(p, object, name));
+                if source.overridden {
+                    return refuse("is overridden by another subgraph");
+                }
+                if source.external && here.is_none() {
+                    return refuse("is external and not provided here");
+                }
+                if let Some(set) = &source.requires {
+                    let Some(representation) = &object.representation else {
+                        return refuse("needs a representation with its required fields");
+                    };
+                    required = Some(self.project_json(representation, &object.ty, set));
+                }
+                let mut set = source.provides.clone().unwrap_or_default();
+                if let Some(inner) = here {
+                    set.items.extend(inner.items);
+                }
+                provides = (!set.is_empty()).then(|| Arc::new(set));
+            }
+        }
+        let mut value = self.truth(object, field, args, required.as_ref());
+        if let Some(set) = provides {
+            provide(&mut value, &set);
+        }
+        value
+    }
+
+    /// The entity a representation stands for, as `sub` sees it.
+    pub fn entity(&self, sub: Sub, representation: &Map<String, Json>) -> Value {
+        let Some(name) = representation.get("__typename").and_then(Json::as_str) else {
+            return Value::Error("a representation without __typename".to_owned());
+        };
+        let Some(place) = self.model.ty(name).and_then(|t| t.places.get(&sub)) else {
+            return Value::Error(format!("{name} is not defined here"));
+        };
+        if let Some(stranger) = representation.keys().find(|k| {
+            *k != "__typename"
+                && self
+                    .model
+                    .field(name, k)
+                    .is_none_or(|f| !f.sources.contains_key(&sub))
+        }) {
+            return Value::Error(format!("{name} has no field {stranger} here"));
+        }
+        let complete = place
+            .keys
+            .iter()
+            .find(|k| k.resolvable && is_complete(representation, &k.fields));
+        let Some(key) = complete else {
+            let given: Vec<&String> = representation.keys().collect();
+            return Value::Error(format!("no complete key of {name} among {given:?}"));
+        };
+        let wanted = self.project_json(representation, name, &key.fields);
+        let ty: Arc<str> = name.into();
+        for identity in 0..POOL {
+            let mut object = Object {
+                ty: ty.clone(),
+                identity,
+                representation: None,
+                provided: None,
+            };
+            if self.project(&object, &key.fields) == wanted {
+                object.representation = Some(Arc::new(representation.clone()));
+                return Value::Object(object);
+            }
+        }
+        Value::Null
+    }
+
+    /// The sub-selection of a provided field, if it is provided on this object.
+    fn provided(&self, set: &FieldSet, object: &Object, name: &str) -> Option<FieldSet> {
+        let mut out: Option<FieldSet> = None;
+        for item in set.of_type(&|on| self.model.possible(on).contains(&&*object.ty)) {
+            if let Item::Field {
+                name: field, sub, ..
+            } = item
+                && field == name
+            {
+                out.get_or_insert_with(FieldSet::default)
+                    .items
+                    .extend(sub.items.iter().cloned());
+            }
+        }
+        out
+    }
+
+    /// What is true, whoever is asked.
+    fn truth(
+        &self,
+        object: &Object,
+        field: &FieldModel,
+        args: &Map<String, Json>,
+        required: Option<&Json>,
+    ) -> Value {
+        let Some(facts) = self.facts.get(&*object.ty).and_then(|f| f.get(&field.name)) else {
+            return Value::Null;
+        };
+        let entity = self.model.is_entity(&object.ty);
+        if let Some(divisor) = facts.coded.filter(|_| entity) {
+            return self.coded(object, field, facts, divisor);
+        }
+        let count = if &*object.ty == "Mutation" {
+            self.mutations.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            0
+        };
+        let mut hash = hash_texts(
+            self.seed ^ mix(object.identity) ^ mix(count << 32),
+            &[
+                &object.ty,
+                &field.name,
+                &canonical_args(&self.model, &field.args, args),
+                &required.map(ToString::to_string).unwrap_or_default(),
+            ],
+        );
+        // The type takes part so that hashes of different shapes do not line up.
+        hash = mix(hash);
+        self.produce(&facts.ty, facts, hash, 0)
+    }
+
+    /// A key member: a leaf that spells the identity, or an object that has the same identity.
+    fn coded(&self, object: &Object, field: &FieldModel, facts: &Facts, divisor: u64) -> Value {
+        let number = object.identity / divisor;
+        if let Some(child) = facts.domain.first() {
+            return Value::Object(Object {
+                ty: child.as_str().into(),
+                identity: if self.model.is_entity(child) {
+                    object.identity % POOL
+                } else {
+                    hash_texts(self.seed ^ object.identity, &[&object.ty, &field.name])
+                },
+                representation: None,
+                provided: None,
+            });
+        }
+        Value::Leaf(match facts.ty.name() {
+            "Int" => Json::from(1000 + number),
+            _ => Json::from(format!("{}-{}-{number}", object.ty, field.name)),
+        })
+    }
+
+    fn produce(&self, ty: &Ty, facts: &Facts, hash: u64, depth: u32) -> Value {
+        let nullable = !ty.is_non_null();
+        if nullable && mix(hash ^ 0xa11) % 100 < 9 {
+            return Value::Null;
+        }
+        match ty.nullable() {
+            Ty::List(inner) => {
+                let length = [0, 1, 1, 2, 2, 2, 3][(mix(hash ^ 0x115) % 7) as usize];
+                Value::List(
+                    (0..length)
+                        .map(|i| self.produce(inner, facts, mix(hash ^ mix(i + 1)), depth + 1))
+                        .collect(),
+                )
+            }
+            Ty::Named(name) => self.named(name, facts, hash, nullable),
+            Ty::NonNull(_) => Value::Null,
+        }
+    }
+
+    fn named(&self, name: &str, facts: &Facts, hash: u64, nullable: bool) -> Value {
+        let text = || format!("{name}#{:08x}", hash >> 32);
+        Value::Leaf(match name {
+            "Int" => Json::from((hash >> 32) as i32),
+            "Float" => number(
+                ["0.5", "1e3", "-2.50", "100", "3.0", "6.02e23"][(hash % 6) as usize],
+            ),
+            "Boolean" => Json::from(hash & 16 == 0),
+            "ID" => Json::from(text()),
+            "String" => Json::from(match hash % 5 {
+                0 => format!("\"{}\" \\ \n\u{e9}\u{1f600}", text()),
+                _ => text(),
+            }),
+            _ => {
+                let picked = if facts.domain.is_empty() {
+                    None
+                } else {
+                    facts.domain.get((mix(hash) % facts.domain.len() as u64) as usize)
+                };
+                return match (self.model.kind(name), picked) {
+                    (Kind::Enum, Some(value)) => Value::Leaf(Json::from(value.as_str())),
+                    (Kind::Scalar, _) => Value::Leaf(match hash % 4 {
+                        0 => number("12345678901234567890123"),
+                        1 => number("1.0"),
+                        2 => serde_json::json!({"k": [1, null, {"z": text()}], "a": {}}),
+                        _ => Json::from(text()),
+                    }),
+                    (_, Some(concrete)) => Value::Object(Object {
+                        ty: concrete.as_str().into(),
+                        identity: if self.model.is_entity(concrete) {
+                            hash % POOL
+                        } else {
+                            hash
+                        },
+                        representation: None,
+                        provided: None,
+                    }),
+                    (_, None) if nullable => Value::Null,
+                    (_, None) => Value::Error(format!("no data for {name}")),
+                };
+            }
+        })
+    }
+
+    /// The true values of a field set, as JSON.
+    fn project(&self, object: &Object, set: &FieldSet) -> Json {
+        let mut out = Map::new();
+        for item in set.of_type(&|on| self.model.possible(on).contains(&&*object.ty)) {
+            let Item::Field { name, args, sub } = item else {
+                continue;
+            };
+            if name == "__typename" {
+                continue;
+            }
+            let Some(field) = self.model.field(&object.ty, name) else {
+                continue;
+            };
+            let required = field.requires().map(|(_, r)| self.project(object, r));
+            let args = set_args(&field.args, args);
+            let value = self.truth(object, field, &args, required.as_ref());
+            out.insert(name.clone(), self.project_value(&value, sub));
+        }
+        Json::Object(out)
+    }
+
+    fn project_value(&self, value: &Value, sub: &FieldSet) -> Json {
+        match value {
+            Value::Null | Value::Error(_) => Json::Null,
+            Value::Leaf(json) => json.clone(),
+            Value::List(items) => {
+                Json::Array(items.iter().map(|v| self.project_value(v, sub)).collect())
+            }
+            Value::Object(object) => self.project(object, sub),
+        }
+    }
+
+    /// The values of a field set that a representation carries. What is missing says so.
+    fn project_json(&self, json: &Map<String, Json>, ty: &str, set: &FieldSet) -> Json {
+        let mut out = Map::new();
+        let concrete = json.get("__typename").and_then(Json::as_str).unwrap_or(ty);
+        for item in set.of_type(&|on| self.model.possible(on).contains(&concrete)) {
+            let Item::Field { name, sub, .. } = item else {
+                continue;
+            };
+            if name == "__typename" {
+                continue;
+            }
+            let child = self
+                .model
+                .field(concrete, name)
+                .and_then(|f| f.sources.values().next())
+                .map_or("", |s| s.ty.name());
+            let value = match json.get(name) {
+                None => Json::from("(missing)"),
+                Some(value) => self.project_json_value(value, child, sub),
+            };
+            out.insert(name.clone(), value);
+        }
+        Json::Object(out)
+    }
+
+    fn project_json_value(&self, value: &Json, ty: &str, sub: &FieldSet) -> Json {
+        match value {
+            Json::Array(items) => Json::Array(
+                items
+                    .iter()
+                    .map(|v| self.project_json_value(v, ty, sub))
+                    .collect(),
+            ),
+            Json::Object(map) if !sub.is_empty() => self.project_json(map, ty, sub),
+            other => other.clone(),
+        }
+    }
+}
+
+/// Marks the objects inside a value as coming with provided fields.
+fn provide(value: &mut Value, set: &Arc<FieldSet>) {
+    match value {
+        Value::Object(object) => object.provided = Some(set.clone()),
+        Value::List(items) => items.iter_mut().for_each(|v| provide(v, set)),
+        _ => {}
+    }
+}
+
+/// Whether every member is there and not null.
+fn is_complete(json: &Map<String, Json>, set: &FieldSet) -> bool {
+    set.items.iter().all(|item| match item {
+        Item::Field { name, sub, .. } => match json.get(name) {
+            None | Some(Json::Null) => false,
+            Some(Json::Object(inner)) => is_complete(inner, sub),
+            Some(_) => true,
+        },
+        Item::On { .. } => true,
+    })
+}
+
+/// Leaf key members that alone do not identify: several instances share their value. At least one member of every
+/// key stays exact.
+fn coarse_members(model: &Model, name: &str) -> Vec<String> {
+    let Some(ty) = model.ty(name) else {
+        return Vec::new();
+    };
+    let keys: Vec<Vec<&str>> = ty
+        .places
+        .values()
+        .flat_map(|p| p.keys.iter().map(|k| k.fields.names().collect()))
+        .collect();
+    let mut names: Vec<&str> = keys.iter().flatten().copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut coarse: Vec<String> = Vec::new();
+    for member in names {
+        let leaf = ty
+            .field(member)
+            .and_then(|f| f.sources.values().next())
+            .is_some_and(|s| !model.kind(s.ty.name()).is_composite());
+        let safe = keys.iter().filter(|k| k.contains(&member)).all(|key| {
+            key.iter()
+                .any(|other| *other != member && coarse.iter().all(|c| c != other))
+        });
+        if leaf && safe {
+            coarse.push(member.to_owned());
+        }
+    }
+    coarse
+}
+
+/// A number that keeps its text.
+fn number(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or(Json::Null)
+}
+
+/// Coerced arguments as text that is equal exactly when the arguments mean the same.
+fn canonical_args(model: &Model, inputs: &[InputModel], args: &Map<String, Json>) -> String {
+    let mut out = String::new();
+    for input in inputs {
+        if let Some(value) = args.get(&input.name) {
+            out.push_str(&input.name);
+            out.push('=');
+            canonical(model, input.ty.name(), value, &mut out);
+            out.push(';');
+        }
+    }
+    out
+}
+
+fn canonical(model: &Model, ty: &str, value: &Json, out: &mut String) {
+    match value {
+        Json::Array(items) if model.kind(ty) != Kind::Scalar || crate::graph::SCALARS.contains(&ty) => {
+            out.push('[');
+            for item in items {
+                canonical(model, ty, item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Json::Object(map) if model.kind(ty) == Kind::Input => {
+            out.push('{');
+            if let Some(row) = model.ty(ty) {
+                out.push_str(&canonical_args(model, &row.inputs, map));
+            }
+            out.push('}');
+        }
+        // 1, 1.0 and 1e0 are the same Float.
+        Json::Number(n) if ty == "Float" => match n.as_f64() {
+            Some(f) => out.push_str(&f.to_string()),
+            None => out.push_str(&n.to_string()),
+        },
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+/// The arguments of a field in a field set, defaults filled in.
+fn set_args(inputs: &[InputModel], text: &str) -> Map<String, Json> {
+    let mut given: Vec<(&str, Json)> = Vec::new();
+    let mut rest = text.trim();
+    while let Some((name, tail)) = rest.split_once(':') {
+        let (value, after) = literal(tail.trim_start());
+        given.push((name.trim_matches(|c: char| c == ',' || c.is_whitespace()), value));
+        rest = after;
+    }
+    let mut out = Map::new();
+    for input in inputs {
+        let value = given
+            .iter()
+            .find(|(n, _)| *n == input.name)
+            .map(|(_, v)| v.clone())
+            .or_else(|| input.default.as_deref().map(|d| literal(d).0));
+        if let Some(value) = value {
+            let value = match (input.ty.is_list(), &value) {
+                (true, Json::Array(_) | Json::Null) | (false, _) => value,
+                (true, _) => Json::Array(vec![value]),
+            };
+            out.insert(input.name.clone(), value);
+        }
+    }
+    out
+}
+
+/// One GraphQL literal of the plain kinds that field sets and defaults use, and the text after it.
+fn literal(text: &str) -> (Json, &str) {
+    if let Some(rest) = text.strip_prefix('[') {
+        let mut items = Vec::new();
+        let mut rest = rest.trim_start();
+        while !rest.is_empty() && !rest.starts_with(']') {
+            let (item, after) = literal(rest);
+            items.push(item);
+            rest = after.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+        }
+        return (Json::Array(items), rest.get(1..).unwrap_or(""));
+    }
+    if text.starts_with('"') {
+        let mut escaped = false;
+        for (i, c) in text.char_indices().skip(1) {
+            match c {
+                '\\' if !escaped => escaped = true,
+                '"' if !escaped => {
+                    let value = serde_json::from_str(&text[..=i]).unwrap_or(Json::Null);
+                    return (value, &text[i + 1..]);
+                }
+                _ => escaped = false,
+            }
+        }
+        return (Json::Null, "");
+    }
+    let end = text
+        .find(|c: char| c.is_whitespace() || ",])".contains(c))
+        .unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    let value = serde_json::from_str(word).unwrap_or_else(|_| Json::from(word));
+    (value, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::generate::{GraphOptions, generate};
+
+    #[test]
+    fn entities_are_found_by_every_key() {
+        for seed in 0..40 {
+            let model = generate(seed, &GraphOptions::default());
+            let world = World::new(&model, seed);
+            for ty in &model.types {
+                for (sub, place) in &ty.places {
+                    for key in place.keys.iter().filter(|k| k.resolvable) {
+                        for identity in 0..POOL {
+                            let mut object = world.root(&ty.name);
+                            object.identity = identity;
+                            let Json::Object(mut map) = world.project(&object, &key.fields) else {
+                                panic!("no object");
+                            };
+                            map.insert("__typename".to_owned(), Json::from(ty.name.as_str()));
+                            match world.entity(*sub, &map) {
+                                Value::Object(found) => assert_eq!(found.identity, identity),
+                                other => panic!("seed {seed}, {}: {other:?}", ty.name),
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn field_set_arguments_are_read() {
+        let inputs = [
+            InputModel {
+                name: "a".to_owned(),
+                ty: Ty::named("Int").list(),
+                default: None,
+            },
+            InputModel {
+                name: "b".to_owned(),
+                ty: Ty::named("String"),
+                default: Some("\"x\"".to_owned()),
+            },
+        ];
+        let read = |text| Json::Object(set_args(&inputs, text)).to_string();
+        assert_eq!(read(r#"b: "y, z", a: 4"#), r#"{"a":[4],"b":"y, z"}"#);
+        assert_eq!(read("a: [1, 2]"), r#"{"a":[1,2],"b":"x"}"#);
+    }
+}
