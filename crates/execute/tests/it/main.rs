@@ -1,0 +1,16 @@
+//! The executor on hand-written plans and a scripted transport.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod conditions;
+mod entities;
+mod faults;
+mod fixture;
+mod leaves;
+mod limits;
+mod merging;
+mod nulls;
+mod order;
+mod script;
+mod simple;
+mod types;
