@@ -10,7 +10,8 @@ use ogive_schema::{FieldId, OperationKind, TypeId, TypeKind};
 
 use crate::{
     FieldSetId, SubgraphId,
-    rows::{Rows, applied, new_field_source},
+    field_rows::new_field_source,
+    rows::{Rows, applied},
 };
 
 impl Rows<'_> {

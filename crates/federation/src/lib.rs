@@ -2,17 +2,20 @@
 //! subgraph schemas, and the query graph compiled to dense rows for the planner.
 //!
 //! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
-//! things are called), [`read`] (SDL to both), `rows`, `legacy` and `derive` (join directives to rows),
+//! things are called), [`read`] (SDL to both), `rows`, `field_rows`, `possible_rows`, `legacy` and `derive` (join directives to
+//! rows),
 //! [`field_set`], [`api`] (what clients see), [`subgraph`] (what one
 //! subgraph can be asked for), [`mod@describe`] (rows as text).
 
 pub mod api;
 mod derive;
 pub mod describe;
+mod field_rows;
 pub mod field_set;
 pub mod graph;
 mod legacy;
 pub mod links;
+mod possible_rows;
 pub mod read;
 mod rows;
 pub mod subgraph;

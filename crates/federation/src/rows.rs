@@ -8,13 +8,10 @@
 //! where it contradicts itself (an unknown subgraph, a key over an unknown field).
 
 use ogive_base::{BitSet, Diagnostic, FastMap, IdVec, SourceId, Span, Symbol};
-use ogive_schema::{
-    AppliedDirective, ConstValue, FieldId, InputId, Schema, Type, TypeId, TypeKind,
-};
-use ogive_syntax::{Limits, parse_type_ref};
+use ogive_schema::{AppliedDirective, ConstValue, FieldId, Schema, TypeId, TypeKind};
 
 use crate::{
-    ContextArg, FieldSetId, FieldSource, Key, Links, QueryGraph, Subgraph, SubgraphId, TypeSource,
+    FieldSetId, Key, Links, QueryGraph, Subgraph, SubgraphId, TypeSource,
     field_set::{FieldSetError, FieldSets, did_you_mean},
     vocabulary::{Spec, Version, join},
 };
@@ -78,10 +75,10 @@ pub(crate) struct Rows<'a> {
     pub(crate) names: JoinNames,
     pub(crate) words: Words,
     pub(crate) subgraphs: &'a IdVec<SubgraphId, Subgraph>,
-    source: SourceId,
+    pub(crate) source: SourceId,
     errors_max: usize,
     by_value: FastMap<&'a str, SubgraphId>,
-    by_name: FastMap<&'a str, SubgraphId>,
+    pub(crate) by_name: FastMap<&'a str, SubgraphId>,
     /// Types that belong to specifications, not to the graph.
     pub(crate) machinery: BitSet,
     pub(crate) sets: FieldSets,
@@ -150,7 +147,12 @@ impl<'a> Rows<'a> {
     ) -> Option<&'d ConstValue> {
         directive.arg(name?).filter(|v| **v != ConstValue::Null)
     }
-    fn flag(&self, directive: &AppliedDirective, name: Option<Symbol>, default: bool) -> bool {
+    pub(crate) fn flag(
+        &self,
+        directive: &AppliedDirective,
+        name: Option<Symbol>,
+        default: bool,
+    ) -> bool {
         self.arg(directive, name)
             .and_then(ConstValue::as_bool)
             .unwrap_or(default)
@@ -241,7 +243,12 @@ impl<'a> Rows<'a> {
             }
         }
     }
-    fn requires(&mut self, field: FieldId, text: &str, span: Span) -> Option<FieldSetId> {
+    pub(crate) fn requires(
+        &mut self,
+        field: FieldId,
+        text: &str,
+        span: Span,
+    ) -> Option<FieldSetId> {
         let parent = self.schema.fields[field].parent;
         match self.sets.resolve(self.schema, parent, text) {
             Ok(id) => Some(id),
@@ -252,7 +259,7 @@ impl<'a> Rows<'a> {
             }
         }
     }
-    fn provides(
+    pub(crate) fn provides(
         &mut self,
         field: FieldId,
         value: TypeId,
@@ -365,298 +372,6 @@ impl<'a> Rows<'a> {
             }
         }
     }
-
-    // --- possible types ------------------------------------------------------------------------------------------
-
-    fn read_possible(&mut self) {
-        let schema = self.schema;
-        for (ty, def) in schema.types() {
-            if !self.is_of_graph(ty) {
-                continue;
-            }
-            match def.kind {
-                TypeKind::Object => {
-                    for source in &mut self.graph.types[ty].sources {
-                        source.possible.insert(ty.0);
-                    }
-                    self.read_implements(ty);
-                }
-                TypeKind::Interface => {
-                    for source in &mut self.graph.types[ty].sources {
-                        if source.interface_object {
-                            source.possible.union_with(&def.possible);
-                        }
-                    }
-                    self.read_implements(ty);
-                }
-                TypeKind::Union => self.read_members(ty),
-                _ => {}
-            }
-        }
-    }
-
-    /// Adds `ty` to what the interfaces it implements can be, subgraph by subgraph.
-    fn read_implements(&mut self, ty: TypeId) {
-        let schema = self.schema;
-        let def = &schema.types[ty];
-        let mut stated: Vec<(TypeId, SubgraphId)> = Vec::new();
-        for directive in applied(&def.directives, self.names.implements) {
-            let Ok(Some(subgraph)) = self.graph_arg(directive) else {
-                continue;
-            };
-            let name = self.text(directive, self.words.interface).unwrap_or("");
-            match schema.type_by_name(name) {
-                Some(interface) => stated.push((interface, subgraph)),
-                None => {
-                    let interfaces = def.interfaces.iter().map(|i| schema.type_name(*i));
-                    self.unknown_type(directive.span, name, did_you_mean(name, interfaces));
-                }
-            }
-        }
-        for interface in &def.interfaces {
-            if !stated.iter().any(|(i, _)| i == interface) {
-                let both = self.graph.types[ty]
-                    .subgraphs
-                    .intersection(&self.graph.types[*interface].subgraphs);
-                stated.extend(both.iter().map(|s| (*interface, SubgraphId(s))));
-            }
-        }
-        for (interface, subgraph) in stated {
-            let Some(source) = self.graph.type_source(ty, subgraph) else {
-                continue;
-            };
-            // An interface is no runtime type, unless it stands for its implementations.
-            let adds = match def.kind {
-                TypeKind::Object => source.possible.clone(),
-                _ if source.interface_object => def.possible.clone(),
-                _ => continue,
-            };
-            let sources = &mut self.graph.types[interface].sources;
-            if let Ok(at) = sources.binary_search_by_key(&subgraph, |s| s.subgraph) {
-                sources[at].possible.union_with(&adds);
-            }
-        }
-    }
-
-    fn read_members(&mut self, ty: TypeId) {
-        let schema = self.schema;
-        let def = &schema.types[ty];
-        let mut stated: Vec<(TypeId, SubgraphId)> = Vec::new();
-        let mut any = false;
-        for directive in applied(&def.directives, self.names.union_member) {
-            any = true;
-            let Ok(Some(subgraph)) = self.graph_arg(directive) else {
-                continue;
-            };
-            let name = self.text(directive, self.words.member).unwrap_or("");
-            match schema.type_by_name(name) {
-                Some(member) => stated.push((member, subgraph)),
-                None => {
-                    let members = def.members.iter().map(|m| schema.type_name(*m));
-                    self.unknown_type(directive.span, name, did_you_mean(name, members));
-                }
-            }
-        }
-        if !any {
-            for member in &def.members {
-                let subgraphs = &self.graph.types[*member].subgraphs;
-                stated.extend(subgraphs.iter().map(|s| (*member, SubgraphId(s))));
-            }
-        }
-        let sources = &mut self.graph.types[ty].sources;
-        for (member, subgraph) in stated {
-            if let Ok(at) = sources.binary_search_by_key(&subgraph, |s| s.subgraph) {
-                sources[at].possible.insert(member.0);
-            }
-        }
-    }
-
-    fn unknown_type(&mut self, span: Span, name: &str, help: Option<String>) {
-        self.error(
-            Diagnostic::error("UNKNOWN_TYPE", format!("no type is called `{name}`"))
-                .label(self.source, span, "")
-                .help(help.unwrap_or_else(|| "compose the supergraph again".to_owned())),
-        );
-    }
-
-    fn read_enums(&mut self) {
-        let schema = self.schema;
-        for (ty, def) in schema.types() {
-            if def.kind != TypeKind::Enum || !self.is_of_graph(ty) {
-                continue;
-            }
-            let any = def.enum_values.iter().any(|v| {
-                let list = &schema.enum_values[*v].directives;
-                applied(list, self.names.enum_value).next().is_some()
-            });
-            for value in &def.enum_values {
-                let mut subgraphs = BitSet::new();
-                if any {
-                    for d in applied(
-                        &schema.enum_values[*value].directives,
-                        self.names.enum_value,
-                    ) {
-                        if let Ok(Some(subgraph)) = self.graph_arg(d) {
-                            subgraphs.insert(subgraph.0);
-                        }
-                    }
-                } else {
-                    subgraphs = self.graph.types[ty].subgraphs.clone();
-                }
-                for source in &mut self.graph.types[ty].sources {
-                    if subgraphs.contains(source.subgraph.0) {
-                        source.enum_values.insert(value.0);
-                    }
-                }
-            }
-        }
-    }
-
-    // --- fields --------------------------------------------------------------------------------------------------
-
-    fn read_fields(&mut self) {
-        let schema = self.schema;
-        for (ty, def) in schema.types() {
-            if self.is_of_graph(ty) {
-                for field in &def.fields {
-                    self.read_field(*field);
-                }
-            }
-        }
-    }
-
-    fn read_field(&mut self, field: FieldId) {
-        let schema = self.schema;
-        let def = &schema.fields[field];
-        let mut stated = applied(&def.directives, self.names.field).peekable();
-        if stated.peek().is_none() {
-            let parents = &self.graph.types[def.parent].sources;
-            self.graph.fields[field].sources = parents
-                .iter()
-                .map(|s| new_field_source(s.subgraph))
-                .collect();
-            return;
-        }
-        for directive in stated {
-            let Ok(Some(subgraph)) = self.graph_arg(directive) else {
-                // Without subgraph: it comes from an `@interfaceObject`, see `derive`.
-                continue;
-            };
-            if !self.graph.types[def.parent].subgraphs.contains(subgraph.0) {
-                let message = format!(
-                    "`{}` comes from `{}`, which does not define its type",
-                    schema.field_coordinate(field),
-                    self.subgraphs[subgraph].name
-                );
-                self.warn(
-                    "FIELD_OUTSIDE_TYPE",
-                    directive.span,
-                    message,
-                    "compose the supergraph again",
-                );
-                self.type_source(def.parent, subgraph);
-            }
-            let source = self.field_source(field, subgraph, directive);
-            let sources = &mut self.graph.fields[field].sources;
-            if let Err(at) = sources.binary_search_by_key(&subgraph, |s| s.subgraph) {
-                sources.insert(at, source);
-            }
-        }
-    }
-
-    /// One `@join__field` with a subgraph.
-    pub(crate) fn field_source(
-        &mut self,
-        field: FieldId,
-        subgraph: SubgraphId,
-        directive: &AppliedDirective,
-    ) -> FieldSource {
-        let schema = self.schema;
-        let def = &schema.fields[field];
-        let mut source = new_field_source(subgraph);
-        source.external = self.flag(directive, self.words.external, false);
-        source.used_overridden = self.flag(directive, self.words.used_overridden, false);
-        if let Some(text) = self.text(directive, self.words.ty) {
-            source.ty = self
-                .local_type(text, directive.span)
-                .filter(|ty| *ty != def.ty);
-        }
-        if let Some(text) = self.text(directive, self.words.requires) {
-            source.requires = self.requires(field, text, directive.span);
-            if schema.types[def.parent].kind == TypeKind::Interface {
-                self.requires_text.insert((field, subgraph), text.into());
-            }
-        }
-        if let Some(text) = self.text(directive, self.words.provides) {
-            let value = source.ty.map_or(def.ty.id, |ty| ty.id);
-            source.provides = self.provides(field, value, text, directive.span);
-        }
-        if let Some(from) = self.text(directive, self.words.over)
-            && let Some(from) = self.by_name.get(from).copied()
-        {
-            let label = self.text(directive, self.words.label);
-            source.overrides = Some((from, label.map(|l| self.label(l))));
-        }
-        if let Some(ConstValue::List(items)) = self.arg(directive, self.words.context_arguments) {
-            source.context_args = items.iter().filter_map(context_arg).collect();
-        }
-        source
-    }
-
-    fn label(&mut self, label: &str) -> u32 {
-        let labels = &mut self.graph.override_labels;
-        let at = labels.iter().position(|l| &**l == label);
-        at.unwrap_or_else(|| {
-            labels.push(label.into());
-            labels.len() - 1
-        }) as u32
-    }
-
-    fn local_type(&mut self, text: &str, span: Span) -> Option<Type> {
-        let parsed = parse_type_ref(text, &Limits::default()).ok();
-        let ty = parsed.and_then(|(document, ty)| {
-            Some(Type {
-                id: self.schema.type_by_name(document.name(ty.name))?,
-                wrapping: ty.wrapping,
-            })
-        });
-        if ty.is_none() {
-            self.unknown_type(span, text, None);
-        }
-        ty
-    }
-
-    fn read_inputs(&mut self) {
-        let schema = self.schema;
-        for (ty, def) in schema.types() {
-            if def.kind == TypeKind::InputObject && self.is_of_graph(ty) {
-                for input in &def.input_fields {
-                    self.read_input(ty, *input);
-                }
-            }
-        }
-    }
-
-    fn read_input(&mut self, ty: TypeId, input: InputId) {
-        let schema = self.schema;
-        let def = &schema.inputs[input];
-        let mut subgraphs = BitSet::new();
-        for directive in applied(&def.directives, self.names.field) {
-            let Ok(Some(subgraph)) = self.graph_arg(directive) else {
-                continue;
-            };
-            subgraphs.insert(subgraph.0);
-            if let Some(text) = self.text(directive, self.words.ty)
-                && let Some(local) = self.local_type(text, directive.span)
-                && local != def.ty
-            {
-                self.graph.input_types.insert((input, subgraph), local);
-            }
-        }
-        if !subgraphs.is_empty() && subgraphs != self.graph.types[ty].subgraphs {
-            self.graph.partial_inputs.insert(input, subgraphs);
-        }
-    }
 }
 
 /// A type without keys.
@@ -669,35 +384,4 @@ pub(crate) fn new_type_source(subgraph: SubgraphId) -> TypeSource {
         possible: BitSet::new(),
         enum_values: BitSet::new(),
     }
-}
-
-/// A field that a subgraph simply resolves.
-pub(crate) fn new_field_source(subgraph: SubgraphId) -> FieldSource {
-    FieldSource {
-        subgraph,
-        external: false,
-        requires: None,
-        provides: None,
-        ty: None,
-        used_overridden: false,
-        overrides: None,
-        context_args: Vec::new(),
-        via_interface_object: None,
-    }
-}
-
-fn context_arg(value: &ConstValue) -> Option<ContextArg> {
-    let ConstValue::Object(fields) = value else {
-        return None;
-    };
-    let text = |name: &str| {
-        let (_, value) = fields.iter().find(|(n, _)| &**n == name)?;
-        value.as_str().map(Box::from)
-    };
-    Some(ContextArg {
-        context: text("context")?,
-        name: text("name")?,
-        ty: text("type")?,
-        selection: text("selection")?,
-    })
 }
