@@ -4,11 +4,15 @@
 //! Reading order: [`validate`] (every rule of section 5), [`ir`] (the normal form), `normalise`, [`coerce`].
 
 pub mod coerce;
+pub mod describe;
+pub mod introspection;
 pub mod ir;
 pub mod normalise;
 pub mod validate;
 
+pub use describe::describe;
 pub use coerce::{Variables, coerce_variables};
+pub use introspection::{answer_locals, local_fields};
 pub use ir::*;
 pub use normalise::{NormaliseLimits, normalise};
 pub use validate::{ValidationLimits, validate};

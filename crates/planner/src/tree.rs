@@ -41,7 +41,7 @@ pub struct Tree<'a> {
     pub nodes: IdVec<NodeId, Node>,
     /// Facts.
     pub facts: IdVec<FactId, Fact>,
-    /// Root fields the gateway answers itself, in order of locals.
+    /// Introspection fields, which the gateway answers itself, in order of locals.
     pub locals: Vec<FieldNodeId>,
 }
 
@@ -220,7 +220,7 @@ pub fn grow<'a>(
             places: IdVec::new(),
             nodes: IdVec::new(),
             facts: IdVec::new(),
-            locals: Vec::new(),
+            locals: ogive_operation::local_fields(op).collect(),
         },
     };
     let root = &op.selection_sets[op.root];
@@ -336,11 +336,7 @@ impl<'a> Grower<'a, '_> {
         for field in &op.selection_sets[selection].fields {
             let node_of = &op.fields[*field];
             match node_of.field {
-                FieldRef::Typename => continue,
-                FieldRef::Schema | FieldRef::Type => {
-                    self.tree.locals.push(*field);
-                    continue;
-                }
+                FieldRef::Typename | FieldRef::Schema | FieldRef::Type => continue,
                 FieldRef::Field(_) => {}
             }
             for node in self.tree.places[place].nodes.clone() {
