@@ -1,0 +1,156 @@
+//! Coercion of variable values (specification 6.1.2, 3.x "Input Coercion").
+//!
+//! Values are checked and written in one pass: what comes out is JSON text ready to be sent. Numbers keep the digits
+//! the client wrote unless the type demands another form (`ID` takes a string, `Int` an integer), and custom scalars
+//! are passed through.
+//!
+//! Invariants: messages equal the reference implementation's (npm `graphql` 16); recursion follows the nesting of the
+//! JSON value, which [`DEPTH_MAX`] bounds before it starts; a schema's default values are trusted to be valid.
+//!
+//! Reading order: [`coerce_variables`], [`provided`] (values from the request), [`literal`] (defaults), [`inspect`]
+//! (values in messages). Tests: `tests/it/variables.rs`.
+
+use ogive_base::{Diagnostic, Span};
+use ogive_schema::{Schema, Type, value::const_value};
+use ogive_syntax::{Document, ast::OperationDefinition};
+use serde_json::{Map, Value};
+
+mod inspect;
+mod literal;
+mod provided;
+
+pub use literal::literal_json;
+
+/// The code of every error about variables.
+pub const CODE: &str = "VALIDATION_INVALID_TYPE_VARIABLE";
+
+/// Deepest nesting of one variable's value.
+pub const DEPTH_MAX: u32 = 200;
+
+/// Most errors reported for one request.
+pub const ERRORS_MAX: usize = 50;
+
+/// Coerced variable values of one request, in the order of the operation's variable definitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// JSON text of each value, ready to be sent: defaults filled in, single items wrapped into lists, input object
+    /// fields in definition order; numbers and custom scalars byte-exact. `None`: not provided and no default.
+    pub values: Vec<Option<Box<str>>>,
+}
+
+impl Variables {
+    /// The boolean value of variable `index`; `None` if absent or no boolean.
+    pub fn boolean(&self, index: usize) -> Option<bool> {
+        match self.values.get(index)?.as_deref()? {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// Coerces the provided `input` (the request's `variables` object) to the types of `operation`'s variables.
+/// Errors carry the messages of the reference implementation and the code `VALIDATION_INVALID_TYPE_VARIABLE`.
+pub fn coerce_variables(
+    schema: &Schema,
+    document: &Document,
+    operation: &OperationDefinition,
+    input: &Map<String, Value>,
+) -> Result<Variables, Vec<Diagnostic>> {
+    let mut errors = Errors::default();
+    let mut values = Vec::with_capacity(operation.variables.len());
+    for definition in &document[operation.variables] {
+        if errors.is_full() {
+            break;
+        }
+        let name = document.name(definition.name);
+        let ty = schema
+            .type_by_name(document.name(definition.ty.name))
+            .filter(|id| schema.types[*id].kind.is_input())
+            .map(|id| Type {
+                id,
+                wrapping: definition.ty.wrapping,
+            });
+        let wrapping = definition.ty.wrapping;
+        let label = |message: String, span: Span| {
+            Diagnostic::error(CODE, message).label(document.source_id(), span, "")
+        };
+        let display = || wrapping.display(document.name(definition.ty.name));
+        let Some(ty) = ty else {
+            let ty = display();
+            errors.push(label(
+                format!("Variable \"${name}\" expected value of type \"{ty}\" which cannot be used as an input type."),
+                definition.ty.span,
+            ));
+            continue;
+        };
+        let value = match input.get(name) {
+            None => match &definition.default {
+                Some(default) => literal_json(schema, &const_value(document, default), ty),
+                None if wrapping.is_non_null() => {
+                    let ty = display();
+                    errors.push(label(
+                        format!("Variable \"${name}\" of required type \"{ty}\" was not provided."),
+                        definition.span,
+                    ));
+                    None
+                }
+                None => None,
+            },
+            Some(Value::Null) if wrapping.is_non_null() => {
+                let ty = display();
+                errors.push(label(
+                    format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null."),
+                    definition.span,
+                ));
+                None
+            }
+            Some(value) if provided::is_deeper_than(value, DEPTH_MAX) => {
+                errors.push(label(
+                    format!(
+                        "Variable \"${name}\" got a value nested more than {DEPTH_MAX} levels deep."
+                    ),
+                    definition.span,
+                ));
+                None
+            }
+            Some(value) => {
+                let mut report = |message| errors.push(label(message, definition.span));
+                Some(provided::coerce(schema, name, value, ty, &mut report))
+            }
+        };
+        values.push(value.map(String::into_boxed_str));
+    }
+    errors.into_result(Variables { values })
+}
+
+/// Errors so far, cut off at [`ERRORS_MAX`].
+#[derive(Default)]
+struct Errors {
+    list: Vec<Diagnostic>,
+}
+
+impl Errors {
+    fn is_full(&self) -> bool {
+        self.list.len() > ERRORS_MAX
+    }
+
+    fn push(&mut self, error: Diagnostic) {
+        if self.list.len() < ERRORS_MAX {
+            self.list.push(error);
+        } else if !self.is_full() {
+            self.list.push(Diagnostic::error(
+                CODE,
+                "Too many errors processing variables, error limit reached. Execution aborted.",
+            ));
+        }
+    }
+
+    fn into_result<T>(self, value: T) -> Result<T, Vec<Diagnostic>> {
+        if self.list.is_empty() {
+            Ok(value)
+        } else {
+            Err(self.list)
+        }
+    }
+}
