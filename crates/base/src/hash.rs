@@ -10,5 +10,5 @@ pub type FastSet<K> = hashbrown::HashSet<K, foldhash::fast::RandomState>;
 
 /// A 64-bit hash that is the same in every process: for hash-consing and cache shards, never for identity.
 pub fn hash_one<T: Hash + ?Sized>(value: &T) -> u64 {
-    foldhash::fast::FixedState::with_seed(0x0091_7e5e_edu64).hash_one(value)
+    foldhash::fast::FixedState::with_seed(0x917e_5eed).hash_one(value)
 }
