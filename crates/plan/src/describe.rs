@@ -1,0 +1,148 @@
+//! Words for the parts of a plan, shared by its text form, its JSON form and the verifier's messages.
+
+use ogive_base::{BitSet, id::Id};
+
+use crate::ir::*;
+
+/// The place of a layout in the response, e.g. `me.reviews[].author`; empty for the root.
+pub fn layout_path(plan: &Plan, layout: LayoutId) -> String {
+    let mut steps = Vec::new();
+    let mut at = layout;
+    // A layout's parent comes before it, so a broken plan cannot make this loop.
+    while let Some((parent, slot)) = plan.layouts.get(at).and_then(|l| l.parent)
+        && parent < at
+    {
+        steps.push(slot_name(plan, parent, slot));
+        at = parent;
+    }
+    steps.reverse();
+    steps.join(".")
+}
+
+/// The place of a slot in the response, e.g. `me.reviews[].body`.
+pub fn slot_path(plan: &Plan, layout: LayoutId, slot: SlotIndex) -> String {
+    let mut path = layout_path(plan, layout);
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path + &slot_name(plan, layout, slot)
+}
+
+fn slot_name(plan: &Plan, layout: LayoutId, index: SlotIndex) -> String {
+    let slots = plan.layouts.get(layout).map(|layout| &layout.slots);
+    let Some(slot) = slots.and_then(|slots| slots.get(usize::from(index))) else {
+        return format!("?{index}");
+    };
+    let name = slot.client_key.as_deref().unwrap_or(&slot.name);
+    name.to_owned() + &"[]".repeat(usize::from(slot.lists))
+}
+
+/// The names of a set of types, e.g. `Book|Film`.
+pub fn type_names(plan: &Plan, types: &BitSet) -> String {
+    let name = |ty| match plan.types.get(RuntimeType(ty)) {
+        Some(name) => name.to_string(),
+        None => format!("?{ty}"),
+    };
+    types.iter().map(name).collect::<Vec<_>>().join("|")
+}
+
+/// A condition, e.g. `$a and not $b or $c`; empty if it always holds.
+pub fn condition(plan: &Plan, cond: Cond) -> String {
+    let Some(terms) = plan.conditions.get(cond) else {
+        return format!("?{}", cond.0);
+    };
+    if terms.iter().any(Vec::is_empty) {
+        return String::new();
+    }
+    if terms.is_empty() {
+        return "never".to_owned();
+    }
+    let literal = |&(variable, wanted): &(u32, bool)| {
+        let not = if wanted { "" } else { "not " };
+        match plan.variables.get(variable as usize) {
+            Some(name) => format!("{not}${name}"),
+            None => format!("{not}?{variable}"),
+        }
+    };
+    let term = |term: &Vec<_>| term.iter().map(literal).collect::<Vec<_>>().join(" and ");
+    terms.iter().map(term).collect::<Vec<_>>().join(" or ")
+}
+
+/// `  if $a`, or nothing for a condition that always holds.
+pub(crate) fn if_clause(plan: &Plan, cond: Cond) -> String {
+    match condition(plan, cond).as_str() {
+        "" => String::new(),
+        text => format!(" if {text}"),
+    }
+}
+
+/// A subgraph's name.
+pub(crate) fn subgraph_name(plan: &Plan, subgraph: u32) -> &str {
+    plan.subgraphs
+        .get(subgraph as usize)
+        .map_or("?", |name| name)
+}
+
+/// The whole GraphQL text of a fetch, as if every gate were open; laid out canonically if it parses.
+pub fn query_text(fetch: &Fetch) -> String {
+    let escaped: String = fetch.segments.iter().map(|s| &*s.text).collect();
+    let quoted = format!("\"{escaped}\"");
+    let text = match ogive_json::Scanner::new(quoted.as_bytes()).string() {
+        Ok(string) => string.unescape().into_owned(),
+        Err(_) => return escaped,
+    };
+    let limits = ogive_syntax::Limits::default();
+    let parsed = ogive_syntax::parse(text.as_str(), ogive_syntax::SourceId(0), &limits);
+    if parsed.errors.is_empty() {
+        ogive_syntax::print_document(&parsed.document)
+    } else {
+        text
+    }
+}
+
+/// The fetches of each wave.
+pub(crate) fn waves(plan: &Plan) -> Vec<(u32, Vec<FetchId>)> {
+    let mut waves: Vec<(u32, Vec<FetchId>)> = Vec::new();
+    for (id, fetch) in plan.fetches.iter() {
+        match waves.last_mut() {
+            Some((wave, ids)) if *wave == fetch.wave => ids.push(id),
+            _ => waves.push((fetch.wave, vec![id])),
+        }
+    }
+    waves
+}
+
+/// Places that a shape fills, in reading order: leaves only, for they imply the objects above them. A shape used at
+/// several places is listed with the first.
+pub(crate) fn places_filled(plan: &Plan, shape: ShapeId) -> Vec<String> {
+    let mut places = Vec::new();
+    // (shape, next field); shapes below a shape belong to deeper layouts, so this ends.
+    let mut open = vec![(shape, 0)];
+    while let Some((shape, next)) = open.last_mut() {
+        let Some(shape) = plan.shapes.get(*shape) else {
+            open.pop();
+            continue;
+        };
+        let Some(field) = shape.fields.get(*next) else {
+            open.pop();
+            continue;
+        };
+        *next += 1;
+        match field.shape {
+            Some(child) if child_is_deeper(plan, shape, child) => open.push((child, 0)),
+            _ => {
+                let mut place = slot_path(plan, shape.layout, field.slot);
+                if let Some(types) = &field.types {
+                    place = format!("{place} ({})", type_names(plan, types));
+                }
+                places.push(place);
+            }
+        }
+    }
+    places
+}
+
+fn child_is_deeper(plan: &Plan, shape: &ObjectShape, child: ShapeId) -> bool {
+    let child = plan.shapes.get(child);
+    child.is_some_and(|child| child.layout.index() > shape.layout.index())
+}

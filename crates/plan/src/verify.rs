@@ -1,0 +1,391 @@
+//! What must hold of every plan. Runs in all planner tests, and on a sample of plans in production.
+//!
+//! The first half (this file) checks the plan's form: ids, trees, tables, text. The second half (`flow`) replays the
+//! plan symbolically: whatever is read was written before, and whatever the client sees is written by somebody.
+
+mod flow;
+
+use ogive_base::{BitSet, FastSet, IdVec, id::Id};
+
+use crate::{describe, ir::*};
+
+/// Checks all invariants of [`ir`](crate::ir); on failure says everything that is wrong.
+pub fn verify(plan: &Plan) -> Result<(), Vec<String>> {
+    let mut form = Form {
+        plan,
+        problems: Vec::new(),
+    };
+    form.conditions();
+    form.enums();
+    for (id, layout) in plan.layouts.iter() {
+        form.layout(id, layout);
+    }
+    for (id, shape) in plan.shapes.iter() {
+        form.shape(id, shape);
+    }
+    for (id, fetch) in plan.fetches.iter() {
+        form.fetch(id, fetch);
+    }
+    form.graph();
+    if form.problems.is_empty() {
+        // The replay indexes freely, so it needs a well-formed plan.
+        form.problems = flow::replay(plan);
+    }
+    if form.problems.is_empty() {
+        Ok(())
+    } else {
+        Err(form.problems)
+    }
+}
+
+struct Form<'p> {
+    plan: &'p Plan,
+    problems: Vec<String>,
+}
+
+fn has<I: Id, T>(table: &IdVec<I, T>, id: I) -> bool {
+    id.index() < table.len()
+}
+
+impl Form<'_> {
+    fn problem(&mut self, text: impl Into<String>) {
+        self.problems.push(text.into());
+    }
+    fn check(&mut self, holds: bool, text: impl FnOnce() -> String) {
+        if !holds {
+            self.problems.push(text());
+        }
+    }
+
+    fn conditions(&mut self) {
+        let plan = self.plan;
+        let always = plan.conditions.get(Cond::TRUE).map(Vec::as_slice);
+        self.check(always == Some(&[vec![]]), || {
+            "condition 0 is not the one that always holds".to_owned()
+        });
+        for (id, terms) in plan.conditions.iter() {
+            for (variable, _) in terms.iter().flatten() {
+                self.check((*variable as usize) < plan.variables.len(), || {
+                    format!("condition {} names variable {variable}", id.0)
+                });
+            }
+        }
+    }
+    fn enums(&mut self) {
+        for (id, values) in self.plan.enums.iter() {
+            self.check(values.windows(2).all(|pair| pair[0] < pair[1]), || {
+                format!("enum {} is not sorted", id.0)
+            });
+        }
+    }
+    fn cond(&mut self, cond: Cond, place: &str) {
+        let known = has(&self.plan.conditions, cond);
+        self.check(known, || format!("{place}: no condition {}", cond.0));
+    }
+    fn types(&mut self, types: &BitSet, of: &BitSet, place: &str) {
+        self.check(!types.is_empty(), || format!("{place}: no type"));
+        self.check(types.is_subset(of), || {
+            format!("{place}: types {types:?} are not all of {of:?}")
+        });
+    }
+
+    fn layout(&mut self, id: LayoutId, layout: &Layout) {
+        let plan = self.plan;
+        let place = &format!("layout {} ({})", id.0, describe::layout_path(plan, id));
+        self.types(&layout.types, &BitSet::all(plan.types.len()), place);
+        match layout.parent {
+            None => self.check(id == Plan::ROOT, || format!("{place}: no parent")),
+            Some((parent, slot)) => {
+                let slots = plan.layouts.get(parent).map(|parent| &parent.slots);
+                let child = slots.and_then(|slots| slots.get(usize::from(slot)));
+                let child = child.and_then(|slot| slot.child);
+                self.check(parent < id && child == Some(id), || {
+                    format!("{place}: does not hang below its parent")
+                });
+            }
+        }
+        for (at, slot) in layout.slots.iter().enumerate() {
+            let Some(child) = slot.child else { continue };
+            let parent = plan.layouts.get(child).and_then(|child| child.parent);
+            self.check(parent == Some((id, at as SlotIndex)), || {
+                format!("{place}: the child of slot {at} has another parent")
+            });
+        }
+        self.check(layout.slots.len() <= usize::from(SlotIndex::MAX), || {
+            format!("{place}: too many slots")
+        });
+        for (at, field) in layout.output.iter().enumerate() {
+            self.out_field(
+                layout,
+                field,
+                &format!("{place}: output {at} ({})", field.key),
+            );
+        }
+        self.repetition(layout, place);
+    }
+
+    fn out_field(&mut self, layout: &Layout, field: &OutField, place: &str) {
+        let plan = self.plan;
+        let mut key_json = Vec::new();
+        ogive_json::write_string(&mut key_json, &field.key);
+        key_json.push(b':');
+        self.check(*key_json == *field.key_json, || {
+            format!("{place}: key and JSON key differ")
+        });
+        self.cond(field.cond, place);
+        if let Some(types) = &field.types {
+            self.types(types, &layout.types, place);
+        }
+        let (slot, leaf) = match field.source {
+            OutSource::Leaf(slot, kind) => {
+                if let LeafKind::Enum(values) = kind {
+                    self.check(has(&plan.enums, values), || {
+                        format!("{place}: no enum {}", values.0)
+                    });
+                }
+                (slot, true)
+            }
+            OutSource::Object(slot) => (slot, false),
+            OutSource::Typename => return,
+            OutSource::Local(local) => {
+                return self.check(local < plan.locals, || format!("{place}: no local {local}"));
+            }
+        };
+        let Some(slot) = layout.slots.get(usize::from(slot)) else {
+            return self.problem(format!("{place}: no slot {slot}"));
+        };
+        self.check(slot.child.is_none() == leaf, || {
+            format!("{place}: object and leaf confused")
+        });
+        self.check(slot.lists == field.wrapping.lists(), || {
+            format!("{place}: {} lists in the slot", slot.lists)
+        });
+        self.check(slot.client_key.as_deref() == Some(&*field.key), || {
+            format!("{place}: the slot's key is {:?}", slot.client_key)
+        });
+    }
+
+    /// `repeated` is set exactly where a key occurs more than once.
+    fn repetition(&mut self, layout: &Layout, place: &str) {
+        let (mut once, mut twice) = (FastSet::default(), FastSet::default());
+        for field in &layout.output {
+            if !once.insert(&field.key) {
+                twice.insert(&field.key);
+            }
+        }
+        for field in &layout.output {
+            self.check(field.repeated == twice.contains(&field.key), || {
+                format!(
+                    "{place}: output {} is wrongly marked as repeated or not",
+                    field.key
+                )
+            });
+        }
+    }
+
+    fn shape(&mut self, id: ShapeId, shape: &ObjectShape) {
+        let plan = self.plan;
+        let place = &format!("shape {}", id.0);
+        let Some(layout) = plan.layouts.get(shape.layout) else {
+            return self.problem(format!("{place}: no layout {}", shape.layout.0));
+        };
+        let mut seen: Vec<(&str, BitSet)> = Vec::new();
+        for field in &shape.fields {
+            let place = &format!("{place}: key {}", field.key);
+            let types = field.types.as_ref().unwrap_or(&layout.types);
+            self.types(types, &layout.types, place);
+            let unique = seen
+                .iter()
+                .all(|(key, others)| **key != *field.key || !others.intersects(types));
+            self.check(
+                unique && shape.typename_key.as_ref() != Some(&field.key),
+                || format!("{place}: means several things for one type"),
+            );
+            seen.push((&field.key, types.clone()));
+            let Some(slot) = layout.slots.get(usize::from(field.slot)) else {
+                self.problem(format!("{place}: no slot {}", field.slot));
+                continue;
+            };
+            let child = field.shape.map(|shape| plan.shapes.get(shape));
+            let fits = match (slot.child, child) {
+                (None, None) => true,
+                (Some(layout), Some(Some(shape))) => shape.layout == layout,
+                _ => false,
+            };
+            self.check(fits, || format!("{place}: its shape does not fit its slot"));
+        }
+    }
+
+    fn fetch(&mut self, id: FetchId, fetch: &Fetch) {
+        let plan = self.plan;
+        let place = &format!("fetch {}", id.0);
+        self.check((fetch.subgraph as usize) < plan.subgraphs.len(), || {
+            format!("{place}: no subgraph {}", fetch.subgraph)
+        });
+        self.check(fetch.root.is_some() || !fetch.lookups.is_empty(), || {
+            format!("{place}: asks nothing")
+        });
+        self.check(
+            fetch.kind == OperationKind::Query || (fetch.kind == plan.kind && fetch.root.is_some()),
+            || format!("{place}: is a {:?}", fetch.kind),
+        );
+        for segment in &fetch.segments {
+            let quoted = format!("\"{}\"", segment.text);
+            let escaped = ogive_json::scan::validate(quoted.as_bytes()).is_ok();
+            self.check(escaped, || {
+                format!("{place}: text is not escaped: {}", segment.text)
+            });
+            self.gates(fetch, &segment.gates, place);
+        }
+        for used in &fetch.variables {
+            self.check((used.variable as usize) < plan.variables.len(), || {
+                format!("{place}: no variable {}", used.variable)
+            });
+            self.gates(fetch, &used.gates, place);
+        }
+        if let Some(root) = &fetch.root {
+            self.cond(root.cond, place);
+            let layout = plan.shapes.get(root.shape).map(|shape| shape.layout);
+            self.check(layout == Some(Plan::ROOT), || {
+                format!("{place}: root fields do not land in the root")
+            });
+        }
+        self.lookup_names(fetch, place);
+        for (at, lookup) in fetch.lookups.iter().enumerate() {
+            let place = &format!("{place}: look-up {at}");
+            self.check(!lookup.targets.is_empty(), || format!("{place}: no target"));
+            for target in &lookup.targets {
+                self.target(target, place);
+            }
+        }
+    }
+
+    fn gates(&mut self, fetch: &Fetch, gates: &[Gate], place: &str) {
+        for gate in gates {
+            self.cond(gate.cond, place);
+            let known = gate
+                .lookup
+                .is_none_or(|lookup| usize::from(lookup) < fetch.lookups.len());
+            self.check(known, || format!("{place}: no look-up {:?}", gate.lookup));
+        }
+    }
+
+    /// Response keys and variables of one request do not collide.
+    fn lookup_names(&mut self, fetch: &Fetch, place: &str) {
+        let plan = self.plan;
+        let (mut keys, mut variables) = (FastSet::default(), FastSet::default());
+        if let Some(shape) = fetch.root.as_ref().and_then(|r| plan.shapes.get(r.shape)) {
+            keys.extend(shape.fields.iter().map(|field| &*field.key));
+        }
+        for used in &fetch.variables {
+            if let Some(name) = plan.variables.get(used.variable as usize) {
+                self.check(variables.insert(&**name), || {
+                    format!("{place}: variable ${name} is used twice")
+                });
+            }
+        }
+        for lookup in &fetch.lookups {
+            self.check(keys.insert(&lookup.response_key), || {
+                format!(
+                    "{place}: response key {} is used twice",
+                    lookup.response_key
+                )
+            });
+            self.check(variables.insert(&lookup.variable), || {
+                format!("{place}: variable ${} is used twice", lookup.variable)
+            });
+        }
+    }
+
+    fn target(&mut self, target: &Target, place: &str) {
+        let plan = self.plan;
+        let Some(layout) = plan.layouts.get(target.layout) else {
+            return self.problem(format!("{place}: no layout {}", target.layout.0));
+        };
+        self.cond(target.cond, place);
+        if let Some(types) = &target.types {
+            self.types(types, &layout.types, place);
+        }
+        let shape = plan.shapes.get(target.shape).map(|shape| shape.layout);
+        self.check(shape == Some(target.layout), || {
+            format!("{place}: answers land in another layout")
+        });
+        self.check(!target.representations.is_empty(), || {
+            format!("{place}: no representation")
+        });
+        // Members below a member belong to deeper layouts.
+        let tops = target.representations.iter();
+        let mut open: Vec<(LayoutId, &Member)> = tops
+            .flat_map(|r| r.members.iter().map(|member| (target.layout, member)))
+            .collect();
+        while let Some((at, member)) = open.pop() {
+            let key = String::from_utf8_lossy(&member.key_json);
+            let place = &format!("{place}: member {key}");
+            let mut scanner = ogive_json::Scanner::new(&member.key_json);
+            let well_formed = scanner.key().is_ok() && scanner.position() == key.len();
+            self.check(well_formed, || format!("{place}: is no key"));
+            if let Some(types) = &member.types {
+                self.types(types, &plan.layouts[at].types, place);
+            }
+            let Some(slot) = member.slot else {
+                self.check(member.members.is_empty(), || {
+                    format!("{place}: members of a name")
+                });
+                continue;
+            };
+            let Some(slot) = plan.layouts[at].slots.get(usize::from(slot)) else {
+                self.problem(format!("{place}: no slot {slot}"));
+                continue;
+            };
+            match slot.child {
+                Some(child) if has(&plan.layouts, child) && child > at => {
+                    self.check(!member.members.is_empty(), || {
+                        format!("{place}: no members")
+                    });
+                    open.extend(member.members.iter().map(|member| (child, member)));
+                }
+                Some(_) => self.problem(format!("{place}: its slot has no layout")),
+                None => self.check(member.members.is_empty(), || {
+                    format!("{place}: members of a leaf")
+                }),
+            }
+        }
+    }
+
+    /// Dependencies and successors mirror each other, waves grow, fetches are in order of wave, then subgraph.
+    fn graph(&mut self) {
+        let plan = self.plan;
+        let mut last = (0, 0);
+        for (id, fetch) in plan.fetches.iter() {
+            let place = format!("fetch {}", id.0);
+            self.check(fetch.wave > 0, || format!("{place}: wave 0"));
+            self.check(last <= (fetch.wave, fetch.subgraph), || {
+                format!("{place}: out of order")
+            });
+            last = (fetch.wave, fetch.subgraph);
+            for (others, forth) in [(&fetch.dependencies, false), (&fetch.successors, true)] {
+                let unique: FastSet<_> = others.iter().collect();
+                self.check(unique.len() == others.len(), || {
+                    format!("{place}: names a fetch twice")
+                });
+                for other in others {
+                    let Some(neighbour) = plan.fetches.get(*other) else {
+                        self.problem(format!("{place}: no fetch {}", other.0));
+                        continue;
+                    };
+                    let (back, grows) = if forth {
+                        (&neighbour.dependencies, fetch.wave < neighbour.wave)
+                    } else {
+                        (&neighbour.successors, neighbour.wave < fetch.wave)
+                    };
+                    self.check(back.contains(&id), || {
+                        format!("{place}: fetch {} does not know of it", other.0)
+                    });
+                    self.check(grows, || {
+                        format!("{place}: wave does not grow along the edge to {}", other.0)
+                    });
+                }
+            }
+        }
+    }
+}
