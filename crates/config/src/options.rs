@@ -122,7 +122,8 @@ section! {
 
     /// `traffic_shaping.router`
     pub struct RouterTraffic {
-        /// How long a client request may take altogether; then it is answered with 504.
+        /// How long a client request may take altogether; then subgraph requests still under way are given up and
+        /// their fields answered with null and an error.
         pub timeout: Duration = Duration::seconds(60),
     }
 

@@ -1,1 +1,36 @@
-//! See ARCHITECTURE.md.
+//! The request pipeline and its HTTP edge.
+//!
+//! Every request passes five stops, one file each: [`receive`], [`prepare`], [`plan`], [`execute`], [`respond`].
+//! [`Gateway::handle`] is the pipeline without sockets; [`server`] puts it on the network.
+//!
+//! Invariants:
+//! - Every answer to a GraphQL request is a well-formed GraphQL response, whatever the client or a subgraph does.
+//! - One request is one panic boundary ([`panic`]): a bug costs one answer, never the process.
+//! - A request uses one [`state::SchemaState`] from start to end, whatever is swapped in meanwhile.
+//!
+//! Reading order: the five stops, then [`state`], [`cache`], [`gateway`], [`server`], [`explain`].
+
+pub mod body;
+pub mod cache;
+pub mod error;
+pub mod execute;
+pub mod explain;
+pub mod gateway;
+mod graphiql;
+mod introspect;
+pub mod media;
+mod panic;
+mod percent;
+pub mod plan;
+pub mod prepare;
+pub mod receive;
+pub mod respond;
+pub mod server;
+pub mod state;
+
+pub use body::ResponseBody;
+pub use error::{GraphqlError, RequestError};
+pub use gateway::{Gateway, GatewayOptions};
+pub use receive::GraphqlRequest;
+pub use server::{Bound, ServeOptions};
+pub use state::SchemaState;

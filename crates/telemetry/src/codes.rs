@@ -45,8 +45,17 @@ macro_rules! codes {
 }
 
 codes! {
-    GATEWAY_TIMEOUT 504 Subgraph
-        "A subgraph, or the request as a whole, took longer than its timeout."
+    DOWNSTREAM_SERVICE_ERROR 200 Subgraph
+        "A subgraph reported an error and gave it no code."
+        "Look at the subgraph's log; let the subgraph set `extensions.code`."
+    ERRORS_TRUNCATED 200 Subgraph
+        "More errors occurred than the response may carry; the rest is left out."
+        "Fix the errors shown."
+    EXECUTION_LIMIT_EXCEEDED 200 Subgraph
+        "A subgraph's answer, or what would have to be sent to a subgraph, exceeds a limit."
+        "Ask for less, for example with pagination."
+    GATEWAY_TIMEOUT 200 Subgraph
+        "A subgraph, or the request as a whole, took longer than its timeout; the fields concerned are null."
         "Look for the slow subgraph, or raise `traffic_shaping`'s timeouts."
     GRAPHQL_PARSE_FAILED 400 Client
         "The document is not GraphQL, or exceeds the limits on tokens and depth."
@@ -60,21 +69,36 @@ codes! {
     INTERNAL_SERVER_ERROR 500 Gateway
         "The gateway failed in a way it should not. Details are in its log."
         "Report it with the log lines."
+    INTROSPECTION_DISABLED 400 Client
+        "The operation asks for `__schema` or `__type`, and `supergraph.introspection` is off."
+        "Read the schema elsewhere, or switch introspection on."
     INVALID_GRAPHQL_REQUEST 400 Client
         "The HTTP request holds no well-formed GraphQL request."
         "Send a JSON object with at least `query`, a string."
+    MAX_DEPTH_LIMIT 400 Client
+        "The operation is nested too deeply."
+        "Nest less."
     METHOD_NOT_ALLOWED 405 Client
         "The HTTP method is not allowed here; mutations need POST."
         "Use a method of the `allow` header."
+    NON_NULL_VIOLATION 200 Subgraph
+        "A subgraph answered null, or nothing, for a field that the schema calls non-null."
+        "Make the field nullable, or let the subgraph always answer it."
     NOT_ACCEPTABLE 406 Client
         "The `accept` header admits no media type the gateway can answer with."
         "Accept `application/graphql-response+json` or `application/json`."
     NOT_FOUND 404 Client
         "Nothing is served at this path."
         "Use the path of the GraphQL endpoint."
+    OPERATION_TOO_LARGE 400 Client
+        "The operation selects more fields, fragments expanded, than the gateway is willing to plan."
+        "Ask for less, or in several operations."
     QUERY_PLANNING_FAILED 500 Gateway
         "No plan was found for a valid operation."
         "Report it with supergraph and operation; a composed supergraph should make every operation possible."
+    QUERY_PLAN_TOO_LARGE 400 Client
+        "Planning the operation exceeds a limit."
+        "Ask for less, or in several operations."
     REQUEST_TIMEOUT 408 Client
         "The request's body did not arrive in time."
         "Send it faster, or raise `http.body_read_timeout`."
@@ -84,9 +108,18 @@ codes! {
     SUBREQUEST_HTTP_ERROR 200 Subgraph
         "A subgraph could not be reached or did not answer with a usable HTTP response."
         "See the gateway's log for the cause."
+    SUBREQUEST_INVALID_VALUE 200 Subgraph
+        "A subgraph answered a value that does not fit the field's type."
+        "Compare the subgraph's schema with the one it was composed from."
+    SUBREQUEST_LIST_MISMATCH 200 Subgraph
+        "Two subgraphs answered the same list with different lengths, so that items cannot be matched."
+        "Make both subgraphs answer the same list, or give the item type a `@key`."
     SUBREQUEST_MALFORMED_RESPONSE 200 Subgraph
         "A subgraph answered with something that is not a GraphQL response to the request."
         "See the gateway's log for the cause."
+    SUBREQUEST_UNEXPECTED_TYPE 200 Subgraph
+        "A subgraph answered an object whose type the field cannot have."
+        "Compare the subgraph's schema with the one it was composed from."
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client
         "Subscriptions are not served over this protocol."
         "Send a query or a mutation."

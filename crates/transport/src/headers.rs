@@ -34,6 +34,10 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
+    /// Names that a regular expression finds a match in; `None` if it is malformed.
+    pub fn matching(regex: &str) -> Option<Self> {
+        Regex::new(regex).ok().map(NameMatch::Matching)
+    }
     fn matches(&self, name: &HeaderName) -> bool {
         match self {
             NameMatch::Named(wanted) => wanted == name,

@@ -1,5 +1,7 @@
 //! The subgraph client against scripted servers on real sockets.
 
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 mod server;
 
 use std::time::Duration;

@@ -1,0 +1,191 @@
+//! Errors of a whole request, and the one function that turns them into GraphQL errors.
+//!
+//! Everything that is wrong with a request before it is executed ends here; errors of single fields are the
+//! executor's. Messages are safe for clients: whatever only operators may see is logged, never carried.
+
+use ogive_base::{Diagnostic, SourceId, diagnostic::line_column};
+use ogive_json::write_string;
+use ogive_telemetry::codes;
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestError {
+    /// HTTP status.
+    pub status: u16,
+    /// Whether the HTTP request held a well-formed GraphQL request, so that a client of the older media type
+    /// `application/json` expects 200 (GraphQL over HTTP, section 6.4.1).
+    pub well_formed: bool,
+    /// Value of the `allow` header, for 405.
+    pub allow: Option<&'static str>,
+    /// At least one.
+    pub errors: Vec<GraphqlError>,
+}
+
+/// One entry of `errors`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphqlError {
+    /// For people.
+    pub message: String,
+    /// Lines and columns in the document, both from 1.
+    pub locations: Vec<(u32, u32)>,
+    /// `extensions.code`.
+    pub code: &'static str,
+}
+
+impl RequestError {
+    /// An error of the HTTP request itself, with the status of its code.
+    pub fn http(code: &'static str, message: impl Into<String>) -> Self {
+        RequestError {
+            status: codes::find(code).map_or(500, |row| row.status),
+            well_formed: false,
+            allow: None,
+            errors: vec![GraphqlError {
+                message: message.into(),
+                locations: Vec::new(),
+                code,
+            }],
+        }
+    }
+    /// An error of a well-formed GraphQL request, with the status of its code.
+    pub fn graphql(code: &'static str, message: impl Into<String>) -> Self {
+        RequestError {
+            well_formed: true,
+            ..Self::http(code, message)
+        }
+    }
+    /// Errors that the front end found in the client's document.
+    pub fn diagnostics(found: &[Diagnostic], source_id: SourceId, text: &str) -> Self {
+        let mut errors: Vec<GraphqlError> = found
+            .iter()
+            .map(|diagnostic| GraphqlError {
+                message: diagnostic.message.clone(),
+                locations: Vec::new(),
+                code: diagnostic.code,
+            })
+            .collect();
+        locate(found, source_id, text, &mut errors);
+        if errors.is_empty() {
+            return internal();
+        }
+        RequestError {
+            status: codes::find(errors[0].code).map_or(400, |row| row.status),
+            well_formed: true,
+            allow: None,
+            errors,
+        }
+    }
+
+    /// The response body.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(128 * self.errors.len());
+        out.extend_from_slice(b"{\"errors\":[");
+        for (i, error) in self.errors.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            error.write(&mut out);
+        }
+        out.extend_from_slice(b"]}");
+        out
+    }
+}
+
+/// The error a client sees when the gateway is at fault.
+pub(crate) fn internal() -> RequestError {
+    RequestError::graphql(codes::INTERNAL_SERVER_ERROR, "internal server error")
+}
+
+impl GraphqlError {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"message\":");
+        write_string(out, &self.message);
+        if !self.locations.is_empty() {
+            out.extend_from_slice(b",\"locations\":[");
+            for (i, (line, column)) in self.locations.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(
+                    format!("{{\"line\":{line},\"column\":{column}}}").as_bytes(),
+                );
+            }
+            out.push(b']');
+        }
+        out.extend_from_slice(b",\"extensions\":{\"code\":");
+        write_string(out, self.code);
+        out.extend_from_slice(b"}}");
+    }
+}
+
+/// Lines and columns of all labels in one walk through the text: a hundred errors late in a long document must not
+/// cost a hundred walks.
+fn locate(found: &[Diagnostic], source_id: SourceId, text: &str, errors: &mut [GraphqlError]) {
+    let mut wanted: Vec<(u32, usize, usize)> = Vec::new();
+    for (at, (diagnostic, error)) in found.iter().zip(errors.iter_mut()).enumerate() {
+        for label in diagnostic.labels.iter().filter(|l| l.source == source_id) {
+            wanted.push((label.span.start, at, error.locations.len()));
+            error.locations.push((0, 0));
+        }
+    }
+    wanted.sort_unstable();
+    // Start of the piece that is still to be read, and the place it starts at.
+    let (mut from, mut line, mut column) = (0, 1, 1);
+    for (offset, error, location) in wanted {
+        let mut to = (offset as usize).clamp(from, text.len());
+        while !text.is_char_boundary(to) {
+            to -= 1;
+        }
+        let (lines, columns) = line_column(&text[from..to], (to - from) as u32);
+        // A lone CR before LF that lies beyond the piece cannot occur: offsets are starts of tokens.
+        if lines > 1 {
+            line += lines - 1;
+            column = columns;
+        } else {
+            column += columns - 1;
+        }
+        from = to;
+        errors[error].locations[location] = (line, column);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ogive_base::Span;
+
+    #[test]
+    fn locations_count_from_one_across_lines_and_wide_characters() {
+        let text = "{\n  ä(b: \"é\") c\r\n  d }";
+        let at = |needle| text.find(needle).unwrap() as u32;
+        let found: Vec<Diagnostic> = [("d", 2), ("c", 1), ("{", 3)]
+            .iter()
+            .map(|(needle, _)| {
+                let start = at(needle);
+                Diagnostic::error("GRAPHQL_VALIDATION_FAILED", "x").label(
+                    SourceId(0),
+                    Span::new(start, start + 1),
+                    "",
+                )
+            })
+            .collect();
+        let error = RequestError::diagnostics(&found, SourceId(0), text);
+        let places: Vec<_> = error.errors.iter().map(|e| e.locations[0]).collect();
+        assert_eq!(places, [(3, 3), (2, 13), (1, 1)]);
+    }
+
+    #[test]
+    fn bodies_are_json_with_code_and_locations() {
+        let error = RequestError {
+            errors: vec![GraphqlError {
+                message: "say \"hi\"\n".into(),
+                locations: vec![(1, 2), (3, 4)],
+                code: "X",
+            }],
+            ..internal()
+        };
+        assert_eq!(
+            String::from_utf8(error.to_json()).unwrap(),
+            r#"{"errors":[{"message":"say \"hi\"\n","locations":[{"line":1,"column":2},{"line":3,"column":4}],"extensions":{"code":"X"}}]}"#
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! The five stops of one operation, each with its artefact.

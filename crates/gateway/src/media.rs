@@ -1,0 +1,215 @@
+//! Media types: what the client sends and what it can read (RFC 9110, section 12.5.1; GraphQL over HTTP, section 4).
+
+use http::{HeaderMap, HeaderValue, header};
+
+/// The media type of a response to a GraphQL request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Media {
+    /// `application/graphql-response+json`: the HTTP status tells whether the request was executed.
+    GraphqlResponse,
+    /// `application/json`, not asked for by name (no `accept` header, or a wildcard).
+    Json,
+    /// `application/json`, asked for by name: a client from before the status told anything, which expects 200 for
+    /// every well-formed request.
+    LegacyJson,
+}
+
+impl Media {
+    /// The `content-type` to answer with.
+    pub fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Media::GraphqlResponse => "application/graphql-response+json; charset=utf-8",
+            Media::Json | Media::LegacyJson => "application/json; charset=utf-8",
+        })
+    }
+}
+
+/// What the `accept` header admits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accept {
+    /// A GraphQL response of this media type.
+    Graphql(Media),
+    /// A page, and no GraphQL response by name: a browser.
+    Html,
+    /// Nothing the gateway has.
+    Nothing,
+}
+
+/// Most media ranges of one request that are looked at; what comes later is ignored.
+const RANGES_MAX: usize = 64;
+
+/// Reads the `accept` header. None at all admits everything.
+pub fn accept(headers: &HeaderMap) -> Accept {
+    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return Accept::Graphql(Media::Json);
+    }
+    // Quality of each candidate and how specific the range was that gave it; later ranges win only if more specific.
+    let (mut graphql, mut json, mut html) = (None, None, None);
+    let ranges = values
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','));
+    for range in ranges.take(RANGES_MAX) {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let quality = parts
+            .filter_map(|p| p.split_once('='))
+            .find(|(key, _)| key.trim().eq_ignore_ascii_case("q"))
+            .map_or(1000, |(_, q)| thousandths(q.trim()));
+        let (specific, matches): (u8, [bool; 3]) = match name.as_str() {
+            "*/*" => (0, [true, true, true]),
+            "application/*" => (1, [true, true, false]),
+            "text/*" => (1, [false, false, true]),
+            "application/graphql-response+json" => (2, [true, false, false]),
+            "application/json" => (2, [false, true, false]),
+            "text/html" => (2, [false, false, true]),
+            _ => continue,
+        };
+        for (candidate, matches) in [&mut graphql, &mut json, &mut html]
+            .into_iter()
+            .zip(matches)
+        {
+            if matches && candidate.is_none_or(|(before, _)| specific > before) {
+                *candidate = Some((specific, quality));
+            }
+        }
+    }
+    let quality = |candidate: Option<(u8, u32)>| candidate.map_or(0, |(_, quality)| quality);
+    let by_name = |candidate: Option<(u8, u32)>| candidate.is_some_and(|(s, q)| s == 2 && q > 0);
+    let (graphql_quality, json_quality) = (quality(graphql), quality(json));
+    if by_name(html) && !by_name(graphql) && !by_name(json) {
+        return Accept::Html;
+    }
+    if graphql_quality == 0 && json_quality == 0 {
+        return Accept::Nothing;
+    }
+    // A wildcard alone means a client that did not think about it: it gets what every client can read.
+    let prefers_graphql =
+        graphql_quality > json_quality || (graphql_quality == json_quality && by_name(graphql));
+    Accept::Graphql(if prefers_graphql {
+        Media::GraphqlResponse
+    } else if by_name(json) {
+        Media::LegacyJson
+    } else {
+        Media::Json
+    })
+}
+
+/// `0.85` as 850; anything malformed as 0, so that it is not preferred.
+fn thousandths(text: &str) -> u32 {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits_only = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if !matches!(whole, "0" | "1") || fraction.len() > 3 || !digits_only(fraction) {
+        return 0;
+    }
+    let fraction: u32 = format!("{fraction:0<3}").parse().unwrap_or(0);
+    (if whole == "1" { 1000 } else { 0 } + fraction).min(1000)
+}
+
+/// Why a body cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ContentTypeError {
+    /// There is no `content-type`.
+    Missing,
+    /// It is not `application/json`.
+    Unsupported(String),
+    /// Not UTF-8.
+    Charset(String),
+}
+
+/// Checks that a body is JSON in UTF-8.
+pub fn content_type_is_json(headers: &HeaderMap) -> Result<(), ContentTypeError> {
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .ok_or(ContentTypeError::Missing)?;
+    let text = value.to_str().unwrap_or_default();
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    if !name.eq_ignore_ascii_case("application/json") {
+        return Err(ContentTypeError::Unsupported(name.to_owned()));
+    }
+    for (key, charset) in parts.filter_map(|p| p.split_once('=')) {
+        let charset = charset.trim().trim_matches('"');
+        if key.trim().eq_ignore_ascii_case("charset")
+            && !charset.eq_ignore_ascii_case("utf-8")
+            && !charset.eq_ignore_ascii_case("utf8")
+        {
+            return Err(ContentTypeError::Charset(charset.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(value: &'static str) -> Accept {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(value));
+        accept(&headers)
+    }
+
+    #[test]
+    fn negotiation() {
+        use Accept::*;
+        use Media::*;
+        assert_eq!(accept(&HeaderMap::new()), Graphql(Json));
+        let cases = [
+            ("*/*", Graphql(Json)),
+            ("application/*", Graphql(Json)),
+            ("application/json", Graphql(LegacyJson)),
+            ("APPLICATION/JSON; charset=utf-8", Graphql(LegacyJson)),
+            (
+                "application/graphql-response+json",
+                Graphql(GraphqlResponse),
+            ),
+            (
+                "application/graphql-response+json, application/json;q=0.9",
+                Graphql(GraphqlResponse),
+            ),
+            (
+                "application/json, application/graphql-response+json",
+                Graphql(GraphqlResponse),
+            ),
+            (
+                "application/json, application/graphql-response+json;q=0.5",
+                Graphql(LegacyJson),
+            ),
+            ("application/graphql-response+json;q=0, */*", Graphql(Json)),
+            ("application/json, multipart/mixed", Graphql(LegacyJson)),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", Html),
+            ("text/html, application/json", Graphql(LegacyJson)),
+            ("text/plain", Nothing),
+            ("application/json;q=0", Nothing),
+            ("application/json;q=nonsense", Nothing),
+            ("", Nothing),
+        ];
+        for (value, wanted) in cases {
+            assert_eq!(of(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_json_in_utf_8() {
+        let check = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value));
+            content_type_is_json(&headers)
+        };
+        assert_eq!(
+            content_type_is_json(&HeaderMap::new()),
+            Err(ContentTypeError::Missing)
+        );
+        assert_eq!(check("application/json"), Ok(()));
+        assert_eq!(check("Application/JSON;charset=\"UTF-8\""), Ok(()));
+        assert!(matches!(
+            check("text/plain"),
+            Err(ContentTypeError::Unsupported(_))
+        ));
+        assert!(matches!(
+            check("application/json; charset=iso-8859-1"),
+            Err(ContentTypeError::Charset(_))
+        ));
+    }
+}

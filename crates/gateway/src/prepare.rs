@@ -1,0 +1,166 @@
+//! Stop 2 of 5: prepare. Comes from [`receive`](crate::receive), goes to [`plan`](crate::plan).
+//!
+//! A request becomes a valid operation in normal form with coerced variables. A document that was seen before is
+//! found by its text and costs one look-up; any other is parsed, validated and normalised.
+
+use std::sync::{Arc, OnceLock};
+
+use ogive_base::SourceId;
+use ogive_operation::{
+    FieldRef, NormaliseLimits, ValidationLimits, Variables, coerce_variables, normalise, validate,
+};
+use ogive_schema::OperationKind;
+use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
+use ogive_telemetry::codes;
+
+use crate::{
+    cache::PreparedOperation, error::RequestError, receive::GraphqlRequest, state::SchemaState,
+};
+
+/// What stop 3 gets.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The operation, shared with every request for it.
+    pub operation: Arc<PreparedOperation>,
+    /// This request's variables.
+    pub variables: Variables,
+    /// Whether the operation was known before.
+    pub cached: bool,
+}
+
+/// Limits on documents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrepareLimits {
+    /// For the parser; default 15,000 tokens, nesting of 200, 2 MB.
+    pub syntax: Limits,
+    /// For validation.
+    pub validation: ValidationLimits,
+    /// For the normal form.
+    pub normalise: NormaliseLimits,
+}
+
+impl Default for PrepareLimits {
+    fn default() -> Self {
+        PrepareLimits {
+            syntax: Limits {
+                source_bytes_max: 2_000_000,
+                tokens_max: 15_000,
+                ..Limits::default()
+            },
+            validation: ValidationLimits::default(),
+            normalise: NormaliseLimits::default(),
+        }
+    }
+}
+
+/// The client's document is the only source its diagnostics can point into.
+const DOCUMENT: SourceId = SourceId(0);
+
+/// Prepares one request.
+pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared, RequestError> {
+    let name = request.operation_name.as_deref();
+    let (operation, cached) = match state.operations.get(&request.query, name) {
+        Some(operation) => (operation, true),
+        None => {
+            let operation = Arc::new(prepare_operation(state, &request.query, name)?);
+            state.operations.insert(name, Arc::clone(&operation));
+            (operation, false)
+        }
+    };
+    let kind = operation.definition.kind;
+    if request.read_only && kind != OperationKind::Query {
+        return Err(RequestError {
+            allow: Some("POST"),
+            ..RequestError::http(
+                codes::METHOD_NOT_ALLOWED,
+                format!(
+                    "GET is for queries only: send this {} by POST",
+                    kind.as_str()
+                ),
+            )
+        });
+    }
+    if kind == OperationKind::Subscription {
+        return Err(RequestError::graphql(
+            codes::SUBSCRIPTIONS_NOT_SUPPORTED,
+            "subscriptions are not supported over this protocol",
+        ));
+    }
+    let variables = coerce_variables(
+        &state.supergraph.api,
+        &operation.document,
+        &operation.definition,
+        &request.variables,
+    )
+    .map_err(|errors| RequestError::diagnostics(&errors, DOCUMENT, operation.document.source()))?;
+    Ok(Prepared {
+        operation,
+        variables,
+        cached,
+    })
+}
+
+fn prepare_operation(
+    state: &SchemaState,
+    text: &str,
+    name: Option<&str>,
+) -> Result<PreparedOperation, RequestError> {
+    let limits = &state.options.prepare;
+    let parsed = parse(text, DOCUMENT, &limits.syntax);
+    let refuse = |errors: &[_]| Err(RequestError::diagnostics(errors, DOCUMENT, text));
+    if !parsed.errors.is_empty() {
+        return refuse(&parsed.errors);
+    }
+    let document = parsed.document;
+    // Which operation is meant is part of the request; whether the document is valid is asked first, because a
+    // document without any operation is best explained by its own error.
+    let api = &state.supergraph.api;
+    let errors = validate(api, &document, &limits.validation);
+    if !errors.is_empty() {
+        return refuse(&errors);
+    }
+    let definition = select_operation(&document, name)?.clone();
+    let operation = match normalise(api, &document, &definition, &limits.normalise) {
+        Ok(operation) => operation,
+        Err(error) => return refuse(&[error]),
+    };
+    let introspects = operation
+        .fields
+        .as_slice()
+        .iter()
+        .any(|field| matches!(field.field, FieldRef::Schema | FieldRef::Type));
+    if introspects && !state.options.introspection {
+        return Err(RequestError::graphql(
+            codes::INTROSPECTION_DISABLED,
+            "introspection is disabled: `__schema` and `__type` are not answered",
+        ));
+    }
+    Ok(PreparedOperation {
+        document,
+        definition,
+        operation,
+        plan: OnceLock::new(),
+    })
+}
+
+/// `GetOperation` (specification 6.1).
+fn select_operation<'d>(
+    document: &'d Document,
+    name: Option<&str>,
+) -> Result<&'d OperationDefinition, RequestError> {
+    let unknown =
+        |message: String| RequestError::graphql(codes::GRAPHQL_UNKNOWN_OPERATION_NAME, message);
+    let mut operations = document.operations();
+    match name {
+        Some(name) => operations
+            .find(|o| o.name.is_some_and(|n| document.name(n) == name))
+            .ok_or_else(|| unknown(format!("Unknown operation named \"{name}\"."))),
+        None => match (operations.next(), operations.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err(unknown(
+                "Must provide operation name if query contains multiple operations.".into(),
+            )),
+            (None, _) => Err(unknown("Must provide an operation.".into())),
+        },
+    }
+}

@@ -1,0 +1,367 @@
+//! Stop 1 of 5: receive. Comes from the HTTP edge (`server`), goes to [`prepare`](crate::prepare).
+//!
+//! Bytes and headers become one [`GraphqlRequest`] (GraphQL over HTTP, sections 5.1 to 5.4). Limits come first: the
+//! method, the media type and the announced length are checked before the body is read, and reading stops at the
+//! limit and at a deadline. JSON nested deeper than 128 is refused while it is scanned.
+
+use std::{future::poll_fn, pin::pin, time::Duration};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, Method, header, request::Parts};
+use hyper::body::Body;
+use ogive_telemetry::codes;
+use serde_json::{Map, Value};
+
+use crate::{
+    error::RequestError,
+    media::{self, ContentTypeError},
+    percent,
+};
+
+/// One GraphQL request, wherever it came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphqlRequest {
+    /// The document.
+    pub query: String,
+    /// Which operation of it.
+    pub operation_name: Option<String>,
+    /// Values of its variables.
+    pub variables: Map<String, Value>,
+    /// Anything else.
+    pub extensions: Map<String, Value>,
+    /// Whether only queries are allowed: GET must not change anything.
+    pub read_only: bool,
+}
+
+/// Limits on the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveLimits {
+    /// Most bytes; default 2,000,000.
+    pub body_bytes_max: usize,
+    /// How long the body may take to arrive; default 30 s.
+    pub body_timeout: Duration,
+}
+
+impl Default for ReceiveLimits {
+    fn default() -> Self {
+        ReceiveLimits {
+            body_bytes_max: 2_000_000,
+            body_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Reads a request.
+pub async fn receive<B>(
+    parts: &Parts,
+    body: B,
+    limits: &ReceiveLimits,
+) -> Result<GraphqlRequest, RequestError>
+where
+    B: Body,
+    B::Error: std::fmt::Display,
+{
+    match parts.method {
+        Method::GET => from_query(parts.uri.query().unwrap_or_default()),
+        Method::POST => {
+            check_content(&parts.headers)?;
+            let body = read_body(&parts.headers, body, limits).await?;
+            from_json(&body)
+        }
+        _ => Err(RequestError {
+            allow: Some("GET, POST"),
+            ..RequestError::http(
+                codes::METHOD_NOT_ALLOWED,
+                format!("{} is not allowed here: use GET or POST", parts.method),
+            )
+        }),
+    }
+}
+
+fn check_content(headers: &HeaderMap) -> Result<(), RequestError> {
+    let unsupported = |message: String| RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message);
+    media::content_type_is_json(headers).map_err(|error| {
+        unsupported(match error {
+            ContentTypeError::Missing => {
+                "the request has no `content-type`: send `application/json`".into()
+            }
+            ContentTypeError::Unsupported(name) => {
+                format!(
+                    "`{}` is not supported: send `application/json`",
+                    clip(&name)
+                )
+            }
+            ContentTypeError::Charset(name) => {
+                format!("the charset `{}` is not supported: send UTF-8", clip(&name))
+            }
+        })
+    })?;
+    match headers.get(header::CONTENT_ENCODING) {
+        None => Ok(()),
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"identity") => Ok(()),
+        Some(_) => Err(unsupported("compressed requests are not supported".into())),
+    }
+}
+
+async fn read_body<B>(
+    headers: &HeaderMap,
+    body: B,
+    limits: &ReceiveLimits,
+) -> Result<Bytes, RequestError>
+where
+    B: Body,
+    B::Error: std::fmt::Display,
+{
+    let max = limits.body_bytes_max;
+    let too_large = || {
+        RequestError::http(
+            codes::REQUEST_TOO_LARGE,
+            format!("the request's body is larger than {max} bytes"),
+        )
+    };
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if announced.unwrap_or(body.size_hint().lower()) > max as u64 {
+        return Err(too_large());
+    }
+    let reading = async {
+        let mut body = pin!(body);
+        let mut first = Bytes::new();
+        let mut rest: Option<BytesMut> = None;
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let frame = frame.map_err(|error| {
+                tracing::debug!(%error, "the client's body ended early");
+                RequestError::http(
+                    codes::INVALID_GRAPHQL_REQUEST,
+                    "the request's body could not be read",
+                )
+            })?;
+            let Ok(mut data) = frame.into_data() else {
+                continue;
+            };
+            let data = data.copy_to_bytes(data.remaining());
+            let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
+            if so_far + data.len() > max {
+                return Err(too_large());
+            }
+            match &mut rest {
+                Some(buffer) => buffer.extend_from_slice(&data),
+                None if first.is_empty() => first = data,
+                None => {
+                    let mut buffer = BytesMut::with_capacity(so_far + data.len());
+                    buffer.extend_from_slice(&first);
+                    buffer.extend_from_slice(&data);
+                    rest = Some(buffer);
+                }
+            }
+        }
+        Ok(rest.map_or(first, BytesMut::freeze))
+    };
+    tokio::time::timeout(limits.body_timeout, reading)
+        .await
+        .unwrap_or_else(|_| {
+            Err(RequestError::http(
+                codes::REQUEST_TIMEOUT,
+                "the request's body did not arrive in time",
+            ))
+        })
+}
+
+fn invalid(message: impl Into<String>) -> RequestError {
+    RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
+}
+
+/// Reads the body of a POST.
+pub fn from_json(body: &[u8]) -> Result<GraphqlRequest, RequestError> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(invalid(
+            "the request's body is empty: send a JSON object with `query`",
+        ));
+    }
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
+    let mut members = match value {
+        Value::Object(members) => members,
+        Value::Array(_) => {
+            return Err(invalid(
+                "batched requests are not supported: send one JSON object",
+            ));
+        }
+        _ => return Err(invalid("the request's body is not a JSON object")),
+    };
+    let query = match members.swap_remove("query") {
+        Some(Value::String(query)) => query,
+        None | Some(Value::Null) => return Err(invalid("the request has no `query`")),
+        Some(_) => return Err(invalid("`query` is not a string")),
+    };
+    let operation_name = match members.swap_remove("operationName") {
+        Some(Value::String(name)) => Some(name),
+        None | Some(Value::Null) => None,
+        Some(_) => return Err(invalid("`operationName` is not a string")),
+    };
+    Ok(GraphqlRequest {
+        query,
+        operation_name: operation_name.filter(|name| !name.is_empty()),
+        variables: object("variables", members.swap_remove("variables"))?,
+        extensions: object("extensions", members.swap_remove("extensions"))?,
+        read_only: false,
+    })
+}
+
+/// Reads the query string of a GET.
+pub fn from_query(text: &str) -> Result<GraphqlRequest, RequestError> {
+    let mut request = GraphqlRequest {
+        read_only: true,
+        ..GraphqlRequest::default()
+    };
+    let mut query = None;
+    for pair in text.split('&') {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if !matches!(key, "query" | "operationName" | "variables" | "extensions") {
+            continue;
+        }
+        let value = percent::decode_form(value)
+            .ok_or_else(|| invalid(format!("`{key}` is not UTF-8 in percent-encoding")))?;
+        match key {
+            "query" => query = Some(value),
+            "operationName" => request.operation_name = Some(value).filter(|v| !v.is_empty()),
+            "variables" => request.variables = object_text("variables", &value)?,
+            _ => request.extensions = object_text("extensions", &value)?,
+        }
+    }
+    request.query = query
+        .filter(|query| !query.is_empty())
+        .ok_or_else(|| invalid("the request has no `query`"))?;
+    Ok(request)
+}
+
+fn object(name: &str, value: Option<Value>) -> Result<Map<String, Value>, RequestError> {
+    match value {
+        Some(Value::Object(members)) => Ok(members),
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(_) => Err(invalid(format!("`{name}` is not a JSON object"))),
+    }
+}
+
+fn object_text(name: &str, text: &str) -> Result<Map<String, Value>, RequestError> {
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
+    let value = serde_json::from_str(text)
+        .map_err(|error| invalid(format!("`{name}` is not JSON: {error}")))?;
+    object(name, Some(value))
+}
+
+/// Foreign text in a message: short, and nothing but visible ASCII.
+fn clip(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .take(60)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(result: Result<GraphqlRequest, RequestError>) -> String {
+        let error = result.expect_err("must be refused");
+        assert_eq!(error.status, 400);
+        assert_eq!(error.errors[0].code, codes::INVALID_GRAPHQL_REQUEST);
+        error.errors[0].message.clone()
+    }
+
+    #[test]
+    fn a_body_with_everything() {
+        let request = from_json(
+            br#"{"query":"{a}","operationName":"A","variables":{"x":1.0},"extensions":{"y":[]},"more":1}"#,
+        )
+        .unwrap();
+        assert_eq!(request.query, "{a}");
+        assert_eq!(request.operation_name.as_deref(), Some("A"));
+        assert_eq!(Value::from(request.variables).to_string(), r#"{"x":1.0}"#);
+        assert_eq!(Value::from(request.extensions).to_string(), r#"{"y":[]}"#);
+        assert!(!request.read_only);
+    }
+
+    #[test]
+    fn null_members_count_as_absent() {
+        let request = from_json(
+            br#"{"query":"{a}","operationName":null,"variables":null,"extensions":null}"#,
+        )
+        .unwrap();
+        assert_eq!(request.operation_name, None);
+        assert!(request.variables.is_empty());
+    }
+
+    #[test]
+    fn malformed_bodies_say_what_is_wrong() {
+        let cases: [(&[u8], &str); 11] = [
+            (b"", "is empty"),
+            (b" \n", "is empty"),
+            (b"{", "is not JSON"),
+            (b"\xff", "is not JSON"),
+            (b"{\"query\":\"\xff\"}", "is not JSON"),
+            (b"3", "is not a JSON object"),
+            (b"[{\"query\":\"{a}\"}]", "batched"),
+            (b"{}", "no `query`"),
+            (b"{\"query\":1}", "`query` is not a string"),
+            (
+                b"{\"query\":\"{a}\",\"operationName\":1}",
+                "`operationName`",
+            ),
+            (
+                b"{\"query\":\"{a}\",\"variables\":[]}",
+                "`variables` is not a JSON object",
+            ),
+        ];
+        for (body, wanted) in cases {
+            let found = message(from_json(body));
+            assert!(found.contains(wanted), "{found}");
+        }
+    }
+
+    #[test]
+    fn deep_json_is_refused() {
+        let body = format!(
+            r#"{{"query":"{{a}}","variables":{{"x":{}{}}}}}"#,
+            "[".repeat(500_000),
+            "]".repeat(500_000)
+        );
+        assert!(message(from_json(body.as_bytes())).contains("recursion limit"));
+        let query = format!("query={{a}}&variables={}", "[".repeat(500_000));
+        assert!(message(from_query(&query)).contains("recursion limit"));
+    }
+
+    #[test]
+    fn a_query_string_with_everything() {
+        let request = from_query(
+            "query=query+A(%24x%3AInt)%7Ba%7D&operationName=A&variables=%7B%22x%22%3A1%7D&other=%ff",
+        )
+        .unwrap();
+        assert_eq!(request.query, "query A($x:Int){a}");
+        assert_eq!(request.operation_name.as_deref(), Some("A"));
+        assert_eq!(Value::from(request.variables).to_string(), r#"{"x":1}"#);
+        assert!(request.read_only);
+    }
+
+    #[test]
+    fn malformed_query_strings_say_what_is_wrong() {
+        for (query, wanted) in [
+            ("", "no `query`"),
+            ("query=", "no `query`"),
+            ("query=%ff", "percent-encoding"),
+            ("query=%2", "percent-encoding"),
+            ("query={a}&variables=nope", "`variables` is not JSON"),
+            ("query={a}&variables=3", "`variables` is not a JSON object"),
+            (
+                "query={a}&extensions=[]",
+                "`extensions` is not a JSON object",
+            ),
+        ] {
+            let found = message(from_query(query));
+            assert!(found.contains(wanted), "{query}: {found}");
+        }
+    }
+}

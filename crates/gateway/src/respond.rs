@@ -1,0 +1,39 @@
+//! Stop 5 of 5: respond. Comes from [`execute`](crate::execute), or from any stop that refused the request; goes to
+//! the client.
+//!
+//! The executor's output program has written the data already; what is left is the frame: status, media type and
+//! body. A response with errors in single fields is still 200, because the request was executed.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use ogive_execute::ExecuteOutput;
+
+use crate::{body::ResponseBody, error::RequestError, media::Media};
+
+/// The response to an executed operation.
+pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {
+    framed(StatusCode::OK, media, output.body.into_bytes())
+}
+
+/// The response to a refused request.
+pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
+    // Clients from before the status told anything take every other status for a broken connection.
+    let status = match media {
+        Media::LegacyJson if error.well_formed && error.status < 500 => StatusCode::OK,
+        _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    };
+    let mut response = framed(status, media, error.to_json().into());
+    if let Some(allow) = error.allow {
+        let allow = HeaderValue::from_static(allow);
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
+    response
+}
+
+fn framed(status: StatusCode, media: Media, body: Bytes) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, media.content_type());
+    response
+}

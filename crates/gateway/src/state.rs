@@ -1,0 +1,160 @@
+//! What one schema brings along: the supergraph, its endpoints and the operations seen with it.
+//!
+//! A state never changes. A new schema is compiled beside the old one and swapped by one pointer; requests in flight
+//! keep theirs.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use ogive_config::{Config, HeaderSelector};
+use ogive_execute::{ExecuteLimits, ExecuteOptions};
+use ogive_federation::Supergraph;
+use ogive_operation::ValidationLimits;
+use ogive_syntax::Limits;
+use ogive_transport::{Endpoint, HeaderRule, HeaderRules, NameMatch, Traffic};
+
+use crate::{cache::OperationCache, prepare::PrepareLimits};
+
+/// One schema, ready to serve.
+#[derive(Debug)]
+pub struct SchemaState {
+    /// The supergraph.
+    pub supergraph: Supergraph,
+    /// Where its subgraphs are, by subgraph id.
+    pub endpoints: Vec<Endpoint>,
+    /// Operations seen before.
+    pub operations: OperationCache,
+    /// How requests are treated.
+    pub options: PipelineOptions,
+}
+
+/// How requests are treated on their way through the five stops.
+#[derive(Clone, Debug)]
+pub struct PipelineOptions {
+    /// Limits on documents.
+    pub prepare: PrepareLimits,
+    /// Limits on execution.
+    pub execute: ExecuteLimits,
+    /// What responses tell about subgraphs.
+    pub tell: ExecuteOptions,
+    /// Whether `__schema` and `__type` are answered; default true.
+    pub introspection: bool,
+    /// How long the execution of a request may take; default 60 s.
+    pub request_timeout: Duration,
+}
+
+impl SchemaState {
+    /// Makes a supergraph ready to serve. Returns notes for the operator about parts of the configuration or the
+    /// supergraph that will not do what they seem to.
+    pub fn new(supergraph: Supergraph, config: &Config) -> (SchemaState, Vec<String>) {
+        let mut notes = Vec::new();
+        for (section, name) in config.mentioned_subgraphs() {
+            if !supergraph.subgraphs.iter().any(|(_, s)| &*s.name == name) {
+                notes.push(format!(
+                    "`{section}` mentions the subgraph `{name}`, which the supergraph does not have"
+                ));
+            }
+        }
+        let endpoints: Vec<Endpoint> = supergraph
+            .subgraphs
+            .iter()
+            .map(|(_, subgraph)| endpoint(config, &subgraph.name, &subgraph.url))
+            .collect();
+        for endpoint in &endpoints {
+            if let Err(error) = &endpoint.address {
+                notes.push(format!(
+                    "the subgraph `{name}` cannot be asked: {error}; set `override_subgraph_url.{name}`",
+                    name = endpoint.name
+                ));
+            }
+        }
+        let cache = &config.query_planning.cache;
+        let state = SchemaState {
+            endpoints,
+            operations: OperationCache::new(cache.enabled.then(|| cache.size.get())),
+            options: PipelineOptions::new(config),
+            supergraph,
+        };
+        (state, notes)
+    }
+}
+
+impl PipelineOptions {
+    fn new(config: &Config) -> Self {
+        let limits = &config.limits;
+        PipelineOptions {
+            prepare: PrepareLimits {
+                syntax: Limits {
+                    source_bytes_max: limits.http_max_request_bytes.0,
+                    tokens_max: limits.parser_max_tokens,
+                    depth_max: limits.parser_max_recursion,
+                    ..Limits::default()
+                },
+                validation: ValidationLimits {
+                    errors_max: limits.errors_max,
+                    ..ValidationLimits::default()
+                },
+                ..PrepareLimits::default()
+            },
+            execute: ExecuteLimits::default(),
+            tell: ExecuteOptions::default(),
+            introspection: config.supergraph.introspection,
+            request_timeout: config.traffic_shaping.router.timeout.0,
+        }
+    }
+}
+
+fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
+    let traffic = config.traffic(name);
+    let url = config
+        .override_subgraph_url
+        .get(name)
+        .map_or(url, |url| url.0.as_str());
+    Endpoint::new(
+        name,
+        url,
+        Traffic {
+            timeout: traffic.timeout,
+            connect_timeout: traffic.connect_timeout,
+            response_bytes_max: traffic.response_max_bytes,
+            idle_timeout: traffic.pool_idle_timeout,
+            idle_max: traffic.pool_idle_max,
+        },
+        HeaderRules::new(
+            config
+                .request_header_rules(name)
+                .filter_map(header_rule)
+                .collect(),
+        ),
+    )
+}
+
+/// The configuration was checked when it was read, so nothing is lost here.
+fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
+    fn name(text: &str) -> Option<HeaderName> {
+        HeaderName::from_bytes(text.as_bytes()).ok()
+    }
+    fn selector(selector: &HeaderSelector) -> Option<NameMatch> {
+        Some(match selector {
+            HeaderSelector::Named(text) => NameMatch::Named(name(text)?),
+            HeaderSelector::Matching(regex) => NameMatch::matching(regex)?,
+        })
+    }
+    Some(match rule {
+        ogive_config::HeaderRule::Propagate {
+            from,
+            rename,
+            default,
+        } => HeaderRule::Propagate {
+            from: selector(from)?,
+            rename: rename.as_deref().and_then(name),
+            default: default
+                .as_deref()
+                .and_then(|v| HeaderValue::from_str(v).ok()),
+        },
+        ogive_config::HeaderRule::Insert { name: n, value } => {
+            HeaderRule::Insert(name(n)?, HeaderValue::from_str(value).ok()?)
+        }
+        ogive_config::HeaderRule::Remove(from) => HeaderRule::Remove(selector(from)?),
+    })
+}
