@@ -1,0 +1,4 @@
+//! Tests of the mock as its users see it: published scenarios, engine cases from files, generation, real sockets.
+
+mod scenarios;
+mod support;
