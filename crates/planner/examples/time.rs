@@ -9,7 +9,9 @@ fn main() {
     let body = std::fs::read_to_string(args.next().expect("body")).expect("read");
     let body: serde_json::Value = serde_json::from_str(&body).expect("json");
     let query = body["query"].as_str().expect("query");
-    let supergraph = ogive_federation::read_supergraph(&supergraph, SourceId(0), &Default::default()).expect("supergraph");
+    let supergraph =
+        ogive_federation::read_supergraph(&supergraph, SourceId(0), &Default::default())
+            .expect("supergraph");
     let mut best = [u128::MAX; 3];
     let mut fetches = 0;
     for _ in 0..200 {
@@ -17,7 +19,9 @@ fn main() {
         let parsed = ogive_syntax::parse(query, SourceId(0), &Default::default());
         let b = Instant::now();
         let op = parsed.document.operations().next().expect("op");
-        let op = ogive_operation::normalise(&supergraph.api, &parsed.document, op, &Default::default()).expect("ok");
+        let op =
+            ogive_operation::normalise(&supergraph.api, &parsed.document, op, &Default::default())
+                .expect("ok");
         let c = Instant::now();
         let plan = ogive_planner::plan(&supergraph, &op, &Default::default()).expect("plan");
         let d = Instant::now();
@@ -26,5 +30,8 @@ fn main() {
             best[i] = best[i].min(t.as_nanos());
         }
     }
-    println!("{fetches} fetches; best ns: parse {} normalise {} plan {}", best[0], best[1], best[2]);
+    println!(
+        "{fetches} fetches; best ns: parse {} normalise {} plan {}",
+        best[0], best[1], best[2]
+    );
 }

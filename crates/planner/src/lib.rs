@@ -17,6 +17,7 @@
 pub mod assign;
 pub mod closure;
 pub mod emit;
+mod probe;
 pub mod search;
 pub mod tree;
 

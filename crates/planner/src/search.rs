@@ -11,6 +11,7 @@ use ogive_base::BitSet;
 use crate::{
     PlanError, PlanOptions,
     closure::{Closure, NEVER, Requests},
+    probe::Probe,
     tree::{FactId, Scope, Tree},
 };
 
@@ -31,19 +32,13 @@ pub struct Found {
 pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<Found, PlanError> {
     let mut closure = Closure::default();
     let (all, wanted) = everything(tree, scope, options, &mut closure)?;
-    let lower_bound = lower_bound(tree, &wanted);
-    let mut best = all.clone();
-    let floor = lower_bound.max(usize::from(!wanted.is_empty()));
-    let fuel_end = closure.firings + options.fuel;
-    for order in 0..ORDERS {
-        if best.count() <= floor || (order > 0 && closure.firings >= fuel_end) {
-            break;
-        }
-        let candidate = reverse_delete(tree, scope, &wanted, &all, order, &mut closure);
-        if candidate.count() < best.count() {
-            best = candidate;
-        }
-    }
+    let lower_bound = lower_bound(tree, &wanted).max(usize::from(!wanted.is_empty()));
+    let best = match tree.supergraph.subgraphs.len() {
+        0..=64 => fewest::<1>(tree, scope, &wanted, &all, lower_bound, options.fuel),
+        65..=256 => fewest::<4>(tree, scope, &wanted, &all, lower_bound, options.fuel),
+        257..=2048 => fewest::<32>(tree, scope, &wanted, &all, lower_bound, options.fuel),
+        _ => all,
+    };
     closure.run(tree, scope, &best);
     Ok(Found {
         requests: best,
@@ -51,6 +46,32 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
         wanted,
         lower_bound,
     })
+}
+
+fn fewest<const N: usize>(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    wanted: &[FactId],
+    all: &Requests,
+    lower_bound: usize,
+    fuel: u64,
+) -> Requests {
+    let mut best = all.clone();
+    if all.count() <= lower_bound {
+        return best;
+    }
+    let mut probe = Probe::<N>::new(tree, scope, wanted);
+    for order in 0..ORDERS {
+        if best.count() <= lower_bound || (order > 0 && probe.firings >= fuel) || !probe.accept(all)
+        {
+            break;
+        }
+        let candidate = reverse_delete(all, order, &mut probe);
+        if candidate.count() < best.count() {
+            best = candidate;
+        }
+    }
+    best
 }
 
 /// Number of deletion orders tried: late waves first, early waves first, then seeded shuffles.
@@ -145,14 +166,7 @@ fn lower_bound(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
     owners.len()
 }
 
-fn reverse_delete(
-    tree: &Tree<'_>,
-    scope: &Scope,
-    wanted: &[FactId],
-    all: &Requests,
-    order: u64,
-    closure: &mut Closure,
-) -> Requests {
+fn reverse_delete<const N: usize>(all: &Requests, order: u64, probe: &mut Probe<N>) -> Requests {
     let mut requests = all.clone();
     let mut candidates: Vec<(usize, u32)> = all
         .waves
@@ -166,10 +180,8 @@ fn reverse_delete(
         seed => shuffle(&mut candidates, seed),
     }
     for (wave, subgraph) in candidates {
-        requests.waves[wave].remove(subgraph);
-        closure.run(tree, scope, &requests);
-        if wanted.iter().any(|f| closure.known(*f) == NEVER) {
-            requests.waves[wave].insert(subgraph);
+        if probe.try_remove(wave, subgraph) {
+            requests.waves[wave].remove(subgraph);
         }
     }
     requests
