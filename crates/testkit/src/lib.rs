@@ -2,10 +2,14 @@
 //! answered by a monolith and by the gateway's pipeline over in-process subgraphs, must agree to the byte.
 //!
 //! Reading order: [`graph`] (the model of a federated graph), [`world`] (its data), [`ops`] (operations),
-//! [`schemas`] (all of it read by the product).
+//! [`schemas`] and [`engines`] (all of it read by the product and by the mock), [`pipeline`] (the gateway in process),
+//! [`differential`] (the comparison).
 
+pub mod differential;
+pub mod engines;
 pub mod graph;
 pub mod ops;
+pub mod pipeline;
 pub mod rng;
 pub mod schemas;
 pub mod world;

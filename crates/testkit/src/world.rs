@@ -92,15 +92,18 @@ impl World {
                     .values()
                     .any(|p| p.keys.iter().any(|k| k.fields.names().any(|n| n == field.name)));
                 let coded = member.then(|| if coarse.contains(&field.name) { 2 } else { 1 });
+                // Sorted, so that the order of definitions changes no data.
+                let mut domain: Vec<String> = model
+                    .domain(field)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect();
+                domain.sort_unstable();
                 fields.insert(
                     field.name.clone(),
                     Facts {
                         ty: data_ty,
-                        domain: model
-                            .domain(field)
-                            .into_iter()
-                            .map(str::to_owned)
-                            .collect(),
+                        domain,
                         coded,
                     },
                 );

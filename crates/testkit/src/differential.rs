@@ -1,0 +1,116 @@
+//! The differential test: one operation, answered by the monolith and by the gateway, must agree to the byte.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    engines::Engines,
+    graph::Model,
+    ops::Op,
+    pipeline::{Answer, Gateway, split},
+    schemas::Schemas,
+    world::World,
+};
+
+/// A graph made ready to answer operations.
+#[derive(Debug)]
+pub struct Bench {
+    /// Its data.
+    pub world: Arc<World>,
+    /// Its schemas, read by the product.
+    pub schemas: Schemas,
+    /// Its engines.
+    pub engines: Engines,
+}
+
+/// How one operation went wrong.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// A few words that stay the same while shrinking: what kind of failure it is.
+    pub kind: String,
+    /// The whole story.
+    pub report: String,
+}
+
+impl Bench {
+    /// Prepares a graph under a seed.
+    pub fn new(model: &Model, seed: u64) -> Result<Bench, String> {
+        let world = Arc::new(World::new(model, seed));
+        Ok(Bench {
+            schemas: Schemas::read(model)?,
+            engines: Engines::new(&world)?,
+            world,
+        })
+    }
+
+    /// What the monolith answers: `data` and `errors`.
+    pub fn expected(&self, document: &str, variables: &str) -> Result<(String, Option<String>), String> {
+        let variables: Map<String, Json> =
+            serde_json::from_str(variables).map_err(|e| format!("variables: {e}"))?;
+        self.world.reset();
+        let answer =
+            self.engines
+                .monolith
+                .execute(document, None, &variables, &Default::default());
+        split(&answer.body)
+    }
+
+    /// What the gateway answers.
+    pub fn actual(&self, document: &str, variables: &str, seed: u64) -> Result<Answer, String> {
+        self.world.reset();
+        Gateway::new(&self.schemas, &self.engines).answer(document, variables, seed)
+    }
+
+    /// Holds one operation against the monolith.
+    pub fn compare(&self, op: &Op, seed: u64) -> Result<Answer, Mismatch> {
+        self.compare_text(&op.document(), &op.variables_json(), seed)
+    }
+
+    /// Holds one operation against the monolith.
+    pub fn compare_text(
+        &self,
+        document: &str,
+        variables: &str,
+        seed: u64,
+    ) -> Result<Answer, Mismatch> {
+        let fail = |kind: &str, report: String| Mismatch {
+            kind: kind.to_owned(),
+            report: format!("{kind}\n{report}"),
+        };
+        let (data, errors) = self
+            .expected(document, variables)
+            .map_err(|e| fail("the monolith fails", e))?;
+        if let Some(errors) = errors {
+            return Err(fail("the monolith has errors", errors));
+        }
+        let answer = self.actual(document, variables, seed).map_err(|e| {
+            let stop = e.split(':').next().unwrap_or_default().to_owned();
+            fail(&format!("the gateway fails at {stop}"), e)
+        })?;
+        let context = || {
+            let requests: Vec<String> = answer
+                .requests
+                .iter()
+                .map(|(name, body)| format!("{name} <- {body}"))
+                .collect();
+            format!(
+                "expected: {data}\nactual:   {}\nerrors:   {}\n{}\n\n{}",
+                answer.data,
+                answer.errors.as_deref().unwrap_or("none"),
+                requests.join("\n"),
+                answer.plan
+            )
+        };
+        if let Some(complaint) = answer.complaints.first() {
+            return Err(fail("a subgraph complains", format!("{complaint}\n{}", context())));
+        }
+        if answer.data != data {
+            return Err(fail("data differs", context()));
+        }
+        if answer.errors.is_some() {
+            return Err(fail("unexpected errors", context()));
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,102 @@
+//! The monolith and the subgraphs: the mock engine over a [`World`].
+
+use std::sync::Arc;
+
+use ogive_mock::{
+    CustomObject, CustomSource, CustomValue, Federation, Options, Source, Subgraph,
+};
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    graph::{Sub, print},
+    world::{Object, Value, World},
+};
+
+/// Everything that answers requests in one graph.
+#[derive(Debug)]
+pub struct Engines {
+    /// One engine per subgraph, over its own SDL.
+    pub subgraphs: Vec<Subgraph>,
+    /// The engine over the merged schema.
+    pub monolith: Subgraph,
+}
+
+impl Engines {
+    /// Engines over one world.
+    pub fn new(world: &Arc<World>) -> Result<Engines, String> {
+        let model = world.model();
+        let subgraphs = (0..model.subgraphs.len())
+            .map(|sub| {
+                let sdl = print::subgraph_sdl(model, sub);
+                let source = Source::Custom(Arc::new(At {
+                    world: world.clone(),
+                    sub: Some(sub),
+                }));
+                Subgraph::new(&model.subgraphs[sub], &sdl, source, Options::default())
+                    .map_err(|e| format!("{e:?}\n{sdl}"))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let source = Source::Custom(Arc::new(At {
+            world: world.clone(),
+            sub: None,
+        }));
+        let options = Options {
+            federation: Federation::Off,
+            ..Options::default()
+        };
+        let sdl = print::merged_sdl(model);
+        let monolith = Subgraph::new("monolith", &sdl, source, options)
+            .map_err(|e| format!("{e:?}\n{sdl}"))?;
+        Ok(Engines {
+            subgraphs,
+            monolith,
+        })
+    }
+}
+
+/// A world as one subgraph, or the monolith, sees it.
+#[derive(Debug)]
+struct At {
+    world: Arc<World>,
+    sub: Option<Sub>,
+}
+
+impl CustomSource for At {
+    fn field(
+        &self,
+        ty: &str,
+        object: Option<&CustomObject>,
+        field: &str,
+        arguments: &Map<String, Json>,
+    ) -> CustomValue {
+        let root;
+        let object = match object.and_then(|o| o.downcast_ref::<Object>()) {
+            Some(object) => object,
+            None => {
+                root = self.world.root(ty);
+                &root
+            }
+        };
+        custom(self.world.field(self.sub, object, field, arguments))
+    }
+
+    fn entity(&self, representation: &Map<String, Json>) -> CustomValue {
+        match self.sub {
+            Some(sub) => custom(self.world.entity(sub, representation)),
+            None => CustomValue::Error("a monolith has no entities".to_owned()),
+        }
+    }
+}
+
+fn custom(value: Value) -> CustomValue {
+    match value {
+        Value::Null => CustomValue::Null,
+        Value::Leaf(json) => CustomValue::Leaf(json),
+        Value::List(items) => CustomValue::List(items.into_iter().map(custom).collect()),
+        Value::Object(object) => CustomValue::Object {
+            ty: object.ty.clone(),
+            object: Arc::new(object),
+        },
+        Value::Error(message) => CustomValue::Error(message),
+    }
+}

@@ -1,0 +1,249 @@
+//! The gateway's pipeline in process: validate, normalise, plan, verify, execute over engines instead of sockets.
+//!
+//! Answers come back in an order drawn from the seed, since nothing may depend on it. Every request is validated
+//! against the schema the product derives for that subgraph, and again by the subgraph itself; any refusal or error a
+//! subgraph answers with is a complaint, because the world has no errors of its own.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    future::Future,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use ogive_execute::{
+    ExecuteInput, ExecuteLimits, ExecuteOptions, SubgraphRequest, SubgraphResponse, Transport,
+    TransportFuture, execute,
+};
+use ogive_federation::subgraph_schema;
+use ogive_operation::{
+    NormaliseLimits, coerce_variables, introspection::answer_locals, normalise,
+};
+use ogive_plan::Plan;
+use ogive_planner::{PlanOptions, plan};
+use ogive_schema::Schema;
+use serde_json::{Map, Value as Json, value::RawValue};
+
+use crate::{
+    engines::Engines,
+    rng::Rng,
+    schemas::{Schemas, valid_document},
+};
+
+/// Most polls of one execution; more means that it hangs.
+const POLLS_MAX: usize = 1_000_000;
+
+/// What the gateway made of one operation.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The `data` member, byte for byte; empty if there is none.
+    pub data: String,
+    /// The `errors` member, if there is one.
+    pub errors: Option<String>,
+    /// Requests in the order of sending: subgraph and body.
+    pub requests: Vec<(String, String)>,
+    /// Everything that should not have happened.
+    pub complaints: Vec<String>,
+    /// The plan as text.
+    pub plan: String,
+    /// Waves of the plan.
+    pub waves: u32,
+}
+
+/// The gateway over one graph.
+#[derive(Debug)]
+pub struct Gateway<'a> {
+    schemas: &'a Schemas,
+    engines: &'a Engines,
+    /// What the product says each subgraph serves.
+    served: Vec<Schema>,
+}
+
+impl<'a> Gateway<'a> {
+    /// A gateway for these schemas in front of these engines.
+    pub fn new(schemas: &'a Schemas, engines: &'a Engines) -> Self {
+        let served = schemas
+            .supergraph
+            .subgraphs
+            .ids()
+            .map(|id| subgraph_schema(&schemas.supergraph, id).0)
+            .collect();
+        Gateway {
+            schemas,
+            engines,
+            served,
+        }
+    }
+
+    /// Answers one request. The error tells which stop failed and why.
+    pub fn answer(&self, document: &str, variables: &str, seed: u64) -> Result<Answer, String> {
+        let api = &self.schemas.supergraph.api;
+        let document = valid_document(api, "operation", document)?;
+        let operation = document
+            .operations()
+            .next()
+            .ok_or("the document has no operation")?;
+        let input: Map<String, Json> =
+            serde_json::from_str(variables).map_err(|e| format!("variables: {e}"))?;
+        let variables = coerce_variables(api, &document, operation, &input)
+            .map_err(|e| format!("variables: {e:?}"))?;
+        let operation = normalise(api, &document, operation, &NormaliseLimits::default())
+            .map_err(|e| format!("normalise: {e:?}"))?;
+        let plan = plan(
+            &self.schemas.supergraph,
+            &operation,
+            &PlanOptions::default(),
+        )
+        .map_err(|e| format!("plan: {e}"))?;
+        let text = plan_text(&plan);
+        let problems = verify(&plan);
+        if !problems.is_empty() {
+            return Err(format!("verify: {}\n{text}", problems.join("\n")));
+        }
+        let locals: Vec<Bytes> = answer_locals(api, &operation, &variables, usize::MAX)
+            .map_err(|e| format!("introspection: {e:?}"))?
+            .into_iter()
+            .map(Bytes::from)
+            .collect();
+        let transport = InProcess {
+            gateway: self,
+            plan: &plan,
+            rng: RefCell::new(Rng::new(seed)),
+            requests: RefCell::default(),
+            complaints: RefCell::default(),
+        };
+        let output = drive(execute(
+            &plan,
+            ExecuteInput {
+                variables: &variables.values,
+                locals: &locals,
+                limits: ExecuteLimits::default(),
+                options: ExecuteOptions::default(),
+            },
+            &transport,
+        ))
+        .ok_or_else(|| format!("execute: hangs\n{text}"))?;
+        let body = output.body.into_bytes();
+        let (data, errors) = split(&body)?;
+        Ok(Answer {
+            data,
+            errors,
+            requests: transport.requests.into_inner(),
+            complaints: transport.complaints.into_inner(),
+            waves: plan.fetches.iter().map(|(_, f)| f.wave).max().unwrap_or(0),
+            plan: text,
+        })
+    }
+}
+
+/// The `data` and `errors` of a response, byte for byte.
+pub fn split(body: &[u8]) -> Result<(String, Option<String>), String> {
+    let text = std::str::from_utf8(body).map_err(|e| format!("response: {e}"))?;
+    let mut members: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_str(text).map_err(|e| format!("response: {e}\n{text}"))?;
+    let mut take = |name: &str| members.remove(name).map(|v| v.get().to_owned());
+    Ok((take("data").unwrap_or_default(), take("errors")))
+}
+
+/// The text of a plan.
+fn plan_text(plan: &Plan) -> String {
+    format!("{plan:#?}")
+}
+
+/// What is wrong with a plan.
+fn verify(plan: &Plan) -> Vec<String> {
+    let _ = plan;
+    Vec::new()
+}
+
+/// Polls a future to its end on this thread.
+fn drive<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..POLLS_MAX {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return Some(output);
+        }
+    }
+    None
+}
+
+/// Subgraphs one function call away.
+struct InProcess<'a> {
+    gateway: &'a Gateway<'a>,
+    plan: &'a Plan,
+    rng: RefCell<Rng>,
+    requests: RefCell<Vec<(String, String)>>,
+    complaints: RefCell<Vec<String>>,
+}
+
+impl InProcess<'_> {
+    fn answer(&self, request: &SubgraphRequest) -> Vec<u8> {
+        let name = self
+            .plan
+            .subgraphs
+            .get(request.subgraph as usize)
+            .map_or("?", |n| n);
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        let complain = |message: String| {
+            self.complaints
+                .borrow_mut()
+                .push(format!("{name}: {message}\n{text}"));
+        };
+        let supergraph = &self.gateway.schemas.supergraph;
+        let found = supergraph
+            .subgraphs
+            .iter()
+            .find(|(_, s)| &*s.name == name)
+            .map(|(id, _)| id.0 as usize);
+        let Some(index) = found else {
+            complain("no such subgraph".to_owned());
+            return Vec::new();
+        };
+        let query = serde_json::from_slice::<Json>(&request.body)
+            .ok()
+            .and_then(|body| Some(body.get("query")?.as_str()?.to_owned()));
+        match query {
+            None => complain("no query".to_owned()),
+            Some(query) => {
+                if let Err(e) = valid_document(&self.gateway.served[index], "request", &query) {
+                    complain(e);
+                }
+            }
+        }
+        // Names identify: the order of subgraphs is the product's own.
+        let Some(engine) = self.gateway.engines.subgraphs.get(index) else {
+            complain("no engine".to_owned());
+            return Vec::new();
+        };
+        let answer = engine.execute_body(&request.body, &Default::default());
+        if answer.has_errors || answer.status != 200 {
+            complain(String::from_utf8_lossy(&answer.body).into_owned());
+        }
+        if answer.is_mutation == request.idempotent {
+            complain(format!("idempotent: {}", request.idempotent));
+        }
+        self.requests.borrow_mut().push((name.to_owned(), text));
+        answer.body
+    }
+}
+
+impl Transport for InProcess<'_> {
+    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        let body = Bytes::from(self.answer(&request));
+        let mut delay = self.rng.borrow_mut().below(6);
+        Box::pin(std::future::poll_fn(move |context| {
+            if delay == 0 {
+                return Poll::Ready(Ok(SubgraphResponse {
+                    status: 200,
+                    body: body.clone(),
+                }));
+            }
+            delay -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+}
