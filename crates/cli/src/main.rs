@@ -1,1 +1,61 @@
-fn main() {}
+//! The `ogive` command: arguments, the allocator, wiring. Logic lives in the crates below.
+//!
+//! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
+
+mod demo;
+mod explain;
+mod load;
+mod operation;
+mod plan;
+mod serve;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A federated GraphQL gateway.
+#[derive(Parser)]
+#[command(
+    name = "ogive",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Start with `ogive demo`: it needs no files and no network."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Try a whole federated graph: subgraphs, gateway and GraphiQL in one process
+    Demo(demo::Arguments),
+    /// Serve a supergraph
+    Serve(serve::Arguments),
+    /// Show how an operation is split into subgraph requests
+    Plan(plan::Arguments),
+    /// Show what becomes of an operation at each of the five stops
+    Explain(explain::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::fail(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -6,13 +6,17 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
+use ogive_operation::answer_locals;
 use ogive_plan::Plan;
+use ogive_schema::introspection::OUTPUT_BYTES_MAX;
+use ogive_telemetry::codes;
 use ogive_transport::{Client, RequestTransport};
 use tokio::time::Instant;
 
-use crate::{prepare::Prepared, state::SchemaState};
+use crate::{error::RequestError, prepare::Prepared, state::SchemaState};
 
-/// Runs a plan.
+/// Runs a plan. Fails only if introspection alone would fill a whole response; everything that goes wrong with a
+/// subgraph is part of the output.
 pub async fn execute(
     state: &SchemaState,
     prepared: &Prepared,
@@ -20,10 +24,10 @@ pub async fn execute(
     headers: &HeaderMap,
     client: &Client,
     trace: bool,
-) -> ExecuteOutput {
+) -> Result<ExecuteOutput, RequestError> {
     let deadline = Instant::now() + state.options.request_timeout;
     let transport = RequestTransport::new(client, &state.endpoints, headers, Some(deadline));
-    let locals = locals(state, prepared, plan);
+    let locals = locals(state, prepared, plan)?;
     let input = ExecuteInput {
         variables: &prepared.variables.values,
         locals: &locals,
@@ -33,20 +37,26 @@ pub async fn execute(
             ..state.options.tell
         },
     };
-    ogive_execute::execute(plan, input, &transport).await
+    Ok(ogive_execute::execute(plan, input, &transport).await)
 }
 
 /// The values of introspection fields, in the order in which the plan numbers them.
-fn locals(state: &SchemaState, prepared: &Prepared, plan: &Plan) -> Vec<Bytes> {
+fn locals(
+    state: &SchemaState,
+    prepared: &Prepared,
+    plan: &Plan,
+) -> Result<Vec<Bytes>, RequestError> {
     if plan.locals == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    crate::introspect::answer_locals(
+    let answers = answer_locals(
         &state.supergraph.api,
         &prepared.operation.operation,
         &prepared.variables,
-    )
-    .into_iter()
-    .map(Bytes::from)
-    .collect()
+        OUTPUT_BYTES_MAX,
+    );
+    let answers = answers.map_err(|error| {
+        RequestError::graphql(codes::EXECUTION_LIMIT_EXCEEDED, error.to_string())
+    })?;
+    Ok(answers.into_iter().map(Bytes::from).collect())
 }

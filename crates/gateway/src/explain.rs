@@ -1,1 +1,173 @@
-//! The five stops of one operation, each with its artefact.
+//! The five stops of one operation, each with its artefact: what `ogive explain` shows and one test snapshots.
+
+use std::{fmt::Write, sync::Arc};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use ogive_execute::{ExecuteOutput, FetchTrace};
+use ogive_operation::describe;
+use ogive_plan::Plan;
+use ogive_transport::Client;
+use serde_json::Value;
+
+use crate::{
+    error::RequestError,
+    execute::execute,
+    plan::plan,
+    prepare::{Prepared, prepare},
+    receive::GraphqlRequest,
+    state::SchemaState,
+};
+
+/// What became of an operation.
+#[derive(Debug)]
+pub struct Explanation {
+    /// Stop 1: the request.
+    pub request: GraphqlRequest,
+    /// Stop 2: normal form and coerced variables, as text.
+    pub prepared: Option<String>,
+    /// Stop 3: the plan.
+    pub plan: Option<Arc<Plan>>,
+    /// Stop 4: the fetches, if they were sent.
+    pub fetches: Option<Vec<FetchTrace>>,
+    /// Stop 5: the response, if there is one.
+    pub response: Option<Bytes>,
+}
+
+/// Takes a request through the stops. Without `client` it stays at home: nothing is sent, and the last two stops have
+/// nothing to show.
+pub async fn explain(
+    state: &SchemaState,
+    request: GraphqlRequest,
+    headers: &HeaderMap,
+    client: Option<&Client>,
+) -> Explanation {
+    let mut explanation = Explanation {
+        request,
+        prepared: None,
+        plan: None,
+        fetches: None,
+        response: None,
+    };
+    if let Err(error) = stops(state, headers, client, &mut explanation).await {
+        explanation.response = Some(error.to_json().into());
+    }
+    explanation
+}
+
+async fn stops(
+    state: &SchemaState,
+    headers: &HeaderMap,
+    client: Option<&Client>,
+    explanation: &mut Explanation,
+) -> Result<(), RequestError> {
+    let prepared = prepare(state, &explanation.request)?;
+    explanation.prepared = Some(prepared_text(state, &prepared));
+    let (plan, _) = plan(state, &prepared.operation)?;
+    explanation.plan = Some(Arc::clone(&plan));
+    if let Some(client) = client {
+        let output = execute(state, &prepared, &plan, headers, client, true).await?;
+        let ExecuteOutput { body, trace, .. } = output;
+        explanation.fetches = Some(trace.unwrap_or_default());
+        explanation.response = Some(body.into_bytes());
+    }
+    Ok(())
+}
+
+fn prepared_text(state: &SchemaState, prepared: &Prepared) -> String {
+    let operation = &prepared.operation.operation;
+    let mut out = describe(&state.supergraph.api, operation);
+    for (variable, value) in operation.variables.iter().zip(&prepared.variables.values) {
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        let value = value.as_deref().unwrap_or("(not given)");
+        let _ = write!(out, "${} = {value}", variable.name);
+    }
+    out
+}
+
+impl Explanation {
+    /// All five sections. `timings` adds how long fetches took, which differs from run to run.
+    pub fn text(&self, timings: bool) -> String {
+        let mut out = String::new();
+        section(&mut out, "1. receive", &self.receive_text());
+        let none = "(not reached)";
+        let prepared = self.prepared.as_deref().unwrap_or(none);
+        section(&mut out, "2. prepare", prepared);
+        let plan = self.plan.as_deref().map(ogive_plan::text);
+        section(&mut out, "3. plan", plan.as_deref().unwrap_or(none));
+        let fetches = match (&self.fetches, &self.plan) {
+            (Some(fetches), Some(plan)) => fetches_text(fetches, plan, timings),
+            (None, Some(_)) => "(not executed)".into(),
+            _ => none.into(),
+        };
+        section(&mut out, "4. execute", &fetches);
+        let response = self.response.as_deref().map(pretty);
+        section(
+            &mut out,
+            "5. respond",
+            response.as_deref().unwrap_or("(not executed)"),
+        );
+        out
+    }
+
+    fn receive_text(&self) -> String {
+        let request = &self.request;
+        let mut out = request.query.trim().to_owned();
+        if let Some(name) = &request.operation_name {
+            let _ = write!(out, "\noperationName: {name}");
+        }
+        if !request.variables.is_empty() {
+            let variables = Value::from(request.variables.clone());
+            let _ = write!(out, "\nvariables: {variables}");
+        }
+        out
+    }
+}
+
+fn section(out: &mut String, title: &str, text: &str) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "== {title} ==\n{}", text.trim_end());
+}
+
+fn fetches_text(fetches: &[FetchTrace], plan: &Plan, timings: bool) -> String {
+    let mut out = String::new();
+    for trace in fetches {
+        let fetch = &plan.fetches[trace.fetch];
+        let subgraph = plan
+            .subgraphs
+            .get(fetch.subgraph as usize)
+            .map_or("?", |name| name);
+        let _ = write!(out, "fetch {} {subgraph}", trace.fetch.0);
+        let Some(request) = &trace.request else {
+            out.push_str(": nothing to ask\n");
+            continue;
+        };
+        if timings {
+            let _ = write!(out, " ({:.1?} after {:.1?})", trace.took, trace.started);
+        }
+        let _ = write!(out, "\n  > {}\n", String::from_utf8_lossy(request));
+        let _ = match &trace.response {
+            Some(Ok((status, body))) => {
+                let body = String::from_utf8_lossy(body);
+                writeln!(out, "  < {status} {}", body.trim_end())
+            }
+            Some(Err(error)) => writeln!(out, "  < {}: {}", error.code, error.detail),
+            None => writeln!(out, "  < (given up)"),
+        };
+    }
+    if out.is_empty() {
+        out.push_str("(no fetches)");
+    }
+    out
+}
+
+/// JSON with line breaks; anything else as it is.
+fn pretty(body: &[u8]) -> String {
+    serde_json::from_slice::<Value>(body)
+        .and_then(|value| serde_json::to_string_pretty(&value))
+        .unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned())
+}

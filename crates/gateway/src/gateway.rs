@@ -204,10 +204,10 @@ impl Gateway {
             .await?;
         let state = self.state();
         let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(&state, &request))?;
-        let (plan, _) = stop_span!(spans::PLAN).in_scope(|| plan(&state, &prepared))?;
+        let (plan, _) = stop_span!(spans::PLAN).in_scope(|| plan(&state, &prepared.operation))?;
         let output = execute(&state, &prepared, &plan, &parts.headers, client, false)
             .instrument(stop_span!(spans::EXECUTE))
-            .await;
+            .await?;
         Ok(stop_span!(spans::RESPOND).in_scope(|| respond(output, media)))
     }
 }

@@ -17,7 +17,6 @@ pub mod execute;
 pub mod explain;
 pub mod gateway;
 mod graphiql;
-mod introspect;
 pub mod media;
 mod panic;
 mod percent;
@@ -30,6 +29,7 @@ pub mod state;
 
 pub use body::ResponseBody;
 pub use error::{GraphqlError, RequestError};
+pub use explain::{Explanation, explain};
 pub use gateway::{Gateway, GatewayOptions};
 pub use receive::GraphqlRequest;
 pub use server::{Bound, ServeOptions};

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use ogive_plan::Plan;
 use ogive_planner::PlanOptions;
 
-use crate::{error::RequestError, prepare::Prepared, state::SchemaState};
+use crate::{cache::PreparedOperation, error::RequestError, state::SchemaState};
 
 /// The plan of a prepared operation, and whether it was there already.
-pub fn plan(state: &SchemaState, prepared: &Prepared) -> Result<(Arc<Plan>, bool), RequestError> {
-    let entry = &prepared.operation;
+pub fn plan(
+    state: &SchemaState,
+    entry: &PreparedOperation,
+) -> Result<(Arc<Plan>, bool), RequestError> {
     if let Some(plan) = entry.plan.get() {
         return Ok((Arc::clone(plan), true));
     }

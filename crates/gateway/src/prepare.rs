@@ -100,7 +100,8 @@ pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared
     })
 }
 
-fn prepare_operation(
+/// Prepares what does not depend on the variables of one request. Looks nothing up and keeps nothing.
+pub fn prepare_operation(
     state: &SchemaState,
     text: &str,
     name: Option<&str>,

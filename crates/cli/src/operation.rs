@@ -1,0 +1,80 @@
+//! An operation from a file, with the arguments `plan` and `explain` share.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ogive_gateway::GraphqlRequest;
+use serde_json::{Map, Value};
+
+use crate::{load, terminal};
+
+/// Which operation of which supergraph.
+#[derive(clap::Args)]
+pub(crate) struct OperationArguments {
+    /// File with the GraphQL document
+    #[arg(value_name = "OPERATION.graphql")]
+    document: PathBuf,
+    /// Which operation, if the document has several
+    #[arg(short, long, value_name = "NAME")]
+    operation: Option<String>,
+    /// Values of variables, a JSON object
+    #[arg(long, value_name = "JSON")]
+    variables: Option<String>,
+}
+
+impl OperationArguments {
+    /// Reads everything into one request.
+    pub(crate) fn request(&self) -> Result<GraphqlRequest> {
+        let query = load::read(
+            &self.document,
+            "operation",
+            "name a file that holds a GraphQL document",
+        )?;
+        Ok(GraphqlRequest {
+            query,
+            operation_name: self.operation.clone(),
+            variables: match &self.variables {
+                Some(text) => variables(text)?,
+                None => Map::new(),
+            },
+            ..GraphqlRequest::default()
+        })
+    }
+    /// The name of the document, for diagnostics.
+    pub(crate) fn document_name(&self) -> String {
+        self.document.display().to_string()
+    }
+}
+
+fn variables(text: &str) -> Result<Map<String, Value>> {
+    let remedy = "write a JSON object, such as --variables '{\"id\": 1}'";
+    match serde_json::from_str(text) {
+        Ok(Value::Object(variables)) => Ok(variables),
+        Ok(_) => Err(terminal::error(
+            "`--variables` is not a JSON object",
+            remedy,
+        )),
+        Err(error) => Err(terminal::error(
+            format_args!("`--variables` is not JSON: {error}"),
+            remedy,
+        )),
+    }
+}
+
+/// What a refused request looks like on a terminal: one line per error with its place.
+pub(crate) fn refused(error: &ogive_gateway::RequestError, document: &str) -> anyhow::Error {
+    let lines: Vec<String> = error
+        .errors
+        .iter()
+        .map(|e| match e.locations.first() {
+            Some((line, column)) => {
+                format!(
+                    "error[{}]: {}\n  --> {document}:{line}:{column}",
+                    e.code, e.message
+                )
+            }
+            None => format!("error[{}]: {}\n  --> {document}", e.code, e.message),
+        })
+        .collect();
+    terminal::Rendered(lines.join("\n")).into()
+}

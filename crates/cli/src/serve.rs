@@ -1,0 +1,180 @@
+//! `ogive serve`: the gateway.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use ogive_config::{Config, Listen, LogFormat};
+use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions};
+use ogive_telemetry::log::{self, Format};
+
+use crate::{load, terminal};
+
+/// The configuration that is read when none is named.
+const DEFAULT_CONFIG: &str = "ogive.yaml";
+
+/// Arguments of `ogive serve`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "GraphQL is served at /graphql, GraphiQL at /, liveness at /health, readiness at /readiness.\n\
+                  Without --config, `ogive.yaml` is read if the working directory has one."
+)]
+pub(crate) struct Arguments {
+    /// Supergraph SDL file; wins over `supergraph.path`
+    #[arg(short, long, value_name = "FILE")]
+    supergraph: Option<PathBuf>,
+    /// Address to serve on, such as 127.0.0.1:4000; port 0 picks a free one; wins over `listen`
+    #[arg(short, long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Configuration file
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug; wins over
+    /// `log.filter`
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let default = Path::new(DEFAULT_CONFIG);
+    let config_path = match &arguments.config {
+        Some(path) => Some(path.as_path()),
+        None => default.exists().then_some(default),
+    };
+    let mut config = match config_path {
+        Some(path) => load::config(path)?,
+        None => Config::default(),
+    };
+    if let Some(listen) = &arguments.listen {
+        config.listen = parse_listen(listen)?;
+    }
+    start_log(&config, arguments.log.as_deref())?;
+    let path = arguments
+        .supergraph
+        .or_else(|| config.supergraph.path.as_ref().map(PathBuf::from))
+        .ok_or_else(|| {
+            terminal::error(
+                "no supergraph to serve",
+                "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
+                 configuration; `ogive demo` needs none",
+            )
+        })?;
+    let supergraph = load::supergraph(&path)?;
+    for warning in &supergraph.warnings {
+        tracing::warn!(code = warning.code, "{}", warning.message);
+    }
+    let (state, notes) = SchemaState::new(supergraph, &config);
+    for note in notes {
+        tracing::warn!("{note}");
+    }
+    let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(&config)));
+    runtime()?.block_on(async {
+        let bound = bind(&config.listen).await?;
+        tracing::info!(
+            supergraph = %path.display(),
+            "serving http://{}{}",
+            bound.address(),
+            gateway.options().graphql_path
+        );
+        serve(bound, gateway, ServeOptions::new(&config)).await
+    })
+}
+
+/// Checks an address given as an argument.
+pub(crate) fn parse_listen(text: &str) -> Result<Listen> {
+    Listen::parse(text)
+        .map_err(|remedy| terminal::error(format_args!("`{text}` is no address"), remedy))
+}
+
+/// Sets logging up; an argument wins over the configuration.
+pub(crate) fn start_log(config: &Config, argument: Option<&str>) -> Result<()> {
+    let filter = argument.unwrap_or(&config.log.filter);
+    let format = match config.log.format {
+        LogFormat::Text => Format::Text {
+            colour: terminal::colour(),
+        },
+        LogFormat::Json => Format::Json,
+    };
+    log::init(filter, format)?;
+    // A panic costs one request; it must still be found by whoever reads the log.
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(
+            place = panic.location().map(ToString::to_string),
+            "panic: {}",
+            panic.payload_as_str().unwrap_or("(no message)")
+        );
+    }));
+    Ok(())
+}
+
+/// The runtime that accepts connections; workers bring their own.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime could not be started")
+}
+
+/// Binds an address.
+pub(crate) async fn bind(listen: &Listen) -> Result<Bound> {
+    Bound::bind(&listen.0).await.map_err(|error| {
+        terminal::error(
+            format_args!("cannot listen on {}: {error}", listen.0),
+            "choose another address with `--listen HOST:PORT`; port 0 picks a free one",
+        )
+    })
+}
+
+/// Serves until SIGTERM or SIGINT; a second signal ends the process at once.
+pub(crate) async fn serve(
+    bound: Bound,
+    gateway: Arc<Gateway>,
+    options: ServeOptions,
+) -> Result<()> {
+    let mut signals = Signals::new()?;
+    let mut more = Signals::new()?;
+    let shutdown = async move {
+        let name = signals.next().await;
+        tracing::info!("{name}: draining; no new connections, requests in flight may finish");
+    };
+    let served = bound.serve(gateway, options, shutdown);
+    let drained = tokio::select! {
+        drained = served => drained?,
+        // The first signal reaches both listeners; the second one is the user's last word.
+        () = async { more.next().await; more.next().await; } => {
+            tracing::warn!("second signal: stopping without draining");
+            return Ok(());
+        }
+    };
+    if drained.cut_off > 0 {
+        tracing::warn!(
+            connections = drained.cut_off,
+            "some connections were cut off at the deadline"
+        );
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

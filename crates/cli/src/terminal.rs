@@ -1,0 +1,60 @@
+//! Writing to people: results to standard output, everything else to standard error, colour only on terminals.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal, Write},
+};
+
+/// A message that is complete as it is: printed without a prefix.
+#[derive(Debug)]
+pub(crate) struct Rendered(pub(crate) String);
+
+impl fmt::Display for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Rendered {}
+
+/// An error with a remedy, in the form of the diagnostics.
+pub(crate) fn error(message: impl fmt::Display, remedy: &str) -> anyhow::Error {
+    let (red, blue, bold, plain) = if colour() {
+        ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m")
+    } else {
+        ("", "", "", "")
+    };
+    Rendered(format!(
+        "{red}error{plain}{bold}: {message}{plain}\n  {blue}={plain} {bold}help{plain}: {remedy}"
+    ))
+    .into()
+}
+
+/// Whether standard error is a terminal that wants colour.
+pub(crate) fn colour() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Writes a result. A reader that has had enough (`| head`) is no error.
+pub(crate) fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        let _ = out.write_all(b"\n");
+    }
+    let _ = out.flush();
+}
+
+/// Writes a remark.
+pub(crate) fn remark(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "{text}");
+}
+
+/// Writes why the command failed.
+pub(crate) fn fail(error: &anyhow::Error) {
+    match error.downcast_ref::<Rendered>() {
+        Some(rendered) => remark(&rendered.0),
+        None => remark(&format!("error: {error:#}")),
+    }
+}
