@@ -1,4 +1,5 @@
 //! Tests of the mock as its users see it: published scenarios, engine cases from files, generation, real sockets.
 
+mod demo;
 mod scenarios;
 mod support;
