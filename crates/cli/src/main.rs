@@ -5,6 +5,7 @@
 mod demo;
 mod explain;
 mod load;
+mod mock;
 mod operation;
 mod plan;
 mod serve;
@@ -37,6 +38,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Serve a supergraph
     Serve(serve::Arguments),
+    /// Serve subgraphs from SDL with data or generated values, delays and faults
+    Mock(mock::Arguments),
     /// Show how an operation is split into subgraph requests
     Plan(plan::Arguments),
     /// Show what becomes of an operation at each of the five stops
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Mock(arguments) => mock::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
     };

@@ -28,14 +28,36 @@ pub struct Config {
 pub struct SubgraphConfig {
     /// Its name, as in the URL.
     pub name: String,
-    /// Path of its SDL.
-    pub sdl: PathBuf,
+    /// Its SDL.
+    pub sdl: Sdl,
     /// Path of its data file; generated data without one.
     pub data: Option<PathBuf>,
     /// Its behaviour.
     pub settings: Settings,
     /// Its strictness.
     pub options: Options,
+}
+
+impl SubgraphConfig {
+    /// A subgraph with generated data that behaves well.
+    pub fn new(name: &str, sdl: Sdl) -> SubgraphConfig {
+        SubgraphConfig {
+            name: name.to_string(),
+            sdl,
+            data: None,
+            settings: Settings::default(),
+            options: Options::default(),
+        }
+    }
+}
+
+/// Where an SDL comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sdl {
+    /// A file.
+    File(PathBuf),
+    /// The text itself.
+    Text(String),
 }
 
 /// A config that cannot be used.
@@ -138,7 +160,7 @@ fn subgraph(
     }
     Ok(SubgraphConfig {
         name: name.to_string(),
-        sdl: sdl.ok_or_else(|| error(&place, "has no \"sdl\""))?,
+        sdl: Sdl::File(sdl.ok_or_else(|| error(&place, "has no \"sdl\""))?),
         data: own.data,
         settings: own.settings,
         options: own.options,

@@ -165,6 +165,19 @@ pub(crate) fn coordinate_faults<'f>(
     found
 }
 
+/// The first coordinate that is no field of the schema.
+pub(crate) fn unknown_coordinate<'c>(
+    schema: &Schema,
+    coordinates: impl Iterator<Item = &'c str>,
+) -> Option<&'c str> {
+    let known = |coordinate: &str| {
+        let (ty, field) = coordinate.split_once('.')?;
+        schema.field_by_name(schema.type_by_name(ty)?, field)
+    };
+    let mut coordinates = coordinates;
+    coordinates.find(|c| known(c).is_none())
+}
+
 /// A JSON value that cannot be of the field's type.
 fn wrong_value(schema: &Schema, field: ogive_schema::FieldId) -> Value {
     let ty = schema.fields[field].ty;

@@ -5,8 +5,9 @@
 //!
 //! Reading order: [`subgraph`] (one subgraph, pure), [`engine`] (execution), [`model`] and `sdl` (schema and federation
 //! facts), [`data`] and [`generate`] (values), [`service`] (many subgraphs, faults, counters), [`http`] (sockets),
-//! [`config`] (files).
+//! [`config`] and [`assemble`](mod@assemble) (files).
 
+pub mod assemble;
 pub mod config;
 pub mod custom;
 pub mod data;
@@ -24,7 +25,8 @@ pub mod service;
 pub mod subgraph;
 pub mod yaml;
 
-pub use config::{Config, ConfigError};
+pub use assemble::{AssembleError, Assembled, assemble};
+pub use config::{Config, ConfigError, Sdl, SubgraphConfig};
 pub use custom::{CustomObject, CustomSource, CustomValue};
 pub use data::{Data, DataError};
 pub use delay::Delay;

@@ -153,6 +153,10 @@ fn of_type<'s>(
         "interfaces" if has_fields => {
             Resolved::List(ty.interfaces.iter().map(|i| named(schema, *i)).collect())
         }
+        // Members of a union as declared, implementations in order of definition: as the reference implementation.
+        "possibleTypes" if ty.kind == TypeKind::Union => {
+            Resolved::List(ty.members.iter().map(|t| named(schema, *t)).collect())
+        }
         "possibleTypes" if ty.kind.is_abstract() => Resolved::List(
             schema
                 .type_list

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use ogive_base::{FastMap, SourceId};
 use ogive_federation::{ReadOptions, read_supergraph};
-use ogive_mock::{Config, Data, Model, Options, Source, Subgraph, Vocabulary};
+use ogive_mock::{Config, Data, Model, Options, Sdl, Source, Subgraph, Vocabulary};
 use serde_json::{Map, Value, json};
 
 use crate::support::{assert_same, build, run};
@@ -19,11 +19,19 @@ fn text(name: &str) -> String {
 }
 
 fn source() -> Source {
-    Source::Data(Data::parse(&text("data.yaml")).unwrap_or_else(|e| panic!("{e}")).into())
+    Source::Data(
+        Data::parse(&text("data.yaml"))
+            .unwrap_or_else(|e| panic!("{e}"))
+            .into(),
+    )
 }
 
 fn monolith() -> Subgraph {
-    let read = read_supergraph(&text("supergraph.graphql"), SourceId(0), &ReadOptions::default());
+    let read = read_supergraph(
+        &text("supergraph.graphql"),
+        SourceId(0),
+        &ReadOptions::default(),
+    );
     let supergraph = read.unwrap_or_else(|errors| panic!("{errors:#?}"));
     let model = Model::from_schema(Arc::new(supergraph.api), "", &Vocabulary::default());
     Subgraph::from_model(model, source(), Options::default())
@@ -31,7 +39,12 @@ fn monolith() -> Subgraph {
 
 #[test]
 fn the_query_has_the_expected_answer() {
-    let answer = monolith().execute(&text("query.graphql"), None, &Map::new(), &FastMap::default());
+    let answer = monolith().execute(
+        &text("query.graphql"),
+        None,
+        &Map::new(),
+        &FastMap::default(),
+    );
     let path = folder().join("expected.json");
     if std::env::var_os("BLESS").is_some() {
         let pretty: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -47,10 +60,20 @@ fn every_subgraph_of_the_config_can_be_served_and_knows_its_entities() {
     let names: Vec<&str> = config.subgraphs.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["accounts", "inventory", "products", "reviews"]);
     for subgraph in &config.subgraphs {
-        let sdl = fs::read_to_string(&subgraph.sdl).unwrap();
+        let Sdl::File(path) = &subgraph.sdl else {
+            panic!("an SDL file");
+        };
+        let sdl = fs::read_to_string(path).unwrap();
         let served = build(&sdl, source());
-        assert_eq!(run(&served, "{ _service { sdl } }", json!({})), json!({"data": {"_service": {"sdl": sdl}}}));
-        assert!(served.model().entity_types().count() > 0, "{}", subgraph.name);
+        assert_eq!(
+            run(&served, "{ _service { sdl } }", json!({})),
+            json!({"data": {"_service": {"sdl": sdl}}})
+        );
+        assert!(
+            served.model().entity_types().count() > 0,
+            "{}",
+            subgraph.name
+        );
     }
 }
 
@@ -65,8 +88,10 @@ fn shipping_is_computed_from_the_representation() {
         )
     };
     let cost = |weight: u32, price: f64| {
-        ask(json!({"__typename": "Product", "sku": "HP-204", "weightGrams": weight,
-                   "price": {"amount": price, "currency": "USD"}}))["data"]["_entities"][0]["shippingCost"]
+        ask(
+            json!({"__typename": "Product", "sku": "HP-204", "weightGrams": weight,
+                   "price": {"amount": price, "currency": "USD"}}),
+        )["data"]["_entities"][0]["shippingCost"]
             .clone()
     };
     assert_eq!(cost(1200, 99.0), json!({"amount": 6.0, "currency": "USD"}));
