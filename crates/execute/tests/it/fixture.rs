@@ -286,7 +286,15 @@ impl Builder {
             members,
         }
     }
+    /// The plan, which must be a correct one.
     pub(crate) fn build(self) -> Plan {
+        if let Err(problems) = verify(&self.plan) {
+            panic!("{}", problems.join("\n"));
+        }
+        self.plan
+    }
+    /// The plan, whatever it is.
+    pub(crate) fn build_unchecked(self) -> Plan {
         self.plan
     }
 }
