@@ -11,6 +11,8 @@ for (const { path, cases } of caseFiles('cases')) {
     names.add(name);
     const graphql16 = verdict('graphql16', schema, text);
     const graphql17 = verdict('graphql17', schema, text);
+    const syntax = [...graphql16, ...graphql17].find((v) => v.message.startsWith('thrown: Syntax'));
+    if (syntax) throw new Error(`${path}: "${name}": ${syntax.message}`);
     expected[name] = JSON.stringify(graphql16) === JSON.stringify(graphql17) ? { both: graphql16 } : { graphql16, graphql17 };
     n += 1;
   }

@@ -2,7 +2,7 @@
 //!
 //! Values are checked and written in one pass: what comes out is JSON text ready to be sent. Numbers keep the digits
 //! the client wrote unless the type demands another form (`ID` takes a string, `Int` an integer), and custom scalars
-//! are passed through.
+//! are passed through. (`serde_json` spells every exponent as `1e+5`; digits stay.)
 //!
 //! Invariants: messages equal the reference implementation's (npm `graphql` 16); recursion follows the nesting of the
 //! JSON value, which [`DEPTH_MAX`] bounds before it starts; a schema's default values are trusted to be valid.

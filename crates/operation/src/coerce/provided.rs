@@ -191,19 +191,17 @@ impl<'a> Coercion<'a, '_> {
     }
 
     fn one_of(&mut self, value: &Value, given: &[(&'a str, &'a Value)], ty: TypeId) {
-        match given {
-            [(name, field)] => {
-                if field.is_null() {
-                    self.path.push(Step::Field(name));
-                    self.error(field, &format!("Field \"{name}\" must be non-null."));
-                    self.path.pop();
-                }
-            }
-            _ => {
-                let ty = self.schema.type_name(ty);
-                let problem = format!("Exactly one key must be specified for OneOf type \"{ty}\".");
-                self.error(value, &problem);
-            }
+        if given.len() != 1 {
+            let ty = self.schema.type_name(ty);
+            let problem = format!("Exactly one key must be specified for OneOf type \"{ty}\".");
+            self.error(value, &problem);
+        }
+        if let Some((name, field)) = given.first()
+            && field.is_null()
+        {
+            self.path.push(Step::Field(name));
+            self.error(field, &format!("Field \"{name}\" must be non-null."));
+            self.path.pop();
         }
     }
 

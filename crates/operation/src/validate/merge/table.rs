@@ -1,6 +1,6 @@
 //! Every field of a document once, with what merging compares, and the selection sets that hold them.
 
-use std::ops::Range;
+use std::{fmt::Write, ops::Range};
 
 use ogive_base::{FastMap, FastSet};
 use ogive_schema::{Type, TypeId, TypeKind, Wrapping};
@@ -165,16 +165,22 @@ fn row<'a>(
     }
 }
 
-/// A text that is equal for equal arguments, whatever their order.
+/// A text that is equal for equal arguments, whatever their order. Arguments that contradict each other (which is
+/// reported by itself) are equal to none, not even to the same ones elsewhere.
 fn canonical(cx: &Context<'_>, arguments: List<Argument>) -> String {
     let mut sorted: Vec<&Argument> = cx.doc[arguments].iter().collect();
     sorted.sort_by_key(|a| cx.text(a.name));
     let mut out = String::new();
+    let mut last = ("", String::new());
     for argument in sorted {
-        out.push_str(cx.text(argument.name));
-        out.push(':');
-        literal::write_canonical(cx.doc, &argument.value, &mut out);
-        out.push(',');
+        let name = cx.text(argument.name);
+        let mut value = String::new();
+        literal::write_canonical(cx.doc, &argument.value, &mut value);
+        if last.0 == name && last.1 != value {
+            let _ = write!(out, "@{}", argument.span.start);
+        }
+        let _ = write!(out, "{name}:{value},");
+        last = (name, value);
     }
     out
 }
