@@ -1,6 +1,6 @@
 //! Builds plans by hand. Slots are named after fields; client-visible ones get an output entry at once.
 
-use ogive_base::{BitSet, IdVec, id::Id};
+use ogive_base::{BitSet, IdVec};
 use ogive_plan::*;
 
 pub(crate) struct Builder {
