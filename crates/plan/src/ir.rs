@@ -128,7 +128,8 @@ pub struct OutField {
     pub types: Option<BitSet>,
     /// Emitted only if this holds.
     pub cond: Cond,
-    /// Whether another entry of this layout has the same key, so that an emitted one must be remembered.
+    /// Whether an object of this layout can have another entry with the same key, so that an emitted one must be
+    /// remembered.
     pub repeated: bool,
     /// Lists and non-nulls of the client schema, for null propagation (specification 6.4.4).
     pub wrapping: Wrapping,

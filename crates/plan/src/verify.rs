@@ -5,7 +5,7 @@
 
 mod flow;
 
-use ogive_base::{BitSet, FastSet, IdVec, id::Id};
+use ogive_base::{BitSet, FastMap, FastSet, IdVec, id::Id};
 
 use crate::{describe, ir::*};
 
@@ -165,20 +165,23 @@ impl Form<'_> {
         });
     }
 
-    /// `repeated` is set exactly where a key occurs more than once.
+    /// `repeated` is set exactly where some object can have two entries of one key.
     fn repetition(&mut self, layout: &Layout, place: &str) {
-        let (mut once, mut twice) = (FastSet::default(), FastSet::default());
+        let mut by_key: FastMap<&str, Vec<&OutField>> = FastMap::default();
         for field in &layout.output {
-            if !once.insert(&field.key) {
-                twice.insert(&field.key);
-            }
+            by_key.entry(&field.key).or_default().push(field);
         }
         for field in &layout.output {
-            self.check(field.repeated == twice.contains(&field.key), || {
-                format!(
-                    "{place}: output {} is wrongly marked as repeated or not",
-                    field.key
-                )
+            let rivals = by_key.get(&*field.key).map_or(&[][..], Vec::as_slice);
+            let repeated = rivals.iter().any(|rival| {
+                !std::ptr::eq(*rival, field)
+                    && match (&rival.types, &field.types) {
+                        (Some(a), Some(b)) => a.intersects(b),
+                        _ => true,
+                    }
+            });
+            self.check(field.repeated == repeated, || {
+                format!("{place}: output {} is wrongly marked as repeated or not", field.key)
             });
         }
     }

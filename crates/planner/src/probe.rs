@@ -453,3 +453,6 @@ fn facts_at<'a>(tree: &'a Tree<'_>, scope: &'a Scope, node: NodeId) -> &'a [Fact
         &tree.nodes[node].facts
     }
 }
+
+#[cfg(test)]
+mod tests;

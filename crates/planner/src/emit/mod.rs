@@ -212,7 +212,7 @@ impl<'a> Emitter<'a> {
                         representations,
                         shape,
                     };
-                    add_lookup(&mut lists, ty, tokens, target);
+                    add_lookup(&mut lists, (ty, cond, tokens), target);
                 }
             }
         }
@@ -313,29 +313,34 @@ impl<'a> Emitter<'a> {
 
 /// Look-ups of one `_entities` field while it is put together: each concrete type has one selection.
 pub(crate) struct LookupList {
-    pub(crate) selections: Vec<(TypeId, Vec<Token>)>,
+    /// Concrete type, condition under which anything is asked of it, what is asked.
+    pub(crate) selections: Vec<(TypeId, CondId, Vec<Token>)>,
     pub(crate) targets: Vec<Target>,
 }
 
 /// Places with the same type and selection share representations; other types join the list; the same type with
 /// another selection needs a list of its own.
-fn add_lookup(lists: &mut Vec<LookupList>, ty: TypeId, tokens: Vec<Token>, target: Target) {
+fn add_lookup(
+    lists: &mut Vec<LookupList>,
+    selection: (TypeId, CondId, Vec<Token>),
+    target: Target,
+) {
     for list in lists.iter_mut() {
-        match list.selections.iter().find(|(t, _)| *t == ty) {
-            Some((_, same)) if *same == tokens => {
+        match list.selections.iter().find(|(t, _, _)| *t == selection.0) {
+            Some(same) if *same == selection => {
                 list.targets.push(target);
                 return;
             }
             Some(_) => {}
             None => {
-                list.selections.push((ty, tokens));
+                list.selections.push(selection);
                 list.targets.push(target);
                 return;
             }
         }
     }
     lists.push(LookupList {
-        selections: vec![(ty, tokens)],
+        selections: vec![selection],
         targets: vec![target],
     });
 }

@@ -1,7 +1,7 @@
 //! Layouts: the slots of each place, and what the client sees of it.
 
-use ogive_base::{BitSet, IdVec, id::Id as _};
-use ogive_operation::{CondId, FieldNodeId, FieldRef};
+use ogive_base::{BitSet, FastMap, IdVec, id::Id as _};
+use ogive_operation::{FieldNodeId, FieldRef};
 use ogive_plan::{EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, Slot, SlotIndex};
 use ogive_schema::{TypeId, TypeKind};
 
@@ -183,17 +183,18 @@ impl Emitter<'_> {
 
 /// Entries that share their key with another entry some object can have both of.
 fn mark_repeated(fields: &mut [OutField]) {
+    let mut by_key: FastMap<Box<str>, Vec<usize>> = FastMap::default();
+    for (i, field) in fields.iter().enumerate() {
+        by_key.entry(field.key.clone()).or_default().push(i);
+    }
     for i in 0..fields.len() {
-        fields[i].repeated = (0..fields.len()).any(|j| {
-            let overlap = match (&fields[i].types, &fields[j].types) {
-                (Some(a), Some(b)) => a.intersects(b),
-                _ => true,
-            };
-            i != j && fields[i].key == fields[j].key && overlap
+        let rivals = by_key.get(&fields[i].key).map_or(&[][..], Vec::as_slice);
+        fields[i].repeated = rivals.iter().any(|j| {
+            i != *j
+                && match (&fields[i].types, &fields[*j].types) {
+                    (Some(a), Some(b)) => a.intersects(b),
+                    _ => true,
+                }
         });
-        debug_assert!(
-            fields[i].cond != plan_cond(CondId(u32::MAX)),
-            "conditions are rows of the table"
-        );
     }
 }

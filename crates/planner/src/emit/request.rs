@@ -76,20 +76,31 @@ impl Emitter<'_> {
                 sub: None,
             });
         }
-        let mut items: Vec<Item> = Vec::new();
+        // Clients' values choose their names first, so that they keep their response keys; gateway-only values are
+        // written first, so that an object needs one cut.
+        let mut wanted: Vec<(VisitId, FactId)> = Vec::new();
         for visit in visits {
-            for fact in self.facts_of.get(visit).cloned().unwrap_or_default() {
-                let item = self.item(*visit, fact, subgraph, &mut taken);
-                items.push(item);
-            }
+            wanted.extend(
+                self.facts_of
+                    .get(visit)
+                    .into_iter()
+                    .flatten()
+                    .map(|f| (*visit, *f)),
+            );
         }
+        wanted.sort_by_key(|(_, fact)| tree.facts[*fact].client.is_none());
+        let mut items: Vec<Item> = Vec::with_capacity(wanted.len());
+        for (visit, fact) in wanted {
+            items.push(self.item(visit, fact, subgraph, &mut taken));
+        }
+        items.sort_by_key(|i| tree.facts[i.fact].client.is_some());
         let shape = self.shape(place, &items, ask_typename);
         let mut tokens = Vec::new();
         if ask_typename {
             tokens.push(plain("__typename "));
         }
         match declared.filter(|_| abstract_here) {
-            None => self.write_items(&items, &mut tokens, !ask_typename),
+            None => self.write_items(&items, &mut tokens, declared.is_some() && !ask_typename),
             Some(declared) => self.write_fragments(place, items, subgraph, declared, &mut tokens),
         }
         (tokens, shape)
@@ -191,7 +202,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Writes items one after another; adds `__typename` where they could all be switched off.
+    /// Writes items one after another; adds `__typename` where they could all be switched off while the object is
+    /// still asked for. (A root or look-up is not asked for then.)
     fn write_items(&mut self, items: &[Item], tokens: &mut Vec<Token>, guard_empty: bool) {
         if guard_empty && !items.iter().any(|i| i.cond == CondId::TRUE) {
             tokens.push(plain("__typename "));
@@ -309,9 +321,16 @@ impl Emitter<'_> {
             }
         }
         for (ty, items) in by_type {
-            tokens.push(plain(&format!("...on {}{{", tree.schema().type_name(ty))));
-            self.write_items(&items, tokens, true);
-            tokens.push(plain("} "));
+            let mut any = items[0].cond;
+            for item in &items[1..] {
+                any = self.conditional.or(any, item.cond);
+            }
+            tokens.push(under(
+                any,
+                format!("...on {}{{", tree.schema().type_name(ty)),
+            ));
+            self.write_items(&items, tokens, false);
+            tokens.push(under(any, "} ".into()));
         }
     }
 
@@ -334,10 +353,13 @@ impl Emitter<'_> {
         let mut tokens = vec![plain(&format!(
             "{alias}_entities(representations:${variable}){{"
         ))];
-        for (ty, selection) in &list.selections {
-            tokens.push(plain(&format!("...on {}{{", tree.schema().type_name(*ty))));
+        for (ty, cond, selection) in &list.selections {
+            tokens.push(under(
+                *cond,
+                format!("...on {}{{", tree.schema().type_name(*ty)),
+            ));
             tokens.extend(selection.iter().cloned());
-            tokens.push(plain("} "));
+            tokens.push(under(*cond, "} ".into()));
         }
         tokens.push(plain("} "));
         let part = Part {
@@ -444,6 +466,14 @@ fn plain(text: &str) -> Token {
     Token {
         text: text.into(),
         cond: CondId::TRUE,
+        variables: Vec::new(),
+    }
+}
+
+fn under(cond: CondId, text: String) -> Token {
+    Token {
+        text,
+        cond,
         variables: Vec::new(),
     }
 }

@@ -1,60 +1,159 @@
 //! Planner tests.
-use std::path::PathBuf;
+//!
+//! `cases/<topic>/<name>.graphql` holds one operation after `#!` header lines (`#! supergraph: NAME`), and below it the
+//! expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
+//! Supergraphs lie in `supergraphs/NAME.graphql`, without the definitions of the join and link specifications, which
+//! the harness adds.
+//!
+//! Every plan made here passes the verifier, and each of its requests, with all conditions on, is validated against the
+//! subgraph's own schema.
 
-use ogive_base::SourceId;
+mod scenarios;
+
+use std::path::{Path, PathBuf};
+
+use ogive_base::{SourceId, Sources};
+use ogive_federation::Supergraph;
 use ogive_plan::Plan;
+use ogive_planner::PlanOptions;
+
+const PREAMBLE: &str = include_str!("../join.graphql");
+
+/// The schema definition of a supergraph file, unless it brings its own.
+fn schema_definition(text: &str) -> String {
+    let mutation = if text.contains("type Mutation") {
+        " mutation: Mutation"
+    } else {
+        ""
+    };
+    format!(
+        "schema @link(url: \"https://specs.apollo.dev/link/v1.0\") @link(url: \"https://specs.apollo.dev/join/v0.4\", for: EXECUTION) {{ query: Query{mutation} }}\n"
+    )
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
+}
 
 fn shared() -> Option<PathBuf> {
     let path = std::env::var_os("OGIVE_SHARED")
         .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
     path.is_dir().then_some(path)
 }
 
-fn plan_text(supergraph: &str, operation: &str) -> Plan {
-    let supergraph =
-        ogive_federation::read_supergraph(supergraph, SourceId(0), &Default::default())
-            .expect("supergraph");
-    let parsed = ogive_syntax::parse(operation, SourceId(0), &Default::default());
-    assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
-    let op = parsed.document.operations().next().expect("one operation");
-    let op = ogive_operation::normalise(&supergraph.api, &parsed.document, op, &Default::default())
-        .expect("normal form");
-    ogive_planner::plan(&supergraph, &op, &Default::default()).expect("plan")
+/// Reads a supergraph that names only its own types.
+fn supergraph(name: &str) -> Supergraph {
+    let path = folder("supergraphs").join(format!("{name}.graphql"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    read(&format!("{}{PREAMBLE}{text}", schema_definition(&text)))
 }
 
-fn show(plan: &Plan) -> String {
-    let mut out = String::new();
-    for (id, fetch) in plan.fetches.iter() {
-        let text: String = fetch.segments.iter().map(|s| &*s.text).collect();
-        let reps: usize = fetch.lookups.iter().map(|l| l.targets.len()).sum();
-        out.push_str(&format!(
-            "{} wave {} {} after {:?} targets {reps}: {}\n",
-            id.0,
-            fetch.wave,
-            plan.subgraphs[fetch.subgraph as usize],
-            fetch.dependencies.iter().map(|d| d.0).collect::<Vec<_>>(),
-            &text[..text.len().min(1500)]
-        ));
+fn read(sdl: &str) -> Supergraph {
+    let mut sources = Sources::new();
+    let id = sources.add("supergraph.graphql", sdl);
+    match ogive_federation::read_supergraph(sdl, id, &Default::default()) {
+        Ok(supergraph) => supergraph,
+        Err(errors) => {
+            let text: Vec<String> = errors.iter().map(|e| e.render(&sources, false)).collect();
+            panic!("{}", text.join("\n"));
+        }
     }
-    out
+}
+
+fn operation(supergraph: &Supergraph, text: &str) -> ogive_operation::Operation {
+    let parsed = ogive_syntax::parse(text, SourceId(0), &Default::default());
+    assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
+    let invalid = ogive_operation::validate(&supergraph.api, &parsed.document, &Default::default());
+    assert!(invalid.is_empty(), "{invalid:#?}");
+    let op = parsed.document.operations().next().expect("one operation");
+    ogive_operation::normalise(&supergraph.api, &parsed.document, op, &Default::default())
+        .expect("normal form")
+}
+
+/// Plans an operation and checks the plan in every way that needs no execution.
+fn plan(supergraph: &Supergraph, text: &str) -> Result<Plan, ogive_planner::PlanError> {
+    let op = operation(supergraph, text);
+    let plan = ogive_planner::plan(supergraph, &op, &PlanOptions::default())?;
+    check(supergraph, &plan);
+    Ok(plan)
+}
+
+fn check(supergraph: &Supergraph, plan: &Plan) {
+    if let Err(wrong) = ogive_plan::verify(plan) {
+        panic!(
+            "the plan is unsound: {wrong:#?}\n{}",
+            ogive_plan::text(plan)
+        );
+    }
+    for (_, fetch) in plan.fetches.iter() {
+        let escaped: String = fetch.segments.iter().map(|s| &*s.text).collect();
+        let text: String = serde_json::from_str(&format!("\"{escaped}\""))
+            .expect("segments are JSON string contents");
+        let subgraph = ogive_federation::SubgraphId(fetch.subgraph);
+        let (schema, sdl) = ogive_federation::subgraph_schema(supergraph, subgraph);
+        let parsed = ogive_syntax::parse(text.as_str(), SourceId(0), &Default::default());
+        assert!(parsed.errors.is_empty(), "{text}\n{:?}", parsed.errors);
+        let invalid = ogive_operation::validate(&schema, &parsed.document, &Default::default());
+        assert!(invalid.is_empty(), "{text}\n{invalid:#?}\n{sdl}");
+    }
 }
 
 #[test]
-fn scenarios() {
-    let Some(shared) = shared() else { return };
-    for name in ["fed", "many-plans", "big-response"] {
-        let dir = shared.join("data/scenarios").join(name);
-        let supergraph = std::fs::read_to_string(dir.join("supergraph.graphql")).unwrap();
-        let body = std::fs::read_to_string(dir.join("body.json")).unwrap();
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-        let start = std::time::Instant::now();
-        let plan = plan_text(&supergraph, body["query"].as_str().unwrap());
-        println!(
-            "{name}: {} fetches {:?}",
-            plan.fetches.len(),
-            start.elapsed()
-        );
-        println!("{}", show(&plan));
+fn cases() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    let mut topics: Vec<PathBuf> = std::fs::read_dir(folder("cases"))
+        .expect("cases")
+        .map(|e| e.expect("entry").path())
+        .collect();
+    topics.sort();
+    for topic in topics {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(&topic)
+            .expect("topic")
+            .map(|e| e.expect("entry").path())
+            .collect();
+        files.sort();
+        for file in files {
+            count += 1;
+            let text = std::fs::read_to_string(&file).expect("case");
+            let header = text
+                .lines()
+                .find_map(|l| l.strip_prefix("#! supergraph: "))
+                .expect("header");
+            let body: String = text
+                .lines()
+                .filter(|l| !l.starts_with("#>"))
+                .map(|l| format!("{l}\n"))
+                .collect::<String>();
+            let supergraph = supergraph(header.trim());
+            let outcome = match plan(&supergraph, &body) {
+                Ok(plan) => ogive_plan::text(&plan),
+                Err(error) => error.to_string(),
+            };
+            let expected: String = outcome
+                .trim_end()
+                .lines()
+                .map(|l| format!("#> {l}").trim_end().to_string() + "\n")
+                .collect();
+            let new = format!("{}\n{expected}", body.trim_end());
+            if new != text {
+                if bless {
+                    std::fs::write(&file, &new).expect("bless");
+                } else {
+                    wrong.push(format!("{}:\n{new}", file.display()));
+                }
+            }
+        }
     }
+    assert!(
+        wrong.is_empty(),
+        "{} plans differ; look, then BLESS=1\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(count > 0, "no cases found");
 }

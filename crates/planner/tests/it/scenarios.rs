@@ -1,0 +1,34 @@
+//! Proven optima on the published scenarios, where their files are at hand.
+
+use super::{plan, read, shared};
+
+fn fetches_and_waves(name: &str) -> Option<(usize, u32)> {
+    let dir = shared()?.join("data/scenarios").join(name);
+    let supergraph = read(&std::fs::read_to_string(dir.join("supergraph.graphql")).ok()?);
+    let body = std::fs::read_to_string(dir.join("body.json")).ok()?;
+    let body: serde_json::Value = serde_json::from_str(&body).expect("a request body");
+    let plan = plan(&supergraph, body["query"].as_str().expect("a query")).expect("a plan");
+    let waves = plan.fetches.iter().map(|(_, f)| f.wave).max().unwrap_or(0);
+    Some((plan.fetches.len(), waves))
+}
+
+#[test]
+fn test_query_takes_six_requests_in_four_waves() {
+    if let Some(found) = fetches_and_waves("fed") {
+        assert_eq!(found, (6, 4));
+    }
+}
+
+#[test]
+fn many_plans_takes_seven_requests_in_three_waves() {
+    if let Some(found) = fetches_and_waves("many-plans") {
+        assert_eq!(found, (7, 3));
+    }
+}
+
+#[test]
+fn a_single_subgraph_takes_one_request() {
+    if let Some(found) = fetches_and_waves("big-response") {
+        assert_eq!(found, (1, 1));
+    }
+}
