@@ -45,14 +45,18 @@ impl Bench {
     }
 
     /// What the monolith answers: `data` and `errors`.
-    pub fn expected(&self, document: &str, variables: &str) -> Result<(String, Option<String>), String> {
+    pub fn expected(
+        &self,
+        document: &str,
+        variables: &str,
+    ) -> Result<(String, Option<String>), String> {
         let variables: Map<String, Json> =
             serde_json::from_str(variables).map_err(|e| format!("variables: {e}"))?;
         self.world.reset();
-        let answer =
-            self.engines
-                .monolith
-                .execute(document, None, &variables, &Default::default());
+        let answer = self
+            .engines
+            .monolith
+            .execute(document, None, &variables, &Default::default());
         split(&answer.body)
     }
 
@@ -95,7 +99,8 @@ impl Bench {
                 .map(|(name, body)| format!("{name} <- {body}"))
                 .collect();
             format!(
-                "expected: {data}\nactual:   {}\nerrors:   {}\n{}\n\n{}",
+                "{}\nexpected: {data}\nactual:   {}\nerrors:   {}\n{}\n\n{}",
+                first_difference(&data, &answer.data),
                 answer.data,
                 answer.errors.as_deref().unwrap_or("none"),
                 requests.join("\n"),
@@ -103,7 +108,8 @@ impl Bench {
             )
         };
         if let Some(complaint) = answer.complaints.first() {
-            return Err(fail("a subgraph complains", format!("{complaint}\n{}", context())));
+            let kind = format!("a subgraph complains: {}", anonymous(complaint));
+            return Err(fail(&kind, format!("{complaint}\n{}", context())));
         }
         if answer.data != data {
             return Err(fail("data differs", context()));
@@ -113,4 +119,34 @@ impl Bench {
         }
         Ok(answer)
     }
+}
+
+/// The neighbourhood of the first byte that differs.
+fn first_difference(expected: &str, actual: &str) -> String {
+    let at = expected
+        .bytes()
+        .zip(actual.bytes())
+        .position(|(a, b)| a != b)
+        .unwrap_or_else(|| expected.len().min(actual.len()));
+    if at == expected.len() && at == actual.len() {
+        return String::new();
+    }
+    let window = |text: &str| {
+        let bytes = text.as_bytes();
+        let start = at.saturating_sub(60).min(bytes.len());
+        let end = (at + 60).min(bytes.len());
+        String::from_utf8_lossy(&bytes[start..end]).into_owned()
+    };
+    format!(
+        "first difference at byte {at}:\n  expected ...{}...\n  actual   ...{}...",
+        window(expected),
+        window(actual)
+    )
+}
+
+/// The first line of a message without the names in it, so that messages of one kind are equal.
+fn anonymous(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let line = line.split_once(": ").map_or(line, |(_, rest)| rest);
+    line.split('"').step_by(2).collect::<Vec<_>>().join("_")
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ogive_mock::{
-    CustomObject, CustomSource, CustomValue, Federation, Options, Source, Subgraph,
-};
+use ogive_mock::{CustomObject, CustomSource, CustomValue, Federation, Options, Source, Subgraph};
 use serde_json::{Map, Value as Json};
 
 use crate::{

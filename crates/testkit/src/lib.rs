@@ -3,8 +3,9 @@
 //!
 //! Reading order: [`graph`] (the model of a federated graph), [`world`] (its data), [`ops`] (operations),
 //! [`schemas`] and [`engines`] (all of it read by the product and by the mock), [`pipeline`] (the gateway in process),
-//! [`differential`] (the comparison).
+//! [`differential`] (the comparison), [`shrink`] and [`case`] (what becomes of a mismatch).
 
+pub mod case;
 pub mod differential;
 pub mod engines;
 pub mod graph;
@@ -12,4 +13,5 @@ pub mod ops;
 pub mod pipeline;
 pub mod rng;
 pub mod schemas;
+pub mod shrink;
 pub mod world;

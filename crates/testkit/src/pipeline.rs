@@ -18,9 +18,7 @@ use ogive_execute::{
     TransportFuture, execute,
 };
 use ogive_federation::subgraph_schema;
-use ogive_operation::{
-    NormaliseLimits, coerce_variables, introspection::answer_locals, normalise,
-};
+use ogive_operation::{NormaliseLimits, coerce_variables, introspection::answer_locals, normalise};
 use ogive_plan::Plan;
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::Schema;
@@ -97,11 +95,9 @@ impl<'a> Gateway<'a> {
             &PlanOptions::default(),
         )
         .map_err(|e| format!("plan: {e}"))?;
-        let text = plan_text(&plan);
-        let problems = verify(&plan);
-        if !problems.is_empty() {
-            return Err(format!("verify: {}\n{text}", problems.join("\n")));
-        }
+        let text = ogive_plan::text(&plan);
+        ogive_plan::verify(&plan)
+            .map_err(|problems| format!("verify: {}\n{text}", problems.join("\n")))?;
         let locals: Vec<Bytes> = answer_locals(api, &operation, &variables, usize::MAX)
             .map_err(|e| format!("introspection: {e:?}"))?
             .into_iter()
@@ -145,17 +141,6 @@ pub fn split(body: &[u8]) -> Result<(String, Option<String>), String> {
         serde_json::from_str(text).map_err(|e| format!("response: {e}\n{text}"))?;
     let mut take = |name: &str| members.remove(name).map(|v| v.get().to_owned());
     Ok((take("data").unwrap_or_default(), take("errors")))
-}
-
-/// The text of a plan.
-fn plan_text(plan: &Plan) -> String {
-    format!("{plan:#?}")
-}
-
-/// What is wrong with a plan.
-fn verify(plan: &Plan) -> Vec<String> {
-    let _ = plan;
-    Vec::new()
 }
 
 /// Polls a future to its end on this thread.

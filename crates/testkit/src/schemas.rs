@@ -98,12 +98,15 @@ mod tests {
             let model = generate(seed, &GraphOptions::default());
             let schemas = Schemas::read(&model).unwrap_or_else(|e| panic!("seed {seed}:\n{e}"));
             for i in 0..20 {
-                let op = ops::generate::generate(&model, seed * 1000 + i, &ops::generate::OpOptions::default());
+                let op = ops::generate::generate(
+                    &model,
+                    seed * 1000 + i,
+                    &ops::generate::OpOptions::default(),
+                );
                 let text = op.document();
                 for schema in [&schemas.merged, &schemas.supergraph.api] {
-                    valid_document(schema, "operation", &text).unwrap_or_else(|e| {
-                        panic!("seed {seed}, operation {i}:\n{e}\n{text}")
-                    });
+                    valid_document(schema, "operation", &text)
+                        .unwrap_or_else(|e| panic!("seed {seed}, operation {i}:\n{e}\n{text}"));
                 }
             }
         }

@@ -87,17 +87,15 @@ impl World {
                 let Some(data_ty) = field.data_ty() else {
                     continue;
                 };
-                let member = ty
-                    .places
-                    .values()
-                    .any(|p| p.keys.iter().any(|k| k.fields.names().any(|n| n == field.name)));
+                let member = ty.places.values().any(|p| {
+                    p.keys
+                        .iter()
+                        .any(|k| k.fields.names().any(|n| n == field.name))
+                });
                 let coded = member.then(|| if coarse.contains(&field.name) { 2 } else { 1 });
                 // Sorted, so that the order of definitions changes no data.
-                let mut domain: Vec<String> = model
-                    .domain(field)
-                    .into_iter()
-                    .map(str::to_owned)
-                    .collect();
+                let mut domain: Vec<String> =
+                    model.domain(field).into_iter().map(str::to_owned).collect();
                 domain.sort_unstable();
                 fields.insert(
                     field.name.clone(),
@@ -162,7 +160,10 @@ impl World {
                 let Some(source) = field.sources.get(&sub) else {
                     return refuse("is not defined here");
                 };
-                let here = object.provided.as_ref().and_then(|p| self.provided(p, object, name));
+                let here = object
+                    .provided
+                    .as_ref()
+                    .and_then(|p| self.provided(p, object, name));
                 if source.overridden {
                     return refuse("is overridden by another subgraph");
                 }
@@ -326,9 +327,9 @@ impl World {
         let text = || format!("{name}#{:08x}", hash >> 32);
         Value::Leaf(match name {
             "Int" => Json::from((hash >> 32) as i32),
-            "Float" => number(
-                ["0.5", "1e3", "-2.50", "100", "3.0", "6.02e23"][(hash % 6) as usize],
-            ),
+            "Float" => {
+                number(["0.5", "1e3", "-2.50", "100", "3.0", "6.02e23"][(hash % 6) as usize])
+            }
             "Boolean" => Json::from(hash & 16 == 0),
             "ID" => Json::from(text()),
             "String" => Json::from(match hash % 5 {
@@ -339,7 +340,9 @@ impl World {
                 let picked = if facts.domain.is_empty() {
                     None
                 } else {
-                    facts.domain.get((mix(hash) % facts.domain.len() as u64) as usize)
+                    facts
+                        .domain
+                        .get((mix(hash) % facts.domain.len() as u64) as usize)
                 };
                 return match (self.model.kind(name), picked) {
                     (Kind::Enum, Some(value)) => Value::Leaf(Json::from(value.as_str())),
@@ -510,7 +513,9 @@ fn canonical_args(model: &Model, inputs: &[InputModel], args: &Map<String, Json>
 
 fn canonical(model: &Model, ty: &str, value: &Json, out: &mut String) {
     match value {
-        Json::Array(items) if model.kind(ty) != Kind::Scalar || crate::graph::SCALARS.contains(&ty) => {
+        Json::Array(items)
+            if model.kind(ty) != Kind::Scalar || crate::graph::SCALARS.contains(&ty) =>
+        {
             out.push('[');
             for item in items {
                 canonical(model, ty, item, out);
@@ -540,7 +545,10 @@ fn set_args(inputs: &[InputModel], text: &str) -> Map<String, Json> {
     let mut rest = text.trim();
     while let Some((name, tail)) = rest.split_once(':') {
         let (value, after) = literal(tail.trim_start());
-        given.push((name.trim_matches(|c: char| c == ',' || c.is_whitespace()), value));
+        given.push((
+            name.trim_matches(|c: char| c == ',' || c.is_whitespace()),
+            value,
+        ));
         rest = after;
     }
     let mut out = Map::new();

@@ -1,35 +1,274 @@
-//! The differential test.
+//! The differential test: generated graphs and operations, and the cases kept from earlier findings.
+//!
+//! `OGIVE_DIFF_OPERATIONS` sets how many operations to run (default 2,000), `OGIVE_DIFF_SEED` where to start,
+//! `OGIVE_DIFF_SUBGRAPHS` the most subgraphs of a graph, `OGIVE_DIFF_KEEP` how many different failures to shrink
+//! before stopping. A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
+//! `BLESS=1` fills in the supergraph and data of cases that lack them.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+};
 
 use ogive_testkit::{
-    differential::Bench,
-    graph::generate::{GraphOptions, generate},
-    ops,
+    case::Case,
+    differential::{Bench, Mismatch},
+    graph::{
+        Model,
+        generate::{GraphOptions, generate, roles},
+    },
+    ops::{self, Op, features::features, generate::OpOptions},
+    rng::mix,
+    shrink::{Failing, shrink},
 };
+
+/// Operations per graph.
+const PER_GRAPH: u64 = 16;
+
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Err(_) => default,
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} must be a number, is {text:?}")),
+    }
+}
 
 #[test]
 fn gateway_equals_monolith() {
-    let n: u64 = std::env::var("OGIVE_DIFF_OPERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(200);
-    let base: u64 = std::env::var("OGIVE_DIFF_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(0);
-    let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut ok = 0;
-    for g in 0..n.div_ceil(20) {
-        let seed = base + g;
-        let model = generate(seed, &GraphOptions::default());
-        let bench = match Bench::new(&model, seed) { Ok(b) => b, Err(e) => { kinds.entry("bench".into()).or_default().push(e); continue; } };
-        for i in 0..20 {
-            let op = ops::generate::generate(&model, seed * 1000 + i, &Default::default());
-            let r = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bench.compare(&op, i)));
-            match r {
-                Ok(Ok(_)) => ok += 1,
-                Ok(Err(m)) => kinds.entry(m.kind).or_default().push(format!("seed {seed} op {i}\n{}\n{}\n{}", op.document(), op.variables_json(), m.report)),
-                Err(_) => kinds.entry("panic".into()).or_default().push(format!("seed {seed} op {i}")),
+    let operations = number("OGIVE_DIFF_OPERATIONS", 2_000);
+    let base = number("OGIVE_DIFF_SEED", 1);
+    let keep = number("OGIVE_DIFF_KEEP", 1) as usize;
+    let mut options = GraphOptions::default();
+    options.subgraphs_max = number("OGIVE_DIFF_SUBGRAPHS", options.subgraphs_max as u64) as usize;
+    let mut coverage = Coverage::default();
+    let mut failures: BTreeMap<String, String> = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let graphs = operations.div_ceil(PER_GRAPH);
+    for g in 0..graphs {
+        let seed = mix(base.wrapping_add(g)) >> 16;
+        // Now and then a graph of many subgraphs.
+        let mut options = options;
+        if g % 25 == 24 {
+            options.subgraphs_max = 40;
+            options.entities_max = 8;
+        }
+        let model = generate(seed, &options);
+        let bench = match Bench::new(&model, seed) {
+            Ok(bench) => bench,
+            Err(e) => panic!("graph {seed} cannot be read:\n{e}"),
+        };
+        coverage.graph(&model);
+        for i in 0..PER_GRAPH.min(operations - g * PER_GRAPH) {
+            let op = ops::generate::generate(&model, mix(seed ^ i), &OpOptions::default());
+            coverage.operation(&model, &op);
+            match guarded(&bench, &op, i) {
+                Ok((waves, requests)) => coverage.plan(waves, requests),
+                Err(mismatch) => {
+                    *counts.entry(mismatch.kind.clone()).or_default() += 1;
+                    if failures.len() < keep && !failures.contains_key(&mismatch.kind) {
+                        let report = report(&model, seed, &op, i, &mismatch);
+                        failures.insert(mismatch.kind, report);
+                    }
+                }
             }
         }
+        if failures.len() >= keep && keep == 1 {
+            break;
+        }
     }
-    println!("ok {ok}");
-    for (k, v) in &kinds { println!("== {k}: {}", v.len()); }
-    if let Ok(k) = std::env::var("KIND") { for v in &kinds[&k][..1] { println!("{v}"); } }
-    assert!(kinds.is_empty());
+    println!("{coverage}");
+    for report in failures.values() {
+        println!("{report}");
+    }
+    assert!(counts.is_empty(), "{counts:#?}");
+    if operations >= 2_000 {
+        coverage.check();
+    }
+}
+
+/// Compares, with panics turned into mismatches. Waves and requests on success.
+fn guarded(bench: &Bench, op: &Op, seed: u64) -> Result<(u32, usize), Mismatch> {
+    match catch_unwind(AssertUnwindSafe(|| bench.compare(op, seed))) {
+        Ok(result) => result.map(|answer| (answer.waves, answer.requests.len())),
+        Err(panic) => {
+            let message = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+                .unwrap_or_default();
+            Err(Mismatch {
+                kind: format!("panic: {message}"),
+                report: format!("panic: {message}"),
+            })
+        }
+    }
+}
+
+/// Shrinks a failure and tells the whole story.
+fn report(model: &Model, seed: u64, op: &Op, op_seed: u64, mismatch: &Mismatch) -> String {
+    let kind = mismatch.kind.clone();
+    let again = |case: &Failing| -> Option<Mismatch> {
+        let bench = Bench::new(&case.model, seed).ok()?;
+        guarded(&bench, &case.op, op_seed)
+            .err()
+            .filter(|m| m.kind == kind)
+    };
+    let small = shrink(
+        Failing {
+            model: model.clone(),
+            op: op.clone(),
+        },
+        &mut |case| again(case).is_some(),
+    );
+    let story = again(&small).map_or_else(|| mismatch.report.clone(), |m| m.report);
+    let case = Case::of(
+        &small.model,
+        seed,
+        small.op.document(),
+        small.op.variables_json(),
+        &kind,
+    );
+    let replay = match case.run() {
+        Err(m) if m.kind == kind => "fails from its text too",
+        _ => "DOES NOT fail from its text: the model or operation order matters",
+    };
+    format!(
+        "\n======== graph {seed}, operation {op_seed} ========\n{case}\n-------- {replay}\n{story}\n"
+    )
+}
+
+#[test]
+fn kept_cases_pass() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
+        .unwrap_or_default();
+    paths.sort();
+    let mut failed = Vec::new();
+    for path in paths
+        .iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "case"))
+    {
+        let text = std::fs::read_to_string(path).expect("a case that was just listed can be read");
+        let outcome = Case::parse(&text)
+            .map_err(|e| e.to_string())
+            .and_then(|case| case.run().map_err(|m| m.report));
+        match outcome {
+            Err(report) => failed.push(format!("{}\n{report}", path.display())),
+            Ok(complete) if complete.to_string() != text => {
+                if std::env::var_os("BLESS").is_some() {
+                    std::fs::write(path, complete.to_string()).expect("the case can be written");
+                } else {
+                    failed.push(format!("{}: incomplete, run with BLESS=1", path.display()));
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// What a run exercised.
+#[derive(Default)]
+struct Coverage {
+    graphs: usize,
+    operations: usize,
+    roles: BTreeMap<&'static str, usize>,
+    features: BTreeMap<&'static str, usize>,
+    waves: BTreeMap<u32, usize>,
+    requests: usize,
+    subgraphs_max: usize,
+}
+
+impl Coverage {
+    fn graph(&mut self, model: &Model) {
+        self.graphs += 1;
+        self.subgraphs_max = self.subgraphs_max.max(model.subgraphs.len());
+        for (role, n) in roles(model) {
+            *self.roles.entry(role).or_default() += n;
+        }
+    }
+    fn operation(&mut self, model: &Model, op: &Op) {
+        self.operations += 1;
+        for feature in features(model, op) {
+            *self.features.entry(feature).or_default() += 1;
+        }
+    }
+    fn plan(&mut self, waves: u32, requests: usize) {
+        *self.waves.entry(waves).or_default() += 1;
+        self.requests += requests;
+    }
+    /// A run that leaves a feature out proves nothing about it.
+    fn check(&self) {
+        assert!(self.graphs >= 100, "{} graphs", self.graphs);
+        for (role, n) in &self.roles {
+            assert!(*n > 0, "no graph has {role}");
+        }
+        for feature in FEATURES {
+            assert!(
+                self.features.get(feature).is_some_and(|n| *n >= 5),
+                "hardly any operation has {feature}"
+            );
+        }
+    }
+}
+
+/// Features every full run must have.
+const FEATURES: [&str; 35] = [
+    "query",
+    "mutation",
+    "mutation with several root fields",
+    "alias",
+    "alias that is another field's name",
+    "alias that is a key's name",
+    "argument",
+    "input object literal",
+    "list literal",
+    "variable in argument",
+    "variable with default",
+    "variable left out",
+    "inline fragment",
+    "named fragment",
+    "fragment without type condition",
+    "fragment on interface",
+    "fragment on union",
+    "fragment on object",
+    "condition on fragment",
+    "@skip literal",
+    "@skip variable",
+    "@include literal",
+    "@include variable",
+    "field repeated in one set",
+    "introspection",
+    "__typename",
+    "interface field",
+    "union field",
+    "field with @requires",
+    "field with @provides",
+    "field with @override",
+    "shared field",
+    "nested list",
+    "depth above 5",
+    "same key under different types",
+];
+
+impl std::fmt::Display for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "{} operations over {} graphs of up to {} subgraphs, {} requests",
+            self.operations, self.graphs, self.subgraphs_max, self.requests
+        )?;
+        writeln!(f, "roles in graphs:")?;
+        for (name, n) in &self.roles {
+            writeln!(f, "  {n:6} {name}")?;
+        }
+        writeln!(f, "operations with:")?;
+        for (name, n) in &self.features {
+            writeln!(f, "  {n:6} {name}")?;
+        }
+        writeln!(f, "plans by waves: {:?}", self.waves)
+    }
 }

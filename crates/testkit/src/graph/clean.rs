@@ -148,11 +148,16 @@ fn valid(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
     !set.is_empty()
         && set.items.iter().all(|item| match item {
             Item::On { ty: on, sub: inner } => {
-                model.possible_in(ty, sub).iter().any(|p| model.possible_in(on, sub).contains(p))
+                model
+                    .possible_in(ty, sub)
+                    .iter()
+                    .any(|p| model.possible_in(on, sub).contains(p))
                     && valid(model, on, sub, inner)
             }
             Item::Field { name, .. } if name == "__typename" => true,
-            Item::Field { name, sub: inner, .. } => {
+            Item::Field {
+                name, sub: inner, ..
+            } => {
                 let Some(source) = model.field(ty, name).and_then(|f| f.sources.get(&sub)) else {
                     return false;
                 };
@@ -226,7 +231,9 @@ fn mention(
     for item in &set.items {
         match item {
             Item::On { ty, sub: inner } => mention(model, ty, sub, inner, out),
-            Item::Field { name, sub: inner, .. } => {
+            Item::Field {
+                name, sub: inner, ..
+            } => {
                 out.insert((ty.to_owned(), name.clone(), sub));
                 let mut objects = model.possible_in(ty, sub);
                 objects.push(ty);
@@ -278,11 +285,7 @@ fn interfaces(model: &mut Model) {
     let reference = model.clone();
     for ty in model.types.iter_mut().filter(|t| t.kind == Kind::Object) {
         let mut refused: Vec<String> = Vec::new();
-        for interface in reference
-            .types
-            .iter()
-            .filter(|t| t.kind == Kind::Interface)
-        {
+        for interface in reference.types.iter().filter(|t| t.kind == Kind::Interface) {
             let complete = interface
                 .fields
                 .iter()
@@ -302,9 +305,9 @@ fn interfaces(model: &mut Model) {
                                 .iter()
                                 .filter(|f| f.sources.contains_key(sub))
                                 .all(|f| {
-                                    fields
-                                        .iter()
-                                        .any(|own| own.name == f.name && own.sources.contains_key(sub))
+                                    fields.iter().any(|own| {
+                                        own.name == f.name && own.sources.contains_key(sub)
+                                    })
                                 })
                     })
             });

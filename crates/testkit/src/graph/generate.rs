@@ -58,8 +58,18 @@ pub fn generate(seed: u64, options: &GraphOptions) -> Model {
 
 /// Names of subgraphs; further ones are numbered.
 const NAMES: [&str; 12] = [
-    "accounts", "billing", "catalog", "delivery", "events", "feeds", "geo", "history", "inventory",
-    "jobs", "kiosk", "ledger",
+    "accounts",
+    "billing",
+    "catalog",
+    "delivery",
+    "events",
+    "feeds",
+    "geo",
+    "history",
+    "inventory",
+    "jobs",
+    "kiosk",
+    "ledger",
 ];
 
 struct Draw {
@@ -283,7 +293,9 @@ impl Draw {
     fn ensure_key(&mut self, name: &str, sub: Sub, set: &FieldSet, owner: &str) {
         for item in &set.items {
             let Item::Field {
-                name: field, sub: inner, ..
+                name: field,
+                sub: inner,
+                ..
             } = item
             else {
                 continue;
@@ -744,7 +756,9 @@ impl Draw {
 
     /// An entity that a subgraph only mentions still needs a key there to be told apart.
     fn ensure_some_key(&mut self, name: &str, sub: Sub) {
-        let Some(ty) = self.model.ty(name) else { return };
+        let Some(ty) = self.model.ty(name) else {
+            return;
+        };
         if ty.places.get(&sub).is_some_and(|p| !p.keys.is_empty()) {
             return;
         }

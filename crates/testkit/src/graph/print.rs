@@ -33,7 +33,11 @@ pub fn served_sdl(model: &Model, sub: Sub) -> String {
         .ty("Query")
         .is_some_and(|t| t.places.contains_key(&sub));
     out.push_str("scalar _Any\n\ntype _Service { sdl: String }\n\n");
-    let _ = write!(out, "{}type Query {{ _service: _Service!", if has_query { "extend " } else { "" });
+    let _ = write!(
+        out,
+        "{}type Query {{ _service: _Service!",
+        if has_query { "extend " } else { "" }
+    );
     if !entities.is_empty() {
         out.push_str(" _entities(representations: [_Any!]!): [_Entity]!");
     }
@@ -114,11 +118,7 @@ fn subgraph_directives(
         let _ = write!(out, " @provides(fields: {})", quoted(&set.to_string()));
     }
     if let Some(from) = source.overrides {
-        let _ = write!(
-            out,
-            " @override(from: {})",
-            quoted(&model.subgraphs[from])
-        );
+        let _ = write!(out, " @override(from: {})", quoted(&model.subgraphs[from]));
     }
     // Key members are shareable anyway.
     let key_member = ty.places.get(&sub).is_some_and(|p| {
@@ -126,10 +126,7 @@ fn subgraph_directives(
             .iter()
             .any(|k| k.fields.names().any(|n| n == field.name))
     });
-    if ty.kind == Kind::Object
-        && source.active()
-        && !key_member
-        && field.active().count_ones() > 1
+    if ty.kind == Kind::Object && source.active() && !key_member && field.active().count_ones() > 1
     {
         out.push_str(" @shareable");
     }
@@ -301,7 +298,11 @@ fn join_fields(
     out: &mut String,
 ) {
     let plain = |s: &FieldSource| {
-        s.active() && s.requires.is_none() && s.provides.is_none() && s.overrides.is_none() && s.ty == *merged
+        s.active()
+            && s.requires.is_none()
+            && s.provides.is_none()
+            && s.overrides.is_none()
+            && s.ty == *merged
     };
     if ty
         .places

@@ -90,7 +90,10 @@ fn children<'m>(
 
 /// All subgraphs that can hold an object of `ty` which `have` hold already: those with a key that is known.
 pub fn close(model: &Model, ty: &str, mut have: Subs, depth: u32) -> Subs {
-    let Some(row) = model.ty(ty).filter(|t| t.kind == Kind::Object && !t.is_root()) else {
+    let Some(row) = model
+        .ty(ty)
+        .filter(|t| t.kind == Kind::Object && !t.is_root())
+    else {
         return have;
     };
     if depth == 0 {

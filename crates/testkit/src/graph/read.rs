@@ -12,8 +12,7 @@ use ogive_syntax::{
 };
 
 use super::{
-    FieldModel, FieldSet, FieldSource, InputModel, KeyModel, Kind, Model, Sub, Ty, TypeModel,
-    clean,
+    FieldModel, FieldSet, FieldSource, InputModel, KeyModel, Kind, Model, Sub, Ty, TypeModel, clean,
 };
 use crate::schemas;
 
@@ -137,7 +136,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    #[expect(clippy::type_complexity, reason = "name, arguments, role, overridden subgraph")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "name, arguments, role, overridden subgraph"
+    )]
     fn field(
         &self,
         field: &FieldDefinition,

@@ -55,7 +55,11 @@ type Numbers<'o> = std::collections::HashMap<*const Field, usize>;
 
 /// Numbers all fields in the order in which [`Op::for_each_set`] meets them.
 fn number(op: &Op) -> Numbers<'_> {
-    fn walk(set: &[Sel], next: &mut usize, out: &mut std::collections::HashMap<*const Field, usize>) {
+    fn walk(
+        set: &[Sel],
+        next: &mut usize,
+        out: &mut std::collections::HashMap<*const Field, usize>,
+    ) {
         for selection in set {
             if let Sel::Field(field) = selection {
                 out.insert(std::ptr::from_ref(field), *next);
@@ -98,7 +102,8 @@ fn scope<'o>(
             let exclusive = earlier.chain.iter().zip(&later.chain).any(|(a, b)| {
                 a != b && model.kind(a) == Kind::Object && model.kind(b) == Kind::Object
             });
-            let same = earlier.field.name == later.field.name && earlier.field.args == later.field.args;
+            let same =
+                earlier.field.name == later.field.name && earlier.field.args == later.field.args;
             if (!exclusive && !same) || !same_shape(model, &earlier.ty, &later.ty) {
                 return Some(later.number);
             }

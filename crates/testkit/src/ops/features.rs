@@ -41,6 +41,15 @@ fn walk(
         return;
     }
     let mut keys: Vec<&str> = Vec::new();
+    let mut flat = Vec::new();
+    flatten(op, set, ty, &mut flat);
+    if flat.iter().enumerate().any(|(i, (key, on, name))| {
+        flat[..i]
+            .iter()
+            .any(|(k, t, n)| k == key && t != on && n != name)
+    }) {
+        out.insert("same key under different types");
+    }
     for selection in set {
         match selection {
             Sel::Field(field) => {
@@ -68,7 +77,14 @@ fn walk(
                     out.insert("condition on fragment");
                 }
                 condition(model, on.as_deref(), out);
-                walk(model, op, selections, on.as_deref().unwrap_or(ty), depth, out);
+                walk(
+                    model,
+                    op,
+                    selections,
+                    on.as_deref().unwrap_or(ty),
+                    depth,
+                    out,
+                );
             }
             Sel::Spread {
                 fragment,
@@ -80,7 +96,35 @@ fn walk(
                 }
                 let fragment = &op.fragments[*fragment];
                 condition(model, Some(&fragment.on), out);
-                walk(model, op, &fragment.selections, &fragment.on, depth + 1, out);
+                walk(
+                    model,
+                    op,
+                    &fragment.selections,
+                    &fragment.on,
+                    depth + 1,
+                    out,
+                );
+            }
+        }
+    }
+}
+
+/// Response keys of one set with type condition and field, through fragments.
+fn flatten<'o>(
+    op: &'o Op,
+    set: &'o [Sel],
+    ty: &'o str,
+    out: &mut Vec<(&'o str, &'o str, &'o str)>,
+) {
+    for selection in set {
+        match selection {
+            Sel::Field(field) => out.push((field.key(), ty, &field.name)),
+            Sel::Inline { on, selections, .. } => {
+                flatten(op, selections, on.as_deref().unwrap_or(ty), out);
+            }
+            Sel::Spread { fragment, .. } => {
+                let fragment = &op.fragments[*fragment];
+                flatten(op, &fragment.selections, &fragment.on, out);
             }
         }
     }

@@ -176,9 +176,19 @@ impl Draw<'_> {
         if !self.rng.chance(percent) {
             return None;
         }
-        let mut pool: Vec<String> = ["a", "b", "id", "upc", "owner", "_0", "_e0", "f0", "_entities"]
-            .map(str::to_owned)
-            .to_vec();
+        let mut pool: Vec<String> = [
+            "a",
+            "b",
+            "id",
+            "upc",
+            "owner",
+            "_0",
+            "_e0",
+            "f0",
+            "_entities",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         if let Some(row) = self.model.ty(ty) {
             pool.extend(row.fields.iter().map(|f| f.name.clone()));
         }
@@ -470,7 +480,11 @@ impl Draw<'_> {
                 leaf("name"),
                 nested(
                     "ofType",
-                    vec![leaf("kind"), leaf("name"), nested("ofType", vec![leaf("name")])],
+                    vec![
+                        leaf("kind"),
+                        leaf("name"),
+                        nested("ofType", vec![leaf("name")]),
+                    ],
                 ),
             ],
         );
@@ -478,7 +492,10 @@ impl Draw<'_> {
             "fields",
             vec![
                 leaf("name"),
-                nested("args", vec![leaf("name"), leaf("defaultValue"), of_type.clone()]),
+                nested(
+                    "args",
+                    vec![leaf("name"), leaf("defaultValue"), of_type.clone()],
+                ),
                 of_type.clone(),
             ],
         );
@@ -554,7 +571,11 @@ impl Draw<'_> {
         if count == 0 {
             return;
         }
-        let root = if self.op.mutation { "Mutation" } else { "Query" };
+        let root = if self.op.mutation {
+            "Mutation"
+        } else {
+            "Query"
+        };
         let mut selections = std::mem::take(&mut self.op.selections);
         self.spread_in(&mut selections, root, count);
         self.op.selections = selections;
