@@ -238,7 +238,7 @@ fn print_to(value: &ConstValue, out: &mut String) {
             out.push(']');
         }
         ConstValue::Object(fields) => {
-            out.push_str("{ ");
+            out.push('{');
             for (i, (name, value)) in fields.iter().enumerate() {
                 if i > 0 {
                     out.push_str(", ");
@@ -247,7 +247,7 @@ fn print_to(value: &ConstValue, out: &mut String) {
                 out.push_str(": ");
                 print_to(value, out);
             }
-            out.push_str(" }");
+            out.push('}');
         }
     }
 }
