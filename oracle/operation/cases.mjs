@@ -1,5 +1,5 @@
 // Reads the validation corpus: case files hold documents under `### name [schema]` lines.
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as graphql16 from 'graphql16';
@@ -46,4 +46,11 @@ export function verdict(version, schemaName, text) {
   } catch (error) {
     return [{ message: `thrown: ${error.message}`, at: '' }];
   }
+}
+
+/// Writes a recorded file, or with `--check` fails if it would change.
+export function record(path, expected) {
+  const text = JSON.stringify(expected, null, 1) + '\n';
+  if (!process.argv.includes('--check')) writeFileSync(path, text);
+  else if (readFileSync(path, 'utf8') !== text) throw new Error(`${path} is not what graphql says; record again`);
 }

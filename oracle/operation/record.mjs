@@ -1,6 +1,5 @@
 // Records what graphql 16 and 17 say about every case of the validation corpus beside the case files.
-import { writeFileSync } from 'node:fs';
-import { caseFiles, verdict } from './cases.mjs';
+import { caseFiles, record, verdict } from './cases.mjs';
 
 let n = 0;
 for (const { path, cases } of caseFiles('cases')) {
@@ -16,6 +15,6 @@ for (const { path, cases } of caseFiles('cases')) {
     expected[name] = JSON.stringify(graphql16) === JSON.stringify(graphql17) ? { both: graphql16 } : { graphql16, graphql17 };
     n += 1;
   }
-  writeFileSync(path.replace(/\.graphql$/, '.expected.json'), JSON.stringify(expected, null, 1) + '\n');
+  record(path.replace(/\.graphql$/, '.expected.json'), expected);
 }
 console.log(`${n} cases recorded`);

@@ -1,7 +1,7 @@
 // Records how graphql 16 coerces every variable case, beside the case files.
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { schemaNamed, testsDir, versions } from './cases.mjs';
+import { record, schemaNamed, testsDir, versions } from './cases.mjs';
 
 const graphql = versions.graphql16;
 const dir = join(testsDir, 'variables');
@@ -23,6 +23,6 @@ for (const file of readdirSync(dir).filter((f) => f.endsWith('.txt')).sort()) {
     expected[line] = result.errors ? { errors: result.errors.map((e) => e.message) } : { coerced: result.coerced };
     n += 1;
   }
-  writeFileSync(join(dir, file.replace('.txt', '.expected.json')), JSON.stringify(expected, null, 1) + '\n');
+  record(join(dir, file.replace('.txt', '.expected.json')), expected);
 }
 console.log(`${n} variable cases recorded`);

@@ -3,5 +3,7 @@
 
 mod corpus;
 mod files;
+mod generate;
 mod limits;
+mod oracle;
 mod variables;
