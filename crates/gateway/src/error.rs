@@ -122,7 +122,14 @@ impl GraphqlError {
 fn locate(found: &[Diagnostic], source_id: SourceId, text: &str, errors: &mut [GraphqlError]) {
     let mut wanted: Vec<(u32, usize, usize)> = Vec::new();
     for (at, (diagnostic, error)) in found.iter().zip(errors.iter_mut()).enumerate() {
-        for label in diagnostic.labels.iter().filter(|l| l.source == source_id) {
+        // A syntax error is in one place; its further labels only explain it.
+        let count = if diagnostic.code == codes::GRAPHQL_PARSE_FAILED {
+            1
+        } else {
+            usize::MAX
+        };
+        let labels = diagnostic.labels.iter().take(count);
+        for label in labels.filter(|l| l.source == source_id) {
             wanted.push((label.span.start, at, error.locations.len()));
             error.locations.push((0, 0));
         }

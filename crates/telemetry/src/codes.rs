@@ -78,6 +78,15 @@ codes! {
     MAX_DEPTH_LIMIT 400 Client
         "The operation is nested too deeply."
         "Nest less."
+    MAX_PARSE_DEPTH 400 Client
+        "The document is nested deeper than `limits.parser_max_recursion`."
+        "Nest less, or raise the limit."
+    MAX_SOURCE_BYTES 400 Client
+        "The document is larger than `limits.http_max_request_bytes`."
+        "Send less, or raise the limit."
+    MAX_TOKENS_LIMIT 400 Client
+        "The document has more lexical tokens than `limits.parser_max_tokens`."
+        "Ask for less, or raise the limit."
     METHOD_NOT_ALLOWED 405 Client
         "The HTTP method is not allowed here; mutations need POST."
         "Use a method of the `allow` header."
@@ -129,6 +138,9 @@ codes! {
     VALIDATION_INVALID_TYPE_VARIABLE 400 Client
         "A variable is missing or its value does not fit its type."
         "Fix the variables."
+    VALIDATION_TOO_COMPLEX 400 Client
+        "Comparing fields that answer the same response key exceeds a limit."
+        "Select fewer fields under the same keys."
 }
 
 /// The row of a code; `None` for codes that only subgraphs use.

@@ -1,0 +1,303 @@
+//! Everything a client can get wrong: status, code, and always a well-formed GraphQL response.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+
+use crate::setup::{gateway_with, get, post, send};
+
+const MODERN: &str = "application/graphql-response+json";
+const LEGACY: &str = "application/json";
+
+/// The request is not even a GraphQL request: 400 in every media type.
+#[tokio::test(flavor = "current_thread")]
+async fn requests_that_are_no_graphql_requests() {
+    let gateway = gateway_with("");
+    let deep = format!(
+        r#"{{"query":"{{me{{id}}}}","variables":{{"a":{}}}}}"#,
+        "[".repeat(100_000)
+    );
+    let cases: [&[u8]; 10] = [
+        b"",
+        b"hello",
+        b"{\"query\":",
+        b"\xff\xfe",
+        b"[]",
+        b"{}",
+        b"{\"query\":null}",
+        b"{\"query\":[\"{me{id}}\"]}",
+        b"{\"query\":\"{me{id}}\",\"variables\":\"x\"}",
+        deep.as_bytes(),
+    ];
+    for body in cases {
+        for accept in ["", "*/*", MODERN, LEGACY] {
+            let answer = post(&gateway, accept, body.to_vec()).await;
+            let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
+            assert_eq!(answer.status, 400, "{shown} {accept}");
+            assert_eq!(answer.code(), "INVALID_GRAPHQL_REQUEST", "{shown}");
+            assert!(answer.json().get("data").is_none());
+        }
+    }
+}
+
+/// A well-formed GraphQL request that cannot be executed: 400, but 200 for clients that asked for `application/json`.
+#[tokio::test(flavor = "current_thread")]
+async fn requests_that_cannot_be_executed() {
+    let gateway = gateway_with("limits: { parser_max_tokens: 60 }");
+    let many = "a ".repeat(100);
+    let cases = [
+        (r#"{"query":"{ me { id }"}"#, "GRAPHQL_PARSE_FAILED"),
+        (r#"{"query":""}"#, "GRAPHQL_PARSE_FAILED"),
+        (
+            &format!(r#"{{"query":"{{ {many} }}"}}"#),
+            "MAX_TOKENS_LIMIT",
+        ),
+        (r#"{"query":"{ me }"}"#, "GRAPHQL_VALIDATION_FAILED"),
+        (
+            r#"{"query":"{ me { id nope } }"}"#,
+            "GRAPHQL_VALIDATION_FAILED",
+        ),
+        (
+            r#"{"query":"type A { b: Int }"}"#,
+            "GRAPHQL_VALIDATION_FAILED",
+        ),
+        (
+            r#"{"query":"query A { me { id } }","operationName":"B"}"#,
+            "GRAPHQL_UNKNOWN_OPERATION_NAME",
+        ),
+        (
+            r#"{"query":"query A { me { id } } query B { me { id } }"}"#,
+            "GRAPHQL_UNKNOWN_OPERATION_NAME",
+        ),
+        (
+            r#"{"query":"query A($id: ID!) { user(id: $id) { id } }"}"#,
+            "VALIDATION_INVALID_TYPE_VARIABLE",
+        ),
+        (
+            r#"{"query":"query A($id: ID!) { user(id: $id) { id } }","variables":{"id":{}}}"#,
+            "VALIDATION_INVALID_TYPE_VARIABLE",
+        ),
+        (
+            r#"{"query":"query A($s: Size!) { size(of: $s) }","variables":{"s":"HUGE"}}"#,
+            "VALIDATION_INVALID_TYPE_VARIABLE",
+        ),
+        (
+            r#"{"query":"subscription { renamed { id } }"}"#,
+            "SUBSCRIPTIONS_NOT_SUPPORTED",
+        ),
+    ];
+    for (body, code) in cases {
+        for (accept, status) in [("", 400), ("*/*", 400), (MODERN, 400), (LEGACY, 200)] {
+            let answer = post(&gateway, accept, body.to_owned()).await;
+            assert_eq!(answer.code(), code, "{body}: {}", answer.json());
+            assert_eq!(answer.status, status, "{body} {accept}");
+            assert!(answer.json().get("data").is_none());
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn errors_say_where_in_the_document() {
+    let gateway = gateway_with("");
+    let answer = post(&gateway, "", r#"{"query":"{\n  me {\n    nope\n  }\n}"}"#).await;
+    let places = answer.json()["errors"][0]["locations"].to_string();
+    assert_eq!(places, r#"[{"line":3,"column":5}]"#);
+    let answer = post(&gateway, "", r#"{"query":"{\n  me {"}"#).await;
+    let json = answer.json();
+    assert_eq!(json["errors"][0]["locations"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn media_types_of_bodies() {
+    let gateway = gateway_with("");
+    let body = r#"{"query":"{__typename}"}"#;
+    for content_type in [
+        "",
+        "text/plain",
+        "application/graphql",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json; charset=utf-16",
+    ] {
+        let mut request = Request::post("/graphql");
+        if !content_type.is_empty() {
+            request = request.header("content-type", content_type);
+        }
+        let answer = send(&gateway, request.body(Full::from(body)).unwrap()).await;
+        assert_eq!(answer.status, 415, "{content_type}");
+        assert_eq!(answer.code(), "UNSUPPORTED_MEDIA_TYPE");
+    }
+    let request = Request::post("/graphql")
+        .header("content-type", "application/json;charset=UTF-8")
+        .header("content-encoding", "gzip");
+    let answer = send(&gateway, request.body(Full::from(body)).unwrap()).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (415, "UNSUPPORTED_MEDIA_TYPE")
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn media_types_of_answers() {
+    let gateway = gateway_with("");
+    let body = r#"{"query":"{__typename}"}"#;
+    for (accept, content_type) in [
+        ("", "application/json; charset=utf-8"),
+        ("*/*", "application/json; charset=utf-8"),
+        (LEGACY, "application/json; charset=utf-8"),
+        (MODERN, "application/graphql-response+json; charset=utf-8"),
+    ] {
+        let answer = post(&gateway, accept, body).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-type"), content_type, "{accept}");
+        assert_eq!(answer.body, r#"{"data":{"__typename":"Query"}}"#);
+    }
+    for accept in ["text/plain", "image/png", "text/html"] {
+        let answer = post(&gateway, accept, body).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.code().as_str()),
+            (406, "NOT_ACCEPTABLE")
+        );
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn bodies_beyond_the_limit() {
+    let gateway = gateway_with("limits: { http_max_request_bytes: 100 }");
+    let body = format!(r#"{{"query":"{{__typename}}{}"}}"#, " ".repeat(100));
+    let answer = post(&gateway, "", body).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (413, "REQUEST_TOO_LARGE")
+    );
+    // The announcement is enough; the body is not waited for.
+    let request = Request::post("/graphql")
+        .header("content-type", "application/json")
+        .header("content-length", "101");
+    let answer = send(&gateway, request.body(Full::from("{}")).unwrap()).await;
+    assert_eq!(answer.status, 413);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn methods() {
+    let gateway = gateway_with("");
+    for method in ["PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"] {
+        let request = Request::builder().method(method).uri("/graphql");
+        let answer = send(&gateway, request.body(Full::default()).unwrap()).await;
+        assert_eq!(answer.status, 405, "{method}");
+        assert_eq!(answer.header("allow"), "GET, POST");
+        assert_eq!(answer.code(), "METHOD_NOT_ALLOWED");
+    }
+    let request = Request::post("/health").body(Full::default()).unwrap();
+    let answer = send(&gateway, request).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("allow")),
+        (405, "GET, HEAD")
+    );
+    let answer = get(&gateway, "/nowhere", "").await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (404, "NOT_FOUND")
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn get_is_for_queries_only() {
+    let gateway = gateway_with("");
+    let answer = get(&gateway, "/graphql?query={__typename}", MODERN).await;
+    assert_eq!(answer.body, r#"{"data":{"__typename":"Query"}}"#);
+    let mutation = "/graphql?query=mutation{rename(name:%22a%22){id}}";
+    for accept in ["", MODERN, LEGACY] {
+        let answer = get(&gateway, mutation, accept).await;
+        assert_eq!(answer.status, 405);
+        assert_eq!(answer.header("allow"), "POST");
+        assert_eq!(answer.code(), "METHOD_NOT_ALLOWED");
+    }
+    for query in ["", "?query=", "?query=%ff", "?query={me{id}}&variables=[]"] {
+        let answer = get(&gateway, &format!("/graphql{query}"), LEGACY).await;
+        assert_eq!(answer.status, 400, "{query}");
+        assert_eq!(answer.code(), "INVALID_GRAPHQL_REQUEST");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn introspection_can_be_switched_off() {
+    let body = r#"{"query":"{__schema{queryType{name}}}"}"#;
+    let answer = post(&gateway_with(""), "", body).await;
+    assert_eq!(
+        answer.body,
+        r#"{"data":{"__schema":{"queryType":{"name":"Query"}}}}"#
+    );
+    let gateway = gateway_with("supergraph: { introspection: false }");
+    let answer = post(&gateway, "", body).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (400, "INTROSPECTION_DISABLED")
+    );
+    let answer = post(&gateway, "", r#"{"query":"{__typename}"}"#).await;
+    assert_eq!(answer.status, 200);
+}
+
+/// A body that ends in an error, as when the client goes away in the middle.
+struct Broken;
+
+impl hyper::body::Body for Broken {
+    type Data = Bytes;
+    type Error = &'static str;
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, &'static str>>> {
+        std::task::Poll::Ready(Some(Err("gone")))
+    }
+}
+
+/// A body that panics: the stand-in for a bug anywhere in the pipeline.
+struct Bug;
+
+impl hyper::body::Body for Bug {
+    type Data = Bytes;
+    type Error = &'static str;
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, &'static str>>> {
+        panic!("on purpose")
+    }
+}
+
+/// A body that never comes.
+struct Never;
+
+impl hyper::body::Body for Never {
+    type Data = Bytes;
+    type Error = &'static str;
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, &'static str>>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn broken_bodies_and_bugs_cost_one_answer() {
+    let gateway = gateway_with("");
+    let client = ogive_transport::Client::new();
+    let request = || Request::post("/graphql").header("content-type", "application/json");
+    let status = gateway
+        .handle(request().body(Broken).unwrap(), &client)
+        .await;
+    assert_eq!(status.status(), 400);
+    let bug = gateway.handle(request().body(Bug).unwrap(), &client).await;
+    assert_eq!(bug.status(), 500);
+    let body = String::from_utf8_lossy(bug.body().bytes()).into_owned();
+    assert!(body.contains("INTERNAL_SERVER_ERROR"), "{body}");
+    // Time is paused: the timeout passes at once.
+    let late = gateway
+        .handle(request().body(Never).unwrap(), &client)
+        .await;
+    assert_eq!(late.status(), 408);
+    let answer = post(&gateway, "", r#"{"query":"{__typename}"}"#).await;
+    assert_eq!(answer.status, 200);
+}

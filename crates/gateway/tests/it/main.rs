@@ -1,0 +1,7 @@
+//! The pipeline without sockets: what comes back for every kind of request.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod bad_input;
+mod cache;
+mod pages;
+mod setup;

@@ -1,0 +1,60 @@
+//! GraphiQL and health endpoints.
+
+use crate::setup::{gateway_with, get};
+
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+#[tokio::test(flavor = "current_thread")]
+async fn graphiql_needs_nothing_from_elsewhere() {
+    let gateway = gateway_with("http: { graphql_endpoint: /api/graphql }");
+    for path in ["/", "/api/graphql", "/api/graphql?query={me{id}}"] {
+        let answer = get(&gateway, path, BROWSER).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+        let page = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(page.contains("data-endpoint=\"/api/graphql\""), "{page}");
+        assert!(
+            !page.contains("http://") && !page.contains("https://"),
+            "{page}"
+        );
+        let assets: Vec<&str> = page
+            .split(['"'])
+            .filter(|part| part.starts_with("/__graphiql/"))
+            .collect();
+        assert_eq!(assets.len(), 5, "{page}");
+        for asset in assets {
+            let answer = get(&gateway, asset, "*/*").await;
+            assert_eq!(answer.status, 200, "{asset}");
+            assert!(answer.header("cache-control").contains("immutable"));
+            assert!(answer.body.len() > 500, "{asset}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn graphiql_can_be_switched_off() {
+    let gateway = gateway_with("homepage: { enabled: false }");
+    assert_eq!(get(&gateway, "/", BROWSER).await.status, 404);
+    assert_eq!(get(&gateway, "/graphql", BROWSER).await.status, 406);
+    let asset = get(&gateway, "/__graphiql/3.9.0/start.js", "*/*").await;
+    assert_eq!(asset.status, 404);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn health_and_readiness() {
+    let gateway = gateway_with("health_check: { readiness_path: /ready }");
+    assert_eq!(
+        get(&gateway, "/health", "").await.body,
+        r#"{"status":"UP"}"#
+    );
+    assert_eq!(get(&gateway, "/ready", "").await.status, 200);
+    gateway.start_draining();
+    assert_eq!(get(&gateway, "/health", "").await.status, 200);
+    let answer = get(&gateway, "/ready", "").await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.body[..]),
+        (503, &br#"{"status":"DOWN"}"#[..])
+    );
+    let gateway = gateway_with("health_check: { enabled: false }");
+    assert_eq!(get(&gateway, "/health", "").await.status, 404);
+}
