@@ -5,17 +5,18 @@
 //! representation, because otherwise items cannot be told apart; a list of another length is refused as a whole. A
 //! null item is no error by itself: its fields are null.
 //!
-//! Look here for: [`absorb`] (entry), `Envelope` (the outer object), `map_path` (subgraph path to client path).
+//! Look here for: [`absorb`] (entry), `absorb_data`, `distribute` and `map_path` (subgraph path to client path).
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use ogive_base::id::Id;
-use ogive_json::{Kind, ScanError, Scanner};
+use ogive_json::{Kind, Scanner};
 use ogive_plan::{Fetch, FetchId, ShapeId};
 
 use crate::{
     codes,
+    envelope::{Envelope, Step, SubgraphError, items},
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     limits::{ExecuteLimits, ExecuteOptions},
     request::Gathered,
@@ -24,7 +25,7 @@ use crate::{
     transport::{SubgraphResponse, TransportError},
 };
 
-/// What an answer is read with.
+/// What an answer is read with, and where it goes.
 pub(crate) struct Absorb<'s, 'p> {
     pub(crate) store: &'s mut Store<'p>,
     pub(crate) errors: &'s mut Errors<'p>,
@@ -36,32 +37,6 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) root: bool,
     /// Bytes that further answers may have.
     pub(crate) bytes_left: usize,
-}
-
-/// Where the parts of a GraphQL response stand.
-#[derive(Debug, Default)]
-struct Envelope {
-    data: Option<(Kind, Range<usize>)>,
-    errors: Option<(Kind, Range<usize>)>,
-    /// Values of the look-ups' response keys.
-    lookups: Vec<Option<(Kind, Range<usize>)>>,
-}
-
-/// One entry of a subgraph's `errors`.
-#[derive(Debug, Default)]
-struct SubgraphError<'a> {
-    message: Option<Cow<'a, str>>,
-    path: Option<Vec<Step<'a>>>,
-    code: Option<Cow<'a, str>>,
-    /// Other extensions, as JSON members each followed by a comma.
-    extensions: Vec<u8>,
-}
-
-/// One step of a subgraph's error path.
-#[derive(Debug, PartialEq)]
-enum Step<'a> {
-    Key(Cow<'a, str>),
-    Index(u32),
 }
 
 /// Takes in the result of a fetch.
@@ -78,7 +53,9 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
     let envelope = Envelope::read(&body, this.fetch, &limits);
     if !(200..300).contains(&response.status) {
         let errors = match &envelope {
-            Ok(envelope) => this.read_errors(&body, envelope).unwrap_or_default(),
+            Ok(envelope) => envelope
+                .errors(&body, &limits, this.options)
+                .unwrap_or_default(),
             Err(_) => Vec::new(),
         };
         let n_errors = errors.len();
@@ -126,66 +103,14 @@ fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
     GraphqlError::new(codes::SUBREQUEST_MALFORMED_RESPONSE, message)
 }
 
-impl Envelope {
-    /// Validates the whole body and finds the parts.
-    fn read(body: &Bytes, fetch: &Fetch, limits: &ExecuteLimits) -> Result<Self, ScanError> {
-        let mut scanner = Scanner::with_depth_max(body, limits.depth_max);
-        let mut envelope = Envelope {
-            lookups: vec![None; fetch.lookups.len()],
-            ..Envelope::default()
-        };
-        let mut more = scanner.begin_object()?;
-        while more {
-            let key = scanner.key()?;
-            let kind = scanner.peek()?;
-            if key.is("data") && envelope.data.is_none() {
-                let start = scanner.position();
-                if kind == Kind::Object {
-                    envelope.read_data(&mut scanner, fetch)?;
-                } else {
-                    scanner.skip_value()?;
-                }
-                envelope.data = Some((kind, start..scanner.position()));
-            } else {
-                let range = scanner.skip_value()?;
-                if key.is("errors") && envelope.errors.is_none() {
-                    envelope.errors = Some((kind, range));
-                }
-            }
-            more = scanner.next_member()?;
-        }
-        scanner.finish()?;
-        Ok(envelope)
-    }
-
-    fn read_data(&mut self, scanner: &mut Scanner<'_>, fetch: &Fetch) -> Result<(), ScanError> {
-        let mut more = scanner.begin_object()?;
-        while more {
-            let key = scanner.key()?;
-            let kind = scanner.peek()?;
-            let range = scanner.skip_value()?;
-            let lookup = fetch
-                .lookups
-                .iter()
-                .position(|lookup| key.is(&lookup.response_key));
-            if let Some(found) = lookup.and_then(|at| self.lookups.get_mut(at))
-                && found.is_none()
-            {
-                *found = Some((kind, range));
-            }
-            more = scanner.next_member()?;
-        }
-        Ok(())
-    }
-}
-
 impl<'p> Absorb<'_, 'p> {
     fn absorb_envelope(&mut self, body: &Bytes, envelope: &Envelope) {
         self.store.keep_answer(self.fetch_id, body.clone());
-        let (errors, errors_malformed) = match self.read_errors(body, envelope) {
-            Some(errors) => (errors, false),
-            None => (Vec::new(), true),
-        };
+        let (errors, errors_malformed) =
+            match envelope.errors(body, self.store.limits(), self.options) {
+                Some(errors) => (errors, false),
+                None => (Vec::new(), true),
+            };
         if errors_malformed {
             self.push(malformed(
                 "The subgraph's answer has a malformed list of errors.",
@@ -194,7 +119,7 @@ impl<'p> Absorb<'_, 'p> {
         // What the subgraph explained needs no further explanation.
         let explained = !errors.is_empty();
         let mut nulls = Vec::new();
-        if matches!(envelope.data, Some((Kind::Object, _))) {
+        if envelope.has_data() {
             if let Err(stop) = self.absorb_data(body, envelope, explained, &mut nulls) {
                 let error = match stop {
                     Stop::Limit(limit) => too_large(limit),
@@ -209,7 +134,7 @@ impl<'p> Absorb<'_, 'p> {
             }
             self.mark_failed();
         }
-        let has_data = matches!(envelope.data, Some((Kind::Object, _)));
+        let has_data = envelope.has_data();
         for error in errors {
             if self.errors.is_full() {
                 // Counted, but not worth the work.
@@ -231,42 +156,46 @@ impl<'p> Absorb<'_, 'p> {
         let limits = *self.store.limits();
         let text = Scanner::with_depth_max(body, limits.depth_max);
         let gathered = self.gathered;
-        if let (true, Some(root), Some((_, data))) = (self.root, &self.fetch.root, &envelope.data) {
+        if let (true, Some(root), Some(data)) = (self.root, &self.fetch.root, &envelope.data) {
             let mut reader = self.reader();
-            reader.read_into(&mut text.within(data.clone()), root.shape, Store::ROOT)?;
+            reader.read_into(
+                &mut text.within(data.range.clone()),
+                root.shape,
+                Store::ROOT,
+            )?;
         }
         for (at, lookup) in gathered.lookups.iter().enumerate() {
             let n_items = lookup.n_representations;
             if n_items == 0 {
                 continue;
             }
-            let Some(Some((Kind::Array, range))) = envelope.lookups.get(at) else {
-                let nothing =
-                    matches!(envelope.lookups.get(at), Some(Some((Kind::Null, _)) | None));
-                if nothing && explained {
+            let part = envelope.lookups.get(at).and_then(Option::as_ref);
+            let kind = part.map_or(Kind::Null, |part| part.kind);
+            let Some(part) = part.filter(|_| kind == Kind::Array) else {
+                if kind == Kind::Null && explained {
                     self.mark_lookup_failed(at);
                 } else {
                     self.fail_lookup(at, "The subgraph did not answer a list of entities.");
                 }
                 continue;
             };
-            let Some(items) = items(text.within(range.clone()), n_items)? else {
+            let Some(items) = items(text.within(part.range.clone()), n_items)? else {
                 let message = "The subgraph's list of entities has another length than asked.";
                 self.fail_lookup(at, message);
                 continue;
             };
             let mut waiting = lookup.instances.as_slice();
-            for (item, (kind, range)) in items.into_iter().enumerate() {
+            for (item, part) in items.into_iter().enumerate() {
                 let n = waiting.partition_point(|w| w.representation as usize <= item);
                 let (mine, rest) = waiting.split_at(n);
                 waiting = rest;
-                if kind == Kind::Null {
+                if part.kind == Kind::Null {
                     nulls.push((at, item as u32));
                     continue;
                 }
                 for instance in mine {
                     let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
-                    let mut scanner = text.within(range.clone());
+                    let mut scanner = text.within(part.range.clone());
                     let mut reader = self.reader();
                     if !reader.read_into(&mut scanner, target.shape, instance.record)? {
                         fail_fields(self.store, target.shape, instance.record);
@@ -280,29 +209,6 @@ impl<'p> Absorb<'_, 'p> {
     fn reader(&mut self) -> Reader<'_, 'p> {
         let service = self.service();
         Reader::new(self.store, self.errors, self.fetch_id, service)
-    }
-
-    /// The subgraph's errors; `None` if the list is malformed.
-    fn read_errors<'a>(
-        &self,
-        body: &'a Bytes,
-        envelope: &Envelope,
-    ) -> Option<Vec<SubgraphError<'a>>> {
-        let range = match &envelope.errors {
-            None | Some((Kind::Null, _)) => return Some(Vec::new()),
-            Some((Kind::Array, range)) => range.clone(),
-            Some(_) => return None,
-        };
-        let text = Scanner::with_depth_max(body, self.store.limits().depth_max);
-        let mut errors = Vec::new();
-        let mut scanner = text.within(range);
-        let mut more = scanner.begin_array().ok()?;
-        // One more than may be shown, so that it is known that some were left out.
-        while more && errors.len() <= self.store.limits().errors_max {
-            errors.push(SubgraphError::read(&mut scanner, self.options).ok()?);
-            more = scanner.next_item().ok()?;
-        }
-        Some(errors)
     }
 
     /// Maps one subgraph error to the client paths it concerns.
@@ -512,101 +418,5 @@ fn narrow<'p>(common: &mut Option<Path<'p>>, path: Path<'p>) {
             let same = common.iter().zip(&path).take_while(|(a, b)| a == b).count();
             common.truncate(same);
         }
-    }
-}
-
-/// The items of the array the scanner stands before, if there are exactly `n`.
-fn items(mut scanner: Scanner<'_>, n: u32) -> Result<Option<Vec<(Kind, Range<usize>)>>, ScanError> {
-    let mut items = Vec::with_capacity(n as usize);
-    let mut more = scanner.begin_array()?;
-    while more {
-        if items.len() == n as usize {
-            return Ok(None);
-        }
-        let kind = scanner.peek()?;
-        items.push((kind, scanner.skip_value()?));
-        more = scanner.next_item()?;
-    }
-    Ok((items.len() == n as usize).then_some(items))
-}
-
-impl<'a> SubgraphError<'a> {
-    /// Reads one entry; whatever in it is malformed is left out.
-    fn read(scanner: &mut Scanner<'a>, options: ExecuteOptions) -> Result<Self, ScanError> {
-        let mut error = SubgraphError::default();
-        if scanner.peek()? != Kind::Object {
-            scanner.skip_value()?;
-            return Ok(error);
-        }
-        let mut more = scanner.begin_object()?;
-        while more {
-            let key = scanner.key()?;
-            match scanner.peek()? {
-                Kind::String if key.is("message") => {
-                    error.message = Some(scanner.string()?.unescape());
-                }
-                Kind::Array if key.is("path") => error.path = Step::read_path(scanner)?,
-                Kind::Object if key.is("extensions") => error.read_extensions(scanner, options)?,
-                _ => drop(scanner.skip_value()?),
-            }
-            more = scanner.next_member()?;
-        }
-        Ok(error)
-    }
-
-    fn read_extensions(
-        &mut self,
-        scanner: &mut Scanner<'a>,
-        options: ExecuteOptions,
-    ) -> Result<(), ScanError> {
-        let mut more = scanner.begin_object()?;
-        while more {
-            let key = scanner.key()?;
-            let kind = scanner.peek()?;
-            if key.is("code") && kind == Kind::String {
-                self.code = Some(scanner.string()?.unescape());
-            } else {
-                let range = scanner.skip_value()?;
-                let ours = key.is("code") || (key.is("service") && options.error_service_names);
-                if options.subgraph_error_extensions && !ours {
-                    let out = &mut self.extensions;
-                    out.push(b'"');
-                    out.extend_from_slice(key.raw());
-                    out.extend_from_slice(b"\":");
-                    out.extend_from_slice(&scanner.text()[range]);
-                    out.push(b',');
-                }
-            }
-            more = scanner.next_member()?;
-        }
-        Ok(())
-    }
-}
-
-impl<'a> Step<'a> {
-    /// Reads a path; `None` if a step is neither a string nor a small whole number.
-    fn read_path(scanner: &mut Scanner<'a>) -> Result<Option<Vec<Self>>, ScanError> {
-        let mut path = Some(Vec::new());
-        let mut more = scanner.begin_array()?;
-        while more {
-            let step = match scanner.peek()? {
-                Kind::String => Some(Step::Key(scanner.string()?.unescape())),
-                Kind::Number => {
-                    let range = scanner.number()?.range;
-                    let text = std::str::from_utf8(&scanner.text()[range]).ok();
-                    text.and_then(|text| text.parse().ok()).map(Step::Index)
-                }
-                _ => {
-                    scanner.skip_value()?;
-                    None
-                }
-            };
-            match (&mut path, step) {
-                (Some(path), Some(step)) => path.push(step),
-                _ => path = None,
-            }
-            more = scanner.next_item()?;
-        }
-        Ok(path)
     }
 }

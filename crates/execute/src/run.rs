@@ -152,10 +152,8 @@ impl<'e> Run<'e> {
         let fetch = &self.plan.fetches[id];
         let gathered = request::gather(&self.store, &self.conditions, fetch);
         let body = gathered.and_then(|gathered| {
-            let gathered = &*{
-                self.gathered[id.index()] = gathered;
-                &self.gathered[id.index()]
-            };
+            self.gathered[id.index()] = gathered;
+            let gathered = &self.gathered[id.index()];
             request::body(
                 fetch,
                 gathered,

@@ -91,7 +91,8 @@ impl Form<'_> {
 
     fn layout(&mut self, id: LayoutId, layout: &Layout) {
         let plan = self.plan;
-        let place = &format!("layout {} ({})", id.0, describe::layout_path(plan, id));
+        let n_before = self.problems.len();
+        let place = &format!("layout {}", id.0);
         self.types(&layout.types, &BitSet::all(plan.types.len()), place);
         match layout.parent {
             None => self.check(id == Plan::ROOT, || format!("{place}: no parent")),
@@ -122,6 +123,9 @@ impl Form<'_> {
             );
         }
         self.repetition(layout, place);
+        for problem in &mut self.problems[n_before..] {
+            *problem += &format!(" (at {})", describe::layout_path(plan, id));
+        }
     }
 
     fn out_field(&mut self, layout: &Layout, field: &OutField, place: &str) {
@@ -181,7 +185,10 @@ impl Form<'_> {
                     }
             });
             self.check(field.repeated == repeated, || {
-                format!("{place}: output {} is wrongly marked as repeated or not", field.key)
+                format!(
+                    "{place}: output {} is wrongly marked as repeated or not",
+                    field.key
+                )
             });
         }
     }
@@ -192,19 +199,18 @@ impl Form<'_> {
         let Some(layout) = plan.layouts.get(shape.layout) else {
             return self.problem(format!("{place}: no layout {}", shape.layout.0));
         };
-        let mut seen: Vec<(&str, BitSet)> = Vec::new();
+        let mut seen: FastMap<&str, Vec<&BitSet>> = FastMap::default();
         for field in &shape.fields {
             let place = &format!("{place}: key {}", field.key);
             let types = field.types.as_ref().unwrap_or(&layout.types);
             self.types(types, &layout.types, place);
-            let unique = seen
-                .iter()
-                .all(|(key, others)| **key != *field.key || !others.intersects(types));
+            let others = seen.entry(&field.key).or_default();
+            let unique = others.iter().all(|others| !others.intersects(types));
+            others.push(types);
             self.check(
                 unique && shape.typename_key.as_ref() != Some(&field.key),
                 || format!("{place}: means several things for one type"),
             );
-            seen.push((&field.key, types.clone()));
             let Some(slot) = layout.slots.get(usize::from(field.slot)) else {
                 self.problem(format!("{place}: no slot {}", field.slot));
                 continue;
@@ -228,10 +234,14 @@ impl Form<'_> {
         self.check(fetch.root.is_some() || !fetch.lookups.is_empty(), || {
             format!("{place}: asks nothing")
         });
-        self.check(
-            fetch.kind == OperationKind::Query || (fetch.kind == plan.kind && fetch.root.is_some()),
-            || format!("{place}: is a {:?}", fetch.kind),
-        );
+        // Only root fields make a request a mutation or subscription.
+        let expected = match &fetch.root {
+            Some(_) => plan.kind,
+            None => OperationKind::Query,
+        };
+        self.check(fetch.kind == expected, || {
+            format!("{place}: is a {:?}", fetch.kind)
+        });
         for segment in &fetch.segments {
             let quoted = format!("\"{}\"", segment.text);
             let escaped = ogive_json::scan::validate(quoted.as_bytes()).is_ok();
@@ -323,7 +333,7 @@ impl Form<'_> {
             .collect();
         while let Some((at, member)) = open.pop() {
             let key = String::from_utf8_lossy(&member.key_json);
-            let place = &format!("{place}: member {key}");
+            let place = &format!("{place}: member {}", key.trim_end_matches(':'));
             let mut scanner = ogive_json::Scanner::new(&member.key_json);
             let well_formed = scanner.key().is_ok() && scanner.position() == key.len();
             self.check(well_formed, || format!("{place}: is no key"));

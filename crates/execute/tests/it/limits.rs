@@ -163,7 +163,7 @@ fn errors_are_limited() {
         run(r#"{"message":"abcdé"}"#),
         ["abcd", null, null, "3 further errors are left out."]
     );
-    let many = vec![r#"{"message":"m","path":["items",0,"x"]}"#; 5].join(",");
+    let many = [r#"{"message":"m","path":["items",0,"x"]}"#; 5].join(",");
     let messages = run(&many);
     assert_eq!(messages[..3], ["m", "m", "m"]);
     assert!(messages[3].ends_with("further errors are left out."));

@@ -5,6 +5,7 @@
 mod conditions;
 mod entities;
 mod faults;
+#[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;
 mod leaves;
 mod limits;

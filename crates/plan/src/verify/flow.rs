@@ -110,17 +110,20 @@ impl Flow<'_> {
                 rivals.push(write.fetch.0);
             }
         }
-        let place = describe::slot_path(self.plan, layout, slot);
+        let plan = self.plan;
+        let place = || describe::slot_path(plan, layout, slot);
         if !written.intersects(types) {
             self.problems.push(format!(
-                "fetch {} reads {place}, which no fetch before it writes",
-                reader.0
+                "fetch {} reads {}, which no fetch before it writes",
+                reader.0,
+                place()
             ));
         }
         for rival in rivals {
             self.problems.push(format!(
-                "fetch {} reads {place} but does not wait for fetch {rival}, which writes it",
-                reader.0
+                "fetch {} reads {} but does not wait for fetch {rival}, which writes it",
+                reader.0,
+                place()
             ));
         }
     }

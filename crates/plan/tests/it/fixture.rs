@@ -1,4 +1,7 @@
-//! Builds plans by hand. Slots are named after fields; client-visible ones get an output entry at once.
+//! Builds plans by hand, for the tests of this crate and of the executor. Slots are named after fields; client-visible
+//! ones get an output entry at once.
+
+#![allow(dead_code, reason = "each crate's tests use their part")]
 
 use ogive_base::{BitSet, IdVec};
 use ogive_plan::*;

@@ -1,0 +1,237 @@
+//! Reading the outer object of a subgraph's answer: `data`, `errors`, and the values of look-ups inside `data`.
+//!
+//! [`Envelope::read`] validates the whole body once; everything after works on ranges of it.
+
+use std::{borrow::Cow, ops::Range};
+
+use bytes::Bytes;
+use ogive_json::{Kind, ScanError, Scanner};
+use ogive_plan::Fetch;
+
+use crate::limits::{ExecuteLimits, ExecuteOptions};
+
+/// A value of the answer: what it is and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) kind: Kind,
+    pub(crate) range: Range<usize>,
+}
+
+impl Part {
+    fn read(scanner: &mut Scanner<'_>) -> Result<Self, ScanError> {
+        let kind = scanner.peek()?;
+        let range = scanner.skip_value()?;
+        Ok(Part { kind, range })
+    }
+}
+
+/// Where the parts of a GraphQL response stand.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope {
+    pub(crate) data: Option<Part>,
+    errors: Option<Part>,
+    /// Values of the look-ups' response keys.
+    pub(crate) lookups: Vec<Option<Part>>,
+}
+
+/// One entry of a subgraph's `errors`.
+#[derive(Debug, Default)]
+pub(crate) struct SubgraphError<'a> {
+    pub(crate) message: Option<Cow<'a, str>>,
+    pub(crate) path: Option<Vec<Step<'a>>>,
+    pub(crate) code: Option<Cow<'a, str>>,
+    /// Other extensions, as JSON members each followed by a comma.
+    pub(crate) extensions: Vec<u8>,
+}
+
+/// One step of a subgraph's error path.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step<'a> {
+    Key(Cow<'a, str>),
+    Index(u32),
+}
+
+impl Envelope {
+    /// Validates the whole body and finds the parts. Of duplicate members the first counts.
+    pub(crate) fn read(
+        body: &Bytes,
+        fetch: &Fetch,
+        limits: &ExecuteLimits,
+    ) -> Result<Self, ScanError> {
+        let mut scanner = Scanner::with_depth_max(body, limits.depth_max);
+        let mut envelope = Envelope {
+            lookups: vec![None; fetch.lookups.len()],
+            ..Envelope::default()
+        };
+        let mut more = scanner.begin_object()?;
+        while more {
+            let key = scanner.key()?;
+            if key.is("data") && envelope.data.is_none() {
+                envelope.read_data(&mut scanner, fetch)?;
+            } else {
+                let part = Part::read(&mut scanner)?;
+                if key.is("errors") {
+                    envelope.errors.get_or_insert(part);
+                }
+            }
+            more = scanner.next_member()?;
+        }
+        scanner.finish()?;
+        Ok(envelope)
+    }
+
+    fn read_data(&mut self, scanner: &mut Scanner<'_>, fetch: &Fetch) -> Result<(), ScanError> {
+        let kind = scanner.peek()?;
+        if kind != Kind::Object {
+            self.data = Some(Part::read(scanner)?);
+            return Ok(());
+        }
+        let start = scanner.position();
+        let mut more = scanner.begin_object()?;
+        while more {
+            let key = scanner.key()?;
+            let part = Part::read(scanner)?;
+            let mut lookups = fetch.lookups.iter();
+            let lookup = lookups.position(|lookup| key.is(&lookup.response_key));
+            if let Some(found) = lookup.and_then(|at| self.lookups.get_mut(at)) {
+                found.get_or_insert(part);
+            }
+            more = scanner.next_member()?;
+        }
+        let range = start..scanner.position();
+        self.data = Some(Part { kind, range });
+        Ok(())
+    }
+
+    /// Whether `data` is an object.
+    pub(crate) fn has_data(&self) -> bool {
+        self.data
+            .as_ref()
+            .is_some_and(|data| data.kind == Kind::Object)
+    }
+
+    /// The subgraph's errors, no more than may be shown and one; `None` if the list is malformed.
+    pub(crate) fn errors<'a>(
+        &self,
+        body: &'a Bytes,
+        limits: &ExecuteLimits,
+        options: ExecuteOptions,
+    ) -> Option<Vec<SubgraphError<'a>>> {
+        let part = match &self.errors {
+            None => return Some(Vec::new()),
+            Some(part) => part,
+        };
+        match part.kind {
+            Kind::Null => return Some(Vec::new()),
+            Kind::Array => {}
+            _ => return None,
+        }
+        let text = Scanner::with_depth_max(body, limits.depth_max);
+        let mut scanner = text.within(part.range.clone());
+        let mut errors = Vec::new();
+        let mut more = scanner.begin_array().ok()?;
+        while more && errors.len() <= limits.errors_max {
+            errors.push(SubgraphError::read(&mut scanner, options).ok()?);
+            more = scanner.next_item().ok()?;
+        }
+        Some(errors)
+    }
+}
+
+/// The items of the array the scanner stands before, if there are exactly `n`.
+pub(crate) fn items(mut scanner: Scanner<'_>, n: u32) -> Result<Option<Vec<Part>>, ScanError> {
+    let n = n as usize;
+    let mut items = Vec::with_capacity(n);
+    let mut more = scanner.begin_array()?;
+    while more {
+        if items.len() == n {
+            return Ok(None);
+        }
+        items.push(Part::read(&mut scanner)?);
+        more = scanner.next_item()?;
+    }
+    Ok((items.len() == n).then_some(items))
+}
+
+impl<'a> SubgraphError<'a> {
+    /// Reads one entry; whatever in it is malformed is left out.
+    fn read(scanner: &mut Scanner<'a>, options: ExecuteOptions) -> Result<Self, ScanError> {
+        let mut error = SubgraphError::default();
+        if scanner.peek()? != Kind::Object {
+            scanner.skip_value()?;
+            return Ok(error);
+        }
+        let mut more = scanner.begin_object()?;
+        while more {
+            let key = scanner.key()?;
+            match scanner.peek()? {
+                Kind::String if key.is("message") => {
+                    error.message = Some(scanner.string()?.unescape());
+                }
+                Kind::Array if key.is("path") => error.path = Step::read_path(scanner)?,
+                Kind::Object if key.is("extensions") => error.read_extensions(scanner, options)?,
+                _ => {
+                    scanner.skip_value()?;
+                }
+            }
+            more = scanner.next_member()?;
+        }
+        Ok(error)
+    }
+
+    fn read_extensions(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        options: ExecuteOptions,
+    ) -> Result<(), ScanError> {
+        let mut more = scanner.begin_object()?;
+        while more {
+            let key = scanner.key()?;
+            let kind = scanner.peek()?;
+            if key.is("code") && kind == Kind::String {
+                self.code = Some(scanner.string()?.unescape());
+            } else {
+                let range = scanner.skip_value()?;
+                let ours = key.is("code") || (key.is("service") && options.error_service_names);
+                if options.subgraph_error_extensions && !ours {
+                    let out = &mut self.extensions;
+                    out.push(b'"');
+                    out.extend_from_slice(key.raw());
+                    out.extend_from_slice(b"\":");
+                    out.extend_from_slice(&scanner.text()[range]);
+                    out.push(b',');
+                }
+            }
+            more = scanner.next_member()?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Step<'a> {
+    /// Reads a path; `None` if a step is neither a string nor a small whole number.
+    fn read_path(scanner: &mut Scanner<'a>) -> Result<Option<Vec<Self>>, ScanError> {
+        let mut path = Some(Vec::new());
+        let mut more = scanner.begin_array()?;
+        while more {
+            let step = match scanner.peek()? {
+                Kind::String => Some(Step::Key(scanner.string()?.unescape())),
+                Kind::Number => {
+                    let range = scanner.number()?.range;
+                    let text = std::str::from_utf8(&scanner.text()[range]).ok();
+                    text.and_then(|text| text.parse().ok()).map(Step::Index)
+                }
+                _ => {
+                    scanner.skip_value()?;
+                    None
+                }
+            };
+            match (&mut path, step) {
+                (Some(path), Some(step)) => path.push(step),
+                _ => path = None,
+            }
+            more = scanner.next_item()?;
+        }
+        Ok(path)
+    }
+}

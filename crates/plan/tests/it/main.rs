@@ -1,0 +1,7 @@
+//! Verifier and written forms, on hand-written plans.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod fixture;
+mod forms;
+mod verify;
