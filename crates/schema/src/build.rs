@@ -175,6 +175,10 @@ pub(crate) struct Builder<'d> {
     pub(crate) edition: Edition,
     /// Types that lost a row to an error.
     pub(crate) incomplete: BitSet,
+    /// Fields of unknown types, for the next field of that name.
+    refused_fields: FastMap<(TypeId, Symbol), FieldId>,
+    /// Arguments that directive definitions lost to an error.
+    pub(crate) lost_args: Vec<(DirectiveId, Symbol)>,
     pub(crate) type_places: IdVec<TypeId, Place>,
     pub(crate) field_places: IdVec<FieldId, Place>,
     pub(crate) input_places: IdVec<InputId, Place>,
@@ -190,6 +194,8 @@ pub(crate) struct Builder<'d> {
     directives: Vec<(u32, DirectiveDefinition, DirectiveId)>,
     schema_definition: Option<(u32, SchemaDefinition)>,
     schema_extensions: Vec<(u32, SchemaDefinition)>,
+    /// Types without definition, see [`BuildOptions::extensions_define`].
+    only_extended: BitSet,
     /// Built-in scalars and introspection types that a document repeats.
     redeclared: BitSet,
     redeclared_directives: BitSet,
@@ -218,6 +224,8 @@ impl<'d> Builder<'d> {
             check: options.validate,
             edition: options.edition,
             incomplete: BitSet::new(),
+            refused_fields: FastMap::default(),
+            lost_args: Vec::new(),
             directive_uses: Vec::new(),
             default_uses: Vec::new(),
             implements: Vec::new(),
@@ -229,6 +237,7 @@ impl<'d> Builder<'d> {
             directives: Vec::new(),
             schema_definition: None,
             schema_extensions: Vec::new(),
+            only_extended: BitSet::new(),
             redeclared: BitSet::new(),
             redeclared_directives: BitSet::new(),
             too_large: false,
@@ -276,7 +285,9 @@ impl<'d> Builder<'d> {
                 let defined = self.definitions.len();
                 self.collect_type(doc_index, doc, &extension);
                 // It is read as the extension it is.
-                self.definitions.truncate(defined);
+                for (_, _, id) in self.definitions.drain(defined..) {
+                    self.only_extended.insert(id.0);
+                }
             }
         }
     }
@@ -292,7 +303,13 @@ impl<'d> Builder<'d> {
             let built_in = self.schema.types[first].built_in
                 && self.schema.types[first].kind == kind_of(definition)
                 && self.redeclared.insert(first.0);
-            if !built_in {
+            if built_in {
+                // The built-in row stays; a row nobody sees takes the contents, so that they are checked.
+                let row = type_row(name, doc, definition);
+                let id = self.schema.types.push(row);
+                self.type_places.push(place);
+                self.definitions.push((doc_index, *definition, id));
+            } else {
                 self.report.error_with(
                     codes::DUPLICATE_DEFINITION,
                     format!("There can be only one type named \"{text}\"."),
@@ -307,22 +324,7 @@ impl<'d> Builder<'d> {
             return;
         }
         self.check_name(text, place);
-        let id = self.schema.types.push(TypeDef {
-            name,
-            kind: kind_of(definition),
-            description: description(doc, definition.description),
-            span: definition.name.span(),
-            directives: Vec::new(),
-            fields: Vec::new(),
-            input_fields: Vec::new(),
-            enum_values: Vec::new(),
-            interfaces: Vec::new(),
-            members: Vec::new(),
-            possible: BitSet::new(),
-            one_of: false,
-            specified_by: None,
-            built_in: false,
-        });
+        let id = self.schema.types.push(type_row(name, doc, definition));
         self.type_places.push(place);
         self.schema.type_list.push(id);
         self.schema.types_by_name.insert(name, id);
@@ -483,6 +485,26 @@ pub(crate) fn kind_of(definition: &TypeDefinition) -> TypeKind {
         TypeDefinitionKind::Union { .. } => TypeKind::Union,
         TypeDefinitionKind::Enum { .. } => TypeKind::Enum,
         TypeDefinitionKind::InputObject { .. } => TypeKind::InputObject,
+    }
+}
+
+/// A type without contents.
+fn type_row(name: Symbol, doc: &Document, definition: &TypeDefinition) -> TypeDef {
+    TypeDef {
+        name,
+        kind: kind_of(definition),
+        description: description(doc, definition.description),
+        span: definition.name.span(),
+        directives: Vec::new(),
+        fields: Vec::new(),
+        input_fields: Vec::new(),
+        enum_values: Vec::new(),
+        interfaces: Vec::new(),
+        members: Vec::new(),
+        possible: BitSet::new(),
+        one_of: false,
+        specified_by: None,
+        built_in: false,
     }
 }
 

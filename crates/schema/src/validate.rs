@@ -10,7 +10,7 @@ mod inputs;
 mod interfaces;
 mod values;
 
-use ogive_base::{FastMap, Symbol};
+use ogive_base::{BitSet, FastMap, Symbol};
 
 use crate::{
     build::{Builder, Edition, InputOwner},
@@ -25,13 +25,17 @@ pub(crate) struct Index {
     input_fields: FastMap<(TypeId, Symbol), InputId>,
     /// Input fields that must be given, of input objects that have some.
     required: FastMap<TypeId, Vec<InputId>>,
+    /// Types that lost a row to an error: nothing is unknown in them.
+    incomplete: BitSet,
 }
 
 impl Index {
-    fn new(schema: &Schema) -> Self {
+    fn new(builder: &Builder<'_>) -> Self {
+        let schema = &builder.schema;
         let mut index = Index {
             input_fields: FastMap::default(),
             required: FastMap::default(),
+            incomplete: builder.incomplete.clone(),
         };
         for (id, ty) in schema.types() {
             for field in &ty.input_fields {
@@ -47,7 +51,7 @@ impl Index {
 }
 
 pub(crate) fn validate(builder: &mut Builder<'_>, require_query: bool) {
-    let index = Index::new(&builder.schema);
+    let index = Index::new(builder);
     check_roots(builder, require_query);
     check_not_empty(builder);
     check_deprecations(builder);

@@ -1,6 +1,6 @@
 //! The contents of definitions and extensions: fields, arguments, values, members, directives.
 
-use ogive_base::FastSet;
+use ogive_base::{FastSet, Symbol};
 use ogive_syntax::ast::{
     self, EnumValueDefinition, FieldDefinition, InputValueDefinition, List, Name, TypeDefinition,
     TypeDefinitionKind, TypeRef,
@@ -111,9 +111,10 @@ impl Builder<'_> {
         let applied = self.apply(doc, definition.directives, location, Some(id));
         if self.schema.types[id].kind == TypeKind::InputObject {
             let one_of = self.schema.directive_defs[builtins::ONE_OF].name;
+            let defines = !definition.extend || self.only_extended.contains(id.0);
             if let Some(found) = applied.iter().find(|d| d.name == one_of) {
-                self.schema.types[id].one_of = true;
-                if self.check && definition.extend && self.edition >= Edition::September2025 {
+                self.schema.types[id].one_of |= defines;
+                if !defines && self.check && self.edition >= Edition::September2025 {
                     let message = format!(
                         "The directive \"@oneOf\" cannot be added to {} by an extension.",
                         self.schema.type_name(id)
@@ -194,6 +195,8 @@ impl Builder<'_> {
                 self.report
                     .error(codes::INVALID_UNION_MEMBER, message, place);
                 self.incomplete.insert(id.0);
+                // Meant as a member: fields of its type are what they should be.
+                self.members.push(TypeUse { by: id, of, place });
             } else {
                 self.schema.types[id].members.push(of);
                 self.members.push(TypeUse { by: id, of, place });
@@ -210,28 +213,34 @@ impl Builder<'_> {
                 span: field.name.span(),
             };
             let name = self.schema.names.intern(text);
-            if let Some(first) = self.schema.fields_by_name.get(&(parent, name)) {
+            let key = (parent, name);
+            let first = self.schema.fields_by_name.get(&key);
+            let first = first.or(self.refused_fields.get(&key)).copied();
+            if let Some(first) = first {
                 let message = format!(
                     "Field \"{}.{text}\" can only be defined once.",
                     self.schema.type_name(parent)
                 );
-                let first = self.field_places[*first];
+                let first = self.field_places[first];
                 self.report.error_with(
                     codes::DUPLICATE_DEFINITION,
                     message,
                     place,
                     &[(first, "first defined here")],
                 );
-                continue;
             }
-            self.check_name(text, place);
-            let Some(ty) = self
-                .resolve_type(doc, &field.ty)
-                .filter(|_| self.has_room(place))
-            else {
+            if !self.is_introspection_type(parent) {
+                self.check_name(text, place);
+            }
+            if !self.has_room(place) {
                 self.incomplete.insert(parent.0);
                 continue;
-            };
+            }
+            let resolved = self.resolve_type(doc, &field.ty);
+            let ty = resolved.unwrap_or(Type {
+                id: builtins::STRING,
+                wrapping: field.ty.wrapping,
+            });
             if !self.schema.types[ty.id].kind.is_composite()
                 && !self.schema.types[ty.id].kind.is_leaf()
             {
@@ -253,8 +262,14 @@ impl Builder<'_> {
                 deprecated: None,
             });
             self.field_places.push(place);
-            self.schema.fields_by_name.insert((parent, name), id);
-            self.schema.types[parent].fields.push(id);
+            // A row that is refused is withheld; it is there so that its arguments are checked.
+            if resolved.is_none() {
+                self.incomplete.insert(parent.0);
+                self.refused_fields.insert(key, id);
+            } else if first.is_none() {
+                self.schema.fields_by_name.insert(key, id);
+                self.schema.types[parent].fields.push(id);
+            }
             let args =
                 self.read_inputs(doc, field.arguments, InputOwner::Field(id), &mut Vec::new());
             let applied = self.apply(
@@ -311,15 +326,19 @@ impl Builder<'_> {
                     place,
                     &[(*first, "first defined here")],
                 );
+                let _ = self.resolve_type(doc, &input.ty);
                 continue;
             }
             seen.insert(name, place);
             self.check_name(text, place);
-            let Some(ty) = self
-                .resolve_type(doc, &input.ty)
-                .filter(|_| self.has_room(place))
-            else {
-                self.lose_input(owner);
+            let location = match owner {
+                InputOwner::InputObject(_) => DirectiveLocation::InputFieldDefinition,
+                _ => DirectiveLocation::ArgumentDefinition,
+            };
+            let applied = self.apply(doc, input.directives, location, None);
+            let resolved = self.resolve_type(doc, &input.ty);
+            let Some(ty) = resolved.filter(|_| self.has_room(place)) else {
+                self.lose_input(owner, name);
                 continue;
             };
             if !self.schema.types[ty.id].kind.is_input() {
@@ -330,11 +349,6 @@ impl Builder<'_> {
                 );
                 self.refuse_position(message, doc, &input.ty);
             }
-            let location = match owner {
-                InputOwner::InputObject(_) => DirectiveLocation::InputFieldDefinition,
-                _ => DirectiveLocation::ArgumentDefinition,
-            };
-            let applied = self.apply(doc, input.directives, location, None);
             let deprecated = self.deprecation(&applied);
             let id = self.schema.inputs.push(InputDef {
                 name,
@@ -359,12 +373,23 @@ impl Builder<'_> {
         rows
     }
 
-    fn lose_input(&mut self, owner: InputOwner) {
+    /// Whether `id` is a document's copy of an introspection type, whose members are named as it likes.
+    fn is_introspection_type(&self, id: TypeId) -> bool {
+        let visible = self.schema.types_by_name.get(&self.schema.types[id].name);
+        visible.is_some_and(|id| self.schema.types[*id].built_in)
+    }
+
+    fn lose_input(&mut self, owner: InputOwner, name: Symbol) {
         match owner {
-            InputOwner::Field(id) => self.incomplete.insert(self.schema.fields[id].parent.0),
-            InputOwner::InputObject(id) => self.incomplete.insert(id.0),
-            InputOwner::Directive(_) => false,
-        };
+            InputOwner::Field(id) => {
+                let parent = self.schema.fields[id].parent;
+                self.incomplete.insert(parent.0);
+            }
+            InputOwner::InputObject(id) => {
+                self.incomplete.insert(id.0);
+            }
+            InputOwner::Directive(id) => self.lost_args.push((id, name)),
+        }
     }
 
     fn read_values(&mut self, doc: u32, parent: TypeId, values: List<EnumValueDefinition>) {

@@ -58,9 +58,7 @@ pub(super) fn check_uses(builder: &mut Builder<'_>, index: &Index) {
                     .report
                     .error(codes::REPEATED_DIRECTIVE, message, place);
             }
-            let known = args
-                .entry(id)
-                .or_insert_with(|| Args::new(&builder.schema, id));
+            let known = args.entry(id).or_insert_with(|| Args::new(builder, id));
             check_args(builder, index, use_, directive, known);
         }
     }
@@ -69,15 +67,22 @@ pub(super) fn check_uses(builder: &mut Builder<'_>, index: &Index) {
 
 /// The arguments of one directive definition.
 struct Args {
-    by_name: FastMap<Symbol, InputId>,
+    /// `None` for one that was lost to an error.
+    by_name: FastMap<Symbol, Option<InputId>>,
     required: Vec<InputId>,
 }
 
 impl Args {
-    fn new(schema: &Schema, id: DirectiveId) -> Self {
+    fn new(builder: &Builder<'_>, id: DirectiveId) -> Self {
+        let schema = &builder.schema;
+        let lost = builder.lost_args.iter().filter(|(d, _)| *d == id);
         let args = &schema.directive_defs[id].args;
         Args {
-            by_name: args.iter().map(|a| (schema.inputs[*a].name, *a)).collect(),
+            by_name: args
+                .iter()
+                .map(|a| (schema.inputs[*a].name, Some(*a)))
+                .chain(lost.map(|(_, name)| (*name, None)))
+                .collect(),
             required: args
                 .iter()
                 .copied()
@@ -121,6 +126,11 @@ fn check_args(
             errors.push((message, at(argument.name.span())));
             continue;
         };
+        values::check_unique(doc, &argument.value, &mut mismatches);
+        errors.extend(mismatches.drain(..).map(|m| (m.message, at(m.span))));
+        let Some(id) = id else {
+            continue;
+        };
         let ty = schema.inputs[*id].ty;
         values::check(schema, index, doc, &argument.value, ty, &mut mismatches);
         errors.extend(mismatches.drain(..).map(|m| {
@@ -150,13 +160,11 @@ fn check_args(
 }
 
 impl Args {
-    /// Names in definition order.
+    /// All names, sorted: suggestions are ranked by them anyway.
     fn names<'s>(&self, schema: &'s Schema) -> Vec<&'s str> {
-        let mut ids: Vec<_> = self.by_name.values().copied().collect();
-        ids.sort_unstable();
-        ids.iter()
-            .map(|id| schema.name(schema.inputs[*id].name))
-            .collect()
+        let mut symbols: Vec<Symbol> = self.by_name.keys().copied().collect();
+        symbols.sort_unstable();
+        symbols.into_iter().map(|s| schema.name(s)).collect()
     }
 }
 

@@ -6,12 +6,14 @@ use super::{Index, is_strict, values};
 use crate::{
     build::{Builder, InputOwner},
     codes,
+    report::Place,
     types::*,
 };
 
 pub(super) fn check(builder: &mut Builder<'_>, index: &Index) {
     check_one_of(builder);
     check_required_circles(builder);
+    check_unique_fields(builder);
     if is_strict(builder) {
         check_defaults(builder, index);
         check_default_circles(builder, index);
@@ -91,6 +93,22 @@ fn check_required_circles(builder: &mut Builder<'_>) {
     }
 }
 
+fn check_unique_fields(builder: &mut Builder<'_>) {
+    let mut repeated = Vec::new();
+    for use_ in &builder.default_uses {
+        values::check_unique(builder.docs[use_.doc as usize], &use_.value, &mut repeated);
+        for mismatch in repeated.drain(..) {
+            let place = Place {
+                doc: use_.doc,
+                span: mismatch.span,
+            };
+            builder
+                .report
+                .error(codes::INVALID_DEFAULT_VALUE, mismatch.message, place);
+        }
+    }
+}
+
 fn check_defaults(builder: &mut Builder<'_>, index: &Index) {
     let mut mismatches = Vec::new();
     for use_ in &builder.default_uses {
@@ -115,7 +133,7 @@ fn check_defaults(builder: &mut Builder<'_>, index: &Index) {
                     "{coordinate} has invalid default value: {}",
                     mismatch.message
                 ),
-                crate::report::Place {
+                Place {
                     doc: use_.doc,
                     span: mismatch.span,
                 },
@@ -160,6 +178,8 @@ fn check_default_circles(builder: &mut Builder<'_>, index: &Index) {
                     .filter(|f| !given.contains(schema.name(schema.inputs[**f].name))),
             );
         });
+        to.sort_unstable();
+        to.dedup();
         links.insert(use_.input, to);
     }
     let coordinate = |input: InputId| {

@@ -1,6 +1,6 @@
 //! Literals against input types (specification 3.5 to 3.12 "input coercion", 5.6.1).
 
-use ogive_base::{FastMap, Span};
+use ogive_base::{FastSet, Span};
 use ogive_syntax::{
     Document,
     ast::{ObjectField, Value, ValueKind},
@@ -169,15 +169,12 @@ fn check_object(
     out: &mut Vec<Mismatch>,
 ) {
     let name = schema.type_name(id);
-    let mut seen: FastMap<&str, ()> = FastMap::default();
+    let mut seen: FastSet<&str> = FastSet::default();
     for field in fields {
         let text = doc.name(field.name);
         let span = field.name.span();
-        if seen.insert(text, ()).is_some() {
-            let message = format!("There can be only one input field named \"{text}\".");
-            out.push(Mismatch { span, message });
-        }
-        if input_field(schema, index, id, text).is_none() {
+        seen.insert(text);
+        if !index.incomplete.contains(id.0) && input_field(schema, index, id, text).is_none() {
             let known = schema.types[id]
                 .input_fields
                 .iter()
@@ -189,7 +186,7 @@ fn check_object(
     }
     for required in index.required.get(&id).map_or(&[][..], |r| r) {
         let row = &schema.inputs[*required];
-        if !seen.contains_key(schema.name(row.name)) {
+        if !seen.contains(schema.name(row.name)) {
             let message = format!(
                 "Field \"{name}.{}\" of required type \"{}\" was not provided.",
                 schema.name(row.name),
@@ -210,6 +207,31 @@ fn check_object(
         _ => {
             let message = format!("OneOf Input Object \"{name}\" must specify exactly one key.");
             out.push(Mismatch { span, message });
+        }
+    }
+}
+
+/// Appends every name that an object literal in `value` gives twice (specification 5.6.3), whatever its type.
+pub(super) fn check_unique(doc: &Document, value: &Value, out: &mut Vec<Mismatch>) {
+    let mut seen: FastSet<&str> = FastSet::default();
+    let mut stack = vec![*value];
+    while let Some(value) = stack.pop() {
+        match value.kind {
+            ValueKind::List(items) => stack.extend(&doc[items]),
+            ValueKind::Object(fields) => {
+                seen.clear();
+                for field in &doc[fields] {
+                    let text = doc.name(field.name);
+                    if !seen.insert(text) {
+                        let message =
+                            format!("There can be only one input field named \"{text}\".");
+                        let span = field.name.span();
+                        out.push(Mismatch { span, message });
+                    }
+                    stack.push(field.value);
+                }
+            }
+            _ => {}
         }
     }
 }

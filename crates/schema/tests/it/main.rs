@@ -1,6 +1,15 @@
-//! Integration tests: files of cases (`cases`), the reference implementation as oracle (`oracle`), printing.
+//! Integration tests: files of cases (`cases`), the reference implementation as oracle (`oracle`), options, limits
+//! and costs (`options`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test may panic anywhere and says when it is skipped"
+)]
 
 mod cases;
+mod options;
 mod oracle;
 
 use ogive_schema::{BuildOptions, Built, build};
