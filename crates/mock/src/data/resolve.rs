@@ -199,7 +199,7 @@ impl Data {
             return Resolved::error(text_of(message));
         }
         let composite = model.schema.types[ty].kind.is_composite();
-        if !composite {
+        if !composite && !(wrapping.is_list() && has_error(&value)) {
             return Resolved::Leaf(value);
         }
         match wrapping.item() {
@@ -218,6 +218,7 @@ impl Data {
                 ),
                 other => Resolved::Leaf(other),
             },
+            None if !composite => Resolved::Leaf(value),
             None => match value {
                 // A `$list` for a single object: its first row.
                 Cow::Owned(Value::Array(items)) => match items.into_iter().next() {
@@ -687,6 +688,9 @@ impl Scope for Subject<'_, '_> {
         {
             return index.into();
         }
+        if path.len() == 1 && path[0] == "arguments" {
+            return Value::Object(self.arguments.clone());
+        }
         let mut steps = path.iter();
         let first = steps.next().and_then(|name| self.arguments.get(name));
         steps
@@ -771,6 +775,15 @@ fn data_node<'s>(
 ) -> Node<'s> {
     let over = Over::Own(Arc::new(over));
     Node::new(ty, NodeKind::Data(DataNode { row, over }))
+}
+
+/// Whether an item of a list of leaves raises an error.
+fn has_error(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_error),
+        Value::Object(map) => map.contains_key("$error"),
+        _ => false,
+    }
 }
 
 /// What a field without any value is.

@@ -1,5 +1,6 @@
 //! Tests of the mock as its users see it: published scenarios, engine cases from files, generation, real sockets.
 
+mod cases;
 mod demo;
 mod scenarios;
 mod support;
