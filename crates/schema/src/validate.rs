@@ -10,7 +10,7 @@ mod inputs;
 mod interfaces;
 mod values;
 
-use ogive_base::{BitSet, FastMap, Symbol};
+use ogive_base::{BitSet, FastMap, FastSet, Symbol};
 
 use crate::{
     build::{Builder, Edition, InputOwner},
@@ -25,6 +25,8 @@ pub(crate) struct Index {
     input_fields: FastMap<(TypeId, Symbol), InputId>,
     /// Input fields that must be given, of input objects that have some.
     required: FastMap<TypeId, Vec<InputId>>,
+    /// Values by enum and name.
+    enum_values: FastSet<(TypeId, Symbol)>,
     /// Types that lost a row to an error: nothing is unknown in them.
     incomplete: BitSet,
 }
@@ -35,9 +37,15 @@ impl Index {
         let mut index = Index {
             input_fields: FastMap::default(),
             required: FastMap::default(),
+            enum_values: FastSet::default(),
             incomplete: builder.incomplete.clone(),
         };
         for (id, ty) in schema.types() {
+            index.enum_values.extend(
+                ty.enum_values
+                    .iter()
+                    .map(|v| (id, schema.enum_values[*v].name)),
+            );
             for field in &ty.input_fields {
                 let row = &schema.inputs[*field];
                 index.input_fields.insert((id, row.name), *field);
@@ -47,6 +55,27 @@ impl Index {
             }
         }
         index
+    }
+}
+
+/// The arguments of one field or directive.
+struct Args {
+    /// `None` for one that was lost to an error.
+    by_name: FastMap<Symbol, Option<InputId>>,
+    required: Vec<InputId>,
+}
+
+impl Args {
+    fn new(schema: &Schema, args: &[InputId]) -> Self {
+        let by_name = |id: &InputId| (schema.inputs[*id].name, Some(*id));
+        Args {
+            by_name: args.iter().map(by_name).collect(),
+            required: args
+                .iter()
+                .copied()
+                .filter(|a| schema.inputs[*a].is_required())
+                .collect(),
+        }
     }
 }
 

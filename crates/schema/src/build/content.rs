@@ -16,11 +16,12 @@ impl Builder<'_> {
     pub(super) fn read_directives(&mut self) {
         for (doc_index, definition, id) in std::mem::take(&mut self.directives) {
             let doc = self.docs[doc_index as usize];
-            let locations = doc[definition.locations]
-                .iter()
-                // Unknown names are the parser's business.
-                .filter_map(|name| DirectiveLocation::from_name(doc.name(*name)))
-                .collect();
+            let mut locations: Vec<DirectiveLocation> = Vec::new();
+            for name in &doc[definition.locations] {
+                // Unknown names are the parser's business; repeating one says nothing new.
+                let location = DirectiveLocation::from_name(doc.name(*name));
+                locations.extend(location.filter(|l| !locations.contains(l)));
+            }
             let args = self.read_inputs(
                 doc_index,
                 definition.arguments,

@@ -4,7 +4,7 @@
 use ogive_base::{BitSet, FastMap, FastSet, Symbol};
 use ogive_syntax::ast::Directive;
 
-use super::{Index, values};
+use super::{Args, Index, values};
 use crate::{
     build::{Builder, DirectiveUse},
     codes,
@@ -58,38 +58,19 @@ pub(super) fn check_uses(builder: &mut Builder<'_>, index: &Index) {
                     .report
                     .error(codes::REPEATED_DIRECTIVE, message, place);
             }
-            let known = args.entry(id).or_insert_with(|| Args::new(builder, id));
+            let known = args.entry(id).or_insert_with(|| args_of(builder, id));
             check_args(builder, index, use_, directive, known);
         }
     }
     builder.directive_uses = uses;
 }
 
-/// The arguments of one directive definition.
-struct Args {
-    /// `None` for one that was lost to an error.
-    by_name: FastMap<Symbol, Option<InputId>>,
-    required: Vec<InputId>,
-}
-
-impl Args {
-    fn new(builder: &Builder<'_>, id: DirectiveId) -> Self {
-        let schema = &builder.schema;
-        let lost = builder.lost_args.iter().filter(|(d, _)| *d == id);
-        let args = &schema.directive_defs[id].args;
-        Args {
-            by_name: args
-                .iter()
-                .map(|a| (schema.inputs[*a].name, Some(*a)))
-                .chain(lost.map(|(_, name)| (*name, None)))
-                .collect(),
-            required: args
-                .iter()
-                .copied()
-                .filter(|a| schema.inputs[*a].is_required())
-                .collect(),
-        }
-    }
+/// The arguments of one directive, those that were lost to an error included.
+fn args_of(builder: &Builder<'_>, id: DirectiveId) -> Args {
+    let mut args = Args::new(&builder.schema, &builder.schema.directive_defs[id].args);
+    let lost = builder.lost_args.iter().filter(|(d, _)| *d == id);
+    args.by_name.extend(lost.map(|(_, name)| (*name, None)));
+    args
 }
 
 fn check_args(
@@ -120,7 +101,7 @@ fn check_args(
             .get(arg)
             .and_then(|symbol| known.by_name.get(&symbol));
         let Some(id) = found else {
-            let names = known.names(schema);
+            let names = names(known, schema);
             let hint = suggest::did_you_mean(None, &suggest::suggestions(arg, names));
             let message = format!("Unknown argument \"{arg}\" on directive \"@{name}\".{hint}");
             errors.push((message, at(argument.name.span())));
@@ -159,13 +140,11 @@ fn check_args(
     }
 }
 
-impl Args {
-    /// All names, sorted: suggestions are ranked by them anyway.
-    fn names<'s>(&self, schema: &'s Schema) -> Vec<&'s str> {
-        let mut symbols: Vec<Symbol> = self.by_name.keys().copied().collect();
-        symbols.sort_unstable();
-        symbols.into_iter().map(|s| schema.name(s)).collect()
-    }
+/// All names of arguments; suggestions rank them.
+fn names<'s>(args: &Args, schema: &'s Schema) -> Vec<&'s str> {
+    let mut symbols: Vec<Symbol> = args.by_name.keys().copied().collect();
+    symbols.sort_unstable();
+    symbols.into_iter().map(|s| schema.name(s)).collect()
 }
 
 /// A directive definition must not use itself, directly or through the types of its arguments (specification 3.13).

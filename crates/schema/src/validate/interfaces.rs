@@ -1,8 +1,8 @@
 //! Objects and interfaces conform to the interfaces they declare (specification 3.6, `IsValidImplementation`).
 
-use ogive_base::{FastMap, FastSet, Symbol};
+use ogive_base::{FastMap, FastSet};
 
-use super::is_strict;
+use super::{Args, is_strict};
 use crate::{
     build::{Builder, TypeUse},
     codes,
@@ -21,12 +21,14 @@ pub(super) fn check(builder: &mut Builder<'_>) {
             _ => (u.by, u.of),
         })
         .collect();
+    // Fields with many arguments may be required by many interfaces.
+    let mut args: FastMap<FieldId, Args> = FastMap::default();
     for one in &uses {
         if builder.report.is_full() {
             break;
         }
         check_ancestors(builder, one, &pairs);
-        check_fields(builder, one, &pairs);
+        check_fields(builder, one, &pairs, &mut args);
     }
     builder.implements = uses;
 }
@@ -65,7 +67,12 @@ fn check_ancestors(builder: &mut Builder<'_>, one: &TypeUse, pairs: &FastSet<(Ty
     }
 }
 
-fn check_fields(builder: &mut Builder<'_>, one: &TypeUse, pairs: &FastSet<(TypeId, TypeId)>) {
+fn check_fields(
+    builder: &mut Builder<'_>,
+    one: &TypeUse,
+    pairs: &FastSet<(TypeId, TypeId)>,
+    args: &mut FastMap<FieldId, Args>,
+) {
     let mut errors: Vec<(String, Place, Place)> = Vec::new();
     let schema = &builder.schema;
     let (by, of) = (schema.type_name(one.by), schema.type_name(one.of));
@@ -107,7 +114,12 @@ fn check_fields(builder: &mut Builder<'_>, one: &TypeUse, pairs: &FastSet<(TypeI
             ));
         }
         if !field.args.is_empty() || !required.args.is_empty() {
-            check_args(builder, *id, *required_id, &mut errors);
+            for id in [*id, *required_id] {
+                args.entry(id)
+                    .or_insert_with(|| Args::new(schema, &schema.fields[id].args));
+            }
+            let (have, want) = (&args[id], &args[required_id]);
+            check_args(builder, (*id, have), (*required_id, want), &mut errors);
         }
     }
     for (message, place, required) in errors {
@@ -122,26 +134,18 @@ fn check_fields(builder: &mut Builder<'_>, one: &TypeUse, pairs: &FastSet<(TypeI
 
 fn check_args(
     builder: &Builder<'_>,
-    field: FieldId,
-    required: FieldId,
+    (field, have): (FieldId, &Args),
+    (required, want): (FieldId, &Args),
     errors: &mut Vec<(String, Place, Place)>,
 ) {
     let schema = &builder.schema;
-    let by_name = |id: FieldId| -> FastMap<Symbol, InputId> {
-        schema.fields[id]
-            .args
-            .iter()
-            .map(|a| (schema.inputs[*a].name, *a))
-            .collect()
-    };
-    let (have, want) = (by_name(field), by_name(required));
     let coordinate = schema.field_coordinate(field);
     let required_coordinate = schema.field_coordinate(required);
     let is_incomplete = |id: FieldId| builder.incomplete.contains(schema.fields[id].parent.0);
     for arg in &schema.fields[required].args {
         let wanted = &schema.inputs[*arg];
         let name = schema.name(wanted.name);
-        let Some(found) = have.get(&wanted.name) else {
+        let Some(found) = have.by_name.get(&wanted.name).copied().flatten() else {
             if !is_incomplete(field) {
                 errors.push((
                     format!(
@@ -155,22 +159,22 @@ fn check_args(
             continue;
         };
         // Argument types are invariant.
-        if schema.inputs[*found].ty != wanted.ty {
+        if schema.inputs[found].ty != wanted.ty {
             errors.push((
                 format!(
                     "Interface field argument {required_coordinate}({name}:) expects type {} but \
                      {coordinate}({name}:) is type {}.",
                     schema.display_type(wanted.ty),
-                    schema.display_type(schema.inputs[*found].ty)
+                    schema.display_type(schema.inputs[found].ty)
                 ),
-                builder.input_places[*found],
+                builder.input_places[found],
                 builder.input_places[*arg],
             ));
         }
     }
-    for arg in &schema.fields[field].args {
+    for arg in &have.required {
         let row = &schema.inputs[*arg];
-        if row.is_required() && !want.contains_key(&row.name) && !is_incomplete(required) {
+        if !want.by_name.contains_key(&row.name) && !is_incomplete(required) {
             errors.push((
                 format!(
                     "Object field {coordinate} includes required argument {} that is missing from the \

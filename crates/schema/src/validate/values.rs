@@ -72,7 +72,7 @@ pub(super) fn check(
                 }
             }
             (TypeKind::Enum, _) => {
-                if let Some(message) = check_enum(schema, ty.id, doc, &value) {
+                if let Some(message) = check_enum(schema, index, ty.id, doc, &value) {
                     out.push(mismatch(message));
                 }
             }
@@ -131,7 +131,13 @@ fn check_scalar(row: &TypeDef, id: TypeId, doc: &Document, value: &Value) -> Opt
     }
 }
 
-fn check_enum(schema: &Schema, id: TypeId, doc: &Document, value: &Value) -> Option<String> {
+fn check_enum(
+    schema: &Schema,
+    index: &Index,
+    id: TypeId,
+    doc: &Document,
+    value: &Value,
+) -> Option<String> {
     let name = schema.type_name(id);
     let hint = |text: &str| {
         let values = schema.types[id]
@@ -143,7 +149,9 @@ fn check_enum(schema: &Schema, id: TypeId, doc: &Document, value: &Value) -> Opt
     match value.kind {
         ValueKind::Enum => {
             let text = doc.text(value.span);
-            schema.enum_value_by_name(id, text).is_none().then(|| {
+            let symbol = schema.names.get(text);
+            let is_known = symbol.is_some_and(|s| index.enum_values.contains(&(id, s)));
+            (!is_known && !index.incomplete.contains(id.0)).then(|| {
                 format!(
                     "Value \"{text}\" does not exist in \"{name}\" enum.{}",
                     hint(text)
