@@ -1,9 +1,9 @@
 //! The monolith and the subgraphs: the mock engine over a [`World`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ogive_mock::{CustomObject, CustomSource, CustomValue, Federation, Options, Source, Subgraph};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::{
     graph::{Sub, print},
@@ -38,17 +38,94 @@ impl Engines {
             world: world.clone(),
             sub: None,
         }));
-        let options = Options {
-            federation: Federation::Off,
-            ..Options::default()
-        };
-        let sdl = print::merged_sdl(model);
-        let monolith = Subgraph::new("monolith", &sdl, source, options)
-            .map_err(|e| format!("{e:?}\n{sdl}"))?;
         Ok(Engines {
             subgraphs,
-            monolith,
+            monolith: monolith(world, source)?,
         })
+    }
+}
+
+fn monolith(world: &World, source: Source) -> Result<Subgraph, String> {
+    let options = Options {
+        federation: Federation::Off,
+        ..Options::default()
+    };
+    let sdl = print::merged_sdl(world.model());
+    Subgraph::new("monolith", &sdl, source, options).map_err(|e| format!("{e:?}\n{sdl}"))
+}
+
+/// One call of a resolver: type, field, coerced arguments, and the value it gave. An object is
+/// `{"__typename": ...}`, an error `{"$error": ...}`.
+pub type Call = (String, String, Map<String, Json>, Json);
+
+/// A monolith that writes down every call, so that another executor can be given the same values.
+#[derive(Debug)]
+pub struct Recorder {
+    /// The engine.
+    pub monolith: Subgraph,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Recorder {
+    /// A recording monolith over a world.
+    pub fn new(world: &Arc<World>) -> Result<Recorder, String> {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let source = Source::Custom(Arc::new(Recording {
+            at: At {
+                world: world.clone(),
+                sub: None,
+            },
+            calls: calls.clone(),
+        }));
+        Ok(Recorder {
+            monolith: monolith(world, source)?,
+            calls,
+        })
+    }
+    /// The calls since the last time, in order.
+    pub fn take(&self) -> Vec<Call> {
+        std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug)]
+struct Recording {
+    at: At,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl CustomSource for Recording {
+    fn field(
+        &self,
+        ty: &str,
+        object: Option<&CustomObject>,
+        field: &str,
+        arguments: &Map<String, Json>,
+    ) -> CustomValue {
+        let value = self.at.field(ty, object, field, arguments);
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((
+                ty.to_owned(),
+                field.to_owned(),
+                arguments.clone(),
+                plain(&value),
+            ));
+        value
+    }
+    fn entity(&self, representation: &Map<String, Json>) -> CustomValue {
+        self.at.entity(representation)
+    }
+}
+
+fn plain(value: &CustomValue) -> Json {
+    match value {
+        CustomValue::Null => Json::Null,
+        CustomValue::Leaf(json) => json.clone(),
+        CustomValue::List(items) => Json::Array(items.iter().map(plain).collect()),
+        CustomValue::Object { ty, .. } => json!({"__typename": &**ty}),
+        CustomValue::Error(message) => json!({"$error": message}),
     }
 }
 

@@ -11,7 +11,7 @@
 //! value, so a gateway that reorders, repeats or skips one is found out.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -21,7 +21,7 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    graph::{FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Ty},
+    graph::{FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Ty, clean},
     rng::{hash_texts, mix},
 };
 
@@ -35,6 +35,8 @@ pub struct World {
     seed: u64,
     facts: HashMap<String, HashMap<String, Facts>>,
     mutations: AtomicU64,
+    /// Fields that raise an error, of 1,000.
+    faults_per_mille: u64,
 }
 
 /// What is needed again and again about one field.
@@ -46,6 +48,8 @@ struct Facts {
     domain: Vec<String>,
     /// Key member: spells the identity, divided by this.
     coded: Option<u64>,
+    /// Never raises an error: field sets mention it.
+    safe: bool,
 }
 
 /// An object of a concrete type.
@@ -79,6 +83,15 @@ pub enum Value {
 impl World {
     /// The data of a graph under a seed.
     pub fn new(model: &Model, seed: u64) -> Self {
+        Self::with_faults(model, seed, 0)
+    }
+
+    /// The same, with some fields (never keys or required ones) that raise errors.
+    pub fn with_faults(model: &Model, seed: u64, faults_per_mille: u64) -> Self {
+        let mentioned: HashSet<(String, String)> = clean::mentioned(model)
+            .into_iter()
+            .map(|(ty, field, _)| (ty, field))
+            .collect();
         let mut facts = HashMap::new();
         for ty in model.types.iter().filter(|t| t.kind == Kind::Object) {
             let coarse = coarse_members(model, &ty.name);
@@ -103,6 +116,7 @@ impl World {
                         ty: data_ty,
                         domain,
                         coded,
+                        safe: mentioned.contains(&(ty.name.clone(), field.name.clone())),
                     },
                 );
             }
@@ -113,6 +127,7 @@ impl World {
             seed,
             facts,
             mutations: AtomicU64::new(0),
+            faults_per_mille,
         }
     }
 
@@ -280,6 +295,9 @@ impl World {
         );
         // The type takes part so that hashes of different shapes do not line up.
         hash = mix(hash);
+        if !facts.safe && mix(hash ^ 0xfa) % 1000 < self.faults_per_mille {
+            return Value::Error(format!("{}.{} is out of order", object.ty, field.name));
+        }
         self.produce(&facts.ty, facts, hash, 0)
     }
 

@@ -5,6 +5,8 @@
 //! before stopping. A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
 
+mod reference;
+
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
