@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use ogive_base::id::Id;
+use ogive_base::{FastSet, id::Id};
 use ogive_json::{Kind, Scanner};
 use ogive_plan::{Fetch, FetchId, ShapeId};
 
@@ -19,7 +19,7 @@ use crate::{
     envelope::{Envelope, Step, SubgraphError, items},
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     limits::{ExecuteLimits, ExecuteOptions},
-    request::Gathered,
+    request::{Gathered, Instance},
     scan::{Reader, Stop, applies, fail_fields},
     store::{LimitReached, RecordId, Store, Value},
     transport::{SubgraphResponse, TransportError},
@@ -37,6 +37,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) root: bool,
     /// Bytes that further answers may have.
     pub(crate) bytes_left: usize,
+    /// By look-up: the place all of its records share, once it was asked for.
+    pub(crate) shared_places: Vec<Option<Path<'p>>>,
 }
 
 /// Takes in the result of a fetch.
@@ -118,7 +120,7 @@ impl<'p> Absorb<'_, 'p> {
         }
         // What the subgraph explained needs no further explanation.
         let explained = !errors.is_empty();
-        let mut nulls = Vec::new();
+        let mut nulls = FastSet::default();
         if envelope.has_data() {
             if let Err(stop) = self.absorb_data(body, envelope, explained, &mut nulls) {
                 let error = match stop {
@@ -141,17 +143,17 @@ impl<'p> Absorb<'_, 'p> {
                 self.push(self.client_error(error));
                 continue;
             }
-            self.distribute(error, has_data, &nulls);
+            self.distribute(error, has_data, &mut nulls);
         }
     }
 
-    /// Reads root fields and look-ups. `nulls` receives (look-up, representation) of items that are null, in order.
+    /// Reads root fields and look-ups. `nulls` receives (look-up, representation) of items that are null.
     fn absorb_data(
         &mut self,
         body: &Bytes,
         envelope: &Envelope,
         explained: bool,
-        nulls: &mut Vec<(usize, u32)>,
+        nulls: &mut FastSet<(usize, u32)>,
     ) -> Result<(), Stop> {
         let limits = *self.store.limits();
         let text = Scanner::with_depth_max(body, limits.depth_max);
@@ -164,6 +166,7 @@ impl<'p> Absorb<'_, 'p> {
                 Store::ROOT,
             )?;
         }
+        let mut scanned = 0;
         for (at, lookup) in gathered.lookups.iter().enumerate() {
             let n_items = lookup.n_representations;
             if n_items == 0 {
@@ -190,8 +193,13 @@ impl<'p> Absorb<'_, 'p> {
                 let (mine, rest) = waiting.split_at(n);
                 waiting = rest;
                 if part.kind == Kind::Null {
-                    nulls.push((at, item as u32));
+                    nulls.insert((at, item as u32));
                     continue;
+                }
+                // The first reading was paid for with the bytes of the answer.
+                scanned += part.range.len() as u64 * (mine.len() as u64).saturating_sub(1);
+                if scanned > limits.rescanned_bytes_max {
+                    return Err(LimitReached("rescanned_bytes_max").into());
                 }
                 for instance in mine {
                     let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
@@ -212,7 +220,12 @@ impl<'p> Absorb<'_, 'p> {
     }
 
     /// Maps one subgraph error to the client paths it concerns.
-    fn distribute(&mut self, error: SubgraphError<'_>, has_data: bool, nulls: &[(usize, u32)]) {
+    fn distribute(
+        &mut self,
+        error: SubgraphError<'_>,
+        has_data: bool,
+        nulls: &mut FastSet<(usize, u32)>,
+    ) {
         let path = error.path.as_deref().unwrap_or_default();
         let lookup = match path.first() {
             Some(Step::Key(key)) => self
@@ -226,16 +239,18 @@ impl<'p> Absorb<'_, 'p> {
         match (lookup, path) {
             (Some(at), [_, Step::Index(item), rest @ ..]) => {
                 let lookup = &self.fetch.lookups[at];
-                let mut paths = Vec::new();
-                for instance in gathered.lookups[at].waiting_for(*item) {
-                    let shape = lookup.targets[usize::from(instance.target)].shape;
-                    if nulls.binary_search(&(at, *item)).is_ok() {
-                        fail_fields(self.store, shape, instance.record);
-                    }
-                    if paths.len() < self.store.limits().errors_max {
-                        paths.push(self.map_path(shape, instance.record, rest));
+                let waiting = gathered.lookups[at].waiting_for(*item);
+                let shape =
+                    |instance: &Instance| lookup.targets[usize::from(instance.target)].shape;
+                if nulls.remove(&(at, *item)) {
+                    for instance in waiting {
+                        fail_fields(self.store, shape(instance), instance.record);
                     }
                 }
+                let shown = waiting.iter().take(self.store.limits().errors_max);
+                let mut paths: Vec<_> = shown
+                    .map(|instance| self.map_path(shape(instance), instance.record, rest))
+                    .collect();
                 paths.dedup();
                 let error = self.client_error(error);
                 if paths.is_empty() {
@@ -364,7 +379,7 @@ impl<'p> Absorb<'_, 'p> {
     }
 
     /// The longest client path below which everything lies that this fetch was to bring.
-    fn affected_path(&self) -> Path<'p> {
+    fn affected_path(&mut self) -> Path<'p> {
         let mut common = None;
         if let (true, Some(root)) = (self.root, &self.fetch.root) {
             let plan = self.store.plan();
@@ -383,7 +398,10 @@ impl<'p> Absorb<'_, 'p> {
         }
         common.unwrap_or_default()
     }
-    fn affected_by_lookup(&self, lookup: usize) -> Path<'p> {
+    fn affected_by_lookup(&mut self, lookup: usize) -> Path<'p> {
+        if let Some(Some(place)) = self.shared_places.get(lookup) {
+            return place.clone();
+        }
         let mut common = None;
         for instance in &self.gathered.lookups[lookup].instances {
             narrow(&mut common, self.store.path(instance.record));
@@ -391,7 +409,10 @@ impl<'p> Absorb<'_, 'p> {
                 break;
             }
         }
-        common.unwrap_or_default()
+        let place = common.unwrap_or_default();
+        self.shared_places.resize(self.gathered.lookups.len(), None);
+        self.shared_places[lookup] = Some(place.clone());
+        place
     }
 
     fn service(&self) -> Option<&'p str> {

@@ -11,6 +11,8 @@ pub struct ExecuteLimits {
     pub answer_bytes_max: usize,
     /// Bytes of all subgraph answers together.
     pub answers_bytes_max: usize,
+    /// Bytes of one answer that are read again, because several objects wait for the same entity.
+    pub rescanned_bytes_max: u64,
     /// Bytes of one subgraph request.
     pub request_bytes_max: usize,
     /// Objects and lists open at a time in a subgraph answer.
@@ -28,6 +30,7 @@ impl Default for ExecuteLimits {
             values_max: 16_000_000,
             answer_bytes_max: 128 << 20,
             answers_bytes_max: 256 << 20,
+            rescanned_bytes_max: 1 << 30,
             request_bytes_max: 64 << 20,
             depth_max: 128,
             errors_max: 1_000,

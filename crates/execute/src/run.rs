@@ -224,6 +224,7 @@ impl<'e> Run<'e> {
                 .as_ref()
                 .is_some_and(|root| self.conditions.hold(root.cond)),
             bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
+            shared_places: Vec::new(),
         });
     }
 

@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use ogive_base::id::Id;
+use ogive_base::{FastSet, id::Id};
 use ogive_json::{Kind, ScanError, Scanner};
 use ogive_plan::{FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex};
 
@@ -52,6 +52,8 @@ pub(crate) struct Reader<'s, 'p> {
     frames: Vec<Frame<'p>>,
     /// The type found last, tried first.
     last_type: Option<RuntimeType>,
+    /// Lists that were found to differ from another provider's, by start and shape of their objects.
+    failed_lists: FastSet<(u32, ShapeId)>,
 }
 
 /// An open object or list.
@@ -105,6 +107,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             scratch: Vec::new(),
             frames: Vec::new(),
             last_type: None,
+            failed_lists: FastSet::default(),
         }
     }
 
@@ -406,6 +409,10 @@ impl<'s, 'p> Reader<'s, 'p> {
 
     /// Marks what this provider would have put into the objects of a list as failed.
     fn fail_list(&mut self, list: ListRange, lists: u8, child: ShapeId) {
+        // Once is enough, however often a subgraph repeats a key.
+        if !self.failed_lists.insert((list.start, child)) {
+            return;
+        }
         let mut open = vec![(list, lists)];
         while let Some((list, lists)) = open.pop() {
             for index in 0..list.len {

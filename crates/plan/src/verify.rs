@@ -15,6 +15,7 @@ pub fn verify(plan: &Plan) -> Result<(), Vec<String>> {
         plan,
         problems: Vec::new(),
     };
+    form.check(!plan.layouts.is_empty(), || "no root layout".to_owned());
     form.conditions();
     form.enums();
     for (id, layout) in plan.layouts.iter() {
@@ -267,6 +268,8 @@ impl Form<'_> {
         for (at, lookup) in fetch.lookups.iter().enumerate() {
             let place = &format!("{place}: look-up {at}");
             self.check(!lookup.targets.is_empty(), || format!("{place}: no target"));
+            let fits = at.max(lookup.targets.len()) <= usize::from(u16::MAX);
+            self.check(fits, || format!("{place}: too many look-ups or targets"));
             for target in &lookup.targets {
                 self.target(target, place);
             }

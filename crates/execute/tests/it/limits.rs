@@ -4,7 +4,7 @@ use ogive_execute::ExecuteLimits;
 use ogive_plan::Plan;
 
 use crate::{
-    fixture::{Builder, me},
+    fixture::{Builder, lookup, me},
     script::{Script, Setup, ok, run_with, text},
 };
 
@@ -89,6 +89,47 @@ fn bytes_are_counted() {
         PARTIAL,
         "nested too deeply",
     );
+}
+
+#[test]
+fn reading_an_entity_for_many_objects_is_limited() {
+    let mut b = Builder::new(&["a", "b"], &["Query", "User"]);
+    let users = b.object(Plan::ROOT, "users", "[User]", &["User"]);
+    b.hidden(users, "id");
+    b.leaf(users, "name", "String!");
+    let key = b.shape(users, &[("id", None)]);
+    let first = b.root(0, "{}", &[("users", Some(key))]);
+    let shape = b.shape(users, &[("name", None)]);
+    let target = b.target(users, &["id"], shape);
+    b.fetch(1, "{}", &[first], vec![lookup(vec![target])]);
+    let plan = b.build();
+    // The entity has 12 bytes and is read three times, twice more than once.
+    for (rescanned_bytes_max, expected) in [
+        (
+            24,
+            r#"{"data":{"users":[{"name":"n"},{"name":"n"},{"name":"n"}]}}"#,
+        ),
+        (
+            23,
+            concat!(
+                r#"{"data":{"users":[null,null,null]},"errors":[{"message":"The limit rescanned_bytes_max was reached.","#,
+                r#""path":["users"],"extensions":{"code":"EXECUTION_LIMIT_EXCEEDED"}}]}"#
+            ),
+        ),
+    ] {
+        let setup = Setup {
+            limits: ExecuteLimits {
+                rescanned_bytes_max,
+                ..ExecuteLimits::default()
+            },
+            ..Setup::default()
+        };
+        let script = Script::new(vec![
+            vec![ok(r#"{"data":{"users":[{"id":1},{"id":1},{"id":1}]}}"#)],
+            vec![ok(r#"{"data":{"_entities":[{"name":"n"}]}}"#)],
+        ]);
+        assert_eq!(text(run_with(&plan, &setup, &script)), expected);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod faults;
 #[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;
 mod leaves;
+mod lies;
 mod limits;
 mod merging;
 mod nulls;
