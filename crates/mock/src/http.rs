@@ -348,6 +348,7 @@ struct Payload {
     pause: Duration,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
     truncate: bool,
+    flushed: bool,
 }
 
 impl Payload {
@@ -358,6 +359,7 @@ impl Payload {
             pause: Duration::ZERO,
             sleep: None,
             truncate: false,
+            flushed: false,
         };
         match transfer {
             Transfer::Slow(time) => {
@@ -383,7 +385,16 @@ impl Body for Payload {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Closed>>> {
         if self.left.is_empty() {
-            return Poll::Ready(self.truncate.then_some(Err(Closed)));
+            if !self.truncate {
+                return Poll::Ready(None);
+            }
+            if !self.flushed {
+                // A pending body lets hyper send what it holds; an error at once would drop it unsent.
+                self.flushed = true;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            return Poll::Ready(Some(Err(Closed)));
         }
         if !self.pause.is_zero() {
             let pause = self.pause;

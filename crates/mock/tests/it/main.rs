@@ -5,5 +5,6 @@ mod data;
 mod demo;
 mod federation;
 mod generate;
+mod http;
 mod scenarios;
 mod support;
