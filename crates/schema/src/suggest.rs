@@ -111,7 +111,7 @@ fn distance(
 }
 
 /// Compares texts with runs of digits as numbers.
-fn natural(a: &str, b: &str) -> Ordering {
+pub fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     loop {
         match (a.first(), b.first()) {

@@ -1,5 +1,7 @@
 //! Field selections (specification 5.3.1) and leaf selections (5.3.3).
 
+use std::cmp::Ordering;
+
 use ogive_schema::{FieldId, Type, TypeId, TypeKind, suggest};
 use ogive_syntax::ast::Field;
 
@@ -87,7 +89,7 @@ fn types_with<'a>(cx: &Context<'a>, parent: TypeId, field: &str) -> Vec<&'a str>
             if is_super(ty, *other) {
                 return false;
             }
-            schema.type_name(*other) < schema.type_name(ty)
+            suggest::natural(schema.type_name(*other), schema.type_name(ty)) == Ordering::Less
         };
         let at = order.iter().position(|o| !before(o)).unwrap_or(order.len());
         order.insert(at, (ty, n));

@@ -113,6 +113,8 @@ pub(super) fn unused(cx: &mut Context<'_>) {
 #[derive(Default)]
 pub(super) struct Cycles {
     visited: BitSet,
+    /// Where on the path of the search each fragment stands, so that closing a cycle is a look-up.
+    on_path: Vec<Option<usize>>,
 }
 
 /// One fragment on the path of the search.
@@ -140,12 +142,11 @@ impl Cycles {
             name,
             next: 0,
         }];
-        // Where on the path each fragment stands; the search is linear because entries are looked up, not searched.
-        let mut on_path = vec![None; cx.fragments.len()];
-        on_path[name] = Some(0);
+        self.on_path.resize(cx.fragments.len(), None);
+        self.on_path[name] = Some(0);
         while let Some(step) = path.last_mut() {
             let Some(spread) = cx.spreads_of(step.node).get(step.next).copied() else {
-                on_path[step.name] = None;
+                self.on_path[step.name] = None;
                 path.pop();
                 continue;
             };
@@ -153,7 +154,7 @@ impl Cycles {
             let Some(target) = spread.fragment else {
                 continue;
             };
-            if let Some(from) = on_path[target] {
+            if let Some(from) = self.on_path[target] {
                 // Every step from there on has just followed its spread `next - 1`.
                 let around: Vec<_> = path[from..]
                     .iter()
@@ -176,7 +177,7 @@ impl Cycles {
                     )
                 });
             } else if self.visited.insert(target as u32) {
-                on_path[target] = Some(path.len());
+                self.on_path[target] = Some(path.len());
                 path.push(Step {
                     node: target,
                     name: target,

@@ -579,3 +579,129 @@ fn a_name(schema: &Schema, rng: &mut Rng) -> String {
     let symbol = ogive_base::Symbol(rng.below(schema.names.len()) as u32);
     schema.name(symbol).to_owned()
 }
+
+/// A document made to bring fields together: few response names, many fragments that spread each other, also in
+/// cycles. Valid but for field merging and unused fragments, most of the time.
+pub(crate) fn merging(schema: &Schema, seed: u64) -> String {
+    let mut clash = Clash {
+        schema,
+        rng: Rng::new(seed ^ 0xc1a5),
+        types: Vec::new(),
+        tangled: false,
+    };
+    clash.tangled = clash.rng.chance(20);
+    let composites: Vec<TypeId> = schema
+        .types()
+        .filter(|(_, t)| t.kind.is_composite() && !t.built_in)
+        .map(|(id, _)| id)
+        .collect();
+    for _ in 0..clash.rng.below(6) {
+        let ty = *clash.rng.pick(&composites);
+        clash.types.push(ty);
+    }
+    let mut out = String::from("query");
+    let Some(root) = schema.root(OperationKind::Query) else {
+        return out;
+    };
+    clash.selection_set(root, 0, 4, &mut out);
+    let fragments: Vec<String> = (0..clash.types.len())
+        .map(|i| {
+            let ty = clash.types[i];
+            let mut text = format!("\nfragment F{i} on {}", schema.type_name(ty));
+            clash.selection_set(ty, i + 1, 2, &mut text);
+            text
+        })
+        .collect();
+    // Only those that are spread somewhere, most of the time.
+    let mut pending = vec![out.clone()];
+    let mut used = vec![clash.rng.chance(10); fragments.len()];
+    while let Some(text) = pending.pop() {
+        for i in 0..used.len() {
+            if !used[i] && text.contains(&format!("...F{i} ")) {
+                used[i] = true;
+                pending.push(fragments[i].clone());
+            }
+        }
+    }
+    for (text, used) in fragments.iter().zip(used) {
+        if used {
+            out.push_str(text);
+        }
+    }
+    out
+}
+
+struct Clash<'a> {
+    schema: &'a Schema,
+    rng: Rng,
+    /// Type conditions of the fragments.
+    types: Vec<TypeId>,
+    /// Whether fragments may spread earlier ones.
+    tangled: bool,
+}
+
+impl Clash<'_> {
+    /// `next` is the first fragment that may be spread without risking a cycle.
+    fn selection_set(&mut self, ty: TypeId, next: usize, depth: u32, out: &mut String) {
+        let schema = self.schema;
+        let overlap = |a: TypeId, b: TypeId| {
+            a == b
+                || schema.types[a]
+                    .possible
+                    .intersects(&schema.types[b].possible)
+        };
+        out.push_str(" { ");
+        for _ in 0..1 + self.rng.below(4) {
+            match self.rng.below(10) {
+                0 | 1 => {
+                    let conditions: Vec<TypeId> = schema
+                        .types()
+                        .filter(|(id, t)| t.kind.is_composite() && overlap(*id, ty))
+                        .map(|(id, _)| id)
+                        .collect();
+                    let condition = *self.rng.pick(&conditions);
+                    let _ = write!(out, "... on {}", schema.type_name(condition));
+                    self.selection_set(condition, next, depth.saturating_sub(1), out);
+                }
+                2..=4 => {
+                    let from = if self.tangled { 0 } else { next };
+                    let fits: Vec<usize> = (from..self.types.len())
+                        .filter(|i| overlap(self.types[*i], ty))
+                        .collect();
+                    if !fits.is_empty() {
+                        let _ = write!(out, "...F{} ", self.rng.pick(&fits));
+                    }
+                }
+                _ => {
+                    let fields = &schema.types[ty].fields;
+                    if fields.is_empty() {
+                        continue;
+                    }
+                    let def = &schema.fields[*self.rng.pick(fields)];
+                    let composite = schema.types[def.ty.id].kind.is_composite();
+                    if composite && depth == 0 {
+                        continue;
+                    }
+                    let name = schema.name(def.name);
+                    // Rarely another field under a name that is in use.
+                    let alias = match self.rng.below(30) {
+                        0 => "x",
+                        1 => "deepBox",
+                        2 => "name",
+                        _ => name,
+                    };
+                    let _ = write!(out, "{alias}: {name}");
+                    if !def.args.is_empty() && self.rng.chance(4) {
+                        let arg = &schema.inputs[def.args[0]];
+                        let _ = write!(out, "({}: null)", schema.name(arg.name));
+                    }
+                    out.push(' ');
+                    if composite {
+                        self.selection_set(def.ty.id, next, depth - 1, out);
+                    }
+                }
+            }
+        }
+        out.push_str("__typename } ");
+    }
+}

@@ -1,1 +1,269 @@
-//! Limits: documents made to be expensive are refused or cheap.
+//! Limits: documents made to be expensive are cheap or refused. Steps are counted, not time.
+
+use std::fmt::Write as _;
+
+use ogive_operation::{ValidationLimits, validate, validate::validate_counting};
+use ogive_schema::Schema;
+use ogive_syntax::{Document, Limits, SourceId, parse};
+
+use crate::files::{document, schema, schema_of};
+
+/// Messages, and the steps that field merging took.
+fn count(schema: &Schema, text: &str) -> (Vec<String>, u32) {
+    let (found, steps) = validate_counting(schema, &document(text), &ValidationLimits::default());
+    (found.into_iter().map(|d| d.message).collect(), steps)
+}
+
+fn valid_steps(schema: &Schema, text: &str) -> u32 {
+    let (messages, steps) = count(schema, text);
+    assert_eq!(messages, Vec::<String>::new());
+    steps
+}
+
+fn repeated(n: usize, each: impl Fn(usize) -> String) -> String {
+    (0..n).map(each).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn overlapping_fields_take_linear_steps() {
+    let layers = schema("layers");
+    for n in [1_000, 2_000, 4_000] {
+        // The same leaf, the same composite, and both through inline fragments.
+        let leaves = format!("{{ dog {{ {} }} }}", repeated(n, |_| "name".into()));
+        let nested = format!(
+            "{{ {} }}",
+            repeated(n, |_| "dog { name owner { name } }".into())
+        );
+        let inline = format!(
+            "{{ dog {{ {} }} }}",
+            repeated(n, |_| "... on Pet { name } ... on Dog { name }".into())
+        );
+        let arguments = format!(
+            "{{ dog {{ {} }} }}",
+            repeated(n, |_| "isAt(x: 1, y: 2) isAt(y: 2, x: 1)".into())
+        );
+        let apart = format!(
+            "{{ pet {{ {} }} }}",
+            repeated(n, |_| "... on Dog { x: name } ... on Cat { x: nickname }"
+                .into())
+        );
+        for text in [leaves, nested, inline, arguments, apart] {
+            let steps = valid_steps(&layers, &text);
+            assert!(steps as usize <= 12 * n, "{steps} steps for {n}");
+        }
+    }
+}
+
+#[test]
+fn deep_overlaps_take_linear_steps() {
+    let layers = schema("layers");
+    let chain = format!("{}{{ x }}{}", "{ a ".repeat(150), "}".repeat(150));
+    let text = format!("{{ {} }}", repeated(40, |_| format!("deep {chain}")));
+    let steps = valid_steps(&layers, &text);
+    assert!(steps < 40 * 152 * 3, "{steps}");
+}
+
+#[test]
+fn fragment_bombs_take_linear_steps() {
+    let layers = schema("layers");
+    // Each fragment spreads the next one twice: 2^n paths when expanded.
+    for n in [20, 200, 1_000] {
+        let mut same_key = String::from("{ deep { ...F0 } }");
+        let mut two_keys = same_key.clone();
+        for i in 0..n {
+            let _ = write!(
+                same_key,
+                "fragment F{i} on Deep {{ a {{ ...F{} }} a {{ ...F{} }} }}",
+                i + 1,
+                i + 1
+            );
+            let _ = write!(
+                two_keys,
+                "fragment F{i} on Deep {{ a {{ ...F{} }} b {{ ...F{} }} }}",
+                i + 1,
+                i + 1
+            );
+        }
+        let end = format!("fragment F{n} on Deep {{ x }}");
+        for text in [same_key + &end, two_keys + &end] {
+            let steps = valid_steps(&layers, &text);
+            assert!(steps <= 12 * n + 50, "{steps} steps for {n}");
+        }
+    }
+}
+
+#[test]
+fn chains_and_fans_of_fragments_take_linear_steps() {
+    let layers = schema("layers");
+    let n = 5_000;
+    let mut chain = String::from("{ deep { ...F0 } }");
+    let mut backwards = String::from("{ deep { x } }");
+    let mut fan = format!("{{ deep {{ {} }} }}", repeated(n, |i| format!("...F{i}")));
+    for i in 0..n {
+        let _ = write!(chain, "fragment F{i} on Deep {{ x ...F{} }}", i + 1);
+        let _ = write!(backwards, "fragment F{} on Deep {{ x ...F{i} }}", i + 1);
+        let _ = write!(fan, "fragment F{i} on Deep {{ x }}");
+    }
+    chain.push_str(&format!("fragment F{n} on Deep {{ x }}"));
+    backwards.push_str("fragment F0 on Deep { x }");
+    assert!(valid_steps(&layers, &chain) < 6 * n as u32);
+    assert!(valid_steps(&layers, &fan) < 6 * n as u32);
+    // Not used by any operation, and each spread by the next one.
+    let (messages, steps) = count(&layers, &backwards);
+    assert!(steps < 6 * n as u32, "{steps}");
+    assert_eq!(messages.len(), 101);
+}
+
+#[test]
+fn cycles_of_fragments_end() {
+    let layers = schema("layers");
+    let n = 3_000;
+    let cycle = repeated(n, |i| {
+        format!("fragment F{i} on Deep {{ x a {{ ...F{} }} }}", (i + 1) % n)
+    });
+    let (messages, _) = count(&layers, &format!("{{ deep {{ ...F0 }} }} {cycle}"));
+    assert!(messages[0].starts_with("Cannot spread fragment \"F0\" within itself via \"F1\""));
+    let only_spreads = repeated(n, |i| {
+        format!("fragment F{i} on Deep {{ ...F{} }}", (i + 1) % n)
+    });
+    let (messages, _) = count(&layers, &format!("{{ deep {{ ...F0 }} }} {only_spreads}"));
+    assert_eq!(messages.len(), 1);
+}
+
+#[test]
+fn too_many_combinations_are_refused_with_a_clear_error() {
+    let layers = schema("layers");
+    // Choosing `a` or `b` at each level combines fragments in exponentially many ways: the subset construction's
+    // worst case.
+    let n = 24;
+    let mut text =
+        String::from("{ deep { ...S } } fragment S on Deep { a { ...S } b { ...S ...F0 } }");
+    let _ = write!(
+        text,
+        "fragment F0 on Deep {{ a {{ ...F1 }} b {{ ...F1 }} }}"
+    );
+    for i in 1..n {
+        let _ = write!(
+            text,
+            "fragment F{i} on Deep {{ a {{ ...F{} }} b {{ ...F{} }} }}",
+            i + 1,
+            i + 1
+        );
+    }
+    let _ = write!(text, "fragment F{n} on Deep {{ x }}");
+    let limits = ValidationLimits {
+        merge_steps_max: 50_000,
+        ..ValidationLimits::default()
+    };
+    let (found, steps) = validate_counting(&layers, &document(&text), &limits);
+    let refusal = found
+        .iter()
+        .find(|d| d.code == "VALIDATION_TOO_COMPLEX")
+        .unwrap();
+    assert_eq!(
+        refusal.message,
+        "Checking that fields can be merged takes more than 50000 steps."
+    );
+    assert!(!refusal.labels.is_empty() && refusal.help.is_some());
+    assert!(steps < 60_000, "{steps}");
+}
+
+#[test]
+fn one_conflict_among_thousands_of_fields_is_named() {
+    let layers = schema("layers");
+    let text = format!(
+        "{{ dog {{ {} x: nickname }} }}",
+        repeated(2_000, |_| "x: name".into())
+    );
+    let (messages, steps) = count(&layers, &text);
+    assert!(steps < 10_000, "{steps}");
+    assert!(
+        messages[0].starts_with(
+            "Fields \"x\" conflict because \"name\" and \"nickname\" are different fields."
+        ),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn errors_stop_at_the_limit_in_the_reference_words() {
+    let layers = schema("layers");
+    let text = format!("{{ {} }}", repeated(500, |i| format!("nope{i}")));
+    let (messages, _) = count(&layers, &text);
+    assert_eq!(messages.len(), 101);
+    assert_eq!(
+        messages[99],
+        "Cannot query field \"nope99\" on type \"Query\"."
+    );
+    assert_eq!(
+        messages[100],
+        "Too many validation errors, error limit reached. Validation aborted."
+    );
+    let limits = ValidationLimits {
+        errors_max: 3,
+        ..ValidationLimits::default()
+    };
+    assert_eq!(validate(&layers, &document(&text), &limits).len(), 4);
+}
+
+#[test]
+fn exactly_as_many_errors_as_allowed_are_no_abort() {
+    let layers = schema("layers");
+    let text = format!("{{ {} }}", repeated(100, |i| format!("nope{i}")));
+    assert_eq!(count(&layers, &text).0.len(), 100);
+}
+
+#[test]
+fn variables_of_many_operations_and_fragments_are_limited() {
+    let zoo = schema("zoo");
+    let operations = repeated(2_000, |i| {
+        format!("query Q{i}($a: Int!) {{ lion {{ ...F }} }}")
+    });
+    let usages = repeated(2_000, |i| format!("r{i}: roar(volume: $a)"));
+    let text = format!("{operations} fragment F on Lion {{ {usages} }}");
+    let (messages, _) = count(&zoo, &text);
+    assert_eq!(
+        messages,
+        ["Checking variables takes more than 1000000 steps."]
+    );
+}
+
+#[test]
+fn nesting_beyond_the_limit_is_refused() {
+    let layers = schema("layers");
+    let parsed = |text: &str| -> Document {
+        let limits = Limits {
+            depth_max: 100_000,
+            ..Limits::default()
+        };
+        let parsed = parse(text, SourceId(0), &limits);
+        assert!(parsed.errors.is_empty());
+        parsed.document
+    };
+    let codes = |text: &str| -> Vec<&'static str> {
+        let found = validate(&layers, &parsed(text), &ValidationLimits::default());
+        found.into_iter().map(|d| d.code).collect()
+    };
+    let nested = |n: usize| format!("{{ deep {}{{ x }}{} }}", "{ a ".repeat(n), "}".repeat(n));
+    assert!(codes(&nested(200)).is_empty());
+    assert_eq!(codes(&nested(20_000)), ["VALIDATION_TOO_COMPLEX"]);
+    let list = |n: usize| format!("{{ any {{ f(l: {}1{}) }} }}", "[".repeat(n), "]".repeat(n));
+    assert_eq!(codes(&list(20_000)), ["VALIDATION_TOO_COMPLEX"]);
+    let inline = |n: usize| format!("{{ {}deep {{ x }}{} }}", "... { ".repeat(n), "}".repeat(n));
+    assert!(codes(&inline(200)).is_empty());
+    assert_eq!(codes(&inline(20_000)), ["VALIDATION_TOO_COMPLEX"]);
+}
+
+#[test]
+fn many_object_types_behind_an_interface_stay_cheap() {
+    let n = 300;
+    let mut sdl = String::from("type Query { i: I } interface I { a: Int } ");
+    let mut text = String::from("{ i { a x: a ");
+    for i in 0..n {
+        let _ = write!(sdl, "type T{i} implements I {{ a: Int b: I }} ");
+        let _ = write!(text, "... on T{i} {{ a b {{ a }} }} ");
+    }
+    text.push_str("} }");
+    let steps = valid_steps(&schema_of(&sdl), &text);
+    assert!(steps < 20 * n, "{steps}");
+}

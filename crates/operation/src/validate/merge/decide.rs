@@ -65,7 +65,8 @@ pub(super) fn decide(cx: &Context<'_>, table: &Table<'_>, steps: &mut u32) -> Re
     }
     for only_tops in [true, false] {
         for fragment in 0..cx.fragments.len() as u32 {
-            if !decide.reached.contains(fragment) && !(only_tops && spread.contains(fragment)) {
+            let later = only_tops && spread.contains(fragment);
+            if !later && !decide.reached.contains(fragment) {
                 let span = cx.fragments[fragment as usize].span;
                 decide.reached.insert(fragment);
                 decide.from(fragment, steps, most, span)?;

@@ -17,6 +17,12 @@ use super::{
     table::Table,
 };
 
+/// Length at which a reason is cut off.
+const REASON_LEN_MAX: usize = 1000;
+
+/// Most places named on each side of a conflict.
+const PLACES_MAX: usize = 20;
+
 /// Two fields that conflict, with everything below them that does.
 struct Found {
     response: u32,
@@ -122,21 +128,34 @@ impl<'a> Explain<'a> {
         cx.text(self.table.row(row).field.response_key())
     }
 
+    /// The reason in words, cut off at [`REASON_LEN_MAX`].
     fn words(&self, cx: &Context<'a>, reason: &Reason) -> String {
+        let mut out = String::new();
+        self.write_words(cx, reason, &mut out);
+        if out.len() > REASON_LEN_MAX {
+            // Names and type names are ASCII.
+            out.truncate(REASON_LEN_MAX);
+            out.push_str("...");
+        }
+        out
+    }
+
+    fn write_words(&self, cx: &Context<'a>, reason: &Reason, out: &mut String) {
         match reason {
-            Reason::Text(text) => text.clone(),
+            Reason::Text(text) => out.push_str(text),
             Reason::Below(reasons) => {
-                let parts: Vec<String> = reasons
-                    .iter()
-                    .map(|(row, reason)| {
-                        let name = self.response(cx, *row);
-                        format!(
-                            "subfields \"{name}\" conflict because {}",
-                            self.words(cx, reason)
-                        )
-                    })
-                    .collect();
-                parts.join(" and ")
+                for (i, (row, reason)) in reasons.iter().enumerate() {
+                    if out.len() > REASON_LEN_MAX {
+                        return;
+                    }
+                    if i > 0 {
+                        out.push_str(" and ");
+                    }
+                    out.push_str("subfields \"");
+                    out.push_str(self.response(cx, *row));
+                    out.push_str("\" conflict because ");
+                    self.write_words(cx, reason, out);
+                }
             }
         }
     }
@@ -219,8 +238,8 @@ impl<'a> Explain<'a> {
         };
         let mut reasons = Vec::new();
         for conflict in below {
-            found.a.extend(conflict.a);
-            found.b.extend(conflict.b);
+            extend(&mut found.a, &conflict.a);
+            extend(&mut found.b, &conflict.b);
             reasons.push((conflict.response, conflict.reason));
         }
         found.reason = Reason::Below(reasons);
@@ -324,6 +343,12 @@ impl<'a> Explain<'a> {
             pending.extend(spreads(b).map(|inner| (a, *inner)));
         }
     }
+}
+
+/// Adds places up to [`PLACES_MAX`]. Where not all fit, the innermost ones do: they come last.
+fn extend(places: &mut Vec<u32>, more: &[u32]) {
+    let room = PLACES_MAX.saturating_sub(places.len());
+    places.extend(&more[more.len().saturating_sub(room)..]);
 }
 
 /// Remembers a comparison; `false` if it was made before. One for fields that can meet covers both kinds.
