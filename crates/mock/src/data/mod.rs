@@ -4,11 +4,13 @@
 //! users in `docs/mock.md`.
 //!
 //! Reading order: this file (the format and the tables), [`rule`] and [`expr`] (computed values), `resolve` (fields
-//! and entities).
+//! and entities), `reference` (from keys to rows and back), `subject` (names on an object).
 
 pub(crate) mod expr;
+mod reference;
 mod resolve;
 pub(crate) mod rule;
+mod subject;
 
 pub(crate) use resolve::COUNT_ARGUMENTS;
 
