@@ -13,6 +13,7 @@ fn main() {
         ogive_federation::read_supergraph(&supergraph, SourceId(0), &Default::default())
             .expect("supergraph");
     let mut best = [u128::MAX; 3];
+    let mut passes = [u128::MAX; 4];
     let mut fetches = 0;
     for _ in 0..200 {
         let a = Instant::now();
@@ -25,6 +26,20 @@ fn main() {
         let c = Instant::now();
         let plan = ogive_planner::plan(&supergraph, &op, &Default::default()).expect("plan");
         let d = Instant::now();
+        let options = Default::default();
+        let tree = ogive_planner::tree::grow(&supergraph, &op, &options).expect("tree");
+        let e = Instant::now();
+        let mut schedule = ogive_planner::assign::Schedule::default();
+        let scopes = tree.scopes();
+        let found = ogive_planner::search::search(&tree, &scopes[0], &options).expect("found");
+        let f = Instant::now();
+        ogive_planner::assign::assign(&tree, &scopes[0], &found, &mut schedule).expect("assigned");
+        let g = Instant::now();
+        std::hint::black_box(ogive_planner::emit::emit(&tree, &schedule));
+        let h = Instant::now();
+        for (i, t) in [(e - d), (f - e), (g - f), (h - g)].into_iter().enumerate() {
+            passes[i] = passes[i].min(t.as_nanos());
+        }
         fetches = plan.fetches.len();
         for (i, t) in [(b - a), (c - b), (d - c)].into_iter().enumerate() {
             best[i] = best[i].min(t.as_nanos());
@@ -33,5 +48,9 @@ fn main() {
     println!(
         "{fetches} fetches; best ns: parse {} normalise {} plan {}",
         best[0], best[1], best[2]
+    );
+    println!(
+        "  grow {} search {} assign {} emit {}",
+        passes[0], passes[1], passes[2], passes[3]
     );
 }

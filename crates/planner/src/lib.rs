@@ -34,6 +34,9 @@ pub struct PlanOptions {
     pub waves_max: u32,
     /// Rule firings the search may spend after its first complete plan; default 20,000,000.
     pub fuel: u64,
+    /// Searches in vain before the best set of requests so far is good enough; default 6, with which a plan is rarely
+    /// more than one request above the best.
+    pub patience: u32,
 }
 
 impl Default for PlanOptions {
@@ -42,6 +45,7 @@ impl Default for PlanOptions {
             nodes_max: 50_000,
             waves_max: 64,
             fuel: 20_000_000,
+            patience: 6,
         }
     }
 }

@@ -34,9 +34,9 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
     let (all, wanted) = everything(tree, scope, options, &mut closure)?;
     let lower_bound = lower_bound(tree, &wanted).max(usize::from(!wanted.is_empty()));
     let best = match tree.supergraph.subgraphs.len() {
-        0..=64 => fewest::<1>(tree, scope, &wanted, &all, lower_bound, options.fuel),
-        65..=256 => fewest::<4>(tree, scope, &wanted, &all, lower_bound, options.fuel),
-        257..=2048 => fewest::<32>(tree, scope, &wanted, &all, lower_bound, options.fuel),
+        0..=64 => fewest::<1>(tree, scope, &wanted, &all, lower_bound, options),
+        65..=256 => fewest::<4>(tree, scope, &wanted, &all, lower_bound, options),
+        257..=2048 => fewest::<32>(tree, scope, &wanted, &all, lower_bound, options),
         _ => all,
     };
     closure.run(tree, scope, &best);
@@ -54,28 +54,31 @@ fn fewest<const N: usize>(
     wanted: &[FactId],
     all: &Requests,
     lower_bound: usize,
-    fuel: u64,
+    options: &PlanOptions,
 ) -> Requests {
     let mut best = all.clone();
     if all.count() <= lower_bound {
         return best;
     }
     let mut probe = Probe::<N>::new(tree, scope, wanted);
+    let mut stale = 0;
     for order in 0..ORDERS {
-        if best.count() <= lower_bound || (order > 0 && probe.firings >= fuel) || !probe.accept(all)
-        {
+        let spent = order > 0 && (probe.firings >= options.fuel || stale >= options.patience);
+        if best.count() <= lower_bound || spent || !probe.accept(all) {
             break;
         }
         let candidate = reverse_delete(all, order, &mut probe);
+        stale += 1;
         if candidate.count() < best.count() {
             best = candidate;
+            stale = 0;
         }
     }
     best
 }
 
-/// Number of deletion orders tried: late waves first, early waves first, then seeded shuffles.
-const ORDERS: u64 = 24;
+/// Most deletion orders tried: late waves first, early waves first, then seeded shuffles.
+const ORDERS: u64 = 1_000;
 
 /// All useful requests at the minimal number of waves, and the facts that can and must be brought.
 fn everything(
@@ -98,7 +101,7 @@ fn everything(
         .copied()
         .filter(|f| tree.facts[*f].client.is_some())
         .collect();
-    let mut waves = 2;
+    let mut waves = 6;
     loop {
         let requests = Requests {
             waves: vec![subgraphs.clone(); waves],

@@ -6,7 +6,7 @@
 //! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
 //! interface; the rest goes into fragments.
 
-use ogive_base::{BitSet, FastMap};
+use ogive_base::{BitSet, FastMap, FastSet};
 use ogive_federation::SubgraphId;
 use ogive_operation::CondId;
 use ogive_plan::{
@@ -97,10 +97,10 @@ impl Emitter<'_> {
         let shape = self.shape(place, &items, ask_typename);
         let mut tokens = Vec::new();
         if ask_typename {
-            tokens.push(plain("__typename "));
+            put(&mut tokens, plain("__typename "));
         }
         match declared.filter(|_| abstract_here) {
-            None => self.write_items(&items, &mut tokens, declared.is_some() && !ask_typename),
+            None => self.write_items(items, &mut tokens, declared.is_some() && !ask_typename),
             Some(declared) => self.write_fragments(place, items, subgraph, declared, &mut tokens),
         }
         (tokens, shape)
@@ -204,29 +204,16 @@ impl Emitter<'_> {
 
     /// Writes items one after another; adds `__typename` where they could all be switched off while the object is
     /// still asked for. (A root or look-up is not asked for then.)
-    fn write_items(&mut self, items: &[Item], tokens: &mut Vec<Token>, guard_empty: bool) {
+    fn write_items(&mut self, items: Vec<Item>, tokens: &mut Vec<Token>, guard_empty: bool) {
         if guard_empty && !items.iter().any(|i| i.cond == CondId::TRUE) {
-            tokens.push(plain("__typename "));
+            put(tokens, plain("__typename "));
         }
-        let mut written: Vec<&str> = Vec::new();
         for item in items {
-            // Two slots may read one response key: a client's value that a key needs as well.
-            if written.contains(&item.name.as_str()) {
-                continue;
-            }
-            written.push(&item.name);
-            let cond = items
-                .iter()
-                .filter(|i| i.name == item.name)
-                .fold(None, |cond: Option<CondId>, i| {
-                    Some(cond.map_or(i.cond, |c| self.conditional.or(c, i.cond)))
-                })
-                .unwrap_or(item.cond);
-            self.write_item(item, cond, tokens);
+            self.write_item(item, tokens);
         }
     }
 
-    fn write_item(&mut self, item: &Item, cond: CondId, tokens: &mut Vec<Token>) {
+    fn write_item(&mut self, item: Item, tokens: &mut Vec<Token>) {
         let tree = self.tree;
         let fact = &tree.facts[item.fact];
         let field = tree.schema().field_name(fact.field);
@@ -238,25 +225,27 @@ impl Emitter<'_> {
         text.push_str(field);
         let mut variables = Vec::new();
         print::arguments(tree.op, &fact.args, &mut text, &mut variables);
-        text.push_str(if item.sub.is_some() { "{" } else { " " });
-        tokens.push(Token {
-            text,
-            cond,
-            variables,
-        });
-        if let Some((sub, _)) = &item.sub {
+        text.push(if item.sub.is_some() { '{' } else { ' ' });
+        put(
+            tokens,
+            Token {
+                text,
+                cond: item.cond,
+                variables,
+            },
+        );
+        if let Some((sub, _)) = item.sub {
             for token in sub {
-                let both = self.conditional.and(cond, token.cond);
-                tokens.push(Token {
-                    cond: both,
-                    ..token.clone()
-                });
+                let both = self.conditional.and(item.cond, token.cond);
+                put(
+                    tokens,
+                    Token {
+                        cond: both,
+                        ..token
+                    },
+                );
             }
-            tokens.push(Token {
-                text: "} ".into(),
-                cond,
-                variables: Vec::new(),
-            });
+            put(tokens, under(item.cond, "} ".into()));
         }
     }
 
@@ -302,16 +291,13 @@ impl Emitter<'_> {
             .iter()
             .map(|i| here.len() > 1 && shared(&items, i))
             .collect();
-        let mut written: Vec<String> = Vec::new();
-        for (item, folded) in items.iter().zip(&folded) {
-            if *folded && !written.contains(&item.name) {
-                self.write_item(item, item.cond, tokens);
-                written.push(item.name.clone());
-            }
-        }
+        let mut written: FastSet<String> = FastSet::default();
         let mut by_type: Vec<(TypeId, Vec<Item>)> = Vec::new();
         for (item, folded) in items.into_iter().zip(folded) {
             if folded {
+                if written.insert(item.name.clone()) {
+                    self.write_item(item, tokens);
+                }
                 continue;
             }
             let ty = tree.nodes[tree.facts[item.fact].node].ty;
@@ -329,7 +315,7 @@ impl Emitter<'_> {
                 any,
                 format!("...on {}{{", tree.schema().type_name(ty)),
             ));
-            self.write_items(&items, tokens, false);
+            self.write_items(items, tokens, false);
             tokens.push(under(any, "} ".into()));
         }
     }
@@ -459,6 +445,17 @@ impl Emitter<'_> {
         }
         push_segment(&mut segments, "}", Vec::new());
         (segments, uses)
+    }
+}
+
+/// Appends a token, joining it to the last one under the same condition.
+fn put(tokens: &mut Vec<Token>, token: Token) {
+    match tokens.last_mut() {
+        Some(last) if last.cond == token.cond => {
+            last.text.push_str(&token.text);
+            last.variables.extend(token.variables);
+        }
+        _ => tokens.push(token),
     }
 }
 

@@ -75,8 +75,16 @@ fn operation(supergraph: &Supergraph, text: &str) -> ogive_operation::Operation 
 
 /// Plans an operation and checks the plan in every way that needs no execution.
 fn plan(supergraph: &Supergraph, text: &str) -> Result<Plan, ogive_planner::PlanError> {
+    plan_with(supergraph, text, &PlanOptions::default())
+}
+
+fn plan_with(
+    supergraph: &Supergraph,
+    text: &str,
+    options: &PlanOptions,
+) -> Result<Plan, ogive_planner::PlanError> {
     let op = operation(supergraph, text);
-    let plan = ogive_planner::plan(supergraph, &op, &PlanOptions::default())?;
+    let plan = ogive_planner::plan(supergraph, &op, options)?;
     check(supergraph, &plan);
     Ok(plan)
 }
