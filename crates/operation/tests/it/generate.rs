@@ -426,8 +426,8 @@ fn tokens(text: &str) -> Vec<String> {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let word = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '.';
-        let len = if rest.starts_with("\"\"\"") {
-            rest[3..].find("\"\"\"").map_or(rest.len(), |i| i + 6)
+        let len = if let Some(block) = rest.strip_prefix("\"\"\"") {
+            block.find("\"\"\"").map_or(rest.len(), |i| i + 6)
         } else if first == '"' {
             let bytes = rest.as_bytes();
             let mut i = 1;
