@@ -1,7 +1,7 @@
 //! Variables (specification 5.8): unique, of input types, defined, used, and allowed where they are used.
 
 use ogive_base::{BitSet, FastMap, FastSet, Span};
-use ogive_schema::{Type, TypeKind, Wrapping};
+use ogive_schema::{Type, Wrapping};
 use ogive_syntax::ast::{List, OperationDefinition, ValueKind, VariableDefinition};
 
 use super::{
@@ -140,15 +140,14 @@ fn allowed(cx: &mut Context<'_>, variable: &VariableDefinition, usage: &Usage<'_
             format!("Variable \"${name}\" of type \"{ty}\" used in position expecting type \"{expected}\".")
         });
     }
-    if let Some(parent) = usage.position.parent
-        && cx.schema.types[parent.id].kind == TypeKind::InputObject
-        && cx.schema.types[parent.id].one_of
+    if let Some(object) = usage.position.object
+        && cx.schema.types[object].one_of
         && !ty.wrapping.is_non_null()
     {
         cx.report(&[variable.span, usage.span], |cx| {
-            let (ty, parent) = (cx.display(ty), cx.schema.type_name(parent.id));
+            let (ty, object) = (cx.display(ty), cx.schema.type_name(object));
             format!(
-                "Variable \"${name}\" is of type \"{ty}\" but must be non-nullable to be used for OneOf Input Object \"{parent}\"."
+                "Variable \"${name}\" is of type \"{ty}\" but must be non-nullable to be used for OneOf Input Object \"{object}\"."
             )
         });
     }

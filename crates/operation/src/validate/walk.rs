@@ -33,8 +33,8 @@ pub(super) struct Position {
     pub(super) ty: Option<Type>,
     /// Whether the place has a default of its own.
     pub(super) has_default: bool,
-    /// The type one value level up.
-    pub(super) parent: Option<Type>,
+    /// The type of the input object whose field it is.
+    pub(super) object: Option<TypeId>,
 }
 
 /// The state of the traversal.
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
         let position = Position {
             ty: found.map(|input| input.ty),
             has_default: found.is_some_and(|input| input.has_default),
-            parent: None,
+            object: None,
         };
         self.value(&argument.value, position, true);
     }
@@ -301,7 +301,7 @@ impl<'a> Walk<'a> {
                 let inside = Position {
                     ty: item,
                     has_default: false,
-                    parent: position.ty,
+                    object: None,
                 };
                 for item in &document[items] {
                     self.value(item, inside, check);
@@ -346,7 +346,7 @@ impl<'a> Walk<'a> {
             let inside = Position {
                 ty: found.map(|f| f.ty),
                 has_default: found.is_some_and(|f| f.has_default),
-                parent: position.ty,
+                object,
             };
             self.value(&entry.value, inside, check);
         }

@@ -186,6 +186,35 @@ fn one_conflict_among_thousands_of_fields_is_named() {
 }
 
 #[test]
+fn a_conflict_deeper_than_words_go_is_still_reported() {
+    let layers = schema("layers");
+    let n = 1_000;
+    let mut text = String::from("{ deep { a { ...A0 } a { ...B0 } } }");
+    for i in 0..n {
+        for side in ["A", "B"] {
+            let _ = write!(
+                text,
+                "fragment {side}{i} on Deep {{ a {{ ...{side}{} }} }}",
+                i + 1
+            );
+        }
+    }
+    let _ = write!(
+        text,
+        "fragment A{n} on Deep {{ x: x }} fragment B{n} on Deep {{ x: y }}"
+    );
+    let (messages, steps) = count(&layers, &text);
+    assert!(steps < 30 * n, "{steps}");
+    assert_eq!(
+        messages,
+        [
+            "Fields \"x\" conflict because \"x\" and \"y\" are different fields. \
+          Use different aliases on the fields to fetch both if this was intentional."
+        ]
+    );
+}
+
+#[test]
 fn errors_stop_at_the_limit_in_the_reference_words() {
     let layers = schema("layers");
     let text = format!("{{ {} }}", repeated(500, |i| format!("nope{i}")));
