@@ -112,8 +112,8 @@ pub(crate) fn waves(plan: &Plan) -> Vec<(u32, Vec<FetchId>)> {
     waves
 }
 
-/// Places that a shape fills, in reading order: leaves only, for they imply the objects above them. A shape used at
-/// several places is listed with the first.
+/// Places that a shape fills, in reading order: leaves, for they imply the objects above them, and objects of which
+/// nothing is asked but their type.
 pub(crate) fn places_filled(plan: &Plan, shape: ShapeId) -> Vec<String> {
     let mut places = Vec::new();
     // (shape, next field); shapes below a shape belong to deeper layouts, so this ends.
@@ -124,6 +124,10 @@ pub(crate) fn places_filled(plan: &Plan, shape: ShapeId) -> Vec<String> {
             continue;
         };
         let Some(field) = shape.fields.get(*next) else {
+            if shape.fields.is_empty() {
+                // Whether there is an object, and of which type, is a value too.
+                places.push(layout_path(plan, shape.layout));
+            }
             open.pop();
             continue;
         };

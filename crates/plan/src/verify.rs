@@ -329,6 +329,9 @@ impl Form<'_> {
         self.check(!target.representations.is_empty(), || {
             format!("{place}: no representation")
         });
+        for representation in &target.representations {
+            self.member_keys(&representation.members, &layout.types, place);
+        }
         // Members below a member belong to deeper layouts.
         let tops = target.representations.iter();
         let mut open: Vec<(LayoutId, &Member)> = tops
@@ -358,6 +361,7 @@ impl Form<'_> {
                     self.check(!member.members.is_empty(), || {
                         format!("{place}: no members")
                     });
+                    self.member_keys(&member.members, &plan.layouts[child].types, place);
                     open.extend(member.members.iter().map(|member| (child, member)));
                 }
                 Some(_) => self.problem(format!("{place}: its slot has no layout")),
@@ -365,6 +369,22 @@ impl Form<'_> {
                     format!("{place}: members of a leaf")
                 }),
             }
+        }
+    }
+
+    /// No object of a representation has two members of one key.
+    fn member_keys(&mut self, members: &[Member], all: &BitSet, place: &str) {
+        let mut seen: FastMap<&[u8], Vec<&BitSet>> = FastMap::default();
+        for member in members {
+            let types = member.types.as_ref().unwrap_or(all);
+            let others = seen.entry(&member.key_json).or_default();
+            let unique = others.iter().all(|others| !others.intersects(types));
+            others.push(types);
+            self.check(unique, || {
+                let key = String::from_utf8_lossy(&member.key_json);
+                let key = key.trim_end_matches(':');
+                format!("{place}: member {key} occurs twice for one type")
+            });
         }
     }
 

@@ -106,6 +106,20 @@ fn text_that_is_no_graphql_is_shown_as_it_is() {
 }
 
 #[test]
+fn objects_of_which_only_the_type_is_asked_are_shown() {
+    let mut b = Builder::new(&["s"], &["Query", "Book", "Film"]);
+    let media = b.object(Plan::ROOT, "media", "Media", &["Book", "Film"]);
+    b.typename(media, "__typename");
+    let shape = b.typed_shape(media, &[]);
+    b.root(0, "{media{__typename}}", &[("media", Some(shape))]);
+    let text = text(&b.build());
+    assert!(
+        text.ends_with("    root fields\n        -> media\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn json_form() {
     assert_eq!(
         json(&rich()),

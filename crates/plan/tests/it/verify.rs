@@ -291,6 +291,16 @@ fn targets() {
     );
     broken(
         plan,
+        |p| {
+            let members =
+                &mut p.fetches[FetchId(1)].lookups[0].targets[0].representations[0].members;
+            let again = members[0].clone();
+            members.push(again);
+        },
+        "fetch 1: look-up 0: member \"id\" occurs twice for one type",
+    );
+    broken(
+        plan,
         |p| p.fetches[FetchId(1)].lookups[0].targets.clear(),
         "fetch 1: look-up 0: no target",
     );
