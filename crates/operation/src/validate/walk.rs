@@ -312,7 +312,7 @@ impl<'a> Walk<'a> {
                 if check && !input::object(&mut self.cx, value, entries, position.ty, object) {
                     check = false;
                 }
-                self.object_fields(entries, object, position, check);
+                self.object_fields(entries, object, check);
             }
             _ if check => values::leaf(&mut self.cx, value, position.ty),
             _ => {}
@@ -323,7 +323,6 @@ impl<'a> Walk<'a> {
         &mut self,
         entries: List<ogive_syntax::ast::ObjectField>,
         object: Option<TypeId>,
-        position: Position,
         check: bool,
     ) {
         let document = self.cx.doc;
