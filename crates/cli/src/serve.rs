@@ -134,17 +134,21 @@ pub(crate) async fn serve(
     options: ServeOptions,
 ) -> Result<()> {
     let mut signals = Signals::new()?;
-    let mut more = Signals::new()?;
-    let shutdown = async move {
+    let (drain, draining) = tokio::sync::oneshot::channel::<()>();
+    let served = bound.serve(gateway, options, async {
+        let _ = draining.await;
+    });
+    let last_word = async {
+        // The first signal is taken before anybody is told of it, so that a second one cannot be mistaken for it.
         let name = signals.next().await;
         tracing::info!("{name}: draining; no new connections, requests in flight may finish");
+        let _ = drain.send(());
+        signals.next().await
     };
-    let served = bound.serve(gateway, options, shutdown);
     let drained = tokio::select! {
         drained = served => drained?,
-        // The first signal reaches both listeners; the second one is the user's last word.
-        () = async { more.next().await; more.next().await; } => {
-            tracing::warn!("second signal: stopping without draining");
+        name = last_word => {
+            tracing::warn!("{name} again: stopping without draining");
             return Ok(());
         }
     };

@@ -1,0 +1,88 @@
+//! Commands that answer and exit.
+
+use crate::process::{demo, file, run};
+
+#[test]
+fn version_and_help() {
+    let (code, stdout, _) = run(&["--version"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(stdout, format!("ogive {}\n", env!("CARGO_PKG_VERSION")));
+    let (code, stdout, _) = run(&["--help"]);
+    assert_eq!(code, Some(0));
+    for command in ["demo", "serve", "plan", "explain", "mock"] {
+        assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
+        let (code, help, _) = run(&[command, "--help"]);
+        assert_eq!(code, Some(0));
+        assert!(help.contains("Usage: ogive"), "{help}");
+    }
+}
+
+#[test]
+fn demo_once_answers_and_exits() {
+    let (code, stdout, stderr) = run(&["demo", "--once"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let expected = std::fs::read_to_string(demo("expected.json")).unwrap();
+    let (_, rest) = stdout.split_once("== answer ==\n").unwrap();
+    let (answer, plan) = rest.split_once("\n\n== plan ==\n").unwrap();
+    assert_eq!(answer, expected.trim_end());
+    assert!(plan.starts_with("query: 6 fetches in 3 waves"), "{plan}");
+}
+
+#[test]
+fn plan_as_text_and_json() {
+    let (supergraph, query) = (demo("supergraph.graphql"), demo("query.graphql"));
+    let (code, stdout, stderr) = run(&["plan", "--supergraph", &supergraph, &query]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(
+        stdout.starts_with("query: 6 fetches in 3 waves"),
+        "{stdout}"
+    );
+    let (code, stdout, _) = run(&["plan", "-s", &supergraph, &query, "--format", "json"]);
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["fetches"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn plan_of_one_operation_among_several() {
+    let supergraph = demo("supergraph.graphql");
+    let path = file(
+        "several.graphql",
+        "query A { me { name } }\nquery B { topProducts { inStock } }\n",
+    );
+    let (code, _, stderr) = run(&["plan", "-s", &supergraph, &path]);
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("GRAPHQL_UNKNOWN_OPERATION_NAME"),
+        "{stderr}"
+    );
+    let (code, stdout, _) = run(&["plan", "-s", &supergraph, &path, "--operation", "B"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("inventory"), "{stdout}");
+}
+
+#[test]
+fn explain_shows_five_stops_without_asking_anybody() {
+    let (code, stdout, _) = run(&[
+        "explain",
+        "-s",
+        &demo("supergraph.graphql"),
+        &demo("query.graphql"),
+    ]);
+    assert_eq!(code, Some(0));
+    let stops: Vec<&str> = stdout.lines().filter(|l| l.starts_with("== ")).collect();
+    assert_eq!(
+        stops,
+        [
+            "== 1. receive ==",
+            "== 2. prepare ==",
+            "== 3. plan ==",
+            "== 4. execute ==",
+            "== 5. respond =="
+        ]
+    );
+    assert!(
+        stdout.contains("== 4. execute ==\n(not executed)"),
+        "{stdout}"
+    );
+}

@@ -1,0 +1,151 @@
+//! What `ogive` refuses to start with: one clear diagnostic with file, line and remedy, and a failure code.
+
+use crate::process::{demo, file, ogive, run};
+
+/// Runs, expects failure, and checks what standard error says.
+fn refused(arguments: &[&str], wanted: &[&str]) {
+    let (code, stdout, stderr) = run(arguments);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(stdout, "", "results go to standard output, nothing else");
+    for part in wanted {
+        assert!(stderr.contains(part), "no {part:?} in:\n{stderr}");
+    }
+    let headlines = stderr.lines().filter(|line| line.starts_with("error"));
+    assert_eq!(headlines.count(), 1, "one diagnostic:\n{stderr}");
+    assert!(stderr.contains("help: "), "no remedy in:\n{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(
+        !stderr.contains('\x1b'),
+        "colour without a terminal:\n{stderr}"
+    );
+}
+
+#[test]
+fn a_supergraph_that_is_not_there() {
+    refused(
+        &["serve", "--supergraph", "nowhere.graphql"],
+        &[
+            "cannot read the supergraph `nowhere.graphql`",
+            "--supergraph",
+        ],
+    );
+    refused(
+        &["serve"],
+        &["no supergraph to serve", "ogive serve --supergraph"],
+    );
+}
+
+#[test]
+fn a_supergraph_with_a_syntax_error() {
+    let path = file("syntax.graphql", "type Query {\n  a: Int\n  b: [Int\n}\n");
+    refused(
+        &["serve", "-s", &path],
+        &[
+            "GRAPHQL_PARSE_FAILED",
+            "syntax.graphql:4:1",
+            "compose it again",
+        ],
+    );
+}
+
+#[test]
+fn a_schema_that_is_no_supergraph() {
+    let path = file("plain.graphql", "type Query {\n  a: Int\n}\n");
+    refused(&["serve", "-s", &path], &["plain.graphql:"]);
+}
+
+#[test]
+fn a_supergraph_that_is_not_text() {
+    let path = file("bytes.graphql", b"type Query {\n  a\xff: Int\n}\n");
+    refused(
+        &["serve", "-s", &path],
+        &["is not UTF-8 (line 2)", "save the file as UTF-8"],
+    );
+}
+
+#[test]
+fn a_configuration_that_is_not_there() {
+    refused(
+        &[
+            "serve",
+            "-s",
+            &demo("supergraph.graphql"),
+            "--config",
+            "nowhere.yaml",
+        ],
+        &["cannot read the configuration `nowhere.yaml`", "--config"],
+    );
+}
+
+#[test]
+fn a_configuration_with_an_unknown_key() {
+    let path = file(
+        "unknown.yaml",
+        "listen: 127.0.0.1:0\ntraffic_shapping:\n  all: {}\n",
+    );
+    refused(
+        &["serve", "-s", &demo("supergraph.graphql"), "-c", &path],
+        &[
+            "CONFIG_UNKNOWN_KEY",
+            "unknown.yaml:2:1",
+            "did you mean `traffic_shaping`?",
+        ],
+    );
+}
+
+#[test]
+fn a_configuration_that_is_no_yaml() {
+    let path = file("broken.yaml", "listen: [\n");
+    refused(
+        &["serve", "-s", &demo("supergraph.graphql"), "-c", &path],
+        &["CONFIG_SYNTAX", "broken.yaml:"],
+    );
+}
+
+#[test]
+fn an_address_that_cannot_be_used() {
+    let supergraph = demo("supergraph.graphql");
+    refused(
+        &["serve", "-s", &supergraph, "-l", "4000"],
+        &["`4000` is no address", "HOST:PORT"],
+    );
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    refused(
+        &["serve", "-s", &supergraph, "-l", &address, "--log", "warn"],
+        &["cannot listen on", &address, "--listen"],
+    );
+}
+
+#[test]
+fn a_configuration_in_the_working_directory_is_read() {
+    let folder = crate::process::folder().join("with-config");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("ogive.yaml"), "nope: 1\n").unwrap();
+    let output = ogive(&["serve", "-s", &demo("supergraph.graphql")])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("ogive.yaml:1:1"), "{stderr}");
+}
+
+#[test]
+fn operations_that_cannot_be_planned() {
+    let supergraph = demo("supergraph.graphql");
+    let path = file("invalid.graphql", "{\n  me {\n    nope\n  }\n}\n");
+    let (code, _, stderr) = run(&["plan", "-s", &supergraph, &path]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("GRAPHQL_VALIDATION_FAILED"), "{stderr}");
+    assert!(stderr.contains("invalid.graphql:3:5"), "{stderr}");
+    let (code, _, stderr) = run(&["plan", "-s", &supergraph, "nowhere.graphql"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("cannot read the operation"), "{stderr}");
+}
+
+#[test]
+fn usage_errors_have_their_own_code() {
+    let (code, _, stderr) = run(&["serv"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("serve"), "{stderr}");
+}

@@ -1,0 +1,148 @@
+//! Commands that serve: addresses, answers, signals.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+};
+
+use crate::process::{Running, address, answer, ask, demo, file};
+
+const QUERY: &str = r#"{"query":"{ me { name } topProducts(first: 1) { name inStock } }"}"#;
+const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"},"topProducts":[{"name":"Ridge 30 backpack","inStock":true}]}}"#;
+
+#[test]
+fn demo_serves_until_it_is_told_to_stop() {
+    let mut demo = Running::start(&["demo", "--listen", "127.0.0.1:0"]);
+    let gateway = address(&demo.printed("GraphQL "));
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/graphql", QUERY)),
+        (200, ANSWER.into())
+    );
+    let (status, page) = answer(ask(&gateway, "GET", "/", ""));
+    assert_eq!(status, 200);
+    assert!(
+        page.contains("query Shop"),
+        "the page starts with the demo's query"
+    );
+    let paste = demo.printed("curl ");
+    assert!(paste.contains(&gateway), "{paste}");
+    demo.signal("INT");
+    assert_eq!(demo.ended().0, Some(0));
+}
+
+#[test]
+fn serve_and_mock_work_together() {
+    let mut mock = Running::start(&[
+        "mock",
+        "--config",
+        &demo("mock.yaml"),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let subgraphs = address(&mock.printed("accounts "));
+    let config: String = ["accounts", "inventory", "products", "reviews"]
+        .iter()
+        .map(|name| format!("  {name}: http://{subgraphs}/graphql/{name}\n"))
+        .collect();
+    let config = file(
+        "serve.yaml",
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}' }}\noverride_subgraph_url:\n{config}",
+            demo("supergraph.graphql")
+        ),
+    );
+    let mut serve = Running::start(&["serve", "--config", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/graphql", QUERY)),
+        (200, ANSWER.into())
+    );
+    serve.signal("TERM");
+    serve.logged("SIGTERM: draining");
+    let (code, rest) = serve.ended();
+    assert_eq!(code, Some(0), "{rest}");
+    assert!(rest.contains("stopped"), "{rest}");
+}
+
+#[test]
+fn sigterm_lets_a_request_in_flight_finish() {
+    // The test plays the subgraph, so it decides when the answer comes.
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = file(
+        "drain.yaml",
+        format!(
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{}/' }}\n",
+            accounts.local_addr().unwrap()
+        ),
+    );
+    let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    let client = ask(
+        &gateway,
+        "POST",
+        "/graphql",
+        r#"{"query":"{ me { name } }"}"#,
+    );
+    let (mut upstream, _) = accounts.accept().unwrap();
+    let mut request = Vec::new();
+    let mut piece = [0; 4096];
+    while !request.ends_with(b"}") {
+        let n = upstream.read(&mut piece).unwrap();
+        assert!(n > 0);
+        request.extend_from_slice(&piece[..n]);
+    }
+    serve.signal("TERM");
+    serve.logged("draining");
+    let body = r#"{"data":{"me":{"name":"Ann"}}}"#;
+    write!(
+        upstream,
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    assert_eq!(answer(client), (200, body.into()));
+    let (code, rest) = serve.ended();
+    assert_eq!(code, Some(0), "{rest}");
+    assert!(!rest.contains("cut off"), "{rest}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = file(
+        "impatient.yaml",
+        format!(
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{}/' }}\n",
+            accounts.local_addr().unwrap()
+        ),
+    );
+    let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    let _client = ask(
+        &gateway,
+        "POST",
+        "/graphql",
+        r#"{"query":"{ me { name } }"}"#,
+    );
+    let _upstream = accounts.accept().unwrap();
+    serve.signal("TERM");
+    serve.logged("draining");
+    serve.signal("TERM");
+    serve.logged("without draining");
+    serve.ended();
+}
+
+#[test]
+fn notes_about_the_configuration_are_logged() {
+    let config = file(
+        "notes.yaml",
+        "listen: 127.0.0.1:0\noverride_subgraph_url: { acounts: 'http://localhost:1/', reviews: 'https://localhost/' }\n",
+    );
+    let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
+    serve.logged("mentions the subgraph `acounts`");
+    let note = serve.logged("the subgraph `reviews` cannot be asked");
+    assert!(note.contains("override_subgraph_url.reviews"), "{note}");
+    serve.logged("serving http://");
+    serve.signal("TERM");
+    assert_eq!(serve.ended().0, Some(0));
+}

@@ -1,0 +1,167 @@
+//! Right answers: the joined query, GET, pages, many clients at once.
+
+use serde_json::Value;
+
+use crate::{
+    graph::{Graph, demo_file},
+    http_client::{Connection, post, request, send},
+};
+
+fn expected() -> String {
+    let expected: Value = serde_json::from_str(&demo_file("expected.json")).unwrap();
+    expected.to_string()
+}
+
+#[test]
+fn the_demo_query_is_joined_from_four_subgraphs() {
+    let graph = Graph::start();
+    let answer = post(graph.address(), &demo_file("query.graphql"));
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.text(), expected());
+    for name in ["accounts", "inventory", "products", "reviews"] {
+        let counts = graph.service.counts(name).unwrap();
+        assert!(counts.requests > 0, "{name} was not asked");
+        assert_eq!(counts.refused, 0, "{name} got a request it cannot accept");
+    }
+    assert_eq!(graph.service.total().requests, 6);
+}
+
+#[test]
+fn a_second_request_comes_from_the_cache_and_gives_the_same_answer() {
+    let graph = Graph::start();
+    let query = demo_file("query.graphql");
+    let first = post(graph.address(), &query);
+    let second = post(graph.address(), &query);
+    assert_eq!(first.body, second.body);
+    assert_eq!(graph.served.gateway.state().operations.len(), 1);
+}
+
+#[test]
+fn mutations_reach_their_subgraph_once() {
+    let graph = Graph::start();
+    let answer = post(
+        graph.address(),
+        r#"mutation { addReview(review: {product: "HP-204", stars: 5, title: "New"}) { stars } }"#,
+    );
+    assert_eq!(answer.codes(), Vec::<String>::new(), "{}", answer.text());
+    assert_eq!(graph.service.total().requests, 1);
+}
+
+#[test]
+fn get_answers_queries() {
+    let graph = Graph::start();
+    let answer = send(
+        graph.address(),
+        "GET",
+        "/graphql?query=query(%24n:Int){topProducts(first:%24n){name}}&variables=%7B%22n%22:1%7D",
+        &[("accept", "application/graphql-response+json")],
+        b"",
+    );
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.text(),
+        r#"{"data":{"topProducts":[{"name":"Ridge 30 backpack"}]}}"#
+    );
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/graphql-response+json; charset=utf-8")
+    );
+}
+
+#[test]
+fn introspection_is_answered_without_subgraphs() {
+    let graph = Graph::start();
+    let answer = post(
+        graph.address(),
+        "{ __schema { queryType { name } types { name } } __type(name: \"Person\") { kind } }",
+    );
+    let json = answer.json();
+    assert_eq!(json["data"]["__schema"]["queryType"]["name"], "Query");
+    assert_eq!(json["data"]["__type"]["kind"], "OBJECT");
+    let names = json["data"]["__schema"]["types"].to_string();
+    assert!(
+        names.contains("Promotion") && !names.contains("join__"),
+        "{names}"
+    );
+    assert_eq!(graph.service.total().requests, 0);
+}
+
+#[test]
+fn the_browser_gets_graphiql_with_all_its_assets() {
+    let graph = Graph::start();
+    let page = send(graph.address(), "GET", "/", &[("accept", "text/html")], b"");
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-security-policy").is_some());
+    let text = page.text();
+    let assets: Vec<&str> = text
+        .split('"')
+        .filter(|part| part.starts_with("/__graphiql/"))
+        .collect();
+    assert_eq!(assets.len(), 5);
+    for asset in assets {
+        let answer = send(graph.address(), "GET", asset, &[], b"");
+        assert_eq!(answer.status, 200, "{asset}");
+        if answer.header("content-encoding") == Some("gzip") {
+            assert!(answer.body.starts_with(&[0x1f, 0x8b]), "{asset}");
+        }
+    }
+}
+
+#[test]
+fn health_and_readiness() {
+    let graph = Graph::start();
+    for path in ["/health", "/readiness"] {
+        let answer = send(graph.address(), "GET", path, &[], b"");
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (200, r#"{"status":"UP"}"#)
+        );
+    }
+}
+
+#[test]
+fn one_connection_takes_many_requests_even_pipelined() {
+    let graph = Graph::start();
+    let mut connection = Connection::open(graph.address());
+    let json = [("content-type", "application/json")];
+    let one = |n| {
+        let body = format!(r#"{{"query":"{{ topProducts(first: {n}) {{ name }} }}"}}"#);
+        request("POST", "/graphql", &json, body.as_bytes())
+    };
+    connection.write(&[one(1), one(2), one(3)].concat());
+    for n in 1..=3 {
+        let answer = connection.read().json();
+        assert_eq!(
+            answer["data"]["topProducts"].as_array().map(Vec::len),
+            Some(n)
+        );
+    }
+    connection.write(&one(2));
+    assert_eq!(connection.read().status, 200);
+}
+
+#[test]
+fn many_clients_at_once_all_get_their_own_answer() {
+    let graph = Graph::start();
+    let address = graph.address();
+    let query = demo_file("query.graphql");
+    let wanted = expected();
+    std::thread::scope(|scope| {
+        for client in 0..32 {
+            let (query, wanted) = (&query, &wanted);
+            scope.spawn(move || {
+                for round in 0..5 {
+                    if (client + round) % 2 == 0 {
+                        assert_eq!(&post(address, query).text(), wanted);
+                    } else {
+                        let n = client % 3 + 1;
+                        let answer =
+                            post(address, &format!("{{ topProducts(first: {n}) {{ sku }} }}"));
+                        let json = answer.json();
+                        assert_eq!(json["data"]["topProducts"].as_array().unwrap().len(), n);
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,156 @@
+//! Connections: clients that leave, shutdown with work in flight, limits.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+};
+
+use crate::{
+    graph::Graph,
+    http_client::{Connection, post, request, send},
+};
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+const QUERY: &[u8] = br#"{"query":"{ me { name } }"}"#;
+const ANSWER: &[u8] = b"{\"data\":{\"me\":{\"name\":\"Ann\"}}}";
+
+/// A subgraph played by the test.
+struct Played(TcpListener);
+
+impl Played {
+    fn start() -> (Played, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/graphql", listener.local_addr().unwrap());
+        (Played(listener), url)
+    }
+    /// Waits for a request and reads it.
+    fn request(&self) -> TcpStream {
+        let (mut stream, _) = self.0.accept().unwrap();
+        let mut bytes = Vec::new();
+        let mut piece = [0; 4096];
+        while !bytes.ends_with(b"}") {
+            let n = stream.read(&mut piece).unwrap();
+            assert!(n > 0, "the gateway left");
+            bytes.extend_from_slice(&piece[..n]);
+        }
+        stream
+    }
+    fn answer(mut stream: &TcpStream) {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
+            ANSWER.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(ANSWER).unwrap();
+    }
+}
+
+fn graph_with_played_accounts(more: &str) -> (Graph, Played) {
+    let (played, url) = Played::start();
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{url}' }}\n{more}"
+    ));
+    (graph, played)
+}
+
+#[test]
+fn a_client_that_leaves_stops_the_work_upstream() {
+    let (graph, accounts) = graph_with_played_accounts("");
+    let mut client = Connection::open(graph.address());
+    client.write(&request("POST", "/graphql", &JSON, QUERY));
+    let mut upstream = accounts.request();
+    drop(client);
+    // The gateway closes its connection to the subgraph: nothing is read any more.
+    let mut rest = Vec::new();
+    let end = upstream.read_to_end(&mut rest);
+    assert!(end.is_ok_and(|n| n == 0) || rest.is_empty());
+    assert_eq!(
+        send(graph.address(), "GET", "/health", &[], b"").status,
+        200
+    );
+}
+
+#[test]
+fn shutdown_lets_requests_in_flight_finish() {
+    let (mut graph, accounts) = graph_with_played_accounts("");
+    let address = graph.address();
+    let mut idle = Connection::open(address);
+    idle.write(&request("GET", "/readiness", &[], b""));
+    assert_eq!(idle.read().status, 200);
+    let mut client = Connection::open(address);
+    client.write(&request("POST", "/graphql", &JSON, QUERY));
+    let upstream = accounts.request();
+    graph.served.begin_stop();
+    // The idle connection is closed, and nobody is let in any more.
+    assert!(idle.is_closed());
+    refuses(address);
+    Played::answer(&upstream);
+    let answer = client.read();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, ANSWER));
+    assert!(client.is_closed());
+    assert_eq!(graph.served.stopped().cut_off, 0);
+}
+
+/// Waits until nothing listens at the address.
+fn refuses(address: SocketAddr) {
+    while let Ok(mut stream) = TcpStream::connect(address) {
+        // Accepted by the operating system just before the listener went: closed without an answer.
+        let mut byte = [0; 1];
+        let _ = stream.write_all(b"GET /readiness HTTP/1.1\r\nhost: a\r\n\r\n");
+        if let Ok(n) = stream.read(&mut byte) {
+            assert_eq!(n, 0, "a new request was taken while draining");
+        }
+    }
+}
+
+#[test]
+fn shutdown_has_a_deadline() {
+    let (mut graph, accounts) = graph_with_played_accounts("");
+    let mut client = Connection::open(graph.address());
+    client.write(&request("POST", "/graphql", &JSON, QUERY));
+    let upstream = accounts.request();
+    graph.served.begin_stop();
+    // Nobody answers; the test's own deadline is the one of `Graph::with`.
+    assert_eq!(graph.served.stopped().cut_off, 1);
+    assert!(client.is_closed());
+    drop(upstream);
+}
+
+#[test]
+fn beyond_the_limit_connections_wait_their_turn() {
+    let graph = Graph::with("http: { connections_max: 1 }");
+    let address = graph.address();
+    let mut first = Connection::open(address);
+    first.write(&request("GET", "/health", &[], b""));
+    assert_eq!(first.read().status, 200);
+    let mut second = Connection::open(address);
+    second.write(&request("GET", "/health", &[], b""));
+    // The first still has the only place.
+    first.write(&request("GET", "/health", &[], b""));
+    assert_eq!(first.read().status, 200);
+    drop(first);
+    assert_eq!(second.read().status, 200);
+}
+
+#[test]
+fn a_stale_subgraph_connection_is_replaced() {
+    let (graph, accounts) = graph_with_played_accounts("http: { workers: 1 }");
+    let first = {
+        let upstream = std::thread::scope(|scope| {
+            let client = scope.spawn(|| post(graph.address(), "{ me { name } }"));
+            let upstream = accounts.request();
+            Played::answer(&upstream);
+            assert_eq!(client.join().unwrap().body, ANSWER);
+            upstream
+        });
+        upstream
+    };
+    // The subgraph tires of the connection; the next request must not suffer.
+    drop(first);
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| post(graph.address(), "{ me { name } }"));
+        let upstream = accounts.request();
+        Played::answer(&upstream);
+        assert_eq!(client.join().unwrap().body, ANSWER);
+    });
+}

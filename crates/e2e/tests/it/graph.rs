@@ -1,0 +1,133 @@
+//! The demo graph, served: mock subgraphs and a gateway on ports of their own.
+
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
+
+use ogive_base::SourceId;
+use ogive_config::{Config, Url};
+use ogive_federation::{ReadOptions, read_supergraph};
+use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, server::Drained};
+use ogive_mock::{Server, Service, assemble, config::Config as MockConfig};
+use tokio::sync::oneshot;
+
+/// A file of the demo graph.
+pub(crate) fn demo_file(name: &str) -> String {
+    let path = demo_folder().join(name);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn demo_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/demo")
+}
+
+/// A configuration text.
+pub(crate) fn config(yaml: &str) -> Config {
+    ogive_config::load(SourceId(0), yaml, &|_| None).unwrap_or_else(|e| panic!("{e:#?}"))
+}
+
+/// The state of a supergraph text.
+pub(crate) fn state(supergraph: &str, config: &Config) -> SchemaState {
+    let supergraph = read_supergraph(supergraph, SourceId(0), &ReadOptions::default())
+        .unwrap_or_else(|e| panic!("{e:#?}"));
+    SchemaState::new(supergraph, config).0
+}
+
+/// A gateway on a port of its own.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) gateway: Arc<Gateway>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Drained>>,
+}
+
+impl Served {
+    pub(crate) fn start(state: SchemaState, config: &Config) -> Served {
+        let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(config)));
+        let (stop, stopped) = oneshot::channel();
+        let (tell, bound) = std::sync::mpsc::channel();
+        let options = ServeOptions {
+            workers: config.http.workers.unwrap_or(2.try_into().unwrap()),
+            ..ServeOptions::new(config)
+        };
+        let serving = Arc::clone(&gateway);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let bound = Bound::bind("127.0.0.1:0").await.unwrap();
+                tell.send(bound.address()).unwrap();
+                let shutdown = async {
+                    let _ = stopped.await;
+                };
+                bound.serve(serving, options, shutdown).await.unwrap()
+            })
+        });
+        Served {
+            address: bound.recv().unwrap(),
+            gateway,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+    /// Begins to drain.
+    pub(crate) fn begin_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+    /// Waits until everything has stopped.
+    pub(crate) fn stopped(&mut self) -> Drained {
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.begin_stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The demo graph with its gateway.
+pub(crate) struct Graph {
+    pub(crate) served: Served,
+    pub(crate) service: Arc<Service>,
+    _mock: Server,
+}
+
+impl Graph {
+    pub(crate) fn start() -> Graph {
+        Graph::with("")
+    }
+    /// With a configuration; subgraph URLs it does not override point to the mock.
+    pub(crate) fn with(yaml: &str) -> Graph {
+        let mock_config = MockConfig::parse(&demo_file("mock.yaml"), &demo_folder()).unwrap();
+        let service = Arc::new(
+            assemble(&mock_config)
+                .unwrap_or_else(|e| panic!("{e}"))
+                .service,
+        );
+        let mock = Server::start(Arc::clone(&service), "127.0.0.1:0", 1).unwrap();
+        let mut config = config(yaml);
+        // Connections end with their tests, so nothing has to be waited for.
+        config.http.connection_shutdown_timeout = ogive_config::Duration(Duration::from_secs(5));
+        for name in service.names() {
+            config
+                .override_subgraph_url
+                .entry(name.to_owned())
+                .or_insert_with(|| Url(mock.url(name)));
+        }
+        let state = state(&demo_file("supergraph.graphql"), &config);
+        Graph {
+            served: Served::start(state, &config),
+            service,
+            _mock: mock,
+        }
+    }
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.served.address
+    }
+}

@@ -1,0 +1,168 @@
+//! A plain HTTP/1.1 client: every byte under the test's control.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+/// A test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    }
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e} in {}", self.text()))
+    }
+    /// Codes of all errors; checks that the body is a well-formed GraphQL response.
+    pub(crate) fn codes(&self) -> Vec<String> {
+        let json = self.json();
+        let Some(errors) = json.get("errors") else {
+            return Vec::new();
+        };
+        let errors = errors.as_array().expect("errors is a list");
+        assert!(!errors.is_empty(), "an empty list of errors: {json}");
+        errors
+            .iter()
+            .map(|error| {
+                assert!(
+                    error["message"].as_str().is_some_and(|m| !m.is_empty()),
+                    "{json}"
+                );
+                error["extensions"]["code"]
+                    .as_str()
+                    .unwrap_or_else(|| panic!("no code: {json}"))
+                    .to_owned()
+            })
+            .collect()
+    }
+}
+
+/// A connection that is kept alive.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> Connection {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Connection {
+            stream,
+            buffer: Vec::new(),
+        }
+    }
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+    /// Reads one answer.
+    pub(crate) fn read(&mut self) -> Answer {
+        let head_end = loop {
+            if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(
+                self.fill(),
+                "closed in the middle of a head: {:?}",
+                String::from_utf8_lossy(&self.buffer)
+            );
+        };
+        let head = String::from_utf8(self.buffer.drain(..head_end).collect()).unwrap();
+        let mut lines = head.trim_end().split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let headers: Vec<(String, String)> = lines
+            .map(|line| line.split_once(':').unwrap())
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
+        while self.buffer.len() < length {
+            assert!(self.fill(), "closed in the middle of a body");
+        }
+        Answer {
+            status: status.parse().unwrap(),
+            headers,
+            body: self.buffer.drain(..length).collect(),
+        }
+    }
+    /// Whether the other side has closed the connection; waits until it does or says something.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        self.buffer.is_empty() && !self.fill()
+    }
+    fn fill(&mut self) -> bool {
+        let mut piece = [0; 16 << 10];
+        match self.stream.read(&mut piece) {
+            Ok(0) => false,
+            Ok(n) => {
+                self.buffer.extend_from_slice(&piece[..n]);
+                true
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|w| w == needle)
+}
+
+/// A whole request.
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut out = format!("{method} {path} HTTP/1.1\r\nhost: test\r\n").into_bytes();
+    for (name, value) in headers {
+        out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    if method == "POST" {
+        out.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(body);
+    out
+}
+
+/// One request on a connection of its own.
+pub(crate) fn send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let mut connection = Connection::open(address);
+    connection.write(&request(method, path, headers, body));
+    connection.read()
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// One GraphQL request.
+pub(crate) fn post(address: SocketAddr, query: &str) -> Answer {
+    post_with(address, query, &[])
+}
+
+/// One GraphQL request with headers.
+pub(crate) fn post_with(address: SocketAddr, query: &str, headers: &[(&str, &str)]) -> Answer {
+    let body = json!({ "query": query }).to_string();
+    let mut all = vec![JSON];
+    all.extend_from_slice(headers);
+    send(address, "POST", "/graphql", &all, body.as_bytes())
+}

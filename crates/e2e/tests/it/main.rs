@@ -1,0 +1,13 @@
+//! A gateway and its subgraphs over real sockets. No sleeps: tests wait for what they need to see.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod answers;
+mod bad_input;
+mod codes;
+mod connections;
+mod five_stops;
+mod graph;
+mod headers;
+mod http_client;
+mod scenarios;
+mod subgraph_faults;
