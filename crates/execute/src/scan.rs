@@ -389,6 +389,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         let Some(key) = shape.typename_key.as_deref() else {
             return Ok(match layout.only_type() {
                 Some(ty) => TypeState::Known(ty),
+                None if layout.types.is_empty() => TypeState::Rejected,
                 None => TypeState::Unknown,
             });
         };

@@ -94,7 +94,10 @@ impl Form<'_> {
         let plan = self.plan;
         let n_before = self.problems.len();
         let place = &format!("layout {}", id.0);
-        self.types(&layout.types, &BitSet::all(plan.types.len()), place);
+        // A place no subgraph can answer has no type.
+        if !layout.types.is_empty() {
+            self.types(&layout.types, &BitSet::all(plan.types.len()), place);
+        }
         match layout.parent {
             None => self.check(id == Plan::ROOT, || format!("{place}: no parent")),
             Some((parent, slot)) => {
@@ -203,8 +206,10 @@ impl Form<'_> {
         let mut seen: FastMap<&str, Vec<&BitSet>> = FastMap::default();
         for field in &shape.fields {
             let place = &format!("{place}: key {}", field.key);
+            if let Some(types) = &field.types {
+                self.types(types, &layout.types, place);
+            }
             let types = field.types.as_ref().unwrap_or(&layout.types);
-            self.types(types, &layout.types, place);
             let others = seen.entry(&field.key).or_default();
             let unique = others.iter().all(|others| !others.intersects(types));
             others.push(types);

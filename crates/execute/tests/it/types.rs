@@ -258,3 +258,24 @@ fn a_repeated_key_is_emitted_once() {
         );
     }
 }
+
+#[test]
+fn where_no_type_is_possible_there_is_no_object() {
+    let mut b = Builder::new(&["s"], &["Query"]);
+    let x = b.object(Plan::ROOT, "x", "X", &[]);
+    let shape = b.shape(x, &[]);
+    b.root(0, "{}", &[("x", Some(shape))]);
+    let plan = b.build();
+    assert_eq!(
+        run(&plan, vec![vec![ok(r#"{"data":{"x":null}}"#)]]),
+        r#"{"data":{"x":null}}"#
+    );
+    assert_eq!(
+        run(&plan, vec![vec![ok(r#"{"data":{"x":{}}}"#)]]),
+        concat!(
+            r#"{"data":{"x":null},"errors":[{"#,
+            r#""message":"The subgraph answered an object of an unexpected type.","path":["x"],"#,
+            r#""extensions":{"code":"SUBREQUEST_UNEXPECTED_TYPE"}}]}"#
+        )
+    );
+}

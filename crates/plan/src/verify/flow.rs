@@ -160,9 +160,11 @@ impl Flow<'_> {
             while let Some((layout, member, mut types)) = open.pop() {
                 if let Some(only) = &member.types {
                     types.intersect_with(only);
-                    if types.is_empty() {
-                        continue;
-                    }
+                }
+                if types.is_empty() {
+                    continue;
+                }
+                if member.types.is_some() {
                     self.type_is_known(id, layout);
                 }
                 let Some(slot) = member.slot else {
@@ -208,7 +210,8 @@ impl Flow<'_> {
     }
 
     fn type_is_known(&mut self, reader: FetchId, layout: LayoutId) {
-        let known = self.plan.layouts[layout].only_type().is_some()
+        let types = &self.plan.layouts[layout].types;
+        let known = types.len() <= 1
             || self.typed[layout.index()]
                 .iter()
                 .any(|fetch| self.is_before(*fetch, reader));
@@ -227,7 +230,7 @@ impl Flow<'_> {
         for field in &layout.output {
             let by_type = field.source == OutSource::Typename
                 || field.types.as_ref().is_some_and(|t| *t != layout.types);
-            if by_type && layout.only_type().is_none() && self.typed[id.index()].is_empty() {
+            if by_type && layout.types.len() > 1 && self.typed[id.index()].is_empty() {
                 self.problems.push(format!(
                     "the response needs the concrete type at {}, which no fetch asks for",
                     describe::layout_path(plan, id),
