@@ -213,6 +213,7 @@ fn generate(value: &Value) -> Result<GeneratorOptions, ConfigError> {
         match key.as_str() {
             "seed" => options.seed = integer(&place, value)?,
             "population" => options.population = number()?,
+            "list_min" => options.list_min = number()?,
             "list_max" => options.list_max = number()?,
             "count_max" => options.count_max = number()?,
             "null_per_mille" => options.null_per_mille = number()?,
@@ -224,7 +225,7 @@ fn generate(value: &Value) -> Result<GeneratorOptions, ConfigError> {
             _ => {
                 return Err(error(
                     &place,
-                    "unknown key; known are seed, population, list_max, count_max, null_per_mille, error_per_mille, \
+                    "unknown key; known are seed, population, list_min, list_max, count_max, null_per_mille, error_per_mille, \
                      wild, check_representations, lengths, texts",
                 ));
             }

@@ -175,7 +175,7 @@ async fn answer(
         }
     };
     let arrived = Instant::now();
-    let headers = header_list(&parts.headers);
+    let headers = header_list(&parts.headers, service.is_recording(&name));
     let reply = service.respond(&name, &headers, &body);
     let mut reply = reply.unwrap_or_else(|| Reply::text(404, "No such subgraph."));
     if reply.content_type == "application/json" && wants_graphql_json(&parts.headers) {
@@ -253,9 +253,11 @@ async fn collect(mut body: Incoming) -> Option<Bytes> {
     Some(rest.freeze())
 }
 
-fn header_list(headers: &HeaderMap) -> Vec<(String, String)> {
+/// All headers, or only those that control the mock.
+fn header_list(headers: &HeaderMap, all: bool) -> Vec<(String, String)> {
     headers
         .iter()
+        .filter(|(name, _)| all || name.as_str().starts_with("x-mock-"))
         .map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_string(), value)

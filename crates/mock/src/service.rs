@@ -234,6 +234,15 @@ impl Service {
         Some(hosted.respond(&settings, headers, body))
     }
 
+    /// Whether requests to a subgraph are logged with all their headers.
+    pub fn is_recording(&self, name: &str) -> bool {
+        let hosted = self.by_name.get(name).map(|at| &self.subgraphs[*at]);
+        hosted.is_some_and(|h| {
+            let settings = h.settings.read();
+            settings.unwrap_or_else(PoisonError::into_inner).record
+        })
+    }
+
     /// Counters of one subgraph.
     pub fn counts(&self, name: &str) -> Option<Counts> {
         let counters = &self.subgraphs[*self.by_name.get(name)?].counters;

@@ -231,11 +231,12 @@ impl Subgraph {
 
     fn prepare(&self, query: &str) -> Arc<Prepared> {
         // A poisoned lock only means that another thread panicked between two complete entries.
-        let mut documents = self
-            .documents
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = documents.get(query) {
+        let documents = || {
+            self.documents
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(found) = documents().get(query) {
             return found.clone();
         }
         let parsed = parse(query, SourceId(0), &Limits::default());
@@ -248,6 +249,7 @@ impl Subgraph {
             document: parsed.document,
             errors,
         });
+        let mut documents = documents();
         if documents.len() >= DOCUMENTS_MAX {
             documents.clear();
         }

@@ -34,6 +34,8 @@ pub struct GeneratorOptions {
     pub seed: u64,
     /// Instances per entity type that relations lead to; default 20.
     pub population: u32,
+    /// Shortest list without a count argument; default 1.
+    pub list_min: u32,
     /// Longest list without a count argument; default 3.
     pub list_max: u32,
     /// Longest list an argument like `first` can ask for; default 10,000.
@@ -58,6 +60,7 @@ impl Default for GeneratorOptions {
         GeneratorOptions {
             seed: 0,
             population: 20,
+            list_min: 1,
             list_max: 3,
             count_max: 10_000,
             null_per_mille: 0,
@@ -143,7 +146,7 @@ impl Generator {
         let definition = &schema.fields[call.field];
         let name = schema.name(definition.name);
         let own;
-        let coordinate = match self.spec.coordinate(&type_key(schema, call.node.ty), name) {
+        let coordinate = match self.spec.coordinate(type_key(schema, call.node.ty), name) {
             Some(coordinate) => coordinate,
             None => {
                 own = self.spec.describe(model, call.field);
@@ -397,7 +400,7 @@ impl Place<'_, '_, '_> {
         };
         let (min, max) = self
             .range(&options.lengths)
-            .unwrap_or((0, options.list_max));
+            .unwrap_or((options.list_min, options.list_max));
         let asked = if outermost { self.count() } else { None };
         let length = asked.unwrap_or_else(|| {
             min + below(derive(h, 3), u64::from(max.saturating_sub(min)) + 1) as u32

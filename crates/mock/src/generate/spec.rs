@@ -135,7 +135,7 @@ impl Spec {
             if ty.built_in || !matches!(ty.kind, TypeKind::Object | TypeKind::Interface) {
                 continue;
             }
-            let parent = type_key(schema, id);
+            let parent = type_key(schema, id).to_string();
             for field in &ty.fields {
                 let found = self.describe(model, *field);
                 let name = schema.field_name(*field).to_string();
@@ -298,15 +298,13 @@ fn non_null_bits(wrapping: Wrapping) -> u32 {
 }
 
 /// The name a type goes by in every subgraph: root types by their operation.
-pub(crate) fn type_key(schema: &Schema, id: TypeId) -> String {
-    for (kind, name) in [
+pub(crate) fn type_key(schema: &Schema, id: TypeId) -> &str {
+    let root = [
         (OperationKind::Query, "Query"),
         (OperationKind::Mutation, "Mutation"),
         (OperationKind::Subscription, "Subscription"),
-    ] {
-        if schema.root(kind) == Some(id) {
-            return name.to_string();
-        }
-    }
-    schema.type_name(id).to_string()
+    ]
+    .into_iter()
+    .find(|(kind, _)| schema.root(*kind) == Some(id));
+    root.map_or_else(|| schema.type_name(id), |(_, name)| name)
 }

@@ -90,6 +90,7 @@ fn nulls(per_mille: u32, seed: u64) -> GeneratorOptions {
         seed,
         null_per_mille: per_mille,
         wild: true,
+        list_min: 0,
         ..GeneratorOptions::default()
     }
 }

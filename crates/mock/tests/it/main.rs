@@ -6,6 +6,7 @@
 mod cases;
 mod data;
 mod demo;
+mod docs;
 mod federation;
 mod generate;
 mod http;
