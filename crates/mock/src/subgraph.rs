@@ -120,7 +120,8 @@ impl Subgraph {
         &self.model
     }
 
-    /// Executes a request and returns the response as a JSON value.
+    /// Executes a request and returns the response as a JSON value; `null` if it is nested deeper than the JSON parser
+    /// goes (128 levels).
     pub fn execute_json(
         &self,
         query: &str,

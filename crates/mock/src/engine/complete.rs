@@ -6,7 +6,7 @@ use ogive_schema::{FieldId, Schema, TypeId, TypeKind, Wrapping};
 use ogive_syntax::ast;
 use serde_json::Value;
 
-use super::{Execution, Group, Nulled, Segment, write_json};
+use super::{ANSWER_BYTES_MAX, Execution, Group, Nulled, Segment, write_json};
 use crate::{
     input::integer,
     node::{FieldError, Meta, Node, NodeKind, Resolved},
@@ -140,6 +140,9 @@ impl<'s> Execution<'s> {
     ) -> Result<(), Nulled> {
         self.out.push(b'[');
         for (i, value) in items.into_iter().enumerate() {
+            if self.out.len() > ANSWER_BYTES_MAX {
+                break;
+            }
             if i > 0 {
                 self.out.push(b',');
             }

@@ -6,7 +6,7 @@
 //!
 //! Invariants: response keys in order of first appearance; fields run one after the other, depth first, so
 //! mutations are serial; a field error is reported once, with the path of the field that raised it; nesting is
-//! bounded by [`DEPTH_MAX`].
+//! bounded by [`DEPTH_MAX`], answers by [`ANSWER_BYTES_MAX`].
 //!
 //! Reading order: this file (requests and selection sets), `complete` (values), `introspect` (`__schema`, `__type`).
 
@@ -32,6 +32,9 @@ use crate::{
 pub(crate) const DEPTH_MAX: usize = 200;
 /// Most field errors of one answer; further ones are dropped.
 pub(crate) const ERRORS_MAX: usize = 10_000;
+
+/// Longest data of one answer; what comes after is a field error, and lists end there.
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// What one execution works with.
 pub(crate) struct Context<'s> {
@@ -223,6 +226,11 @@ impl<'s> Execution<'s> {
         if self.path.len() > DEPTH_MAX {
             return Resolved::error(format!(
                 "The answer is nested deeper than {DEPTH_MAX} levels"
+            ));
+        }
+        if self.out.len() > ANSWER_BYTES_MAX {
+            return Resolved::error(format!(
+                "The answer is longer than {ANSWER_BYTES_MAX} bytes"
             ));
         }
         let name = schema.field_name(id);

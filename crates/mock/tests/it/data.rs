@@ -323,3 +323,50 @@ fn rules_that_depend_on_themselves_are_an_error() {
             .contains("depends on itself")
     );
 }
+
+#[test]
+fn deep_queries_fit_on_a_small_stack() {
+    let served = subgraph(
+        "type Query { a: A! } type A { a: A! l: [[A!]!]! n: Int! }",
+        "fields: { Query.a: { n: 1 }, A.a: { n: '{n}' }, A.l: [[{ n: 2 }]], A.n: 1 }",
+    );
+    // As deep as the parser allows, by fields and by lists.
+    for (open, depth) in [("{ a ", 190), ("{ ... on A ", 150), ("{ l ", 190)] {
+        let query = format!(
+            "{{ a {} {{ n }} {}",
+            open.repeat(depth),
+            "}".repeat(depth + 1)
+        );
+        // A response this deep is beyond the JSON parser, so look at its text.
+        let body = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(2 << 20);
+            let run = || served.execute(&query, None, &Default::default(), &Default::default());
+            thread
+                .spawn_scoped(scope, run)
+                .unwrap()
+                .join()
+                .unwrap()
+                .body
+        });
+        let text = String::from_utf8(body).unwrap();
+        assert!(text.starts_with("{\"data\":"), "{text}");
+    }
+    // Fragments nest deeper than the parser allows in one place; execution has its own limit.
+    let mut query = String::from("{ a { ...F0 } } ");
+    for i in 0..40 {
+        let (open, close) = ("{ a ".repeat(10), "}".repeat(10));
+        query.push_str(&format!(
+            "fragment F{i} on A {open} {{ ...F{} }} {close} ",
+            i + 1
+        ));
+    }
+    query.push_str("fragment F40 on A { n }");
+    let answer = run(&served, &query, json!({}));
+    assert_eq!(answer["data"], Value::Null);
+    assert!(
+        answer["errors"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("nested deeper")
+    );
+}
