@@ -169,8 +169,44 @@ fn valid(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
         })
 }
 
+/// Drops what `@requires` and `@provides` may not mention: leaves that the subgraph resolves by itself.
+fn only_external(model: &Model, ty: &str, sub: Sub, set: &mut FieldSet, inside_external: bool) {
+    set.items.retain_mut(|item| match item {
+        Item::On { ty: on, sub: inner } => {
+            only_external(model, on, sub, inner, inside_external);
+            !inner.is_empty()
+        }
+        Item::Field {
+            name, sub: inner, ..
+        } => {
+            let Some(source) = model.field(ty, name).and_then(|f| f.sources.get(&sub)) else {
+                return false;
+            };
+            let external = inside_external || source.external;
+            if inner.is_empty() {
+                return external;
+            }
+            only_external(model, source.ty.name(), sub, inner, external);
+            !inner.is_empty()
+        }
+    });
+}
+
 fn field_sets(model: &mut Model) {
     let reference = model.clone();
+    for ty in &mut model.types {
+        for field in &mut ty.fields {
+            for (sub, source) in &mut field.sources {
+                if let Some(set) = &mut source.requires {
+                    only_external(&reference, &ty.name, *sub, set, false);
+                }
+                let child = source.ty.name().to_owned();
+                if let Some(set) = &mut source.provides {
+                    only_external(&reference, &child, *sub, set, false);
+                }
+            }
+        }
+    }
     for ty in &mut model.types {
         for (sub, place) in &mut ty.places {
             place
@@ -196,6 +232,19 @@ fn field_sets(model: &mut Model) {
             }
         }
     }
+}
+
+/// Every (type, field, subgraph) that a `@provides` mentions.
+pub fn provided(model: &Model) -> HashSet<(String, String, Sub)> {
+    let mut out = HashSet::new();
+    for field in model.types.iter().flat_map(|t| &t.fields) {
+        for (sub, source) in &field.sources {
+            if let Some(set) = &source.provides {
+                mention(model, source.ty.name(), *sub, set, &mut out);
+            }
+        }
+    }
+    out
 }
 
 /// Every (type, field, subgraph) that a field set mentions.

@@ -1,9 +1,9 @@
 //! The four texts of a model: subgraph SDL as its author writes it, the schema that subgraph serves, the supergraph,
 //! and the merged schema of the monolith.
 
-use std::fmt::Write;
+use std::{collections::HashSet, fmt::Write};
 
-use super::{FieldModel, FieldSource, InputModel, Kind, Model, Sub, Ty, TypeModel};
+use super::{FieldModel, FieldSource, InputModel, Kind, Model, Sub, Ty, TypeModel, clean};
 
 /// What a subgraph author writes: federation v2 with `@link`.
 pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
@@ -49,6 +49,7 @@ pub fn served_sdl(model: &Model, sub: Sub) -> String {
 }
 
 fn subgraph_types(model: &Model, sub: Sub, federation: bool, out: &mut String) {
+    let provided = clean::provided(model);
     for ty in &model.types {
         let Some(place) = ty.places.get(&sub) else {
             continue;
@@ -80,7 +81,7 @@ fn subgraph_types(model: &Model, sub: Sub, federation: bool, out: &mut String) {
                     };
                     let _ = write!(out, "  {}{}: {}", field.name, args(&field.args), source.ty);
                     if federation {
-                        subgraph_directives(model, ty, field, source, sub, out);
+                        subgraph_directives(model, ty, field, source, sub, &provided, out);
                     }
                     out.push('\n');
                 }
@@ -106,6 +107,7 @@ fn subgraph_directives(
     field: &FieldModel,
     source: &FieldSource,
     sub: Sub,
+    provided: &HashSet<(String, String, Sub)>,
     out: &mut String,
 ) {
     if source.external {
@@ -126,8 +128,12 @@ fn subgraph_directives(
             .iter()
             .any(|k| k.fields.names().any(|n| n == field.name))
     });
-    if ty.kind == Kind::Object && source.active() && !key_member && field.active().count_ones() > 1
-    {
+    // A field that another subgraph provides is resolved there too.
+    let shared = field.active().count_ones() > 1
+        || provided
+            .iter()
+            .any(|(t, f, s)| *t == ty.name && *f == field.name && *s != sub);
+    if ty.kind == Kind::Object && source.active() && !key_member && shared {
         out.push_str(" @shareable");
     }
 }
@@ -212,8 +218,14 @@ pub fn supergraph_sdl(model: &Model) -> String {
     let graphs: Vec<String> = model.subgraphs.iter().map(|n| graph_name(n)).collect();
     for ty in &model.types {
         let mut applied = String::new();
+        // Every subgraph has a query root, for `_entities` if for nothing else.
+        if ty.name == "Query" {
+            for graph in &graphs {
+                let _ = write!(applied, "\n  @join__type(graph: {graph})");
+            }
+        }
         for (sub, place) in &ty.places {
-            if place.keys.is_empty() {
+            if place.keys.is_empty() && ty.name != "Query" {
                 let _ = write!(applied, "\n  @join__type(graph: {})", graphs[*sub]);
             }
             for key in &place.keys {
@@ -304,13 +316,19 @@ fn join_fields(
             && s.overrides.is_none()
             && s.ty == *merged
     };
-    if ty
-        .places
-        .keys()
-        .all(|sub| field.sources.get(sub).is_some_and(plain))
-    {
+    let everywhere = if ty.name == "Query" {
+        model.subgraphs.len()
+    } else {
+        ty.places.len()
+    };
+    if field.sources.len() == everywhere && field.sources.values().all(plain) {
         return;
     }
+    // As composition writes it: all local types, or none.
+    let differs = field
+        .sources
+        .values()
+        .any(|s| !s.overridden && s.ty != *merged);
     for (sub, source) in &field.sources {
         if source.overridden {
             continue;
@@ -322,14 +340,14 @@ fn join_fields(
         if let Some(set) = &source.provides {
             let _ = write!(out, ", provides: {}", quoted(&set.to_string()));
         }
-        if source.ty != *merged {
+        if let Some(from) = source.overrides {
+            let _ = write!(out, ", override: {}", quoted(&model.subgraphs[from]));
+        }
+        if differs {
             let _ = write!(out, ", type: \"{}\"", source.ty);
         }
         if source.external {
             out.push_str(", external: true");
-        }
-        if let Some(from) = source.overrides {
-            let _ = write!(out, ", override: {}", quoted(&model.subgraphs[from]));
         }
         out.push(')');
     }
