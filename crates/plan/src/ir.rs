@@ -86,7 +86,8 @@ impl Plan {
 pub struct Layout {
     /// Layout and slot this hangs below; `None` for the root.
     pub parent: Option<(LayoutId, SlotIndex)>,
-    /// Concrete types its objects can have. An object of another type is treated as null with an error.
+    /// Concrete types its objects can have; none if no subgraph can answer the place. An object of another type is
+    /// treated as null with an error.
     pub types: BitSet,
     /// The values it can hold.
     pub slots: Vec<Slot>,

@@ -9,7 +9,7 @@ pub mod print;
 pub mod representation;
 pub mod request;
 
-use ogive_base::{FastMap, IdVec, id::Id as _};
+use ogive_base::{BitSet, FastMap, IdVec, id::Id as _};
 use ogive_operation::CondId;
 use ogive_plan::{
     Cond, EnumId, Fetch, FetchId, ObjectShape, OperationKind, Plan, RootPart, RuntimeType, ShapeId,
@@ -21,9 +21,9 @@ use crate::{
     assign::{Schedule, Via, Visit, VisitId},
     emit::{
         conditions::Conditional,
-        request::{Part, Token},
+        request::{Part, Selected, Taken, Token, compatible},
     },
-    tree::{FactId, PlaceId, Tree},
+    tree::{FactId, NodeId, PlaceId, Tree},
 };
 
 /// Turns a schedule into a plan.
@@ -34,13 +34,16 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         conditional: Conditional::new(tree, schedule),
         facts_of: FastMap::default(),
         children_of: FastMap::default(),
+        visits_of: FastMap::default(),
         runtime_types: FastMap::default(),
         types: IdVec::new(),
         enum_ids: FastMap::default(),
         enums: IdVec::new(),
         shapes: IdVec::new(),
+        possible: IdVec::new(),
     };
     emitter.index();
+    emitter.possible_types();
     emitter.plan()
 }
 
@@ -53,11 +56,15 @@ pub(crate) struct Emitter<'a> {
     pub(crate) facts_of: FastMap<VisitId, Vec<FactId>>,
     /// Descents from a visit into a child place.
     pub(crate) children_of: FastMap<(VisitId, PlaceId), Vec<VisitId>>,
+    /// Live visits of each node.
+    pub(crate) visits_of: FastMap<NodeId, Vec<VisitId>>,
     pub(crate) runtime_types: FastMap<TypeId, RuntimeType>,
     pub(crate) types: IdVec<RuntimeType, Box<str>>,
     pub(crate) enum_ids: FastMap<TypeId, EnumId>,
     pub(crate) enums: IdVec<EnumId, Vec<Box<str>>>,
     pub(crate) shapes: IdVec<ShapeId, ObjectShape>,
+    /// Concrete types (`TypeId.0`) that the subgraphs asked for a place can answer there.
+    pub(crate) possible: IdVec<PlaceId, BitSet>,
 }
 
 /// Which request a visit belongs to: scope, wave, subgraph.
@@ -78,6 +85,9 @@ impl<'a> Emitter<'a> {
             let _ = fact;
         }
         for (id, visit) in self.schedule.visits.iter() {
+            if visit.live {
+                self.visits_of.entry(visit.node).or_default().push(id);
+            }
             if let (true, Via::Parent(parent)) = (visit.live, visit.via) {
                 let place = self.tree.nodes[visit.node].place;
                 self.children_of
@@ -100,6 +110,36 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// A subgraph answers a place with the concrete types it knows there; others are impossible, whatever the client
+    /// selects on them.
+    fn possible_types(&mut self) {
+        let tree = self.tree;
+        for (id, place) in tree.places.iter() {
+            let Some(edge) = place.edge else {
+                self.possible.push(place.possible.clone());
+                continue;
+            };
+            let mut asked = BitSet::new();
+            if let Some(provider) = self.schedule.provider.get(&edge) {
+                asked.insert(self.schedule.visits[*provider].subgraph);
+            }
+            for node in &place.nodes {
+                for visit in self.visits_of.get(node).into_iter().flatten() {
+                    if let Via::Parent(_) = self.schedule.visits[*visit].via {
+                        asked.insert(self.schedule.visits[*visit].subgraph);
+                    }
+                }
+            }
+            let known = place.nodes.iter().map(|n| &tree.nodes[*n]);
+            let possible = known
+                .filter(|n| n.types_known.intersects(&asked))
+                .map(|n| n.ty.0)
+                .collect();
+            let made = self.possible.push(possible);
+            debug_assert_eq!(made, id, "rows in order of places");
+        }
+    }
+
     /// The runtime type of an object type.
     pub(crate) fn runtime_type(&mut self, ty: TypeId) -> RuntimeType {
         if let Some(found) = self.runtime_types.get(&ty) {
@@ -111,7 +151,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Runtime types of a set of `TypeId.0`s.
-    pub(crate) fn runtime_set(&mut self, types: &ogive_base::BitSet) -> ogive_base::BitSet {
+    pub(crate) fn runtime_set(&mut self, types: &BitSet) -> BitSet {
         types
             .iter()
             .map(|t| self.runtime_type(TypeId(t)).0)
@@ -185,35 +225,40 @@ impl<'a> Emitter<'a> {
         for visit_id in visits {
             let visit = &self.schedule.visits[*visit_id];
             let place = self.tree.nodes[visit.node].place;
-            let (tokens, shape) = self.object(place, &[*visit_id], subgraph, None);
             let cond = self.conditional.of_visit(*visit_id);
-            match visit.via {
-                Via::Root => {
-                    kind = self.tree.op.kind;
-                    root = Some(RootPart {
-                        cond: Cond(cond.0),
-                        shape,
-                    });
-                    parts.push(Part {
-                        lookup: None,
-                        cond,
-                        tokens,
-                    });
-                }
-                _ => {
-                    let representations = vec![self.representation(*visit_id)];
-                    let ty = self.tree.nodes[visit.node].ty;
-                    let runtime = self.runtime_type(ty);
-                    let several = self.tree.places[place].possible.len() > 1;
-                    let target = Target {
-                        layout: output::layout_id(place),
-                        types: several.then(|| [runtime.0].into_iter().collect()),
-                        cond: Cond(cond.0),
-                        representations,
-                        shape,
-                    };
-                    add_lookup(&mut lists, (ty, cond, tokens), target);
-                }
+            if visit.via == Via::Root {
+                let wanted = self.facts_in(&[*visit_id]);
+                let selected = self.object(place, wanted, subgraph, None);
+                kind = self.tree.op.kind;
+                root = Some(RootPart {
+                    cond: Cond(cond.0),
+                    shape: selected.shape,
+                });
+                parts.push(Part {
+                    lookup: None,
+                    cond,
+                    tokens: selected.tokens,
+                });
+                continue;
+            }
+            let ty = self.tree.nodes[visit.node].ty;
+            let runtime = self.runtime_type(ty);
+            let several = self.possible[place].len() > 1;
+            for (facts, representation) in self.representable_groups(*visit_id) {
+                let wanted = facts.iter().map(|f| (*visit_id, *f)).collect();
+                let Selected {
+                    tokens,
+                    shape,
+                    names,
+                } = self.object(place, wanted, subgraph, None);
+                let target = Target {
+                    layout: output::layout_id(place),
+                    types: several.then(|| [runtime.0].into_iter().collect()),
+                    cond: Cond(cond.0),
+                    representations: vec![representation],
+                    shape,
+                };
+                add_lookup(&mut lists, (ty, cond, tokens), names, target);
             }
         }
         // Descents count too: a `@requires` on the way down is sent with the entry above it.
@@ -231,8 +276,16 @@ impl<'a> Emitter<'a> {
         }
         dependencies.sort();
         let mut lookups = Vec::new();
+        let taken: Vec<Box<str>> = match &root {
+            Some(root) => self.shapes[root.shape]
+                .fields
+                .iter()
+                .map(|f| f.key.clone())
+                .collect(),
+            None => Vec::new(),
+        };
         for (i, list) in lists.into_iter().enumerate() {
-            let (part, lookup) = self.lookup_part(i, list);
+            let (part, lookup) = self.lookup_part(i, list, &taken);
             parts.push(part);
             lookups.push(lookup);
         }
@@ -248,6 +301,15 @@ impl<'a> Emitter<'a> {
             root,
             lookups,
         }
+    }
+
+    /// Everything some visits bring.
+    pub(crate) fn facts_in(&self, visits: &[VisitId]) -> Vec<(VisitId, FactId)> {
+        let facts = |v: &VisitId| self.facts_of.get(v).map_or(&[][..], Vec::as_slice);
+        visits
+            .iter()
+            .flat_map(|v| facts(v).iter().map(|f| (*v, *f)))
+            .collect()
     }
 
     /// Facts that must be in hand before a request with these entries can be written.
@@ -315,14 +377,17 @@ impl<'a> Emitter<'a> {
 pub(crate) struct LookupList {
     /// Concrete type, condition under which anything is asked of it, what is asked.
     pub(crate) selections: Vec<(TypeId, CondId, Vec<Token>)>,
+    /// Response names of all selections.
+    names: Vec<Taken>,
     pub(crate) targets: Vec<Target>,
 }
 
-/// Places with the same type and selection share representations; other types join the list; the same type with
-/// another selection needs a list of its own.
+/// Places with the same type and selection share representations; other types join the list if their response names
+/// agree; the same type with another selection needs a list of its own.
 fn add_lookup(
     lists: &mut Vec<LookupList>,
     selection: (TypeId, CondId, Vec<Token>),
+    names: Vec<Taken>,
     target: Target,
 ) {
     for list in lists.iter_mut() {
@@ -331,16 +396,18 @@ fn add_lookup(
                 list.targets.push(target);
                 return;
             }
-            Some(_) => {}
-            None => {
+            None if compatible(&list.names, &names) => {
                 list.selections.push(selection);
+                list.names.extend(names);
                 list.targets.push(target);
                 return;
             }
+            _ => {}
         }
     }
     lists.push(LookupList {
         selections: vec![selection],
+        names,
         targets: vec![target],
     });
 }

@@ -24,7 +24,7 @@ impl Emitter<'_> {
                 let edge = &tree.facts[e];
                 (layout_id(tree.nodes[edge.node].place), edge.slot)
             });
-            let types = self.runtime_set(&place.possible);
+            let types = self.runtime_set(&self.possible[id].clone());
             let slots = self.slots(id);
             let output = self.output(id);
             out.push(Layout {
@@ -75,11 +75,13 @@ impl Emitter<'_> {
             let key = &tree.op.keys[node.key];
             let mut push =
                 |this: &mut Self, source: OutSource, types: &BitSet, coordinate: Box<str>| {
-                    let types = types.intersection(&occurrence.types);
+                    let types = types
+                        .intersection(&occurrence.types)
+                        .intersection(&this.possible[place]);
                     if types.is_empty() {
                         return;
                     }
-                    let everywhere = tree.places[place].possible.is_subset(&types);
+                    let everywhere = this.possible[place].is_subset(&types);
                     out.push(OutField {
                         key_json: print::key_json(key),
                         key: key.into(),

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Emitter<'_> {
-    /// How to represent the objects of an entry: its key, and what its `@requires` fields need.
-    pub(crate) fn representation(&mut self, id: VisitId) -> Representation {
+    /// How to represent the objects of an entry that brings these facts: its key, and what their `@requires` need.
+    pub(crate) fn representation(&mut self, id: VisitId, facts: &[FactId]) -> Representation {
         let visit = &self.schedule.visits[id];
         let node = visit.node;
         let mut members = Vec::new();
@@ -20,9 +20,8 @@ impl Emitter<'_> {
             let set = self.tree.nodes[node].keys[key].fields;
             self.members(node, set, true, &mut members);
         }
-        let facts = self.facts_of.get(&id).cloned().unwrap_or_default();
         for fact in facts {
-            let sets: Vec<FieldSetId> = self.tree.facts[fact]
+            let sets: Vec<FieldSetId> = self.tree.facts[*fact]
                 .requires
                 .iter()
                 .filter(|r| r.subgraph.0 == visit.subgraph)
@@ -36,6 +35,41 @@ impl Emitter<'_> {
             typename: None,
             members,
         }
+    }
+
+    /// The facts of an entry in groups that can share a representation: two `@requires` that want one field with
+    /// different arguments cannot, and make two look-ups.
+    pub(crate) fn representable_groups(
+        &mut self,
+        id: VisitId,
+    ) -> Vec<(Vec<FactId>, Representation)> {
+        let facts = self.facts_of.get(&id).cloned().unwrap_or_default();
+        let whole = self.representation(id, &facts);
+        if !has_rivals(&whole.members) {
+            return vec![(facts, whole)];
+        }
+        let mut groups: Vec<Vec<FactId>> = Vec::new();
+        for fact in facts {
+            let mut home = None;
+            for (i, group) in groups.iter_mut().enumerate() {
+                group.push(fact);
+                if !has_rivals(&self.representation(id, group).members) {
+                    home = Some(i);
+                    break;
+                }
+                group.pop();
+            }
+            if home.is_none() {
+                groups.push(vec![fact]);
+            }
+        }
+        groups
+            .into_iter()
+            .map(|group| {
+                let representation = self.representation(id, &group);
+                (group, representation)
+            })
+            .collect()
     }
 
     /// Adds the members of a field set at a node; members with the same slot merge.
@@ -130,6 +164,20 @@ impl Emitter<'_> {
                 })
         })
     }
+}
+
+/// Whether two members would write one name for the same object.
+fn has_rivals(members: &[Member]) -> bool {
+    members.iter().enumerate().any(|(i, a)| {
+        has_rivals(&a.members)
+            || members[..i].iter().any(|b| {
+                a.key_json == b.key_json
+                    && match (&a.types, &b.types) {
+                        (Some(x), Some(y)) => x.intersects(y),
+                        _ => true,
+                    }
+            })
+    })
 }
 
 /// Adds members that are not there yet; the depth is that of schema text.

@@ -46,48 +46,57 @@ struct Item {
 }
 
 /// A response name that is taken.
-struct Taken {
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Taken {
     name: String,
-    /// Field, arguments and type as text.
-    signature: String,
+    /// Field and arguments as text.
+    field: String,
+    /// Type in the subgraph.
+    ty: String,
     sub: Option<Vec<Token>>,
 }
 
+/// What is asked of an object.
+pub(crate) struct Selected {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) shape: ShapeId,
+    /// Response names of the object itself.
+    pub(crate) names: Vec<Taken>,
+}
+
+/// Whether selections of different concrete types may stand in one selection set (`SameResponseShape`).
+pub(crate) fn compatible(a: &[Taken], b: &[Taken]) -> bool {
+    a.iter().all(|x| {
+        b.iter()
+            .all(|y| x.name != y.name || (x.ty == y.ty && x.sub == y.sub))
+    })
+}
+
 impl Emitter<'_> {
-    /// The selection of some concrete types of one place in one request (no braces), and the shape of its objects.
+    /// The selection of some values of one place in one request (no braces), and the shape of its objects.
     /// `declared` is the subgraph's type of the place; `None` for the root and for look-ups, whose concrete type is
     /// known. Recursion is bounded by the operation's depth limit.
     pub(crate) fn object(
         &mut self,
         place: PlaceId,
-        visits: &[VisitId],
+        mut wanted: Vec<(VisitId, FactId)>,
         subgraph: u32,
         declared: Option<TypeId>,
-    ) -> (Vec<Token>, ShapeId) {
+    ) -> Selected {
         let tree = self.tree;
         let abstract_here = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
-        let ask_typename =
-            declared.is_some() && (abstract_here || tree.places[place].possible.len() > 1);
+        let ask_typename = declared.is_some() && (abstract_here || self.possible[place].len() > 1);
         let mut taken: Vec<Taken> = Vec::new();
         if ask_typename {
             taken.push(Taken {
                 name: "__typename".into(),
-                signature: "__typename".into(),
+                field: "__typename".into(),
+                ty: "String!".into(),
                 sub: None,
             });
         }
         // Clients' values choose their names first, so that they keep their response keys; gateway-only values are
         // written first, so that an object needs one cut.
-        let mut wanted: Vec<(VisitId, FactId)> = Vec::new();
-        for visit in visits {
-            wanted.extend(
-                self.facts_of
-                    .get(visit)
-                    .into_iter()
-                    .flatten()
-                    .map(|f| (*visit, *f)),
-            );
-        }
         wanted.sort_by_key(|(_, fact)| tree.facts[*fact].client.is_none());
         let mut items: Vec<Item> = Vec::with_capacity(wanted.len());
         for (visit, fact) in wanted {
@@ -103,7 +112,11 @@ impl Emitter<'_> {
             None => self.write_items(items, &mut tokens, declared.is_some() && !ask_typename),
             Some(declared) => self.write_fragments(place, items, subgraph, declared, &mut tokens),
         }
-        (tokens, shape)
+        Selected {
+            tokens,
+            shape,
+            names: taken,
+        }
     }
 
     fn item(
@@ -123,13 +136,14 @@ impl Emitter<'_> {
                 .get(&(visit, place))
                 .cloned()
                 .unwrap_or_default();
-            self.object(place, &children, subgraph, Some(ty.id))
+            let wanted = self.facts_in(&children);
+            let selected = self.object(place, wanted, subgraph, Some(ty.id));
+            (selected.tokens, selected.shape)
         });
         let field = tree.schema().field_name(fact.field);
-        let mut signature = String::from(field);
-        print::arguments(tree.op, &fact.args, &mut signature, &mut Vec::new());
-        signature.push(':');
-        signature.push_str(&tree.schema().display_type(ty));
+        let mut call = String::from(field);
+        print::arguments(tree.op, &fact.args, &mut call, &mut Vec::new());
+        let ty = tree.schema().display_type(ty);
         let wanted = match fact.client {
             Some(c) => &tree.op.keys[tree.op.fields[c].key],
             None => field,
@@ -137,18 +151,20 @@ impl Emitter<'_> {
         let sub_tokens = sub.as_ref().map(|(tokens, _)| tokens);
         let mut name = wanted.to_string();
         let mut n = 0;
-        while taken
-            .iter()
-            .any(|t| t.name == name && (t.signature != signature || t.sub.as_ref() != sub_tokens))
-        {
+        let clashes = |t: &Taken, name: &str| {
+            t.name == name && (t.field != call || t.ty != ty || t.sub.as_ref() != sub_tokens)
+        };
+        while taken.iter().any(|t| clashes(t, &name)) {
             name = format!("_{n}_{wanted}");
             n += 1;
         }
         if !taken.iter().any(|t| t.name == name) {
+            let (name, sub) = (name.clone(), sub_tokens.cloned());
             taken.push(Taken {
-                name: name.clone(),
-                signature,
-                sub: sub_tokens.cloned(),
+                name,
+                field: call,
+                ty,
+                sub,
             });
         }
         let cond = self.conditional.of_fact(fact_id);
@@ -186,7 +202,7 @@ impl Emitter<'_> {
                 )),
             }
         }
-        let all = self.runtime_set(&tree.places[place].possible);
+        let all = self.runtime_set(&self.possible[place].clone());
         let fields = fields
             .into_iter()
             .map(|(field, types)| ShapeField {
@@ -320,21 +336,25 @@ impl Emitter<'_> {
         }
     }
 
-    /// One `_entities` field over a list of representations.
-    pub(crate) fn lookup_part(&mut self, index: usize, list: LookupList) -> (Part, Lookup) {
+    /// One `_entities` field over a list of representations; `taken` are response keys of the request's root fields.
+    pub(crate) fn lookup_part(
+        &mut self,
+        index: usize,
+        list: LookupList,
+        taken: &[Box<str>],
+    ) -> (Part, Lookup) {
         let tree = self.tree;
-        let (response_key, variable) = if index == 0 {
-            ("_entities".to_string(), free_name(tree, "representations"))
-        } else {
-            (
-                format!("_e{index}"),
-                free_name(tree, &format!("representations{index}")),
-            )
+        let (mut response_key, variable) = match index {
+            0 => ("_entities".to_string(), "representations".to_string()),
+            n => (format!("_e{n}"), format!("representations{n}")),
         };
-        let alias = if index == 0 {
-            String::new()
-        } else {
-            format!("{response_key}:")
+        while taken.iter().any(|t| **t == *response_key) {
+            response_key.insert(0, '_');
+        }
+        let variable = free_name(tree, &variable);
+        let alias = match response_key.as_str() {
+            "_entities" => String::new(),
+            other => format!("{other}:"),
         };
         let mut tokens = vec![plain(&format!(
             "{alias}_entities(representations:${variable}){{"
