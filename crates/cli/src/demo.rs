@@ -83,8 +83,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if arguments.once {
             once(bound, gateway, ServeOptions::new(&config)).await
         } else {
-            terminal::print(&welcome(&bound, &subgraphs));
-            serve::serve(bound, gateway, ServeOptions::new(&config)).await
+            let announce = |bound: &Bound| terminal::print(&welcome(bound, &subgraphs));
+            serve::serve(bound, gateway, ServeOptions::new(&config), announce).await
         }
     })
 }

@@ -72,13 +72,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(&config)));
     runtime()?.block_on(async {
         let bound = bind(&config.listen).await?;
-        tracing::info!(
-            supergraph = %path.display(),
-            "serving http://{}{}",
-            bound.address(),
-            gateway.options().graphql_path
-        );
-        serve(bound, gateway, ServeOptions::new(&config)).await
+        let path_of_endpoint = gateway.options().graphql_path.clone();
+        let announce = |bound: &Bound| {
+            tracing::info!(
+                supergraph = %path.display(),
+                "serving http://{}{path_of_endpoint}",
+                bound.address(),
+            );
+        };
+        serve(bound, gateway, ServeOptions::new(&config), announce).await
     })
 }
 
@@ -127,13 +129,17 @@ pub(crate) async fn bind(listen: &Listen) -> Result<Bound> {
     })
 }
 
-/// Serves until SIGTERM or SIGINT; a second signal ends the process at once.
+/// Serves until SIGTERM or SIGINT; a second signal ends the process at once. `announce` is called once both are
+/// listened for.
 pub(crate) async fn serve(
     bound: Bound,
     gateway: Arc<Gateway>,
     options: ServeOptions,
+    announce: impl FnOnce(&Bound),
 ) -> Result<()> {
     let mut signals = Signals::new()?;
+    // Whoever reads the announcement may send a signal at once.
+    announce(&bound);
     let (drain, draining) = tokio::sync::oneshot::channel::<()>();
     let served = bound.serve(gateway, options, async {
         let _ = draining.await;

@@ -120,7 +120,7 @@ pub fn prepare_operation(
     if !errors.is_empty() {
         return refuse(&errors);
     }
-    let definition = select_operation(&document, name)?.clone();
+    let definition = *select_operation(&document, name)?;
     let operation = match normalise(api, &document, &definition, &limits.normalise) {
         Ok(operation) => operation,
         Err(error) => return refuse(&[error]),

@@ -105,12 +105,13 @@ fn refuses(address: SocketAddr) {
 
 #[test]
 fn shutdown_has_a_deadline() {
-    let (mut graph, accounts) = graph_with_played_accounts("");
+    let (mut graph, accounts) =
+        graph_with_played_accounts("http: { connection_shutdown_timeout: 50ms }");
     let mut client = Connection::open(graph.address());
     client.write(&request("POST", "/graphql", &JSON, QUERY));
     let upstream = accounts.request();
     graph.served.begin_stop();
-    // Nobody answers; the test's own deadline is the one of `Graph::with`.
+    // Nobody answers.
     assert_eq!(graph.served.stopped().cut_off, 1);
     assert!(client.is_closed());
     drop(upstream);
@@ -135,16 +136,13 @@ fn beyond_the_limit_connections_wait_their_turn() {
 #[test]
 fn a_stale_subgraph_connection_is_replaced() {
     let (graph, accounts) = graph_with_played_accounts("http: { workers: 1 }");
-    let first = {
-        let upstream = std::thread::scope(|scope| {
-            let client = scope.spawn(|| post(graph.address(), "{ me { name } }"));
-            let upstream = accounts.request();
-            Played::answer(&upstream);
-            assert_eq!(client.join().unwrap().body, ANSWER);
-            upstream
-        });
+    let first = std::thread::scope(|scope| {
+        let client = scope.spawn(|| post(graph.address(), "{ me { name } }"));
+        let upstream = accounts.request();
+        Played::answer(&upstream);
+        assert_eq!(client.join().unwrap().body, ANSWER);
         upstream
-    };
+    });
     // The subgraph tires of the connection; the next request must not suffer.
     drop(first);
     std::thread::scope(|scope| {

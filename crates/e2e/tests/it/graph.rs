@@ -1,6 +1,6 @@
 //! The demo graph, served: mock subgraphs and a gateway on ports of their own.
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use ogive_base::SourceId;
 use ogive_config::{Config, Url};
@@ -112,8 +112,6 @@ impl Graph {
         );
         let mock = Server::start(Arc::clone(&service), "127.0.0.1:0", 1).unwrap();
         let mut config = config(yaml);
-        // Connections end with their tests, so nothing has to be waited for.
-        config.http.connection_shutdown_timeout = ogive_config::Duration(Duration::from_secs(5));
         for name in service.names() {
             config
                 .override_subgraph_url
