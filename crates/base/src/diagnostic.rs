@@ -127,6 +127,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// One sentence without source context.
     pub message: String,
+    /// Schema coordinate of what it is about (`Type.field(arg:)`), if it is about one element.
+    pub coordinate: Option<Box<str>>,
     /// Places, primary first.
     pub labels: Vec<Label>,
     /// Further facts.
@@ -142,10 +144,17 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             message: message.into(),
+            coordinate: None,
             labels: Vec::new(),
             notes: Vec::new(),
             help: None,
         }
+    }
+    /// Says which element of a schema it is about.
+    #[must_use]
+    pub fn about(mut self, coordinate: impl Into<Box<str>>) -> Self {
+        self.coordinate = Some(coordinate.into());
+        self
     }
     /// Adds a labelled place.
     #[must_use]
