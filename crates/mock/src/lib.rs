@@ -3,7 +3,7 @@
 //!
 //! It follows the specification's section 6 to the letter and shares no execution or coercion code with the gateway.
 //!
-//! Reading order: [`subgraph`] (one subgraph, pure), [`engine`] (execution), [`model`] and `sdl` (schema and federation
+//! Reading order: [`subgraph`] (one subgraph, pure), `engine` (execution), [`model`] and `sdl` (schema and federation
 //! facts), [`data`] and [`generate`] (values), [`service`] (many subgraphs, faults, counters), [`http`] (sockets),
 //! [`config`] and [`assemble`](mod@assemble) (files).
 

@@ -3,7 +3,7 @@
 //! One file may serve every subgraph of a graph: each takes the fields its SDL has. The format is documented for
 //! users in `docs/mock.md`.
 //!
-//! Reading order: this file (the format and the tables), [`rule`] and [`expr`] (computed values), `resolve` (fields
+//! Reading order: this file (the format and the tables), `rule` and `expr` (computed values), `resolve` (fields
 //! and entities), `reference` (from keys to rows and back), `subject` (names on an object).
 
 pub(crate) mod expr;
