@@ -17,14 +17,21 @@ pub fn describe(schema: &Schema, op: &Operation) -> String {
         let _ = write!(out, " {name}");
     }
     for variable in &op.variables {
-        let _ = write!(out, " ${}: {}", variable.name, schema.display_type(variable.ty));
+        let _ = write!(
+            out,
+            " ${}: {}",
+            variable.name,
+            schema.display_type(variable.ty)
+        );
     }
     out.push('\n');
     // An explicit stack: (selection set, next entry, fields seen).
     let mut stack: Vec<(SelectionSetId, usize)> = vec![(op.root, 0)];
     while let Some((set_id, next)) = stack.pop() {
         let set = &op.selection_sets[set_id];
-        let Some(entry) = set.order.get(next) else { continue };
+        let Some(entry) = set.order.get(next) else {
+            continue;
+        };
         stack.push((set_id, next + 1));
         let node = &op.fields[entry.field];
         let again = set.order[..next].iter().any(|e| e.field == entry.field);
@@ -44,7 +51,14 @@ pub fn describe(schema: &Schema, op: &Operation) -> String {
     out
 }
 
-fn field(schema: &Schema, op: &Operation, set: &SelectionSet, entry: &Occurrence, node: &FieldNode, out: &mut String) {
+fn field(
+    schema: &Schema,
+    op: &Operation,
+    set: &SelectionSet,
+    entry: &Occurrence,
+    node: &FieldNode,
+    out: &mut String,
+) {
     let key = &op.keys[node.key];
     let name = match node.field {
         FieldRef::Field(id) => schema.field_name(id),
@@ -84,7 +98,13 @@ fn condition(op: &Operation, cond: CondId) -> String {
     let clause = |c: &Clause| -> String {
         let literals: Vec<String> = c
             .iter()
-            .map(|(v, want)| format!("{}${}", if *want { "" } else { "!" }, op.variables[*v as usize].name))
+            .map(|(v, want)| {
+                format!(
+                    "{}${}",
+                    if *want { "" } else { "!" },
+                    op.variables[*v as usize].name
+                )
+            })
             .collect();
         literals.join(" && ")
     };

@@ -2,7 +2,8 @@
 //!
 //! A [`SelectionSet`] holds for every response key the [`FieldNode`]s that can answer it. Two nodes of one set with
 //! the same key have disjoint `types`, so for one concrete type at most one node answers a key
-//! (specification 6.3.2, `CollectFields`, done once for all concrete types). Order of first appearance is kept in
+//! (specification 6.3.2, `CollectFields`, done once for all concrete types). Only at the root of a mutation, where
+//! order is execution order, such nodes may have exclusive conditions instead. Order of first appearance is kept in
 //! `order`: an output visits it front to back and skips nodes it has already emitted.
 //!
 //! Invariants: every id belongs to this operation; children come after their parents; the tree is bounded by

@@ -373,7 +373,50 @@ impl<'a> Work<'a> {
             }
         }
         for (types, members, field, ty) in classes {
-            self.node(set, key, types, &members, (field, ty), found, entries)?;
+            if self.op.kind == OperationKind::Mutation && set == self.op.root {
+                self.serial(set, key, &types, &members, (field, ty), found, entries)?;
+            } else {
+                self.node(set, key, types, &members, (field, ty), found, entries, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A root field of a mutation runs where it first appears, which depends on conditions if it appears more than
+    /// once: one node per appearance, on the condition that no earlier appearance counts.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site; the parts of one node"
+    )]
+    fn serial(
+        &mut self,
+        set: SelectionSetId,
+        key: Symbol,
+        types: &BitSet,
+        members: &[usize],
+        field: (FieldRef, Type),
+        found: &[Found<'a>],
+        entries: &mut Vec<(usize, Occurrence)>,
+    ) -> Result<(), Diagnostic> {
+        let mut earlier: Vec<&Clause> = Vec::new();
+        for i in members {
+            let clause = &found[*i].clause;
+            let clauses =
+                without(clause, &earlier).ok_or_else(|| self.too_large(found[*i].field.span))?;
+            earlier.push(clause);
+            if let Some(cond) = self.op.conditions.of(clauses) {
+                let place = Some((*i, cond));
+                self.node(
+                    set,
+                    key,
+                    types.clone(),
+                    members,
+                    field,
+                    found,
+                    entries,
+                    place,
+                )?;
+            }
         }
         Ok(())
     }
@@ -391,6 +434,7 @@ impl<'a> Work<'a> {
         (field, ty): (FieldRef, Type),
         found: &[Found<'a>],
         entries: &mut Vec<(usize, Occurrence)>,
+        place: Option<(usize, CondId)>,
     ) -> Result<(), Diagnostic> {
         let written = found[members[0]].field;
         if self.op.fields.len() as u32 >= self.limits.fields_max {
@@ -398,7 +442,10 @@ impl<'a> Work<'a> {
         }
         let clauses: Vec<Clause> = members.iter().map(|i| found[*i].clause.clone()).collect();
         let several = clauses.iter().any(|c| *c != clauses[0]);
-        let cond = self.widened(clauses);
+        let cond = match place {
+            Some((_, cond)) => cond,
+            None => self.widened(clauses),
+        };
         let args = self.arguments(field, written)?;
         let node = self.op.fields.push(FieldNode {
             parent: set,
@@ -437,6 +484,17 @@ impl<'a> Work<'a> {
             self.op.fields[node].selection_set = Some(child);
         }
         self.op.selection_sets[set].fields.push(node);
+        if let Some((at, cond)) = place {
+            entries.push((
+                at,
+                Occurrence {
+                    field: node,
+                    types,
+                    cond,
+                },
+            ));
+            return Ok(());
+        }
         for i in members {
             let types = types.intersection(&found[*i].types);
             if let Some(cond) = self.op.conditions.of(vec![found[*i].clause.clone()]) {
@@ -588,6 +646,35 @@ impl<'a> Work<'a> {
         .label(self.document.source_id(), span, "the limit is reached here")
         .help("ask for less depth, or raise the limit")
     }
+}
+
+/// Most clauses of the condition of one appearance of a mutation's root field.
+const APPEARANCE_CLAUSES_MAX: usize = 256;
+
+/// Clauses for "`clause` holds and none of `earlier` does"; empty if that is never; `None` if there are too many.
+fn without(clause: &Clause, earlier: &[&Clause]) -> Option<Vec<Clause>> {
+    let mut out = vec![clause.clone()];
+    for other in earlier {
+        let mut next = Vec::new();
+        for clause in out {
+            if other.iter().any(|(v, want)| clause.contains(&(*v, !want))) {
+                next.push(clause);
+                continue;
+            }
+            for (variable, want) in other.iter().filter(|l| !clause.contains(l)) {
+                let mut with = clause.clone();
+                if let Err(at) = with.binary_search(&(*variable, !want)) {
+                    with.insert(at, (*variable, !want));
+                }
+                next.push(with);
+            }
+        }
+        out = next;
+        if out.len() > APPEARANCE_CLAUSES_MAX {
+            return None;
+        }
+    }
+    Some(out)
 }
 
 /// Two rows of one group are the same field if both are rows (their names are equal) or the same meta field.

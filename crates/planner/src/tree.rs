@@ -185,9 +185,18 @@ impl Tree<'_> {
             });
             below.push(owner);
         }
-        root_facts
+        // Execution order is order of appearance, which is not that of the nodes.
+        let mut ordered: Vec<FactId> = Vec::new();
+        for occurrence in &self.op.selection_sets[self.op.root].order {
+            let of_field = |f: &FactId| self.facts[*f].client == Some(occurrence.field);
+            if let Some(fact) = root_facts.iter().copied().find(of_field)
+                && !ordered.contains(&fact)
+            {
+                ordered.push(fact);
+            }
+        }
+        ordered
             .into_iter()
-            .filter(|f| self.facts[*f].client.is_some())
             .map(|fact| Scope {
                 nodes: all
                     .iter()
