@@ -71,7 +71,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         (false, listen) => listen.as_deref().unwrap_or(LISTEN),
     };
     config.listen = serve::parse_listen(listen)?;
-    config.include_subgraph_errors.all = true;
     for (name, _) in SUBGRAPHS {
         let url = Url(subgraphs.url(name));
         config.override_subgraph_url.insert(name.into(), url);

@@ -157,8 +157,9 @@ section! {
 
     /// `include_subgraph_errors`
     pub struct IncludeSubgraphErrorsOptions {
-        /// Whether messages and extensions of subgraph errors reach clients.
-        pub all: bool = false,
+        /// Whether clients see message and code of errors that subgraphs report. Off: they learn where an error was, and
+        /// no more.
+        pub all: bool = true,
         /// By subgraph name; wins over `all`.
         pub subgraphs: BTreeMap<String, bool> = BTreeMap::new(),
     }

@@ -64,7 +64,7 @@ traffic_shaping:
   all: { timeout: 250ms, response_max_bytes: 10MB }
   subgraphs: { reviews: { timeout: 1m } }
 query_planning: { cache: { enabled: false, size: 7 } }
-include_subgraph_errors: { all: true, subgraphs: { accounts: false } }
+include_subgraph_errors: { all: false, subgraphs: { accounts: true } }
 log: { filter: "warn,ogive_transport=debug", format: json }
 "#,
     )
@@ -107,8 +107,8 @@ log: { filter: "warn,ogive_transport=debug", format: json }
     assert_eq!(config.traffic("other").timeout.as_millis(), 250);
     assert_eq!(config.traffic("other").connect_timeout.as_secs(), 5);
     assert!(!config.query_planning.cache.enabled);
-    assert!(config.includes_subgraph_errors("products"));
-    assert!(!config.includes_subgraph_errors("accounts"));
+    assert!(!config.includes_subgraph_errors("products"));
+    assert!(config.includes_subgraph_errors("accounts"));
     assert_eq!(config.log.format, LogFormat::Json);
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) store: &'s mut Store<'p>,
     pub(crate) errors: &'s mut Errors<'p>,
     pub(crate) options: ExecuteOptions,
+    /// Whether the client may see what this subgraph says about its errors.
+    pub(crate) shows_errors: bool,
     pub(crate) fetch_id: FetchId,
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
@@ -331,6 +333,10 @@ impl<'p> Absorb<'_, 'p> {
     }
 
     fn client_error(&self, error: SubgraphError<'_>) -> GraphqlError<'p> {
+        if !self.shows_errors {
+            let message = "The subgraph reported an error.";
+            return GraphqlError::new(codes::DOWNSTREAM_SERVICE_ERROR, message);
+        }
         let mut message = match error.message {
             Some(message) => message.into_owned(),
             None => "The subgraph reported an error without a message.".to_owned(),

@@ -86,7 +86,7 @@ pub async fn execute(
     input: ExecuteInput<'_>,
     transport: &dyn Transport,
 ) -> ExecuteOutput {
-    let mut run = Run::new(plan, input);
+    let mut run = Run::new(plan, input, transport);
     let mut in_flight = InFlight::new();
     let mut ready: Vec<FetchId> = plan
         .fetches
@@ -115,6 +115,7 @@ pub async fn execute(
 struct Run<'e> {
     plan: &'e Plan,
     input: ExecuteInput<'e>,
+    transport: &'e dyn Transport,
     conditions: Conditions,
     store: Store<'e>,
     errors: Errors<'e>,
@@ -128,11 +129,12 @@ struct Run<'e> {
 }
 
 impl<'e> Run<'e> {
-    fn new(plan: &'e Plan, input: ExecuteInput<'e>) -> Self {
+    fn new(plan: &'e Plan, input: ExecuteInput<'e>, transport: &'e dyn Transport) -> Self {
         let fetches = plan.fetches.as_slice();
         Run {
             plan,
             input,
+            transport,
             conditions: Conditions::evaluate(plan, input.variables),
             store: Store::new(plan, input.limits),
             errors: Errors::new(&input.limits),
@@ -216,6 +218,7 @@ impl<'e> Run<'e> {
             store: &mut self.store,
             errors: &mut self.errors,
             options: self.input.options,
+            shows_errors: self.transport.shows_errors(fetch.subgraph),
             fetch_id: id,
             fetch,
             gathered: &gathered,

@@ -44,4 +44,11 @@ pub type TransportFuture<'a> =
 pub trait Transport {
     /// Sends one request.
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_>;
+
+    /// Whether the client may see message, code and extensions of the errors this subgraph reports. Otherwise it
+    /// learns where there was an error, and no more.
+    fn shows_errors(&self, subgraph: u32) -> bool {
+        let _ = subgraph;
+        true
+    }
 }

@@ -110,7 +110,7 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         .override_subgraph_url
         .get(name)
         .map_or(url, |url| url.0.as_str());
-    Endpoint::new(
+    let mut endpoint = Endpoint::new(
         name,
         url,
         Traffic {
@@ -126,7 +126,9 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
                 .filter_map(header_rule)
                 .collect(),
         ),
-    )
+    );
+    endpoint.shows_errors = config.includes_subgraph_errors(name);
+    endpoint
 }
 
 /// The configuration was checked when it was read, so nothing is lost here.

@@ -42,6 +42,8 @@ pub struct Endpoint {
     pub traffic: Traffic,
     /// Header rules, those for all subgraphs first.
     pub headers: HeaderRules,
+    /// Whether clients see what it says about its errors; default true.
+    pub shows_errors: bool,
     /// Where it is; an error if its URL cannot be used, reported by the first fetch.
     pub address: Result<Address, EndpointError>,
 }
@@ -107,6 +109,7 @@ impl Endpoint {
             name: name.into(),
             traffic,
             headers,
+            shows_errors: true,
             address: Address::parse(url),
         }
     }

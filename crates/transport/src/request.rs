@@ -77,4 +77,9 @@ impl Transport for RequestTransport<'_> {
             result
         })
     }
+
+    fn shows_errors(&self, subgraph: u32) -> bool {
+        let endpoint = self.endpoints.get(subgraph as usize);
+        endpoint.is_none_or(|endpoint| endpoint.shows_errors)
+    }
 }

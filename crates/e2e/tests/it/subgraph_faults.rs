@@ -138,3 +138,21 @@ fn a_subgraph_url_that_cannot_be_used() {
     only_shipping_costs_are_missing(&answer, "https");
     assert_eq!(answer.codes()[0], "SUBREQUEST_HTTP_ERROR");
 }
+
+#[test]
+fn what_subgraphs_say_about_their_errors_can_be_kept_back() {
+    let secret = "error:Product.shippingCost:secret detail";
+    let graph =
+        Graph::with("include_subgraph_errors: { all: false, subgraphs: { accounts: true } }");
+    let answer = ask_with(&graph, "inventory", secret);
+    only_shipping_costs_are_missing(&answer, "kept back");
+    assert_eq!(answer.codes()[0], "DOWNSTREAM_SERVICE_ERROR");
+    assert!(!answer.text().contains("secret"), "{}", answer.text());
+    let path = answer.json()["errors"][0]["path"].to_string();
+    assert_eq!(
+        path, r#"["topProducts",0,"shippingCost"]"#,
+        "where it was is still told"
+    );
+    let answer = ask_with(&Graph::start(), "inventory", secret);
+    assert!(answer.text().contains("secret detail"), "{}", answer.text());
+}
