@@ -34,6 +34,8 @@ pub struct Case {
     pub title: String,
     /// Seed of the world.
     pub seed: u64,
+    /// Resolvers that fail, of 1,000.
+    pub faults: u64,
     /// Name and SDL of each subgraph.
     pub subgraphs: Vec<(String, String)>,
     /// The supergraph; empty to have it printed.
@@ -64,6 +66,9 @@ impl Case {
                 "seed" => {
                     case.seed = rest.trim().parse().map_err(|e| format!("seed: {e}"))?;
                 }
+                "faults" => {
+                    case.faults = rest.trim().parse().map_err(|e| format!("faults: {e}"))?;
+                }
                 "subgraph" => case
                     .subgraphs
                     .push((rest.trim().to_owned(), format!("{body}\n"))),
@@ -82,6 +87,7 @@ impl Case {
         Case {
             title: title.to_owned(),
             seed,
+            faults: 0,
             subgraphs: (0..model.subgraphs.len())
                 .map(|s| (model.subgraphs[s].clone(), print::subgraph_sdl(model, s)))
                 .collect(),
@@ -104,7 +110,7 @@ impl Case {
             report,
         };
         let model = self.model().map_err(broken)?;
-        let mut bench = Bench::new(&model, self.seed).map_err(broken)?;
+        let mut bench = Bench::with_faults(&model, self.seed, self.faults).map_err(broken)?;
         if !self.supergraph.is_empty() {
             bench.schemas.supergraph =
                 crate::schemas::supergraph(&self.supergraph).map_err(broken)?;
@@ -137,6 +143,9 @@ impl std::fmt::Display for Case {
             writeln!(f, "# {line}")?;
         }
         writeln!(f, "\n### seed {}", self.seed)?;
+        if self.faults > 0 {
+            writeln!(f, "\n### faults {}", self.faults)?;
+        }
         for (name, sdl) in &self.subgraphs {
             writeln!(f, "\n### subgraph {name}\n{}", sdl.trim_end())?;
         }

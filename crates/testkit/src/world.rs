@@ -28,6 +28,9 @@ use crate::{
 /// Instances per entity type.
 pub const POOL: u64 = 5;
 
+/// How the messages of wanted errors end.
+pub const FAULT: &str = "is out of order";
+
 /// A graph's data.
 #[derive(Debug)]
 pub struct World {
@@ -134,6 +137,11 @@ impl World {
     /// The graph.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// Whether some fields raise errors.
+    pub fn has_faults(&self) -> bool {
+        self.faults_per_mille > 0
     }
 
     /// Forgets how many mutation fields ran.
@@ -296,7 +304,7 @@ impl World {
         // The type takes part so that hashes of different shapes do not line up.
         hash = mix(hash);
         if !facts.safe && mix(hash ^ 0xfa) % 1000 < self.faults_per_mille {
-            return Value::Error(format!("{}.{} is out of order", object.ty, field.name));
+            return Value::Error(format!("{}.{} {FAULT}", object.ty, field.name));
         }
         self.produce(&facts.ty, facts, hash, 0)
     }

@@ -24,6 +24,9 @@ pub struct GraphOptions {
     pub values_max: usize,
     /// Fields per object type, besides keys.
     pub fields_max: usize,
+    /// All subgraphs agree on the nullability of every field. Otherwise some promise more than the merged schema, and
+    /// an error then nulls more in that subgraph than it would in a monolith.
+    pub uniform: bool,
 }
 
 impl Default for GraphOptions {
@@ -33,6 +36,7 @@ impl Default for GraphOptions {
             entities_max: 5,
             values_max: 3,
             fields_max: 6,
+            uniform: false,
         }
     }
 }
@@ -398,7 +402,7 @@ impl Draw {
             let name = format!("f{i}");
             for sub in owners {
                 // Subgraphs may promise more than others.
-                let ty = if self.rng.chance(8) {
+                let ty = if self.rng.chance(8) && !self.options.uniform {
                     ty.clone().non_null()
                 } else {
                     ty.clone()

@@ -39,11 +39,21 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn gateway_equals_monolith() {
-    let operations = number("OGIVE_DIFF_OPERATIONS", 2_000);
+    run(number("OGIVE_DIFF_OPERATIONS", 2_000), 0);
+}
+
+/// Errors and null propagation: some resolvers fail.
+#[test]
+fn gateway_nulls_what_the_monolith_nulls() {
+    run(number("OGIVE_DIFF_OPERATIONS", 2_000) / 4, 25);
+}
+
+fn run(operations: u64, faults_per_mille: u64) {
     let base = number("OGIVE_DIFF_SEED", 1);
     let keep = number("OGIVE_DIFF_KEEP", 1) as usize;
     let mut options = GraphOptions::default();
     options.subgraphs_max = number("OGIVE_DIFF_SUBGRAPHS", options.subgraphs_max as u64) as usize;
+    options.uniform = faults_per_mille > 0;
     let mut coverage = Coverage::default();
     let mut failures: BTreeMap<String, String> = BTreeMap::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -57,7 +67,7 @@ fn gateway_equals_monolith() {
             options.entities_max = 8;
         }
         let model = generate(seed, &options);
-        let bench = match Bench::new(&model, seed) {
+        let bench = match Bench::with_faults(&model, seed, faults_per_mille) {
             Ok(bench) => bench,
             Err(e) => panic!("graph {seed} cannot be read:\n{e}"),
         };
@@ -70,7 +80,7 @@ fn gateway_equals_monolith() {
                 Err(mismatch) => {
                     *counts.entry(mismatch.kind.clone()).or_default() += 1;
                     if failures.len() < keep && !failures.contains_key(&mismatch.kind) {
-                        let report = report(&model, seed, &op, i, &mismatch);
+                        let report = report(&model, (seed, faults_per_mille), &op, i, &mismatch);
                         failures.insert(mismatch.kind, report);
                     }
                 }
@@ -85,7 +95,7 @@ fn gateway_equals_monolith() {
         println!("{report}");
     }
     assert!(counts.is_empty(), "{counts:#?}");
-    if operations >= 2_000 {
+    if operations >= 2_000 && faults_per_mille == 0 {
         coverage.check();
     }
 }
@@ -109,10 +119,16 @@ fn guarded(bench: &Bench, op: &Op, seed: u64) -> Result<(u32, usize), Mismatch> 
 }
 
 /// Shrinks a failure and tells the whole story.
-fn report(model: &Model, seed: u64, op: &Op, op_seed: u64, mismatch: &Mismatch) -> String {
+fn report(
+    model: &Model,
+    (seed, faults): (u64, u64),
+    op: &Op,
+    op_seed: u64,
+    mismatch: &Mismatch,
+) -> String {
     let kind = mismatch.kind.clone();
     let again = |case: &Failing| -> Option<Mismatch> {
-        let bench = Bench::new(&case.model, seed).ok()?;
+        let bench = Bench::with_faults(&case.model, seed, faults).ok()?;
         guarded(&bench, &case.op, op_seed)
             .err()
             .filter(|m| m.kind == kind)
@@ -125,13 +141,14 @@ fn report(model: &Model, seed: u64, op: &Op, op_seed: u64, mismatch: &Mismatch) 
         &mut |case| again(case).is_some(),
     );
     let story = again(&small).map_or_else(|| mismatch.report.clone(), |m| m.report);
-    let case = Case::of(
+    let mut case = Case::of(
         &small.model,
         seed,
         small.op.document(),
         small.op.variables_json(),
         &kind,
     );
+    case.faults = faults;
     let replay = match case.run() {
         Err(m) if m.kind == kind => "fails from its text too",
         _ => "DOES NOT fail from its text: the model or operation order matters",
