@@ -6,7 +6,7 @@
 
 use ogive_base::{Diagnostic, FastSet, IdVec, SourceId, Span};
 use ogive_schema::{
-    AppliedDirective, BuildOptions, ConstValue, OperationKind, Schema, TypeId, build,
+    AppliedDirective, BuildOptions, ConstValue, Edition, OperationKind, Schema, TypeId, build,
 };
 use ogive_syntax::{
     Document, Limits,
@@ -73,6 +73,8 @@ pub fn read_supergraph(
     let built = build(
         &[document],
         &BuildOptions {
+            // Composition tools that do not know later rules made most supergraphs there are.
+            edition: Edition::October2021,
             errors_max: options.errors_max,
             ..BuildOptions::default()
         },

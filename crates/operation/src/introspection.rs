@@ -26,7 +26,9 @@ pub fn answer_locals(
     variables: &Variables,
     output_bytes_max: usize,
 ) -> Result<Vec<Vec<u8>>, OutputTooLarge> {
-    local_fields(op).map(|field| answer(api, op, variables, field, output_bytes_max)).collect()
+    local_fields(op)
+        .map(|field| answer(api, op, variables, field, output_bytes_max))
+        .collect()
 }
 
 fn answer(
@@ -53,12 +55,20 @@ fn answer(
     let name = match node.args.first().map(|a| &a.value) {
         Some(ArgValue::Const(ConstValue::String(name))) => name.to_string(),
         Some(ArgValue::Variable(v)) => {
-            let text = variables.values.get(*v as usize).and_then(Option::as_deref).unwrap_or("\"\"");
+            let text = variables
+                .values
+                .get(*v as usize)
+                .and_then(Option::as_deref)
+                .unwrap_or("\"\"");
             serde_json::from_str(text).unwrap_or_default()
         }
         _ => String::new(),
     };
-    let root_field = if node.field == FieldRef::Schema { Root::Schema } else { Root::Type(&name) };
+    let root_field = if node.field == FieldRef::Schema {
+        Root::Schema
+    } else {
+        Root::Type(&name)
+    };
     let mut out = Vec::new();
     introspection::execute(api, &selected, root, root_field, output_bytes_max, &mut out)?;
     Ok(out)
@@ -73,7 +83,10 @@ fn children(
     pending: &mut Vec<(usize, SelectionSetId)>,
 ) -> std::ops::Range<u32> {
     let start = selected.len() as u32;
-    let holds = |cond| op.conditions.holds(cond, |v| variables.boolean(v as usize).unwrap_or(false));
+    let holds = |cond| {
+        op.conditions
+            .holds(cond, |v| variables.boolean(v as usize).unwrap_or(false))
+    };
     let mut seen: Vec<FieldNodeId> = Vec::new();
     for entry in &op.selection_sets[set].order {
         if seen.contains(&entry.field) || !holds(entry.cond) {
@@ -85,11 +98,15 @@ fn children(
             FieldRef::Field(id) => Meta::Field(id),
             _ => Meta::Typename,
         };
-        let include = node.args.iter().find(|a| &*a.name == "includeDeprecated").is_some_and(|a| match &a.value {
-            ArgValue::Const(value) => value.as_bool().unwrap_or(false),
-            ArgValue::Variable(v) => variables.boolean(*v as usize).unwrap_or(false),
-            _ => false,
-        });
+        let include = node
+            .args
+            .iter()
+            .find(|a| &*a.name == "includeDeprecated")
+            .is_some_and(|a| match &a.value {
+                ArgValue::Const(value) => value.as_bool().unwrap_or(false),
+                ArgValue::Variable(v) => variables.boolean(*v as usize).unwrap_or(false),
+                _ => false,
+            });
         if let Some(child) = node.selection_set {
             pending.push((selected.len(), child));
         }

@@ -10,8 +10,8 @@ pub mod ir;
 pub mod normalise;
 pub mod validate;
 
-pub use describe::describe;
 pub use coerce::{Variables, coerce_variables};
+pub use describe::describe;
 pub use introspection::{answer_locals, local_fields};
 pub use ir::*;
 pub use normalise::{NormaliseLimits, normalise};
