@@ -37,6 +37,20 @@ pub struct PlanOptions {
     /// Searches in vain before the best set of requests so far is good enough; default 6, with which a plan is rarely
     /// more than one request above the best.
     pub patience: u32,
+    /// Rule firings that may be spent on proving that there is nothing better, or finding it; default 0: no proof.
+    pub exact_fuel: u64,
+    /// What to minimise.
+    pub profile: Profile,
+}
+
+/// What the search minimises first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Fewest waves, then fewest requests: the shortest answer time.
+    #[default]
+    CriticalPath,
+    /// Fewest requests, then fewest waves: the least load on subgraphs' front ends.
+    FewestRequests,
 }
 
 impl Default for PlanOptions {
@@ -46,6 +60,8 @@ impl Default for PlanOptions {
             waves_max: 64,
             fuel: 20_000_000,
             patience: 6,
+            exact_fuel: 0,
+            profile: Profile::CriticalPath,
         }
     }
 }

@@ -44,9 +44,36 @@ impl<const N: usize> Bits<N> {
     fn or(self, other: Self) -> Self {
         Bits(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
+    fn bits(self) -> impl Iterator<Item = u32> {
+        let words = self.0.into_iter().enumerate();
+        words.flat_map(|(i, word)| {
+            (0..64)
+                .filter(move |bit| word & (1 << bit) != 0)
+                .map(move |bit| i as u32 * 64 + bit)
+        })
+    }
     fn contains(self, bit: u32) -> bool {
         self.0[(bit / 64) as usize] & (1 << (bit % 64)) != 0
     }
+}
+
+/// The fuel is spent and the question still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfFuel;
+
+/// The next combination of `pick.len()` out of `n` in lexicographic order; false after the last.
+fn next_pick(pick: &mut [usize], n: usize) -> bool {
+    let k = pick.len();
+    for i in (0..k).rev() {
+        if pick[i] < n - (k - i) {
+            pick[i] += 1;
+            for j in i + 1..k {
+                pick[j] = pick[j - 1] + 1;
+            }
+            return true;
+        }
+    }
+    false
 }
 
 struct ProbeNode<const N: usize> {
@@ -167,6 +194,73 @@ impl<const N: usize> Probe<N> {
         }
         self.accepted[wave] = whole;
         false
+    }
+
+    /// Looks for a set of exactly `count` requests out of `all` that suffices, deciding wave by wave; a prefix is given up
+    /// when even everything allowed after it would not do. `None` in the answer means there is no such set;
+    /// `Err` that fuel ran out first.
+    pub(crate) fn exactly(
+        &mut self,
+        all: &Requests,
+        count: usize,
+        fuel_end: u64,
+    ) -> Result<Option<Requests>, OutOfFuel> {
+        self.accept(all);
+        let whole = self.accepted.clone();
+        let done = self.decide(&whole, 0, count, fuel_end)?;
+        Ok(done.then(|| Requests {
+            waves: self.accepted.iter().map(|b| b.bits().collect()).collect(),
+        }))
+    }
+
+    /// Decides the subgraphs of `wave` and later. Recursion is as deep as there are waves.
+    fn decide(
+        &mut self,
+        all: &[Bits<N>],
+        wave: usize,
+        left: usize,
+        fuel_end: u64,
+    ) -> Result<bool, OutOfFuel> {
+        if wave == all.len() {
+            return Ok(false);
+        }
+        let members: Vec<u32> = all[wave].bits().collect();
+        let last = wave + 1 == all.len();
+        for size in (0..=left.min(members.len())).rev() {
+            if last && size != left {
+                continue;
+            }
+            let mut pick: Vec<usize> = (0..size).collect();
+            loop {
+                if self.firings >= fuel_end {
+                    return Err(OutOfFuel);
+                }
+                let mut set = Bits::EMPTY;
+                for i in &pick {
+                    set.insert(members[*i]);
+                }
+                self.accepted[wave] = set;
+                for (later, whole) in all.iter().enumerate().skip(wave + 1) {
+                    // Nothing left to spend: later waves must stay empty.
+                    self.accepted[later] = if size == left { Bits::EMPTY } else { *whole };
+                }
+                if self.run(wave, false) {
+                    if size == left {
+                        return Ok(true);
+                    }
+                    let mut known = self.before[wave].clone();
+                    self.wave(wave, &mut known);
+                    self.before[wave + 1] = known;
+                    if self.decide(all, wave + 1, left - size, fuel_end)? {
+                        return Ok(true);
+                    }
+                }
+                if !next_pick(&mut pick, members.len()) {
+                    break;
+                }
+            }
+        }
+        Ok(false)
     }
 
     fn run(&mut self, from: usize, keep: bool) -> bool {

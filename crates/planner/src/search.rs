@@ -2,16 +2,18 @@
 //!
 //! 1. With every request allowed, the closure gives the earliest wave of every wanted value: the minimal number of
 //!    waves, and the exact reason if something cannot be had at all.
+//!    (`fewest-requests` also looks at a few waves more.)
 //! 2. From all useful requests at that number of waves, requests are deleted one by one as long as everything wanted
 //!    stays known (reverse delete). Several deterministic orders are tried while fuel lasts; the smallest set wins, the
 //!    first found among equals. A set as small as the lower bound ends the search.
+//! 3. With fuel for it, all smaller counts are excluded, or the best one found, by deciding wave by wave.
 
 use ogive_base::BitSet;
 
 use crate::{
-    PlanError, PlanOptions,
+    PlanError, PlanOptions, Profile,
     closure::{Closure, NEVER, Requests},
-    probe::Probe,
+    probe::{OutOfFuel, Probe},
     tree::{FactId, Scope, Tree},
 };
 
@@ -26,26 +28,67 @@ pub struct Found {
     pub wanted: Vec<FactId>,
     /// No plan of this scope has fewer requests.
     pub lower_bound: usize,
+    /// No set of requests with as many waves is smaller.
+    pub proven: bool,
 }
 
 /// Finds the requests of one scope.
 pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<Found, PlanError> {
     let mut closure = Closure::default();
-    let (all, wanted) = everything(tree, scope, options, &mut closure)?;
+    let (waves, wanted) = everything(tree, scope, options, &mut closure)?;
     let lower_bound = lower_bound(tree, &wanted).max(usize::from(!wanted.is_empty()));
-    let best = match tree.supergraph.subgraphs.len() {
-        0..=64 => fewest::<1>(tree, scope, &wanted, &all, lower_bound, options),
-        65..=256 => fewest::<4>(tree, scope, &wanted, &all, lower_bound, options),
-        257..=2048 => fewest::<32>(tree, scope, &wanted, &all, lower_bound, options),
-        _ => all,
+    let slack = match options.profile {
+        Profile::CriticalPath => 0,
+        Profile::FewestRequests => SLACK_WAVES,
     };
-    closure.run(tree, scope, &best);
+    let mut best: Option<Fewest> = None;
+    for waves in waves..=waves + slack {
+        let all = useful(tree, scope, waves, &mut closure);
+        let found = match tree.supergraph.subgraphs.len() {
+            0..=64 => fewest::<1>(tree, scope, &wanted, &all, lower_bound, options),
+            65..=256 => fewest::<4>(tree, scope, &wanted, &all, lower_bound, options),
+            257..=2048 => fewest::<32>(tree, scope, &wanted, &all, lower_bound, options),
+            _ => Fewest {
+                requests: all,
+                proven: false,
+            },
+        };
+        if best
+            .as_ref()
+            .is_none_or(|b| found.requests.count() < b.requests.count())
+        {
+            best = Some(found);
+        }
+        if best
+            .as_ref()
+            .is_some_and(|b| b.requests.count() <= lower_bound)
+        {
+            break;
+        }
+    }
+    let best = best.unwrap_or(Fewest {
+        requests: Requests::default(),
+        proven: true,
+    });
+    closure.run(tree, scope, &best.requests);
+    let proven = best.proven || best.requests.count() <= lower_bound;
     Ok(Found {
-        requests: best,
+        requests: best.requests,
         closure,
         wanted,
         lower_bound,
+        proven,
     })
+}
+
+/// Waves above the minimum that `fewest-requests` considers.
+const SLACK_WAVES: usize = 2;
+
+/// The best set of requests at one number of waves.
+struct Fewest {
+    requests: Requests,
+    /// No set of this many waves has fewer.
+    proven: bool,
 }
 
 fn fewest<const N: usize>(
@@ -55,10 +98,13 @@ fn fewest<const N: usize>(
     all: &Requests,
     lower_bound: usize,
     options: &PlanOptions,
-) -> Requests {
+) -> Fewest {
     let mut best = all.clone();
     if all.count() <= lower_bound {
-        return best;
+        return Fewest {
+            requests: best,
+            proven: true,
+        };
     }
     let mut probe = Probe::<N>::new(tree, scope, wanted);
     let mut stale = 0;
@@ -74,19 +120,40 @@ fn fewest<const N: usize>(
             stale = 0;
         }
     }
-    best
+    let fuel_end = probe.firings.saturating_add(options.exact_fuel);
+    for count in lower_bound..best.count() {
+        match probe.exactly(all, count, fuel_end) {
+            Err(OutOfFuel) => {
+                return Fewest {
+                    requests: best,
+                    proven: false,
+                };
+            }
+            Ok(None) => {}
+            Ok(Some(requests)) => {
+                return Fewest {
+                    requests,
+                    proven: true,
+                };
+            }
+        }
+    }
+    Fewest {
+        requests: best,
+        proven: true,
+    }
 }
 
 /// Most deletion orders tried: late waves first, early waves first, then seeded shuffles.
 const ORDERS: u64 = 1_000;
 
-/// All useful requests at the minimal number of waves, and the facts that can and must be brought.
+/// The minimal number of waves, and the facts that can and must be brought.
 fn everything(
     tree: &Tree<'_>,
     scope: &Scope,
     options: &PlanOptions,
     closure: &mut Closure,
-) -> Result<(Requests, Vec<FactId>), PlanError> {
+) -> Result<(usize, Vec<FactId>), PlanError> {
     let subgraphs = BitSet::all(tree.supergraph.subgraphs.len());
     let candidates: Vec<FactId> = scope
         .nodes
@@ -133,15 +200,30 @@ fn everything(
         .map(|f| closure.known(*f) as usize + 1)
         .max()
         .unwrap_or(0);
+    Ok((needed, wanted))
+}
+
+/// All requests of `waves` waves in which some object is open.
+fn useful(tree: &Tree<'_>, scope: &Scope, waves: usize, closure: &mut Closure) -> Requests {
+    if closure.waves() < waves {
+        let subgraphs = BitSet::all(tree.supergraph.subgraphs.len());
+        closure.run(
+            tree,
+            scope,
+            &Requests {
+                waves: vec![subgraphs; waves],
+            },
+        );
+    }
     let mut requests = Requests {
-        waves: vec![BitSet::new(); needed],
+        waves: vec![BitSet::new(); waves],
     };
     for (wave, set) in requests.waves.iter_mut().enumerate() {
         for node in &scope.nodes {
             set.union_with(closure.open(*node, wave));
         }
     }
-    Ok((requests, wanted))
+    requests
 }
 
 fn wave_of_last_news(tree: &Tree<'_>, scope: &Scope, closure: &Closure) -> usize {

@@ -1,6 +1,6 @@
 //! Proven optima on the published scenarios, where their files are at hand.
 
-use ogive_planner::PlanOptions;
+use ogive_planner::{PlanOptions, Profile};
 
 use super::{plan_with, read, shared};
 
@@ -43,5 +43,17 @@ fn many_plans_takes_seven_requests_in_three_waves() {
 fn a_single_subgraph_takes_one_request() {
     if let Some(found) = fetches_and_waves("big-response", &PlanOptions::default()) {
         assert_eq!(found, (1, 1));
+    }
+}
+
+#[test]
+fn many_plans_takes_five_requests_where_they_count_most() {
+    let options = PlanOptions {
+        exact_fuel: u64::MAX,
+        profile: Profile::FewestRequests,
+        ..PlanOptions::default()
+    };
+    if let Some(found) = fetches_and_waves("many-plans", &options) {
+        assert_eq!(found, (5, 4));
     }
 }
