@@ -9,7 +9,7 @@ use http::HeaderMap;
 use ogive_base::{SourceId, Sources};
 use ogive_config::{Config, Url};
 use ogive_execute::{SubgraphRequest, Transport};
-use ogive_federation::{ReadOptions, read_supergraph};
+use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_gateway::{
     Bound, Gateway, GatewayOptions, GraphqlRequest, SchemaState, ServeOptions, plan,
 };
@@ -21,7 +21,8 @@ use tokio::sync::oneshot;
 use crate::{load, serve, terminal};
 
 const SUPERGRAPH: &str = include_str!("../../../examples/demo/supergraph.graphql");
-const QUERY: &str = include_str!("../../../examples/demo/query.graphql");
+/// The query that needs all four subgraphs.
+pub(crate) const QUERY: &str = include_str!("../../../examples/demo/query.graphql");
 const DATA: &str = include_str!("../../../examples/demo/data.yaml");
 const SUBGRAPHS: [(&str, &str); 4] = [
     (
@@ -63,18 +64,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let subgraphs = Server::start(Arc::new(service()?), "127.0.0.1:0", 1)
-        .context("the demo's subgraphs could not be started")?;
+    let subgraphs = start_subgraphs()?;
     let mut config = Config::default();
     let listen = match (arguments.once, &arguments.listen) {
         (true, _) => "127.0.0.1:0",
         (false, listen) => listen.as_deref().unwrap_or(LISTEN),
     };
     config.listen = serve::parse_listen(listen)?;
-    for (name, _) in SUBGRAPHS {
-        let url = Url(subgraphs.url(name));
-        config.override_subgraph_url.insert(name.into(), url);
-    }
+    route(&mut config, &subgraphs);
     serve::start_log(&config, Some(&arguments.log))?;
     let gateway = Arc::new(gateway(&config)?);
     serve::runtime()?.block_on(async {
@@ -86,6 +83,28 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             serve::serve(bound, gateway, ServeOptions::new(&config), announce).await
         }
     })
+}
+
+/// Serves the demo's subgraphs on a port of their own.
+pub(crate) fn start_subgraphs() -> Result<Server> {
+    Server::start(Arc::new(service()?), "127.0.0.1:0", 1)
+        .context("the demo's subgraphs could not be started")
+}
+
+/// Lets a configuration point to them.
+pub(crate) fn route(config: &mut Config, subgraphs: &Server) {
+    for (name, _) in SUBGRAPHS {
+        let url = Url(subgraphs.url(name));
+        config.override_subgraph_url.insert(name.into(), url);
+    }
+}
+
+/// The demo's supergraph.
+pub(crate) fn supergraph() -> Result<Supergraph> {
+    let mut sources = Sources::new();
+    sources.add("examples/demo/supergraph.graphql", SUPERGRAPH);
+    read_supergraph(SUPERGRAPH, SourceId(0), &ReadOptions::default())
+        .map_err(|errors| load::render(errors, &sources, "this is a bug in the demo"))
 }
 
 fn service() -> Result<Service> {
@@ -108,11 +127,7 @@ fn service() -> Result<Service> {
 }
 
 fn gateway(config: &Config) -> Result<Gateway> {
-    let mut sources = Sources::new();
-    sources.add("examples/demo/supergraph.graphql", SUPERGRAPH);
-    let supergraph = read_supergraph(SUPERGRAPH, SourceId(0), &ReadOptions::default())
-        .map_err(|errors| load::render(errors, &sources, "this is a bug in the demo"))?;
-    let (state, notes) = SchemaState::new(supergraph, config);
+    let (state, notes) = SchemaState::new(supergraph()?, config);
     for note in notes {
         tracing::warn!("{note}");
     }

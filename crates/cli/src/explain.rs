@@ -1,6 +1,6 @@
 //! `ogive explain`: one operation at each of the five stops.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +8,7 @@ use ogive_config::Config;
 use ogive_gateway::{SchemaState, explain};
 use ogive_transport::Client;
 
-use crate::{load, operation::OperationArguments, serve, terminal};
+use crate::{demo, load, operation::OperationArguments, serve, terminal};
 
 /// Arguments of `ogive explain`.
 #[derive(clap::Args)]
@@ -18,8 +18,11 @@ use crate::{load, operation::OperationArguments, serve, terminal};
 )]
 pub(crate) struct Arguments {
     /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE")]
-    supergraph: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "demo")]
+    supergraph: Option<PathBuf>,
+    /// Use the graph of `ogive demo`, and its query if no other is named; goes with --execute, too
+    #[arg(long, conflicts_with_all = ["supergraph", "config"])]
+    demo: bool,
     #[command(flatten)]
     operation: OperationArguments,
     /// Configuration file, for subgraph URLs, timeouts and headers
@@ -34,13 +37,24 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let request = arguments.operation.request()?;
-    let config = match &arguments.config {
+    let request = arguments.operation.request(demo::QUERY)?;
+    let mut config = match &arguments.config {
         Some(path) => load::config(path)?,
         None => Config::default(),
     };
     let headers = headers(&arguments.headers)?;
-    let state = state(&arguments.supergraph, &config)?;
+    let (supergraph, _subgraphs) = match &arguments.supergraph {
+        Some(path) => (load::supergraph(path)?, None),
+        None => {
+            let subgraphs = demo::start_subgraphs()?;
+            demo::route(&mut config, &subgraphs);
+            (demo::supergraph()?, Some(subgraphs))
+        }
+    };
+    let (state, notes) = SchemaState::new(supergraph, &config);
+    for note in notes {
+        terminal::remark(&format!("note: {note}"));
+    }
     let text = serve::runtime()?.block_on(async {
         let client = arguments.execute.then(Client::new);
         let explanation = explain(&state, request, &headers, client.as_ref()).await;
@@ -48,14 +62,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     });
     terminal::print(&text);
     Ok(())
-}
-
-fn state(supergraph: &Path, config: &Config) -> Result<SchemaState> {
-    let (state, notes) = SchemaState::new(load::supergraph(supergraph)?, config);
-    for note in notes {
-        terminal::remark(&format!("note: {note}"));
-    }
-    Ok(state)
 }
 
 fn headers(texts: &[String]) -> Result<HeaderMap> {

@@ -12,8 +12,8 @@ use crate::{load, terminal};
 #[derive(clap::Args)]
 pub(crate) struct OperationArguments {
     /// File with the GraphQL document
-    #[arg(value_name = "OPERATION.graphql")]
-    document: PathBuf,
+    #[arg(value_name = "OPERATION.graphql", required_unless_present = "demo")]
+    document: Option<PathBuf>,
     /// Which operation, if the document has several
     #[arg(short, long, value_name = "NAME")]
     operation: Option<String>,
@@ -23,13 +23,13 @@ pub(crate) struct OperationArguments {
 }
 
 impl OperationArguments {
-    /// Reads everything into one request.
-    pub(crate) fn request(&self) -> Result<GraphqlRequest> {
-        let query = load::read(
-            &self.document,
-            "operation",
-            "name a file that holds a GraphQL document",
-        )?;
+    /// Reads everything into one request; `default` is the document if none is named.
+    pub(crate) fn request(&self, default: &str) -> Result<GraphqlRequest> {
+        let remedy = "name a file that holds a GraphQL document";
+        let query = match &self.document {
+            Some(path) => load::read(path, "operation", remedy)?,
+            None => default.to_owned(),
+        };
         Ok(GraphqlRequest {
             query,
             operation_name: self.operation.clone(),
@@ -42,7 +42,8 @@ impl OperationArguments {
     }
     /// The name of the document, for diagnostics.
     pub(crate) fn document_name(&self) -> String {
-        self.document.display().to_string()
+        let path = self.document.as_ref();
+        path.map_or_else(|| "request".into(), |path| path.display().to_string())
     }
 }
 

@@ -8,7 +8,7 @@ use ogive_config::Config;
 use ogive_gateway::{SchemaState, plan::plan, prepare::prepare_operation};
 
 use crate::{
-    load,
+    demo, load,
     operation::{OperationArguments, refused},
     terminal,
 };
@@ -17,8 +17,11 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE")]
-    supergraph: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "demo")]
+    supergraph: Option<PathBuf>,
+    /// Use the graph of `ogive demo`, and its query if no other is named
+    #[arg(long, conflicts_with = "supergraph")]
+    demo: bool,
     #[command(flatten)]
     operation: OperationArguments,
     /// How to show the plan
@@ -35,8 +38,11 @@ enum Form {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let request = arguments.operation.request()?;
-    let supergraph = load::supergraph(&arguments.supergraph)?;
+    let request = arguments.operation.request(demo::QUERY)?;
+    let supergraph = match &arguments.supergraph {
+        Some(path) => load::supergraph(path)?,
+        None => demo::supergraph()?,
+    };
     let (state, _) = SchemaState::new(supergraph, &Config::default());
     let name = request.operation_name.as_deref();
     let document = arguments.operation.document_name();

@@ -26,10 +26,6 @@ pub trait Section {
 pub struct OptionDoc {
     /// The key.
     pub name: &'static str,
-    /// The Rust type, as written.
-    pub ty: &'static str,
-    /// The default, as written.
-    pub default: &'static str,
     /// Documentation, line by line.
     pub doc: &'static [&'static str],
 }
@@ -278,11 +274,24 @@ macro_rules! section {
             const OPTIONS: &'static [$crate::decode::OptionDoc] = &[$(
                 $crate::decode::OptionDoc {
                     name: stringify!($field),
-                    ty: stringify!($ty),
-                    default: stringify!($default),
                     doc: &[$($field_doc),*],
                 },
             )*];
+        }
+        impl $crate::reference::Describe for $name {
+            fn describe(
+                &self,
+                path: &str,
+                _: &[&str],
+                rows: &mut Vec<$crate::reference::OptionRow>,
+            ) {
+                let mut docs = <Self as $crate::decode::Section>::OPTIONS.iter();
+                $(
+                    let doc = docs.next().map_or(&[][..], |option| option.doc);
+                    let at = $crate::reference::join(path, stringify!($field));
+                    $crate::reference::Describe::describe(&self.$field, &at, doc, rows);
+                )*
+            }
         }
         impl $crate::decode::Decode for $name {
             fn decode(

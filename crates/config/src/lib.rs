@@ -7,12 +7,14 @@
 //!
 //! Words are those of Apollo Router's configuration wherever it has one, because everybody knows them.
 //!
-//! Reading order: [`options`] (what can be set, with defaults), [`load`] (the entry), `decode`, `expand`, `yaml`.
+//! Reading order: [`options`] (what can be set, with defaults), [`load`] (the entry), `decode`, `expand`, `yaml`,
+//! [`reference`] (the same options as a table).
 
 mod decode;
 mod expand;
 pub mod headers;
 pub mod options;
+pub mod reference;
 mod suggest;
 mod value;
 mod yaml;

@@ -133,7 +133,7 @@ section! {
         pub timeout: Option<Duration> = None,
         /// How long connecting may take; default `5s`.
         pub connect_timeout: Option<Duration> = None,
-        /// Largest subgraph answer, in bytes; default `256MiB`.
+        /// Largest subgraph answer, in bytes; default `128MiB`.
         pub response_max_bytes: Option<ByteSize> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
@@ -243,7 +243,7 @@ impl Config {
             response_max_bytes: pick(
                 own.response_max_bytes,
                 all.response_max_bytes,
-                ByteSize(256 << 20),
+                ByteSize(128 << 20),
             )
             .0,
             pool_idle_timeout: pick(

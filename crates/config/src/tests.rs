@@ -254,7 +254,7 @@ fn places_are_right_after_wide_characters() {
 fn deep_or_huge_texts_are_refused_fast() {
     fails_with(&"[".repeat(200), &["error[CONFIG_"]);
     fails_with(
-        &format!("listen: [{}]", "a,".repeat(30_000)),
+        &format!("listen:\n{}", "- a\n".repeat(20_001)),
         &["error[CONFIG_LIMIT]"],
     );
 }
@@ -266,11 +266,56 @@ fn a_text_beyond_any_sensible_size_is_not_even_read() {
 
 #[test]
 fn every_option_is_documented() {
-    for option in Config::OPTIONS.iter().chain(LimitOptions::OPTIONS) {
-        assert!(
-            !option.doc.is_empty(),
-            "{} has no documentation",
-            option.name
-        );
+    let rows = reference::options();
+    for row in &rows {
+        assert!(!row.doc.is_empty(), "{} has no documentation", row.path);
+    }
+    let found = |path: &str| {
+        let row = rows.iter().find(|row| row.path == path);
+        row.map(|row| row.default.as_str())
+    };
+    assert_eq!(found("limits.parser_max_tokens"), Some("15000"));
+    assert_eq!(found("limits.http_max_request_bytes"), Some("2MB"));
+    assert_eq!(found("headers.subgraphs.<name>.request"), Some(""));
+    assert_eq!(found("override_subgraph_url.<name>"), Some(""));
+}
+
+/// The page of the documentation; `BLESS=1` rewrites it.
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let mut page = include_str!("reference.md").to_owned();
+    for row in reference::options() {
+        let default = match row.default.as_str() {
+            "" => String::new(),
+            default => format!("`{default}`"),
+        };
+        page.push_str(&format!(
+            "| `{}` | {} | {default} | {} |\n",
+            row.path, row.kind, row.doc
+        ));
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == page,
+        "docs/configuration.md is out of date: run this test with BLESS=1"
+    );
+}
+
+/// The examples of the page are configurations.
+#[test]
+fn the_examples_of_the_reference_page_can_be_loaded() {
+    let page = include_str!("reference.md");
+    let examples: Vec<&str> = page
+        .split("```yaml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert!(examples.len() >= 2);
+    for example in examples {
+        load_text(example).unwrap_or_else(|errors| panic!("{errors}"));
     }
 }

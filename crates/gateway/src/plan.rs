@@ -27,5 +27,7 @@ pub fn plan(
         );
         RequestError::graphql(error.code, error.message)
     })?;
+    // In tests a plan that breaks an invariant must fail whatever asked for it.
+    debug_assert_eq!(ogive_plan::verify(&plan), Ok(()));
     Ok((Arc::clone(entry.plan.get_or_init(|| Arc::new(plan))), false))
 }

@@ -70,17 +70,20 @@ impl SchemaState {
         }
         let cache = &config.query_planning.cache;
         let state = SchemaState {
-            endpoints,
             operations: OperationCache::new(cache.enabled.then(|| cache.size.get())),
-            options: PipelineOptions::new(config),
+            options: PipelineOptions::new(config, &endpoints),
             supergraph,
+            endpoints,
         };
         (state, notes)
     }
 }
 
 impl PipelineOptions {
-    fn new(config: &Config) -> Self {
+    fn new(config: &Config, endpoints: &[Endpoint]) -> Self {
+        let execute = ExecuteLimits::default();
+        let largest = endpoints.iter().map(|e| e.traffic.response_bytes_max).max();
+        let largest = largest.unwrap_or(execute.answer_bytes_max);
         let limits = &config.limits;
         PipelineOptions {
             prepare: PrepareLimits {
@@ -96,7 +99,12 @@ impl PipelineOptions {
                 },
                 ..PrepareLimits::default()
             },
-            execute: ExecuteLimits::default(),
+            // The transport has the limit of each subgraph; the executor must only not be stricter.
+            execute: ExecuteLimits {
+                answer_bytes_max: largest,
+                answers_bytes_max: execute.answers_bytes_max.max(largest),
+                ..execute
+            },
             tell: ExecuteOptions::default(),
             introspection: config.supergraph.introspection,
             request_timeout: config.traffic_shaping.router.timeout.0,

@@ -161,4 +161,30 @@ mod tests {
         }
         assert_eq!(find("NOPE"), None);
     }
+
+    /// The page of the documentation; `BLESS=1` rewrites it.
+    #[test]
+    fn the_page_of_codes_is_up_to_date() {
+        let mut page = include_str!("codes_page.md").to_owned();
+        for row in ALL {
+            let origin = match row.origin {
+                Origin::Client => "client",
+                Origin::Subgraph => "subgraph",
+                Origin::Gateway => "gateway",
+            };
+            page.push_str(&format!(
+                "| `{}` | {} | {origin} | {} | {} |\n",
+                row.code, row.status, row.meaning, row.remedy
+            ));
+        }
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == page,
+            "docs/errors.md is out of date: run this test with BLESS=1"
+        );
+    }
 }

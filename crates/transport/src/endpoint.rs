@@ -13,7 +13,7 @@ pub struct Traffic {
     pub timeout: Duration,
     /// For resolving and connecting; default 5 s.
     pub connect_timeout: Duration,
-    /// Largest answer in bytes; default 256 MiB.
+    /// Largest answer in bytes; default 128 MiB.
     pub response_bytes_max: usize,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
@@ -26,7 +26,7 @@ impl Default for Traffic {
         Traffic {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
-            response_bytes_max: 256 << 20,
+            response_bytes_max: 128 << 20,
             idle_timeout: Duration::from_secs(50),
             idle_max: 100,
         }

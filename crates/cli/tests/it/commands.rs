@@ -86,3 +86,21 @@ fn explain_shows_five_stops_without_asking_anybody() {
         "{stdout}"
     );
 }
+
+#[test]
+fn the_demo_graph_can_be_planned_and_explained_without_files() {
+    let (code, stdout, stderr) = run(&["plan", "--demo"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stdout.starts_with("query: 6 fetches in 3 waves"),
+        "{stdout}"
+    );
+    let (code, stdout, stderr) = run(&["explain", "--demo", "--execute"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let (_, executed) = stdout.split_once("== 4. execute ==\n").unwrap();
+    assert!(executed.contains("  > {\"query\":"), "{executed}");
+    assert!(executed.contains("  < 200 {\"data\":"), "{executed}");
+    let (_, response) = stdout.split_once("== 5. respond ==\n").unwrap();
+    let expected = std::fs::read_to_string(demo("expected.json")).unwrap();
+    assert_eq!(response, expected);
+}

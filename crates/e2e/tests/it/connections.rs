@@ -152,3 +152,36 @@ fn a_stale_subgraph_connection_is_replaced() {
         assert_eq!(client.join().unwrap().body, ANSWER);
     });
 }
+
+#[test]
+fn connections_that_say_nothing_are_closed() {
+    let graph = Graph::with("http: { header_read_timeout: 100ms }");
+    // Nothing at all, half a head, and a pause between two requests.
+    let mut silent = Connection::open(graph.address());
+    let mut slow = Connection::open(graph.address());
+    slow.write(b"GET /health HTTP/1.1\r\nhost: a\r\nx-slow: ");
+    let mut idle = Connection::open(graph.address());
+    idle.write(&request("GET", "/health", &[], b""));
+    assert_eq!(idle.read().status, 200);
+    assert!(silent.is_closed());
+    assert!(idle.is_closed());
+    // hyper may say 408 before it closes.
+    while !slow.is_closed() {
+        slow.read();
+    }
+}
+
+#[test]
+fn a_body_that_never_comes_is_not_waited_for() {
+    let graph = Graph::with("http: { body_read_timeout: 50ms }");
+    let mut connection = Connection::open(graph.address());
+    connection.write(
+        b"POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+    );
+    let answer = connection.read();
+    assert_eq!(
+        (answer.status, answer.codes()[0].as_str()),
+        (408, "REQUEST_TIMEOUT")
+    );
+    assert!(connection.is_closed());
+}

@@ -23,6 +23,9 @@ use tokio::{
 use super::ServeOptions;
 use crate::Gateway;
 
+/// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
+const BLOCKING_THREADS_MAX: usize = 4;
+
 /// A client's connection on its way to a worker.
 pub(super) struct Connection {
     pub(super) stream: std::net::TcpStream,
@@ -47,6 +50,7 @@ impl Worker {
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
             .build()?;
         let (connections, incoming) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();

@@ -1,0 +1,117 @@
+//! The reference of all options, made from their declarations: what `docs/configuration.md` shows.
+
+use std::{collections::BTreeMap, num::NonZeroUsize};
+
+use crate::{ByteSize, Config, Duration, HeaderRule, Listen, LogFormat, Path, Url};
+
+/// One option of the whole configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OptionRow {
+    /// Dotted path, such as `limits.parser_max_tokens`; `<name>` stands for any key.
+    pub path: String,
+    /// What kind of value it takes.
+    pub kind: String,
+    /// Its default as it would be written; empty if there is none.
+    pub default: String,
+    /// Documentation in one paragraph.
+    pub doc: String,
+}
+
+/// Every option, in order of documentation.
+pub fn options() -> Vec<OptionRow> {
+    let mut rows = Vec::new();
+    Config::default().describe("", &[], &mut rows);
+    rows
+}
+
+/// A type of options that can say what it is.
+pub(crate) trait Describe {
+    /// Appends the rows of this value, which is a default.
+    fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>);
+}
+
+/// Joins a section's path and a key.
+pub(crate) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+fn row(path: &str, kind: &str, default: String, doc: &[&str], rows: &mut Vec<OptionRow>) {
+    let doc: Vec<&str> = doc.iter().map(|line| line.trim()).collect();
+    rows.push(OptionRow {
+        path: path.to_owned(),
+        kind: kind.to_owned(),
+        default,
+        doc: doc.join(" "),
+    });
+}
+
+macro_rules! leaf {
+    ($($ty:ty, $kind:literal, |$value:ident| $show:expr;)*) => {$(
+        impl Describe for $ty {
+            fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {
+                let $value = self;
+                row(path, $kind, $show, doc, rows);
+            }
+        }
+    )*};
+}
+
+leaf! {
+    bool, "true or false", |v| v.to_string();
+    u32, "number", |v| v.to_string();
+    NonZeroUsize, "number", |v| v.to_string();
+    String, "text", |v| v.clone();
+    Duration, "duration", |v| v.to_string();
+    ByteSize, "size", |v| v.to_string();
+    Listen, "`HOST:PORT`", |v| v.0.clone();
+    Path, "path", |v| v.0.clone();
+    Url, "URL", |v| v.0.clone();
+    LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
+    Vec<HeaderRule>, "list of rules", |_v| String::new();
+}
+
+/// Kinds of options that have no default of their own.
+pub(crate) trait Sample {
+    fn sample() -> Self;
+}
+macro_rules! sample {
+    ($($ty:ty = $value:expr;)*) => {$(
+        impl Sample for $ty {
+            fn sample() -> Self { $value }
+        }
+    )*};
+}
+sample! {
+    NonZeroUsize = NonZeroUsize::MIN;
+    String = String::new();
+    Duration = Duration::seconds(0);
+    ByteSize = ByteSize(0);
+    Url = Url(String::new());
+    bool = false;
+    crate::HeaderSection = crate::HeaderSection::default();
+    crate::SubgraphTraffic = crate::SubgraphTraffic::default();
+}
+
+impl<T: Describe + Sample> Describe for Option<T> {
+    fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        T::sample().describe(path, doc, rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
+    }
+}
+
+impl<T: Describe + Sample> Describe for BTreeMap<String, T> {
+    fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        T::sample().describe(&join(path, "<name>"), doc, rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
+    }
+}
