@@ -216,27 +216,25 @@ fn read_key(node: Node, entries: &[(Key, Node)], errors: &mut Errors) -> Option<
 }
 
 /// Character indexes to byte offsets: the parser counts characters.
-struct Offsets<'a> {
-    text: &'a str,
-    /// Byte offset of every character; empty for ASCII, where both agree.
-    table: Vec<u32>,
+struct Offsets {
+    len: usize,
+    /// Byte offset of every character; `None` for ASCII, where both agree.
+    table: Option<Vec<u32>>,
 }
 
-impl<'a> Offsets<'a> {
-    fn new(text: &'a str) -> Self {
-        let table = if text.is_ascii() {
-            Vec::new()
-        } else {
-            text.char_indices().map(|(at, _)| at as u32).collect()
-        };
-        Offsets { text, table }
+impl Offsets {
+    fn new(text: &str) -> Self {
+        let table = || text.char_indices().map(|(at, _)| at as u32).collect();
+        Offsets {
+            len: text.len(),
+            table: (!text.is_ascii()).then(table),
+        }
     }
     fn byte(&self, index: usize) -> u32 {
-        let end = self.text.len();
-        if self.text.is_ascii() {
-            index.min(end) as u32
-        } else {
-            self.table.get(index).copied().unwrap_or(end as u32)
-        }
+        let known = match &self.table {
+            Some(table) => table.get(index).copied(),
+            None => Some(index as u32),
+        };
+        known.unwrap_or(u32::MAX).min(self.len as u32)
     }
 }
