@@ -53,7 +53,8 @@ fn locals(
         &state.supergraph.api,
         &prepared.operation.operation,
         &prepared.variables,
-        OUTPUT_BYTES_MAX,
+        // The limit is for all of them together.
+        OUTPUT_BYTES_MAX / plan.locals as usize,
     );
     let answers = answers.map_err(|error| {
         RequestError::graphql(codes::EXECUTION_LIMIT_EXCEEDED, error.to_string())

@@ -17,6 +17,7 @@ pub mod execute;
 pub mod explain;
 pub mod gateway;
 mod graphiql;
+mod json_value;
 pub mod media;
 mod panic;
 mod percent;

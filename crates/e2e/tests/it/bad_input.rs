@@ -96,6 +96,35 @@ fn each_case_has_its_status_and_code() {
     assert_eq!(post(graph.address(), "{ me { name } }").status, 200);
 }
 
+/// JSON in a string in JSON in a string ...: with serde_json's private keys each level used to start a fresh depth.
+#[test]
+fn json_that_hides_its_depth_costs_nothing() {
+    let graph = Graph::start();
+    for key in [
+        "$serde_json::private::RawValue",
+        "$serde_json::private::Number",
+    ] {
+        let mut inner = "1".to_owned();
+        for _ in 0..14 {
+            let hidden = serde_json::json!({ key: inner }).to_string();
+            inner = "[".repeat(120) + &hidden + &"]".repeat(120);
+        }
+        let body = format!(
+            r#"{{"query":"query($n: Int) {{ topProducts(first: $n) {{ name }} }}","variables":{{"n":{inner}}}}}"#
+        );
+        let answer = send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &[JSON],
+            body.as_bytes(),
+        );
+        assert_eq!(answer.status, 400);
+        assert_eq!(answer.codes()[0], "VALIDATION_INVALID_TYPE_VARIABLE");
+    }
+    assert_eq!(post(graph.address(), "{ me { name } }").status, 200);
+}
+
 #[test]
 fn too_much_is_refused_while_it_arrives() {
     let graph = Graph::with("limits: { http_max_request_bytes: 1000 }");
