@@ -123,7 +123,10 @@ impl Bench {
         }
         if nulled(&data, answer.errors.as_deref()) != nulled(&data, errors.as_deref()) {
             let wanted = errors.as_deref().unwrap_or("none");
-            return Err(fail("errors differ", format!("expected errors: {wanted}\n{}", context())));
+            return Err(fail(
+                "errors differ",
+                format!("expected errors: {wanted}\n{}", context()),
+            ));
         }
         Ok(answer)
     }

@@ -1,4 +1,4 @@
-//! The schemas of a model, read by the product: supergraph, subgraphs as served, and the monolith's merged schema.
+//! The schemas of a model, read by the product: supergraph and the monolith's merged schema.
 
 use ogive_base::{Diagnostic, SourceId, Sources};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
@@ -13,8 +13,6 @@ use crate::graph::{Model, print};
 pub struct Schemas {
     /// The supergraph.
     pub supergraph: Supergraph,
-    /// What each subgraph serves.
-    pub served: Vec<Schema>,
     /// The merged schema.
     pub merged: Schema,
 }
@@ -24,15 +22,8 @@ impl Schemas {
     pub fn read(model: &Model) -> Result<Schemas, String> {
         let text = print::supergraph_sdl(model);
         let supergraph = supergraph(&text)?;
-        let served = (0..model.subgraphs.len())
-            .map(|sub| schema(&model.subgraphs[sub], &print::served_sdl(model, sub)))
-            .collect::<Result<Vec<_>, _>>()?;
         let merged = schema("merged", &print::merged_sdl(model))?;
-        Ok(Schemas {
-            supergraph,
-            served,
-            merged,
-        })
+        Ok(Schemas { supergraph, merged })
     }
 }
 

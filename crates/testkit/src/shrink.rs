@@ -200,7 +200,7 @@ fn edited(model: &Model, n: usize) -> Option<Model> {
         for j in 0..ty.fields.len() {
             if hit() {
                 let name = ty.fields[j].name.clone();
-                crate::graph::generate::drop_field(&mut out, &ty.name, &name);
+                crate::graph::generate::edit::drop_field(&mut out, &ty.name, &name);
                 return Some(out);
             }
         }

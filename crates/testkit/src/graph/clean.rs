@@ -145,7 +145,7 @@ fn fields(model: &mut Model) {
 
 /// Whether a field set makes sense in a subgraph; external fields count.
 fn valid(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
-    !set.is_empty()
+    says_something(set)
         && set.items.iter().all(|item| match item {
             Item::On { ty: on, sub: inner } => {
                 model
@@ -174,22 +174,39 @@ fn only_external(model: &Model, ty: &str, sub: Sub, set: &mut FieldSet, inside_e
     set.items.retain_mut(|item| match item {
         Item::On { ty: on, sub: inner } => {
             only_external(model, on, sub, inner, inside_external);
-            !inner.is_empty()
+            says_something(inner)
         }
+        Item::Field { name, .. } if name == "__typename" => true,
         Item::Field {
             name, sub: inner, ..
         } => {
-            let Some(source) = model.field(ty, name).and_then(|f| f.sources.get(&sub)) else {
+            let row = model.field(ty, name);
+            let Some(source) = row.and_then(|f| f.sources.get(&sub)) else {
                 return false;
             };
             let external = inside_external || source.external;
             if inner.is_empty() {
                 return external;
             }
+            // Composition insists that whoever resolves the field knows the types it is asked about.
+            let data = row.map(|f| model.domain(f)).unwrap_or_default();
+            inner.items.retain(|item| match item {
+                Item::On { ty: on, .. } => {
+                    model.possible_in(on, sub).iter().any(|p| data.contains(p))
+                }
+                Item::Field { .. } => true,
+            });
             only_external(model, source.ty.name(), sub, inner, external);
-            !inner.is_empty()
+            says_something(inner)
         }
     });
+}
+
+/// More than `__typename`.
+fn says_something(set: &FieldSet) -> bool {
+    set.items
+        .iter()
+        .any(|i| !matches!(i, Item::Field { name, .. } if name == "__typename"))
 }
 
 fn field_sets(model: &mut Model) {

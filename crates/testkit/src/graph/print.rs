@@ -1,5 +1,5 @@
-//! The four texts of a model: subgraph SDL as its author writes it, the schema that subgraph serves, the supergraph,
-//! and the merged schema of the monolith.
+//! The three texts of a model: subgraph SDL as its author writes it, the supergraph, and the merged schema of the
+//! monolith.
 
 use std::{collections::HashSet, fmt::Write};
 
@@ -11,44 +11,11 @@ pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
         "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\", \"@external\", \
          \"@requires\", \"@provides\", \"@shareable\", \"@override\"])\n\n",
     );
-    subgraph_types(model, sub, true, &mut out);
+    subgraph_types(model, sub, &mut out);
     out
 }
 
-/// What the subgraph serves: no directives, but `_entities` and `_service`. Requests to it must validate against this.
-pub fn served_sdl(model: &Model, sub: Sub) -> String {
-    let mut out = String::new();
-    subgraph_types(model, sub, false, &mut out);
-    let entities: Vec<&str> = model
-        .types
-        .iter()
-        .filter(|t| {
-            t.places
-                .get(&sub)
-                .is_some_and(|p| p.keys.iter().any(|k| k.resolvable))
-        })
-        .map(|t| t.name.as_str())
-        .collect();
-    let has_query = model
-        .ty("Query")
-        .is_some_and(|t| t.places.contains_key(&sub));
-    out.push_str("scalar _Any\n\ntype _Service { sdl: String }\n\n");
-    let _ = write!(
-        out,
-        "{}type Query {{ _service: _Service!",
-        if has_query { "extend " } else { "" }
-    );
-    if !entities.is_empty() {
-        out.push_str(" _entities(representations: [_Any!]!): [_Entity]!");
-    }
-    out.push_str(" }\n");
-    if !entities.is_empty() {
-        let _ = writeln!(out, "\nunion _Entity = {}", entities.join(" | "));
-    }
-    out
-}
-
-fn subgraph_types(model: &Model, sub: Sub, federation: bool, out: &mut String) {
+fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
     let provided = clean::provided(model);
     for ty in &model.types {
         let Some(place) = ty.places.get(&sub) else {
@@ -60,19 +27,17 @@ fn subgraph_types(model: &Model, sub: Sub, federation: bool, out: &mut String) {
                 if !place.implements.is_empty() {
                     let _ = write!(out, " implements {}", place.implements.join(" & "));
                 }
-                if federation {
-                    for key in &place.keys {
-                        let resolvable = if key.resolvable {
-                            ""
-                        } else {
-                            ", resolvable: false"
-                        };
-                        let _ = write!(
-                            out,
-                            " @key(fields: {}{resolvable})",
-                            quoted(&key.fields.to_string())
-                        );
-                    }
+                for key in &place.keys {
+                    let resolvable = if key.resolvable {
+                        ""
+                    } else {
+                        ", resolvable: false"
+                    };
+                    let _ = write!(
+                        out,
+                        " @key(fields: {}{resolvable})",
+                        quoted(&key.fields.to_string())
+                    );
                 }
                 out.push_str(" {\n");
                 for field in &ty.fields {
@@ -80,9 +45,7 @@ fn subgraph_types(model: &Model, sub: Sub, federation: bool, out: &mut String) {
                         continue;
                     };
                     let _ = write!(out, "  {}{}: {}", field.name, args(&field.args), source.ty);
-                    if federation {
-                        subgraph_directives(model, ty, field, source, sub, &provided, out);
-                    }
+                    subgraph_directives(model, ty, field, source, sub, &provided, out);
                     out.push('\n');
                 }
                 out.push_str("}\n\n");

@@ -365,12 +365,12 @@ impl Draw<'_> {
             None
         } else {
             // Null may not reach a non-null position.
-            let given = if loose {
-                declared.clone().non_null()
+            let text = if loose {
+                self.json(&declared.clone().non_null(), 2)
             } else {
-                declared.clone()
+                self.json(&declared, 2)
             };
-            Some(self.json(&given, 2))
+            Some(text)
         };
         self.op.variables.push(Variable {
             name: format!("v{}", self.op.variables.len()),

@@ -5,6 +5,8 @@
 //! before stopping. A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
 
+#![expect(clippy::print_stdout, reason = "a test run reports what it covered")]
+
 mod reference;
 
 use std::{
@@ -18,7 +20,7 @@ use ogive_testkit::{
     differential::{Bench, Mismatch},
     graph::{
         Model,
-        generate::{GraphOptions, generate, roles},
+        generate::{GraphOptions, count::roles, generate},
     },
     ops::{self, Op, features::features, generate::OpOptions},
     rng::mix,
@@ -171,9 +173,7 @@ fn kept_cases_pass() {
         .filter(|p| p.extension().is_some_and(|e| e == "case"))
     {
         let text = std::fs::read_to_string(path).expect("a case that was just listed can be read");
-        let outcome = Case::parse(&text)
-            .map_err(|e| e.to_string())
-            .and_then(|case| case.run().map_err(|m| m.report));
+        let outcome = Case::parse(&text).and_then(|case| case.run().map_err(|m| m.report));
         match outcome {
             Err(report) => failed.push(format!("{}\n{report}", path.display())),
             Ok(complete) if complete.to_string() != text => {
