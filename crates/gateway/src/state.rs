@@ -102,6 +102,11 @@ impl PipelineOptions {
             // The transport has the limit of each subgraph; the executor must only not be stricter.
             execute: ExecuteLimits {
                 answer_bytes_max: largest,
+                // Every field that may be asked for may be answered: an object in a list in a list.
+                depth_max: limits
+                    .parser_max_recursion
+                    .saturating_mul(3)
+                    .max(execute.depth_max),
                 answers_bytes_max: execute.answers_bytes_max.max(largest),
                 ..execute
             },

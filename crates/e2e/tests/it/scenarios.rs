@@ -35,8 +35,9 @@ impl Scenario {
     fn expected(&self) -> Value {
         serde_json::from_str(&self.file("expected.json")).unwrap()
     }
-    /// Serves the subgraphs with `data` and a gateway before them, and sends the scenario's request.
-    fn run(&self, data: Data) -> (Answer, Arc<Service>) {
+    /// Serves the subgraphs with `data` and a gateway before them, and sends the scenario's request. Gives the answer,
+    /// the subgraphs and the number of waves of the plan.
+    fn run(&self, data: Data) -> (Answer, Arc<Service>, u32) {
         let source = Source::Data(data.into());
         let mut service = Service::new();
         for entry in fs::read_dir(self.folder.join("subgraphs")).unwrap() {
@@ -65,7 +66,15 @@ impl Scenario {
             &[("content-type", "application/json")],
             self.file("body.json").as_bytes(),
         );
-        (answer, service)
+        let body: Value = serde_json::from_str(&self.file("body.json")).unwrap();
+        let operations = &served.gateway.state().operations;
+        let operation = operations.get(
+            body["query"].as_str().unwrap(),
+            body["operationName"].as_str(),
+        );
+        let plan = operation.unwrap().plan.get().unwrap().clone();
+        let waves = plan.fetches.as_slice().iter().map(|f| f.wave).max();
+        (answer, service, waves.unwrap_or(0))
     }
 }
 
@@ -90,16 +99,17 @@ fn assert_same(found: &str, expected: &str) {
 }
 
 #[test]
-fn fed_takes_at_most_seven_requests() {
+fn fed_takes_at_most_seven_requests_in_four_waves() {
     let Some(scenario) = Scenario::find("fed") else {
         return;
     };
     let expected = scenario.expected();
-    let (answer, service) = scenario.run(fed_data(&expected));
+    let (answer, service, waves) = scenario.run(fed_data(&expected));
     assert_same(&answer.text(), &expected.to_string());
     let total = service.total();
     assert_eq!(total.refused, 0);
     assert!(total.requests <= 7, "{} requests", total.requests);
+    assert!(waves <= 4, "{waves} waves");
 }
 
 #[test]
@@ -114,7 +124,7 @@ fn many_plans_takes_few_requests() {
         fields.insert(format!("Node.f{k}"), format!("f{k}-{{id0}}").into());
     }
     let data = Data::from_json(json!({ "fields": fields })).unwrap();
-    let (answer, service) = scenario.run(data);
+    let (answer, service, _) = scenario.run(data);
     assert_same(&answer.text(), &scenario.expected().to_string());
     let total = service.total();
     assert_eq!(total.refused, 0);
