@@ -15,7 +15,8 @@ fn main() {
     let mut best = [u128::MAX; 3];
     let mut passes = [u128::MAX; 4];
     let mut fetches = 0;
-    for _ in 0..200 {
+    let rounds = args.next().and_then(|n| n.parse().ok()).unwrap_or(200);
+    for _ in 0..rounds {
         let a = Instant::now();
         let parsed = ogive_syntax::parse(query, SourceId(0), &Default::default());
         let b = Instant::now();

@@ -119,6 +119,28 @@ struct Cell<const N: usize> {
     open: Bits<N>,
     entry: Bits<N>,
     chain: Bits<N>,
+    /// Scratch of [`Probe::still_live`]: a child has something unknown.
+    alive: bool,
+}
+
+impl<const N: usize> Cell<N> {
+    const EMPTY: Self = Cell {
+        open: Bits::EMPTY,
+        entry: Bits::EMPTY,
+        chain: Bits::EMPTY,
+        alive: false,
+    };
+}
+
+/// What holds before one wave.
+#[derive(Clone, Default)]
+struct State {
+    /// Wave of each fact.
+    known: Vec<u8>,
+    /// Rows with something unknown in their subtree.
+    live: Vec<u32>,
+    /// Wanted facts that are unknown.
+    missing: u32,
 }
 
 /// One scope, flattened. `64 * N` subgraphs at most.
@@ -131,10 +153,11 @@ pub(crate) struct Probe<const N: usize> {
     members: Vec<u32>,
     serial: bool,
     wanted: u32,
-    /// Wave of each fact before wave `w` of the accepted requests.
-    before: Vec<Vec<u8>>,
+    /// What holds before each wave of the accepted requests.
+    state: Vec<State>,
+    /// The same for requests that are being tried.
+    trial: Vec<State>,
     cells: Vec<Cell<N>>,
-    known: Vec<u8>,
     accepted: Vec<Bits<N>>,
     /// Rule firings so far: the unit of fuel.
     pub(crate) firings: u64,
@@ -152,9 +175,9 @@ impl<const N: usize> Probe<N> {
                 members: Vec::new(),
                 serial: scope.serial,
                 wanted: 0,
-                before: Vec::new(),
+                state: Vec::new(),
+                trial: Vec::new(),
                 cells: Vec::new(),
-                known: Vec::new(),
                 accepted: Vec::new(),
                 firings: 0,
             },
@@ -169,17 +192,18 @@ impl<const N: usize> Probe<N> {
     /// Starts from these requests; says whether they suffice.
     pub(crate) fn accept(&mut self, requests: &Requests) -> bool {
         self.accepted = requests.waves.iter().map(Bits::of).collect();
-        self.before = vec![Vec::new(); self.accepted.len() + 1];
-        self.before[0] = vec![UNKNOWN; self.facts.len()];
-        self.cells = vec![
-            Cell {
-                open: Bits::EMPTY,
-                entry: Bits::EMPTY,
-                chain: Bits::EMPTY
-            };
-            self.nodes.len()
-        ];
-        self.run(0, true)
+        let waves = self.accepted.len();
+        self.state = vec![State::default(); waves + 1];
+        self.trial = vec![State::default(); waves + 1];
+        self.state[0] = State {
+            known: vec![UNKNOWN; self.facts.len()],
+            live: (0..self.nodes.len() as u32).collect(),
+            missing: self.wanted,
+        };
+        self.cells = vec![Cell::EMPTY; self.nodes.len()];
+        let suffices = self.run(0);
+        self.keep(0);
+        suffices
     }
 
     /// Removes a request if what is left still suffices; says whether it did.
@@ -188,8 +212,8 @@ impl<const N: usize> Probe<N> {
         let mut less = whole;
         less.0[(subgraph / 64) as usize] &= !(1 << (subgraph % 64));
         self.accepted[wave] = less;
-        if self.run(wave, false) {
-            self.run(wave, true);
+        if self.run(wave) {
+            self.keep(wave);
             return true;
         }
         self.accepted[wave] = whole;
@@ -244,13 +268,11 @@ impl<const N: usize> Probe<N> {
                     // Nothing left to spend: later waves must stay empty.
                     self.accepted[later] = if size == left { Bits::EMPTY } else { *whole };
                 }
-                if self.run(wave, false) {
+                if self.run(wave) {
                     if size == left {
                         return Ok(true);
                     }
-                    let mut known = self.before[wave].clone();
-                    self.wave(wave, &mut known);
-                    self.before[wave + 1] = known;
+                    std::mem::swap(&mut self.state[wave + 1], &mut self.trial[wave + 1]);
                     if self.decide(all, wave + 1, left - size, fuel_end)? {
                         return Ok(true);
                     }
@@ -263,37 +285,66 @@ impl<const N: usize> Probe<N> {
         Ok(false)
     }
 
-    fn run(&mut self, from: usize, keep: bool) -> bool {
-        let mut known = std::mem::take(&mut self.known);
-        known.clear();
-        known.extend_from_slice(&self.before[from]);
-        let mut missing = self.wanted
-            - self
-                .facts
-                .iter()
-                .zip(&known)
-                .filter(|(f, k)| f.wanted && **k != UNKNOWN)
-                .count() as u32;
+    /// Computes the waves from `from` on into the trial states; says whether nothing is missing at the end.
+    fn run(&mut self, from: usize) -> bool {
         for wave in from..self.accepted.len() {
-            missing -= self.wave(wave, &mut known);
-            if keep {
-                self.before[wave + 1].clone_from(&known);
-            } else if missing == 0 {
-                break;
+            let mut next = std::mem::take(&mut self.trial[wave + 1]);
+            let before = if wave == from {
+                &self.state[wave]
+            } else {
+                &self.trial[wave]
+            };
+            next.known.clone_from(&before.known);
+            next.missing = before.missing;
+            let live = if wave == from {
+                std::mem::take(&mut self.state[wave].live)
+            } else {
+                std::mem::take(&mut self.trial[wave].live)
+            };
+            next.missing -= self.wave(wave, &live, &mut next.known);
+            self.still_live(&live, &mut next);
+            if wave == from {
+                self.state[wave].live = live;
+            } else {
+                self.trial[wave].live = live;
             }
+            self.trial[wave + 1] = next;
         }
-        self.known = known;
-        missing == 0
+        self.trial[self.accepted.len()].missing == 0
+            || self.accepted.len() == from && self.wanted == 0
     }
 
-    /// One wave; the number of wanted facts that became known.
-    fn wave(&mut self, wave: usize, known: &mut [u8]) -> u32 {
+    /// Makes the trial states after wave `from` those of the accepted requests.
+    fn keep(&mut self, from: usize) {
+        for wave in from + 1..=self.accepted.len() {
+            std::mem::swap(&mut self.state[wave], &mut self.trial[wave]);
+        }
+    }
+
+    /// Rows of `live` that still have something unknown in their subtree.
+    fn still_live(&mut self, live: &[u32], next: &mut State) {
+        next.live.clear();
+        for row in live.iter().rev() {
+            let node = &self.nodes[*row as usize];
+            let facts = node.facts.start as usize..node.facts.end as usize;
+            let alive = &mut self.cells[*row as usize].alive;
+            if *alive || next.known[facts].contains(&UNKNOWN) {
+                *alive = false;
+                self.cells[node.parent as usize].alive = !node.is_root;
+                next.live.push(*row);
+            }
+        }
+        next.live.reverse();
+    }
+
+    /// One wave over some rows; the number of wanted facts that became known.
+    fn wave(&mut self, wave: usize, live: &[u32], known: &mut [u8]) -> u32 {
         let allowed = self.accepted[wave];
         if allowed.is_empty() {
             return 0;
         }
         let mut news = 0;
-        self.firings += (self.nodes.len() + self.facts.len()) as u64;
+        self.firings += 3 * live.len() as u64;
         let (nodes, facts, keys, requirements, members, cells) = (
             &self.nodes,
             &self.facts,
@@ -307,7 +358,8 @@ impl<const N: usize> Probe<N> {
                 .iter()
                 .all(|f| (known[*f as usize] as usize) < wave)
         };
-        for (row, node) in nodes.iter().enumerate() {
+        for row in live.iter().map(|r| *r as usize) {
+            let node = &nodes[row];
             let mut entry = Bits::EMPTY;
             let mut open;
             let mut chain = Bits::EMPTY;
@@ -348,7 +400,12 @@ impl<const N: usize> Probe<N> {
                 }
                 open = open.or(entry);
             }
-            cells[row] = Cell { open, entry, chain };
+            cells[row] = Cell {
+                open,
+                entry,
+                chain,
+                alive: false,
+            };
             if open.is_empty() {
                 continue;
             }

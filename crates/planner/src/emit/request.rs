@@ -6,6 +6,8 @@
 //! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
 //! interface; the rest goes into fragments.
 
+use std::rc::Rc;
+
 use ogive_base::{BitSet, FastMap, FastSet};
 use ogive_federation::SubgraphId;
 use ogive_operation::CondId;
@@ -42,7 +44,7 @@ struct Item {
     types: BitSet,
     name: String,
     cond: CondId,
-    sub: Option<(Vec<Token>, ShapeId)>,
+    sub: Option<(Rc<[Token]>, ShapeId)>,
 }
 
 /// A response name that is taken.
@@ -53,7 +55,7 @@ pub(crate) struct Taken {
     field: String,
     /// Type in the subgraph.
     ty: String,
-    sub: Option<Vec<Token>>,
+    sub: Option<Rc<[Token]>>,
 }
 
 /// What is asked of an object.
@@ -138,7 +140,7 @@ impl Emitter<'_> {
                 .unwrap_or_default();
             let wanted = self.facts_in(&children);
             let selected = self.object(place, wanted, subgraph, Some(ty.id));
-            (selected.tokens, selected.shape)
+            (Rc::from(selected.tokens), selected.shape)
         });
         let field = tree.schema().field_name(fact.field);
         let mut call = String::from(field);
@@ -251,15 +253,9 @@ impl Emitter<'_> {
             },
         );
         if let Some((sub, _)) = item.sub {
-            for token in sub {
+            for token in sub.iter() {
                 let both = self.conditional.and(item.cond, token.cond);
-                put(
-                    tokens,
-                    Token {
-                        cond: both,
-                        ..token
-                    },
-                );
+                put_copy(tokens, token, both);
             }
             put(tokens, under(item.cond, "} ".into()));
         }
@@ -476,6 +472,20 @@ fn put(tokens: &mut Vec<Token>, token: Token) {
             last.variables.extend(token.variables);
         }
         _ => tokens.push(token),
+    }
+}
+
+/// Appends a copy of a token under another condition.
+fn put_copy(tokens: &mut Vec<Token>, token: &Token, cond: CondId) {
+    match tokens.last_mut() {
+        Some(last) if last.cond == cond => {
+            last.text.push_str(&token.text);
+            last.variables.extend_from_slice(&token.variables);
+        }
+        _ => tokens.push(Token {
+            cond,
+            ..token.clone()
+        }),
     }
 }
 
