@@ -85,19 +85,32 @@ pub(crate) fn subgraph_name(plan: &Plan, subgraph: u32) -> &str {
 
 /// The whole GraphQL text of a fetch, as if every gate were open; laid out canonically if it parses.
 pub fn query_text(fetch: &Fetch) -> String {
+    laid_out(request_text(fetch))
+}
+
+/// The whole GraphQL text of a fetch as it is sent when every gate is open.
+pub fn request_text(fetch: &Fetch) -> String {
     let escaped: String = fetch.segments.iter().map(|s| &*s.text).collect();
     let quoted = format!("\"{escaped}\"");
-    let text = match ogive_json::Scanner::new(quoted.as_bytes()).string() {
+    match ogive_json::Scanner::new(quoted.as_bytes()).string() {
         Ok(string) => string.unescape().into_owned(),
-        Err(_) => return escaped,
-    };
-    let limits = ogive_syntax::Limits::default();
-    let parsed = ogive_syntax::parse(text.as_str(), ogive_syntax::SourceId(0), &limits);
+        Err(_) => escaped,
+    }
+}
+
+/// A document laid out canonically if it parses, else as it is.
+pub(crate) fn laid_out(text: String) -> String {
+    let parsed = parse(&text);
     if parsed.errors.is_empty() {
         ogive_syntax::print_document(&parsed.document)
     } else {
         text
     }
+}
+
+pub(crate) fn parse(text: &str) -> ogive_syntax::Parsed {
+    let limits = ogive_syntax::Limits::default();
+    ogive_syntax::parse(text, ogive_syntax::SourceId(0), &limits)
 }
 
 /// The fetches of each wave.

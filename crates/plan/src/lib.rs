@@ -2,16 +2,26 @@
 //! output program. Pure data plus its text form and verifier; knows neither the search that found it nor the
 //! executor that runs it.
 //!
-//! Reading order: [`ir`] (the data), [`mod@text`] (for people), [`json_form`] (for tools), [`mod@verify`] (what must
-//! hold), [`describe`] (words shared by them).
+//! Reading order: [`ir`] (the data), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`]
+//! with [`mod@dot`], [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@verify`] (what must hold), [`describe`] (words
+//! shared by them).
 
+pub mod apollo;
 pub mod describe;
+pub mod dot;
+pub mod graph;
 pub mod ir;
 pub mod json_form;
+pub mod mermaid;
+pub mod svg;
 pub mod text;
 pub mod verify;
 
+pub use dot::dot;
+pub use graph::graph;
 pub use ir::*;
 pub use json_form::json;
+pub use mermaid::mermaid;
+pub use svg::svg;
 pub use text::text;
 pub use verify::verify;

@@ -5,7 +5,7 @@ use ogive_plan::*;
 use crate::fixture::{Builder, lookup, me};
 
 /// Everything that the forms can show: conditions, types, alternatives, nested members, several targets.
-fn rich() -> Plan {
+pub(crate) fn rich() -> Plan {
     let mut b = Builder::new(&["catalog", "stock"], &["Query", "Book", "Film", "Size"]);
     b.plan.variables = vec!["a".into(), "b".into()];
     let cond = b.cond(&[&[(0, true), (1, false)], &[(1, true)]]);

@@ -5,3 +5,4 @@
 mod fixture;
 mod forms;
 mod verify;
+mod views;
