@@ -1,4 +1,9 @@
 //! Times planning of one operation: `cargo run --release -p ogive-planner --example time SUPERGRAPH OPERATION.json`.
+#![expect(
+    clippy::print_stdout,
+    reason = "a command line tool speaks to its terminal"
+)]
+
 use std::time::Instant;
 
 use ogive_base::SourceId;
