@@ -29,7 +29,12 @@
 
 use std::{fmt, ops::Range};
 
-use crate::text::JsonStr;
+use crate::{
+    cursor::{Cursor, SkipValue},
+    lanes::{self, BASELINE},
+    pattern::{Conditions, Pattern, PatternValue},
+    text::JsonStr,
+};
 
 /// What a value is, by its first byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +113,7 @@ impl fmt::Display for ScanError {
 impl std::error::Error for ScanError {}
 
 type Result<T> = std::result::Result<T, ScanError>;
+type Baseline = lanes::Baseline;
 
 /// Walks the tokens of one JSON text.
 #[derive(Clone, Debug)]
@@ -118,26 +124,6 @@ pub struct Scanner<'a> {
     depth: u32,
     depth_max: u32,
 }
-
-/// What each byte means inside a string.
-const STRING_CLASS: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        if byte < 0x20 {
-            table[byte] = STOP;
-        } else if byte >= 0x80 {
-            table[byte] = HIGH;
-        }
-        byte += 1;
-    }
-    table[b'"' as usize] = STOP;
-    table[b'\\' as usize] = STOP;
-    table
-};
-const PLAIN: u8 = 0;
-const STOP: u8 = 1;
-const HIGH: u8 = 2;
 
 impl<'a> Scanner<'a> {
     /// Depth limit of [`Scanner::new`].
@@ -198,64 +184,51 @@ impl<'a> Scanner<'a> {
 
     /// Reads any value and returns where it stands.
     pub fn skip_value(&mut self) -> Result<Range<usize>> {
-        let kind = self.peek()?;
+        let (start, end) = lanes::run(SkipValue {
+            text: self.bytes,
+            at: self.pos,
+            depth: self.depth,
+            depth_max: self.depth_max,
+        })?;
+        self.pos = end;
+        Ok(start..end)
+    }
+    /// Reads a string, number or literal; says what it is and where it stands. Containers are an error.
+    pub fn scalar(&mut self) -> Result<Range<usize>> {
+        self.skip_whitespace();
         let start = self.pos;
-        match kind {
-            Kind::Object | Kind::Array => self.skip_container(kind)?,
-            scalar => self.skip_scalar(scalar)?,
-        }
+        self.with_cursor(|cursor| cursor.skip_scalar())?;
         Ok(start..self.pos)
     }
 
-    fn skip_scalar(&mut self, kind: Kind) -> Result<()> {
-        match kind {
-            Kind::String => self.string().map(drop),
-            Kind::Number => self.number().map(drop),
-            Kind::True => self.literal(b"true"),
-            Kind::False => self.literal(b"false"),
-            _ => self.literal(b"null"),
-        }
+    /// Reads the value at the current position if it is exactly what the pattern says, without any white space;
+    /// otherwise reads nothing.
+    pub fn try_pattern(
+        &mut self,
+        pattern: &Pattern,
+        value: PatternValue,
+        conditions: &Conditions,
+    ) -> Option<Range<usize>> {
+        let start = self.pos;
+        let depth = (self.depth, self.depth_max);
+        self.pos = pattern.matches(self.bytes, start, value, conditions, depth)?;
+        Some(start..self.pos)
     }
 
-    /// Iterative: one bit per open container says whether it is an object.
-    fn skip_container(&mut self, kind: Kind) -> Result<()> {
-        let mut objects = [0u64; (Self::DEPTH_MAX as usize).div_ceil(64) + 1];
-        let outside = self.depth;
-        let mut kind = kind;
-        loop {
-            let opened = match kind {
-                Kind::Object => self.begin_object()?,
-                Kind::Array => self.begin_array()?,
-                scalar => {
-                    self.skip_scalar(scalar)?;
-                    false
-                }
-            };
-            let mut more = opened;
-            if opened {
-                let (word, bit) = ((self.depth / 64) as usize, 1u64 << (self.depth % 64));
-                if kind == Kind::Object {
-                    objects[word] |= bit;
-                } else {
-                    objects[word] &= !bit;
-                }
-            }
-            while !more {
-                if self.depth == outside {
-                    return Ok(());
-                }
-                let object = objects[(self.depth / 64) as usize] & (1u64 << (self.depth % 64)) != 0;
-                more = if object {
-                    self.next_member()?
-                } else {
-                    self.next_item()?
-                };
-            }
-            if objects[(self.depth / 64) as usize] & (1u64 << (self.depth % 64)) != 0 {
-                self.key()?;
-            }
-            kind = self.peek()?;
-        }
+    /// Does something with a cursor, and stays where it left off.
+    #[inline(always)]
+    fn with_cursor<T>(
+        &mut self,
+        then: impl FnOnce(&mut Cursor<'a, Baseline>) -> Result<T>,
+    ) -> Result<T> {
+        let mut cursor = Cursor {
+            text: self.bytes,
+            at: self.pos,
+            lanes: BASELINE,
+        };
+        let result = then(&mut cursor);
+        self.pos = cursor.at;
+        result
     }
 
     /// Enters an object; false if it is empty (and already left again).
@@ -347,98 +320,19 @@ impl<'a> Scanner<'a> {
         self.skip_whitespace();
         self.expect(b'"')?;
         let start = self.pos;
-        let (mut escapes, mut high) = (false, false);
-        loop {
-            let byte = self.byte()?;
-            match STRING_CLASS[byte as usize] {
-                PLAIN => self.pos += 1,
-                HIGH => {
-                    high = true;
-                    self.pos += 1;
-                }
-                _ if byte == b'"' => break,
-                _ if byte == b'\\' => {
-                    escapes = true;
-                    self.escape()?;
-                }
-                _ => return Err(self.error(ScanErrorKind::ControlCharacter)),
-            }
-        }
-        let raw = &self.bytes[start..self.pos];
-        if high && let Err(error) = std::str::from_utf8(raw) {
-            return Err(self.error_at(start + error.valid_up_to(), ScanErrorKind::InvalidUtf8));
-        }
-        self.pos += 1;
-        Ok(JsonStr::new(raw, escapes))
-    }
-
-    fn escape(&mut self) -> Result<()> {
-        let start = self.pos;
-        self.pos += 1;
-        match self.byte()? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.pos += 1,
-            b'u' => {
-                self.pos += 1;
-                for _ in 0..4 {
-                    if !self.byte()?.is_ascii_hexdigit() {
-                        return Err(self.error_at(start, ScanErrorKind::InvalidEscape));
-                    }
-                    self.pos += 1;
-                }
-            }
-            _ => return Err(self.error_at(start, ScanErrorKind::InvalidEscape)),
-        }
-        Ok(())
+        let escapes = self.with_cursor(|cursor| cursor.string_rest())?;
+        Ok(JsonStr::new(&self.bytes[start..self.pos - 1], escapes))
     }
 
     /// Reads a number.
     pub fn number(&mut self) -> Result<Number> {
         self.skip_whitespace();
         let start = self.pos;
-        if self.byte()? == b'-' {
-            self.pos += 1;
-        }
-        match self.byte()? {
-            b'0' => self.pos += 1,
-            b'1'..=b'9' => self.digits(),
-            _ if self.pos == start => return Err(self.unexpected()),
-            _ => return Err(self.error(ScanErrorKind::InvalidNumber)),
-        }
-        let mut integer = true;
-        match self.bytes.get(self.pos) {
-            // A leading zero.
-            Some(b'0'..=b'9') => return Err(self.error(ScanErrorKind::InvalidNumber)),
-            Some(b'.') => {
-                integer = false;
-                self.pos += 1;
-                self.some_digits()?;
-            }
-            _ => {}
-        }
-        if let Some(b'e' | b'E') = self.bytes.get(self.pos) {
-            integer = false;
-            self.pos += 1;
-            if let Some(b'+' | b'-') = self.bytes.get(self.pos) {
-                self.pos += 1;
-            }
-            self.some_digits()?;
-        }
+        let integer = self.with_cursor(|cursor| cursor.number())?;
         Ok(Number {
             range: start..self.pos,
             integer,
         })
-    }
-    fn digits(&mut self) {
-        while self.bytes.get(self.pos).is_some_and(u8::is_ascii_digit) {
-            self.pos += 1;
-        }
-    }
-    fn some_digits(&mut self) -> Result<()> {
-        if !self.byte()?.is_ascii_digit() {
-            return Err(self.error(ScanErrorKind::InvalidNumber));
-        }
-        self.digits();
-        Ok(())
     }
 
     /// Reads `null`.
@@ -455,10 +349,7 @@ impl<'a> Scanner<'a> {
         }
     }
     fn literal(&mut self, literal: &[u8]) -> Result<()> {
-        for expected in literal {
-            self.expect(*expected)?;
-        }
-        Ok(())
+        self.with_cursor(|cursor| cursor.literal(literal))
     }
 
     /// Checks that nothing but white space is left.
@@ -470,10 +361,15 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    #[inline(always)]
     fn skip_whitespace(&mut self) {
-        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.bytes.get(self.pos) {
-            self.pos += 1;
-        }
+        let mut cursor = Cursor {
+            text: self.bytes,
+            at: self.pos,
+            lanes: BASELINE,
+        };
+        cursor.skip_whitespace();
+        self.pos = cursor.at;
     }
     fn byte(&self) -> Result<u8> {
         match self.bytes.get(self.pos) {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod generate;
+mod levels;
+mod pattern;
 
 use generate::Random;
 use ogive_json::{Kind, ScanErrorKind, Scanner, scan::validate};

@@ -1,0 +1,400 @@
+//! Reading values that look exactly as expected, in one pass: the fast lane of the scanner.
+//!
+//! A [`Pattern`] says which keys an object has, in which order, how deep lists nest, which values may be null, and
+//! what kind each scalar is. A text that is precisely so, without white space, is accepted at the speed of comparing
+//! keys and finding the ends of strings, and can then be used as it stands. Anything else is not an error: matching
+//! just fails, and the caller reads the value with a [`Scanner`](crate::Scanner), which knows why.
+//!
+//! Acceptance implies validity: grammar, UTF-8, escapes, depth and number syntax are checked as the scanner does.
+//!
+//! Invariants: an explicit stack, bounded by the depth limit; nothing is allocated but that stack.
+
+use crate::{
+    cursor::Cursor,
+    lanes::{self, Job, KEY_BLOCK, Lanes},
+};
+
+/// What scalars look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PatternScalar {
+    /// A whole number of 32 bits.
+    Int,
+    /// Any number.
+    Number,
+    /// A string.
+    String,
+    /// `true` or `false`.
+    Boolean,
+    /// A string or a number without fraction and exponent.
+    StringOrInteger,
+    /// A string of the set with this index ([`Pattern::add_set`]), written without escapes.
+    OneOf(u32),
+    /// Any value, white space inside it included.
+    Any,
+}
+
+/// A value of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PatternValue {
+    kind: Kind,
+    lists: u8,
+    non_null: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Scalar(PatternScalar),
+    /// Index into `Pattern::objects`.
+    Object(u32),
+}
+
+impl PatternValue {
+    /// A scalar.
+    pub fn scalar(scalar: PatternScalar) -> Self {
+        Self::of(Kind::Scalar(scalar))
+    }
+    /// An object, by the index [`Pattern::add_object`] gave.
+    pub fn object(object: u32) -> Self {
+        Self::of(Kind::Object(object))
+    }
+    fn of(kind: Kind) -> Self {
+        PatternValue {
+            kind,
+            lists: 0,
+            non_null: 0,
+        }
+    }
+    /// With `lists` lists around it (at most 15); bit `n` of `non_null` forbids null at layer `n`, where layer 0 is
+    /// the value inside all lists.
+    #[must_use]
+    pub fn wrapped(self, lists: u8, non_null: u16) -> Self {
+        PatternValue {
+            lists: lists.min(15),
+            non_null,
+            ..self
+        }
+    }
+    #[inline(always)]
+    fn is_non_null(self, layer: u8) -> bool {
+        self.non_null & (1 << layer) != 0
+    }
+}
+
+/// A member of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PatternField {
+    /// `,"key":`, the comma being left out for the first member.
+    text: Box<[u8]>,
+    /// The first bytes of it, and which of them count.
+    block: [u8; KEY_BLOCK],
+    mask: u32,
+    condition: u32,
+    value: PatternValue,
+}
+
+impl PatternField {
+    /// A member that is there if and only if condition `condition` holds; condition 0 always does. `key` must need no
+    /// escapes.
+    pub fn new(key: &str, condition: u32, value: PatternValue) -> Self {
+        let text = [b",\"".as_slice(), key.as_bytes(), b"\":"].concat();
+        let mut block = [0; KEY_BLOCK];
+        let len = text.len().min(KEY_BLOCK);
+        block[..len].copy_from_slice(&text[..len]);
+        PatternField {
+            text: text.into(),
+            block,
+            mask: if len == KEY_BLOCK {
+                u32::MAX
+            } else {
+                (1 << len) - 1
+            },
+            condition,
+            value,
+        }
+    }
+}
+
+/// Which conditions hold, by index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    words: Vec<u64>,
+}
+
+impl Conditions {
+    /// Says that a condition holds. Condition 0 always does.
+    pub fn set(&mut self, condition: u32) {
+        let word = condition as usize / 64;
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (condition % 64);
+    }
+    /// Whether a condition holds.
+    #[inline(always)]
+    pub fn hold(&self, condition: u32) -> bool {
+        condition == 0
+            || self
+                .words
+                .get(condition as usize / 64)
+                .is_some_and(|word| word & (1 << (condition % 64)) != 0)
+    }
+}
+
+/// What texts are compared with: any number of objects that name each other by index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pattern {
+    objects: Vec<Box<[PatternField]>>,
+    sets: Vec<Box<[Box<str>]>>,
+}
+
+impl Pattern {
+    /// Adds an object; values name it by the returned index.
+    pub fn add_object(&mut self, fields: Vec<PatternField>) -> u32 {
+        self.objects.push(fields.into());
+        self.objects.len() as u32 - 1
+    }
+    /// Adds a set of strings.
+    pub fn add_set(&mut self, values: Vec<Box<str>>) -> u32 {
+        self.sets.push(values.into());
+        self.sets.len() as u32 - 1
+    }
+
+    /// The end of the value at `at`, if it is as expected. `depth` says how many containers are open around it and how
+    /// many may be.
+    pub fn matches(
+        &self,
+        text: &[u8],
+        at: usize,
+        value: PatternValue,
+        conditions: &Conditions,
+        depth: (u32, u32),
+    ) -> Option<usize> {
+        let depth_left = depth.1.saturating_sub(depth.0);
+        lanes::run(Match {
+            pattern: self,
+            text,
+            at,
+            value,
+            conditions,
+            depth_left,
+        })
+    }
+}
+
+struct Match<'a> {
+    pattern: &'a Pattern,
+    text: &'a [u8],
+    at: usize,
+    value: PatternValue,
+    conditions: &'a Conditions,
+    /// Containers that may be opened.
+    depth_left: u32,
+}
+
+/// An open container.
+#[derive(Clone, Copy)]
+enum Frame<'a> {
+    Object { rest: &'a [PatternField] },
+    List { value: PatternValue, layer: u8 },
+}
+
+impl Job for Match<'_> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) -> Option<usize> {
+        let mut cursor = Cursor {
+            text: self.text,
+            at: self.at,
+            lanes,
+        };
+        let (mut value, mut layer) = (self.value, self.value.lists);
+        // Scalars need no stack.
+        let mut open: Vec<Frame<'_>> = Vec::new();
+        loop {
+            // A value of `layer` begins here.
+            let byte = *cursor.text.get(cursor.at)?;
+            if byte == b'n' && !value.is_non_null(layer) {
+                cursor.literal(b"null").ok()?;
+            } else if layer > 0 {
+                if byte != b'[' || open.len() as u32 >= self.depth_left {
+                    return None;
+                }
+                cursor.at += 1;
+                if cursor.text.get(cursor.at) == Some(&b']') {
+                    cursor.at += 1;
+                } else {
+                    layer -= 1;
+                    open.push(Frame::List { value, layer });
+                    continue;
+                }
+            } else {
+                match value.kind {
+                    Kind::Scalar(scalar) => {
+                        let left = self.depth_left - open.len() as u32;
+                        self.scalar(&mut cursor, scalar, byte, left)?;
+                    }
+                    Kind::Object(object) => {
+                        if byte != b'{' || open.len() as u32 >= self.depth_left {
+                            return None;
+                        }
+                        cursor.at += 1;
+                        let mut rest = &**self.pattern.objects.get(object as usize)?;
+                        match self.next_field(&mut rest) {
+                            Some(field) => {
+                                self.first_key(&mut cursor, field)?;
+                                open.push(Frame::Object { rest });
+                                value = field.value;
+                                layer = value.lists;
+                                continue;
+                            }
+                            None => {
+                                cursor.expect(b'}').ok()?;
+                            }
+                        }
+                    }
+                }
+            }
+            // A value is complete.
+            loop {
+                let Some(frame) = open.last_mut() else {
+                    return Some(cursor.at);
+                };
+                match frame {
+                    Frame::Object { rest } => {
+                        if let Some(field) = self.next_field(rest) {
+                            self.key(&mut cursor, field)?;
+                            value = field.value;
+                            layer = value.lists;
+                            break;
+                        }
+                        if cursor.text.get(cursor.at) != Some(&b'}') {
+                            return None;
+                        }
+                    }
+                    Frame::List {
+                        value: item,
+                        layer: below,
+                    } => match cursor.text.get(cursor.at) {
+                        Some(b',') => {
+                            cursor.at += 1;
+                            value = *item;
+                            layer = *below;
+                            break;
+                        }
+                        Some(b']') => {}
+                        _ => return None,
+                    },
+                }
+                cursor.at += 1;
+                open.pop();
+            }
+        }
+    }
+}
+
+impl<'a> Match<'a> {
+    /// Takes the next member that is expected off `rest`.
+    #[inline(always)]
+    fn next_field<'f>(&self, rest: &mut &'f [PatternField]) -> Option<&'f PatternField> {
+        loop {
+            let (field, others) = rest.split_first()?;
+            *rest = others;
+            if self.conditions.hold(field.condition) {
+                return Some(field);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn key<L: Lanes>(&self, cursor: &mut Cursor<'a, L>, field: &PatternField) -> Option<()> {
+        let len = field.text.len();
+        let block = cursor
+            .lanes
+            .matches(cursor.text, cursor.at, &field.block, field.mask);
+        let equal = match block {
+            Some(equal) if len <= KEY_BLOCK => equal,
+            Some(false) => false,
+            _ => cursor.text.get(cursor.at..)?.starts_with(&field.text),
+        };
+        if !equal {
+            return None;
+        }
+        cursor.at += len;
+        Some(())
+    }
+    #[inline(always)]
+    fn first_key<L: Lanes>(&self, cursor: &mut Cursor<'a, L>, field: &PatternField) -> Option<()> {
+        // The bracket stands where the comma would. `cursor.at` is behind it, so this cannot overflow.
+        let before = cursor.at - 1;
+        let len = field.text.len();
+        let block = cursor
+            .lanes
+            .matches(cursor.text, before, &field.block, field.mask & !1);
+        let equal = match block {
+            Some(equal) if len <= KEY_BLOCK => equal,
+            Some(false) => false,
+            _ => cursor.text.get(cursor.at..)?.starts_with(&field.text[1..]),
+        };
+        if !equal {
+            return None;
+        }
+        cursor.at = before + len;
+        Some(())
+    }
+
+    #[inline(always)]
+    fn scalar<L: Lanes>(
+        &self,
+        cursor: &mut Cursor<'a, L>,
+        scalar: PatternScalar,
+        byte: u8,
+        depth_left: u32,
+    ) -> Option<()> {
+        match (scalar, byte) {
+            (PatternScalar::String | PatternScalar::StringOrInteger, b'"') => {
+                cursor.at += 1;
+                cursor.string_rest().ok()?;
+            }
+            (PatternScalar::Int, b'-' | b'0'..=b'9') => {
+                let start = cursor.at;
+                if !cursor.number().ok()? {
+                    return None;
+                }
+                // Nine digits always fit.
+                if cursor.at - start > 9 {
+                    let digits = cursor.text.get(start..cursor.at)?;
+                    std::str::from_utf8(digits).ok()?.parse::<i32>().ok()?;
+                }
+            }
+            (PatternScalar::StringOrInteger, b'-' | b'0'..=b'9') => {
+                if !cursor.number().ok()? {
+                    return None;
+                }
+            }
+            (PatternScalar::Number, b'-' | b'0'..=b'9') => {
+                cursor.number().ok()?;
+            }
+            (PatternScalar::Boolean, b't') => cursor.literal(b"true").ok()?,
+            (PatternScalar::Boolean, b'f') => cursor.literal(b"false").ok()?,
+            (PatternScalar::OneOf(set), b'"') => {
+                cursor.at += 1;
+                let start = cursor.at;
+                if cursor.string_rest().ok()? {
+                    return None;
+                }
+                let name = cursor.text.get(start..cursor.at - 1)?;
+                let set = self.pattern.sets.get(set as usize)?;
+                if !set.iter().any(|known| known.as_bytes() == name) {
+                    return None;
+                }
+            }
+            // The caller has dealt with null.
+            (PatternScalar::Any, byte) if !matches!(byte, b'n' | b' ' | b'\n' | b'\t' | b'\r') => {
+                cursor.skip_value(0, depth_left).ok()?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
