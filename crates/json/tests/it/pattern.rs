@@ -142,7 +142,7 @@ impl Type {
             }
             let empty = scanner.text()[scanner.position()..].starts_with(b"[]");
             let mut more = scanner.begin_array().ok()?;
-            if !more && !empty {
+            if more == empty || (more && opened(scanner) != b'[') {
                 return None;
             }
             while more {
@@ -176,7 +176,7 @@ impl Type {
                 }
                 let empty = scanner.text()[scanner.position()..].starts_with(b"{}");
                 let mut more = scanner.begin_object().ok()?;
-                if !more && !empty {
+                if more == empty || (more && opened(scanner) != b'{') {
                     return None;
                 }
                 for (key, cond, ty) in fields {
@@ -196,6 +196,11 @@ impl Type {
             }
         }
     }
+}
+
+/// The byte before the next one: the bracket, unless white space follows it.
+fn opened(scanner: &Scanner<'_>) -> u8 {
+    scanner.text()[scanner.position() - 1]
 }
 
 /// None if white space follows.
