@@ -1,0 +1,567 @@
+//! Merging objects and interfaces: fields, their types and who may resolve them.
+
+use std::fmt::Write;
+
+use ogive_base::{FastMap, Symbol};
+use ogive_schema::{FieldId, OperationKind, TypeKind};
+use ogive_syntax::ast::Wrapping;
+
+use super::{FieldRow, JoinField, MFieldId, MTypeId, Merger, NONE, Ref, root_name};
+use crate::{
+    codes::{self, hint},
+    report::Place,
+};
+
+impl Merger<'_> {
+    /// Merges the fields of every object and interface.
+    pub(crate) fn composites(&mut self) {
+        for id in self.out.types.ids() {
+            if matches!(
+                self.out.types[id].kind,
+                TypeKind::Object | TypeKind::Interface
+            ) {
+                self.composite(id);
+            }
+        }
+    }
+
+    fn composite(&mut self, id: MTypeId) {
+        let sources = self.out.types[id].sources.clone();
+        let mut order: Vec<(Symbol, Vec<(u32, FieldId)>)> = Vec::new();
+        let mut at: FastMap<Symbol, usize> = FastMap::default();
+        for (sub, ty) in &sources {
+            let schema = &self.subs[*sub as usize].schema;
+            if !matches!(
+                schema.types[*ty].kind,
+                TypeKind::Object | TypeKind::Interface
+            ) {
+                continue;
+            }
+            for field in &schema.types[*ty].fields {
+                let name = self.out.sub_names[*sub as usize][schema.fields[*field].name.0 as usize];
+                let i = *at.entry(name).or_insert_with(|| {
+                    order.push((name, Vec::new()));
+                    order.len() - 1
+                });
+                order[i].1.push((*sub, *field));
+            }
+        }
+        let mut fields = Vec::with_capacity(order.len());
+        for (name, mentions) in order {
+            let field = self.field(id, name, mentions);
+            fields.push(field);
+        }
+        self.value_type_hints(id, &fields);
+        self.out.types[id].fields = fields;
+    }
+
+    fn field(&mut self, parent: MTypeId, name: Symbol, mentions: Vec<(u32, FieldId)>) -> MFieldId {
+        let about = format!("{}.{}", self.out.type_name(parent), self.out.name(name));
+        let row_id = self.out.fields.next_id();
+        for (sub, field) in &mentions {
+            self.out.sub_fields[*sub as usize][field.0 as usize] = row_id.0;
+        }
+        let sources: Vec<(u32, FieldId)> = mentions
+            .iter()
+            .copied()
+            .filter(|(sub, field)| {
+                self.subs[*sub as usize].fields[*field].overridden != Some(false)
+            })
+            .collect();
+        let owners: Vec<(u32, FieldId)> = sources
+            .iter()
+            .copied()
+            .filter(|(sub, field)| !self.subs[*sub as usize].fields[*field].external)
+            .collect();
+        if owners.is_empty() {
+            self.external_everywhere(&about, &sources);
+        }
+        let judged = if owners.is_empty() { &sources } else { &owners };
+        let ty = self.output_type(&about, judged, &sources);
+        self.out.types[ty.ty].used_as_output = true;
+        let args = self.arguments(&about, judged);
+        self.externals(&about, ty, &sources, &args);
+        self.sharing(&about, parent, &sources);
+        let found: Vec<(Place, Option<&str>)> = judged
+            .iter()
+            .map(|(sub, field)| {
+                let s = &self.subs[*sub as usize];
+                let row = &s.schema.fields[*field];
+                (s.place(row.span), row.description.as_deref())
+            })
+            .collect();
+        let described = found.iter().any(|(_, d)| d.is_some());
+        let description = if described {
+            let owned: Vec<(Place, Option<String>)> = found
+                .iter()
+                .map(|(p, d)| (*p, d.map(str::to_owned)))
+                .collect();
+            let refs: Vec<(Place, Option<&str>)> =
+                owned.iter().map(|(p, d)| (*p, d.as_deref())).collect();
+            self.description(&about, &refs)
+        } else {
+            None
+        };
+        let directives = self.merge_directives(&about, judged, |m, (sub, field)| {
+            (sub, &m.subs[sub as usize].schema.fields[field].directives)
+        });
+        self.out.field_by_name.insert((parent, name), row_id);
+        self.out.fields.push(FieldRow {
+            name,
+            parent,
+            sources,
+            ty,
+            args,
+            description,
+            directives,
+            join: Vec::new(),
+            via_interface_object: false,
+        })
+    }
+
+    /// Place of a subgraph's field.
+    pub(crate) fn field_place(&self, sub: u32, field: FieldId) -> Place {
+        let s = &self.subs[sub as usize];
+        s.place(s.schema.fields[field].span)
+    }
+
+    /// The merged reference of a subgraph's field type.
+    pub(crate) fn field_ref(&self, sub: u32, field: FieldId) -> Option<Ref> {
+        let ty = self.subs[sub as usize].schema.fields[field].ty;
+        Some(Ref {
+            ty: self.out.of(sub, ty.id)?,
+            wrapping: ty.wrapping,
+        })
+    }
+
+    fn external_everywhere(&mut self, about: &str, sources: &[(u32, FieldId)]) {
+        let at: Vec<(Place, String)> = sources
+            .iter()
+            .map(|(s, f)| (self.field_place(*s, *f), "external here".into()))
+            .collect();
+        let subs: Vec<u32> = sources.iter().map(|s| s.0).collect();
+        let names = self.sub_names(&subs);
+        self.report.error_help(
+            codes::EXTERNAL_MISSING_ON_BASE,
+            about,
+            format!("`{about}` is external in {names}, and no other subgraph defines it"),
+            "define it in the subgraph that resolves it".into(),
+            &at,
+        );
+    }
+
+    /// The least strict of the sources' types.
+    fn output_type(
+        &mut self,
+        about: &str,
+        judged: &[(u32, FieldId)],
+        _all: &[(u32, FieldId)],
+    ) -> Ref {
+        let refs: Vec<Ref> = judged
+            .iter()
+            .filter_map(|(s, f)| self.field_ref(*s, *f))
+            .collect();
+        let Some(mut best) = refs.first().copied() else {
+            return Ref {
+                ty: MTypeId(0),
+                wrapping: Wrapping::NULLABLE,
+            };
+        };
+        let mut conflict = false;
+        let mut uneven = false;
+        for ty in &refs[1..] {
+            if *ty == best {
+                continue;
+            }
+            uneven = true;
+            if self.out.is_subtype(best, *ty) {
+                best = *ty;
+            } else if !self.out.is_subtype(*ty, best) {
+                conflict = true;
+            }
+        }
+        if !uneven {
+            return best;
+        }
+        let at: Vec<(Place, String)> = judged
+            .iter()
+            .zip(&refs)
+            .map(|((s, f), ty)| {
+                (
+                    self.field_place(*s, *f),
+                    format!(
+                        "`{}` in `{}`",
+                        self.out.display(*ty),
+                        self.subs[*s as usize].name
+                    ),
+                )
+            })
+            .collect();
+        if conflict {
+            self.report.error_help(
+                codes::FIELD_TYPE_MISMATCH,
+                about,
+                format!("`{about}` has types in different subgraphs that have nothing in common"),
+                "return the same type everywhere, or types of which one includes the others".into(),
+                &at,
+            );
+        } else {
+            let shown = self.out.display(best);
+            self.report.hint(
+                hint::INCONSISTENT_BUT_COMPATIBLE_FIELD_TYPE,
+                about,
+                format!("`{about}` has different types in different subgraphs; the supergraph uses `{shown}`"),
+                &at,
+            );
+        }
+        best
+    }
+
+    /// External fields must fit what the others define.
+    fn externals(
+        &mut self,
+        about: &str,
+        ty: Ref,
+        sources: &[(u32, FieldId)],
+        args: &[super::InputRow],
+    ) {
+        for (sub, field) in sources {
+            if !self.subs[*sub as usize].fields[*field].external {
+                continue;
+            }
+            let place = self.field_place(*sub, *field);
+            let Some(theirs) = self.field_ref(*sub, *field) else {
+                continue;
+            };
+            if !self.out.is_subtype(ty, theirs) {
+                let message = format!(
+                    "external `{about}` is of type `{}` in subgraph `{}`, and of type `{}` where it is defined",
+                    self.out.display(theirs),
+                    self.subs[*sub as usize].name,
+                    self.out.display(ty)
+                );
+                let help = format!("declare it as `{}`", self.out.display(ty));
+                self.report.error_help(
+                    codes::EXTERNAL_TYPE_MISMATCH,
+                    about,
+                    message,
+                    help,
+                    &[(place, String::new())],
+                );
+            }
+            self.external_args(about, *sub, *field, args);
+        }
+    }
+
+    fn external_args(&mut self, about: &str, sub: u32, field: FieldId, args: &[super::InputRow]) {
+        for arg in args {
+            let s = &self.subs[sub as usize];
+            let place = self.field_place(sub, field);
+            let name = self.out.name(arg.name).to_owned();
+            let coordinate = format!("{about}({name}:)");
+            let row = &s.schema.fields[field];
+            let Some(input) = s.schema.arg_by_name(&row.args, &name) else {
+                self.report.error_help(
+                    codes::EXTERNAL_ARGUMENT_MISSING,
+                    about,
+                    format!(
+                        "external `{about}` of subgraph `{}` lacks the argument `{name}`",
+                        s.name
+                    ),
+                    format!("add `{name}: {}`", self.out.display(arg.ty)),
+                    &[(place, String::new())],
+                );
+                continue;
+            };
+            let theirs = &s.schema.inputs[input];
+            let at = [(s.place(theirs.span), String::new())];
+            let Some(ty) = self.out.of(sub, theirs.ty.id) else {
+                continue;
+            };
+            let ty = Ref {
+                ty,
+                wrapping: theirs.ty.wrapping,
+            };
+            if !self.out.is_subtype(arg.ty, ty) {
+                let message = format!(
+                    "argument `{name}` of external `{about}` is of type `{}`, and of type `{}` where it is defined",
+                    self.out.display(ty),
+                    self.out.display(arg.ty)
+                );
+                self.report.error(
+                    codes::EXTERNAL_ARGUMENT_TYPE_MISMATCH,
+                    &coordinate,
+                    message,
+                    &at,
+                );
+            } else if theirs.default != arg.default {
+                let message = format!(
+                    "argument `{name}` of external `{about}` has another default than where it is defined"
+                );
+                self.report.error(
+                    codes::EXTERNAL_ARGUMENT_DEFAULT_MISMATCH,
+                    &coordinate,
+                    message,
+                    &at,
+                );
+            }
+        }
+    }
+
+    /// A field of an object that several subgraphs resolve must be shareable in all of them.
+    fn sharing(&mut self, about: &str, parent: MTypeId, sources: &[(u32, FieldId)]) {
+        if self.out.types[parent].kind != TypeKind::Object {
+            return;
+        }
+        let mut resolving: Vec<(u32, FieldId)> = sources
+            .iter()
+            .copied()
+            .filter(|(sub, field)| {
+                let info = &self.subs[*sub as usize].fields[*field];
+                !info.external && info.overridden.is_none() && info.override_label.is_none()
+            })
+            .collect();
+        let name = about.rsplit('.').next().and_then(|n| self.out.names.get(n));
+        if let Some(name) = name {
+            for interface in &self.out.types[parent].interfaces {
+                for (sub, ty) in &self.out.types[*interface].sources {
+                    let s = &self.subs[*sub as usize];
+                    if s.types[*ty].interface_object
+                        && let Some(field) = self.sub_field(*sub, *ty, name)
+                        && !s.fields[field].external
+                        && s.fields[field].overridden.is_none()
+                        && !resolving.iter().any(|r| r.0 == *sub)
+                    {
+                        resolving.push((*sub, field));
+                    }
+                }
+            }
+        }
+        if resolving.len() < 2 {
+            return;
+        }
+        let subscription = self.out.type_name(parent) == root_name(OperationKind::Subscription);
+        let bad: Vec<(u32, FieldId)> = resolving
+            .iter()
+            .copied()
+            .filter(|(sub, field)| {
+                let info = &self.subs[*sub as usize].fields[*field];
+                subscription || !(info.shareable || info.in_key)
+            })
+            .collect();
+        if bad.is_empty() {
+            return;
+        }
+        let subs: Vec<u32> = resolving.iter().map(|r| r.0).collect();
+        let bad_subs: Vec<u32> = bad.iter().map(|r| r.0).collect();
+        let mut at: Vec<(Place, String)> = bad
+            .iter()
+            .map(|(s, f)| {
+                (
+                    self.field_place(*s, *f),
+                    format!("not shareable in `{}`", self.subs[*s as usize].name),
+                )
+            })
+            .collect();
+        at.extend(resolving.iter().filter(|r| !bad.contains(r)).map(|(s, f)| {
+            (
+                self.field_place(*s, *f),
+                format!("shareable in `{}`", self.subs[*s as usize].name),
+            )
+        }));
+        let help = if subscription {
+            "a subscription has one source: keep it in one subgraph".to_owned()
+        } else {
+            format!(
+                "add `@shareable` in {}, or keep the field in one subgraph (`@override` moves it)",
+                self.sub_names(&bad_subs)
+            )
+        };
+        self.report.error_help(
+            codes::INVALID_FIELD_SHARING,
+            about,
+            format!(
+                "`{about}` is resolved by {} and not shareable in all of them",
+                self.sub_names(&subs)
+            ),
+            help,
+            &at,
+        );
+    }
+
+    /// Hints about fields that only some subgraphs of a value type or interface define.
+    fn value_type_hints(&mut self, id: MTypeId, fields: &[MFieldId]) {
+        let row = &self.out.types[id];
+        if row.sources.len() < 2 {
+            return;
+        }
+        let name = self.out.type_name(id).to_owned();
+        let interface = row.kind == TypeKind::Interface;
+        let entity = row.sources.iter().any(|(sub, ty)| {
+            !self.subs[*sub as usize].types[*ty].keys.is_empty()
+                || self.subs[*sub as usize].types[*ty].interface_object
+        });
+        let root = [
+            OperationKind::Query,
+            OperationKind::Mutation,
+            OperationKind::Subscription,
+        ]
+        .iter()
+        .any(|k| root_name(*k) == name);
+        if entity || root {
+            return;
+        }
+        for field in fields {
+            let field_name = self.out.fields[*field].name;
+            let (with, without) =
+                self.split(id, |m, sub, ty| m.sub_field(sub, ty, field_name).is_some());
+            if without.is_empty() {
+                continue;
+            }
+            let about = self.out.coordinate(*field);
+            let places: Vec<(Place, String)> = self.type_places(id);
+            let code = if interface {
+                hint::INCONSISTENT_INTERFACE_VALUE_TYPE_FIELD
+            } else {
+                hint::INCONSISTENT_OBJECT_VALUE_TYPE_FIELD
+            };
+            let message = format!(
+                "`{about}` exists in {} and not in {}",
+                self.sub_names(&with),
+                self.sub_names(&without)
+            );
+            self.report.hint(code, &name, message, &places);
+        }
+    }
+
+    /// Implementations get the fields of their interface that interface objects resolve.
+    pub(crate) fn interface_objects(&mut self) {
+        for id in self.out.types.ids() {
+            if self.out.types[id].kind != TypeKind::Object {
+                continue;
+            }
+            for interface in self.out.types[id].interfaces.clone() {
+                let hosts: Vec<_> = self.out.types[interface]
+                    .sources
+                    .iter()
+                    .copied()
+                    .filter(|(sub, ty)| self.subs[*sub as usize].types[*ty].interface_object)
+                    .collect();
+                if hosts.is_empty() {
+                    continue;
+                }
+                for field in self.out.types[interface].fields.clone() {
+                    self.inherit(id, field, &hosts);
+                }
+            }
+        }
+    }
+
+    fn inherit(&mut self, id: MTypeId, from: MFieldId, hosts: &[(u32, ogive_schema::TypeId)]) {
+        let row = &self.out.fields[from];
+        let name = row.name;
+        let from_host = hosts.iter().any(|(sub, ty)| {
+            self.sub_field(*sub, *ty, name)
+                .is_some_and(|f| !self.subs[*sub as usize].fields[f].external)
+        });
+        if !from_host || self.out.field_by_name.contains_key(&(id, name)) {
+            return;
+        }
+        let mut copy = row.clone();
+        copy.parent = id;
+        copy.sources = Vec::new();
+        copy.via_interface_object = true;
+        let new = self.out.fields.push(copy);
+        self.out.field_by_name.insert((id, name), new);
+        self.out.types[id].fields.push(new);
+    }
+
+    /// Decides for every field whether `@join__field` is needed.
+    pub(crate) fn join_fields(&mut self) {
+        for id in self.out.fields.ids() {
+            let join = self.join_of(id);
+            self.out.fields[id].join = join;
+        }
+    }
+
+    fn join_of(&self, id: MFieldId) -> Vec<JoinField> {
+        let row = &self.out.fields[id];
+        if row.via_interface_object {
+            return vec![JoinField {
+                subgraph: NONE,
+                args: String::new(),
+            }];
+        }
+        let parents = if self.out.root(OperationKind::Query) == Some(row.parent) {
+            // Every subgraph has a query type.
+            self.subs.len()
+        } else {
+            self.out.types[row.parent].sources.len()
+        };
+        let special = row.sources.iter().any(|(sub, field)| {
+            let info = &self.subs[*sub as usize].fields[*field];
+            info.external
+                || info.requires.is_some()
+                || info.provides.is_some()
+                || info.overrides.is_some()
+                || info.overridden.is_some()
+                || info.override_label.is_some()
+                || !info.context_args.is_empty()
+        });
+        let uneven = row
+            .sources
+            .iter()
+            .any(|(s, f)| self.field_ref(*s, *f) != Some(row.ty));
+        if row.sources.len() == parents && !special && !uneven {
+            return Vec::new();
+        }
+        row.sources
+            .iter()
+            .map(|(sub, field)| {
+                let s = &self.subs[*sub as usize];
+                let info = &s.fields[*field];
+                let mut args = String::new();
+                for (name, set) in [("requires", &info.requires), ("provides", &info.provides)] {
+                    if let Some(set) = set {
+                        let _ = write!(args, ", {name}: {}", ogive_schema::ConstValue::String(set.text.clone()));
+                    }
+                }
+                if uneven {
+                    let ty = self.field_ref(*sub, *field).unwrap_or(row.ty);
+                    let _ = write!(args, ", type: \"{}\"", self.out.display(ty));
+                }
+                if info.external {
+                    args.push_str(", external: true");
+                }
+                if let Some(over) = &info.overrides {
+                    let _ = write!(args, ", override: {}", ogive_schema::ConstValue::String(over.from.clone()));
+                }
+                if info.overridden == Some(true) {
+                    args.push_str(", usedOverridden: true");
+                }
+                let label = info.overrides.as_ref().and_then(|o| o.label.as_ref()).or(info.override_label.as_ref());
+                if let Some(label) = label {
+                    let _ = write!(args, ", overrideLabel: {}", ogive_schema::ConstValue::String(label.clone()));
+                }
+                if !info.context_args.is_empty() {
+                    args.push_str(", contextArguments: [");
+                    for (i, context) in info.context_args.iter().enumerate() {
+                        let input = &s.schema.inputs[context.arg];
+                        let ty = self.out.of(*sub, input.ty.id).map_or_else(String::new, |t| self.out.display(Ref { ty: t, wrapping: input.ty.wrapping }));
+                        let _ = write!(
+                            args,
+                            "{}{{context: \"{}__{}\", name: \"{}\", type: \"{ty}\", selection: {}}}",
+                            if i == 0 { "" } else { ", " },
+                            s.name,
+                            context.context,
+                            s.schema.name(input.name),
+                            ogive_schema::ConstValue::String(context.selection.clone()),
+                        );
+                    }
+                    args.push(']');
+                }
+                JoinField { subgraph: *sub, args }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,211 @@
+//! `@override`: which subgraph loses a field to which.
+
+use ogive_base::Span;
+use ogive_schema::{FieldId, TypeId, suggest::suggestions};
+
+use super::Merger;
+use crate::{codes, codes::hint, subgraph::Override};
+
+impl Merger<'_> {
+    /// Resolves every override; losers are marked on their own subgraph's field.
+    pub(crate) fn overrides(&mut self) {
+        let mut found: Vec<(u32, TypeId, FieldId, Override)> = Vec::new();
+        for (i, sub) in self.subs.iter().enumerate() {
+            for (field, info) in sub.fields.iter() {
+                if let Some(over) = &info.overrides {
+                    found.push((
+                        i as u32,
+                        sub.schema.fields[field].parent,
+                        field,
+                        over.clone(),
+                    ));
+                }
+            }
+        }
+        for (sub, ty, field, over) in found {
+            self.one_override(sub, ty, field, over);
+        }
+    }
+
+    fn one_override(&mut self, sub: u32, ty: TypeId, field: FieldId, over: Override) {
+        let this = &self.subs[sub as usize];
+        let about = match self.out.of(sub, ty) {
+            Some(t) => format!(
+                "{}.{}",
+                self.out.type_name(t),
+                this.schema.field_name(field)
+            ),
+            None => this.coordinate(field),
+        };
+        let here = (this.place(over.span), String::new());
+        if *over.from == *this.name {
+            self.report.error_help(
+                codes::OVERRIDE_FROM_SELF_ERROR,
+                &about,
+                format!("`{about}` of subgraph `{}` overrides itself", this.name),
+                "name the subgraph the field comes from".into(),
+                &[here],
+            );
+            return;
+        }
+        let Some(loser) = self.subs.iter().position(|s| *s.name == *over.from) else {
+            let names = self
+                .subs
+                .iter()
+                .map(|s| &*s.name)
+                .filter(|n| *n != &*this.name);
+            let close = suggestions(&over.from, names)
+                .first()
+                .map(|s| format!("; did you mean `{s}`?"))
+                .unwrap_or_default();
+            self.report.hint(
+                hint::FROM_SUBGRAPH_DOES_NOT_EXIST,
+                &about,
+                format!(
+                    "`{about}` overrides subgraph `{}`, which does not exist{close}",
+                    over.from
+                ),
+                &[here],
+            );
+            return;
+        };
+        let loser = loser as u32;
+        let theirs = self
+            .out
+            .of(sub, ty)
+            .and_then(|t| {
+                self.out.types[t]
+                    .sources
+                    .iter()
+                    .find(|s| s.0 == loser)
+                    .copied()
+            })
+            .and_then(|(_, t)| {
+                self.subs[loser as usize]
+                    .schema
+                    .field_by_name(t, this.schema.field_name(field))
+            });
+        let Some(theirs) = theirs else {
+            self.report.hint(
+                hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED,
+                &about,
+                format!(
+                    "subgraph `{}` has no `{about}` (any more): the `@override` can go",
+                    over.from
+                ),
+                &[here],
+            );
+            return;
+        };
+        let other = &self.subs[loser as usize];
+        let info = &other.fields[theirs];
+        let span = other.schema.fields[theirs].span;
+        let there = (other.place(span), format!("in `{}`", other.name));
+        if let Some(second) = &info.overrides {
+            let at = [
+                here,
+                (other.place(second.span), "which is an override too".into()),
+            ];
+            self.report.error_help(
+                codes::OVERRIDE_SOURCE_HAS_OVERRIDE,
+                &about,
+                format!("`{about}` of subgraph `{}` overrides a field that overrides another", this.name),
+                "override the subgraph that has it in the first place, and drop the override in between".into(),
+                &at,
+            );
+            return;
+        }
+        if self.override_collides(&about, loser, theirs, &here) {
+            return;
+        }
+        let other = &self.subs[loser as usize];
+        let info = &other.fields[theirs];
+        if info.marked_external.is_some() && info.external {
+            self.report.hint(
+                hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED,
+                &about,
+                format!(
+                    "`{about}` is external in subgraph `{}`: the `@override` can go",
+                    over.from
+                ),
+                &[here],
+            );
+            return;
+        }
+        match over.label {
+            Some(label) => {
+                self.report.hint(
+                    hint::OVERRIDE_MIGRATION_IN_PROGRESS,
+                    &about,
+                    format!("`{about}` moves from subgraph `{}` step by step; remove it there when done", over.from),
+                    &[there],
+                );
+                self.subs[loser as usize].fields[theirs].override_label = Some(label);
+            }
+            None => {
+                let used = self.is_used(loser, theirs);
+                let message = if used {
+                    format!(
+                        "`{about}` of subgraph `{}` is overridden, and still used by keys or other directives there",
+                        over.from
+                    )
+                } else {
+                    format!(
+                        "`{about}` of subgraph `{}` is overridden and can be removed there",
+                        over.from
+                    )
+                };
+                self.report.hint(
+                    hint::OVERRIDDEN_FIELD_CAN_BE_REMOVED,
+                    &about,
+                    message,
+                    &[there],
+                );
+                self.subs[loser as usize].fields[theirs].overridden = Some(used);
+            }
+        }
+    }
+
+    fn override_collides(
+        &mut self,
+        about: &str,
+        loser: u32,
+        theirs: FieldId,
+        here: &(crate::report::Place, String),
+    ) -> bool {
+        let other = &self.subs[loser as usize];
+        let info = &other.fields[theirs];
+        let clash: Option<(&str, Span)> = info
+            .requires
+            .as_ref()
+            .map(|r| ("requires", r.span))
+            .or(info.provides.as_ref().map(|p| ("provides", p.span)));
+        let Some((name, span)) = clash else {
+            return false;
+        };
+        let at = [here.clone(), (other.place(span), String::new())];
+        self.report.error(
+            codes::OVERRIDE_COLLISION_WITH_ANOTHER_DIRECTIVE,
+            about,
+            format!(
+                "`{about}` cannot be overridden: subgraph `{}` applies `@{name}` to it",
+                other.name
+            ),
+            &at,
+        );
+        true
+    }
+
+    /// Whether a field is used by keys, requirements, provisions or interfaces of its own subgraph.
+    pub(crate) fn is_used(&self, sub: u32, field: FieldId) -> bool {
+        let s = &self.subs[sub as usize];
+        if s.fields[field].used {
+            return true;
+        }
+        let row = &s.schema.fields[field];
+        s.schema.types[row.parent]
+            .interfaces
+            .iter()
+            .any(|i| s.schema.fields_by_name.contains_key(&(*i, row.name)))
+    }
+}
