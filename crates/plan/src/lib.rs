@@ -3,21 +3,28 @@
 //! executor that runs it.
 //!
 //! Reading order: [`ir`] (the data), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`]
-//! with [`mod@dot`], [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@verify`] (what must hold), [`describe`] (words
-//! shared by them).
+//! with [`mod@dot`], [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@encode`] and [`bundle`] (files), [`size`] (memory),
+//! [`mod@verify`] (what must hold), [`describe`] (words shared by them).
 
 pub mod apollo;
+pub mod binary;
+pub mod bundle;
 pub mod describe;
 pub mod dot;
+pub mod encode;
 pub mod graph;
 pub mod ir;
 pub mod json_form;
 pub mod mermaid;
+pub mod size;
 pub mod svg;
 pub mod text;
 pub mod verify;
 
+pub use binary::{DecodeError, stable_hash};
+pub use bundle::{Bundle, BundledPlan};
 pub use dot::dot;
+pub use encode::{Header, decode, encode};
 pub use graph::graph;
 pub use ir::*;
 pub use json_form::json;

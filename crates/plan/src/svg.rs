@@ -1,7 +1,8 @@
 //! The fetch graph as a picture of its own: waves are columns, requests are boxes, arrows carry what the next request
 //! needs. No scripts, no fonts to load; colours follow the reader's light or dark preference.
 //!
-//! Layout in two steps: boxes of a column are ordered by the mean height of the boxes they wait for, then stacked.
+//! Layout in two steps: boxes of a column are ordered by the mean height of the boxes they wait for, then stacked. Each
+//! arrow ends at a height of its own, so that the text on it has room.
 //! Text widths are those of a monospaced font, so nothing has to be measured.
 
 use std::fmt::{self, Write};
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// Width of a character, in user units (pixels).
-const CHAR: f64 = 7.0;
+const CHAR: f64 = 7.25;
 /// Height of a line.
 const LINE: f64 = 16.0;
 /// Space between the border of a box and its text.
@@ -24,15 +25,17 @@ const PAD: f64 = 10.0;
 const GAP: f64 = 28.0;
 /// Space between columns, on top of the widest arrow text.
 const ALLEY: f64 = 60.0;
+/// Height of a line of arrow text, and space around one arrow's text.
+const SMALL_LINE: f64 = 12.0;
 /// Space around everything, and height of the column titles.
 const MARGIN: f64 = 24.0;
 
 const STYLE: &str = "svg{background:#fff;color:#1b1f24}
 text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:currentColor}
-.w{fill:#57606a}.t{font-weight:bold}.c{font-size:10px;fill:#57606a}
+.w{fill:#57606a}.t{font-weight:bold}.c{font-size:10px;fill:#57606a;stroke:#fff;stroke-width:3px;paint-order:stroke}
 rect{fill:#f6f8fa;stroke:#8c959f}path{fill:none;stroke:#0969da;stroke-width:1.5}
 .o{stroke-dasharray:4 4;stroke:#8c959f}.h{fill:#0969da;stroke:none}
-@media (prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}.w,.c{fill:#8d96a0}
+@media (prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}.w,.c{fill:#8d96a0}.c{stroke:#0d1117}
 rect{fill:#161b22;stroke:#3d444d}path{stroke:#4493f8}.o{stroke:#3d444d}.h{fill:#4493f8}}";
 
 /// Where one box stands.
@@ -85,8 +88,13 @@ fn draw(
         )?;
     }
     // Arrows first: those that pass a column go behind its boxes.
+    let mut ends = vec![0.0; places.len()];
     for arrow in &graph.arrows {
-        draw_arrow(arrow, places, out)?;
+        let Some(end) = ends.get_mut(arrow.to.index()) else {
+            continue;
+        };
+        *end += arrow_height(arrow);
+        draw_arrow(arrow, places, *end, out)?;
     }
     for (request, place) in graph.boxes.iter().zip(places) {
         draw_box(request, *place, out)?;
@@ -94,12 +102,18 @@ fn draw(
     writeln!(out, "</svg>")
 }
 
-fn draw_arrow(arrow: &Arrow, places: &[Place], out: &mut String) -> fmt::Result {
+/// Room an arrow takes at the box it ends at.
+fn arrow_height(arrow: &Arrow) -> f64 {
+    arrow.lines.len() as f64 * SMALL_LINE + 10.0
+}
+
+/// `end`: how far below the top of its box the arrow ends.
+fn draw_arrow(arrow: &Arrow, places: &[Place], end: f64, out: &mut String) -> fmt::Result {
     let (Some(from), Some(to)) = (places.get(arrow.from.index()), places.get(arrow.to.index()))
     else {
         return Ok(());
     };
-    let (x1, y1, x2, y2) = (from.x + from.width, from.middle(), to.x, to.middle());
+    let (x1, y1, x2, y2) = (from.x + from.width, from.middle(), to.x, to.y + end);
     let bend = (x2 - x1) / 2.0;
     let class = if arrow.lines.is_empty() {
         " class=\"o\""
@@ -128,7 +142,7 @@ fn draw_arrow(arrow: &Arrow, places: &[Place], out: &mut String) -> fmt::Result 
             out,
             "<text class=\"c\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{}</text>",
             x2 - 12.0,
-            y2 - 6.0 - (arrow.lines.len() - 1 - at) as f64 * 11.0,
+            y2 - 5.0 - (arrow.lines.len() - 1 - at) as f64 * SMALL_LINE,
             escaped(line)
         )?;
     }
@@ -199,11 +213,13 @@ fn layout(plan: &Plan, graph: &Graph) -> (Vec<Place>, Vec<(u32, f64)>, f64, f64)
             };
             let lines = request.lines.iter().map(|line| text_width(line));
             let widest = lines.fold(text_width(&title(request)), f64::max);
+            let arrows = graph.arrows.iter().filter(|arrow| arrow.to == fetch);
+            let text = (request.lines.len() + 1) as f64 * LINE + 2.0 * PAD;
             *place = Place {
                 x,
                 y,
                 width: widest + 2.0 * PAD,
-                height: (request.lines.len() + 1) as f64 * LINE + 2.0 * PAD,
+                height: text.max(arrows.map(arrow_height).sum::<f64>() + PAD),
             };
             y += place.height + GAP;
             width = width.max(place.width);
