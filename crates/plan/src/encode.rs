@@ -12,6 +12,7 @@ use ogive_base::{BitSet, IdVec};
 pub use crate::binary::DecodeError;
 use crate::{
     binary::{Decoder, Encoder},
+    derived::DerivedCell,
     ir::*,
     verify,
 };
@@ -72,6 +73,7 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
         shapes,
         fetches,
         locals,
+        derived: _,
     } = plan;
     out.byte(*kind as u8);
     strings(subgraphs, out);
@@ -121,6 +123,7 @@ fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
         shapes: IdVec::from_vec(read.list(Read::shape)?),
         fetches: IdVec::from_vec(read.list(Read::fetch)?),
         locals: read.from.u32()?,
+        derived: DerivedCell::default(),
         types,
     })
 }

@@ -17,6 +17,8 @@
 use ogive_base::{BitSet, IdVec, define_id};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 
+use crate::derived::DerivedCell;
+
 define_id! {
     /// A record layout: one object-valued place of the response.
     pub struct LayoutId;
@@ -74,6 +76,8 @@ pub struct Plan {
     pub fetches: IdVec<FetchId, Fetch>,
     /// Number of fields the gateway answers itself (introspection); values are handed to the executor by index.
     pub locals: u32,
+    /// What follows from all this ([`Plan::derived`]).
+    pub derived: DerivedCell,
 }
 
 impl Plan {

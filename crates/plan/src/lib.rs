@@ -9,6 +9,7 @@
 pub mod apollo;
 pub mod binary;
 pub mod bundle;
+pub mod derived;
 pub mod describe;
 pub mod dot;
 pub mod encode;
@@ -23,6 +24,7 @@ pub mod verify;
 
 pub use binary::{DecodeError, stable_hash};
 pub use bundle::{Bundle, BundledPlan};
+pub use derived::{Derived, DerivedCell, FieldFacts, ShapeFacts};
 pub use dot::dot;
 pub use encode::{Header, decode, encode};
 pub use graph::graph;

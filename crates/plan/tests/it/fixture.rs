@@ -34,6 +34,7 @@ impl Builder {
                 shapes: IdVec::new(),
                 fetches: IdVec::new(),
                 locals: 0,
+                derived: DerivedCell::default(),
             },
         }
     }

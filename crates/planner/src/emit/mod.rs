@@ -12,8 +12,8 @@ pub mod request;
 use ogive_base::{BitSet, FastMap, IdVec, id::Id as _};
 use ogive_operation::CondId;
 use ogive_plan::{
-    Cond, EnumId, Fetch, FetchId, ObjectShape, OperationKind, Plan, RootPart, RuntimeType, ShapeId,
-    Target,
+    Cond, DerivedCell, EnumId, Fetch, FetchId, ObjectShape, OperationKind, Plan, RootPart,
+    RuntimeType, ShapeId, Target,
 };
 use ogive_schema::TypeId;
 
@@ -208,6 +208,7 @@ impl<'a> Emitter<'a> {
             shapes: self.shapes,
             fetches,
             locals: self.tree.locals.len() as u32,
+            derived: DerivedCell::default(),
         }
     }
 
