@@ -16,6 +16,7 @@
 
 pub mod assign;
 pub mod closure;
+pub mod describe;
 pub mod emit;
 mod probe;
 pub mod search;

@@ -30,6 +30,8 @@ pub struct Found {
     pub lower_bound: usize,
     /// No set of requests with as many waves is smaller.
     pub proven: bool,
+    /// Rule firings it took: the fuel used.
+    pub firings: u64,
 }
 
 /// Finds the requests of one scope.
@@ -42,6 +44,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
         Profile::FewestRequests => SLACK_WAVES,
     };
     let mut best: Option<Fewest> = None;
+    let mut firings = 0;
     for waves in waves..=waves + slack {
         let all = useful(tree, scope, waves, &mut closure);
         let found = match tree.supergraph.subgraphs.len() {
@@ -51,8 +54,10 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
             _ => Fewest {
                 requests: all,
                 proven: false,
+                firings: 0,
             },
         };
+        firings += found.firings;
         if best
             .as_ref()
             .is_none_or(|b| found.requests.count() < b.requests.count())
@@ -69,11 +74,13 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
     let best = best.unwrap_or(Fewest {
         requests: Requests::default(),
         proven: true,
+        firings: 0,
     });
     closure.run(tree, scope, &best.requests);
     let proven = best.proven || best.requests.count() <= lower_bound;
     Ok(Found {
         requests: best.requests,
+        firings: firings + closure.firings,
         closure,
         wanted,
         lower_bound,
@@ -89,6 +96,7 @@ struct Fewest {
     requests: Requests,
     /// No set of this many waves has fewer.
     proven: bool,
+    firings: u64,
 }
 
 fn fewest<const N: usize>(
@@ -104,6 +112,7 @@ fn fewest<const N: usize>(
         return Fewest {
             requests: best,
             proven: true,
+            firings: 0,
         };
     }
     let mut probe = Probe::<N>::new(tree, scope, wanted);
@@ -127,6 +136,7 @@ fn fewest<const N: usize>(
                 return Fewest {
                     requests: best,
                     proven: false,
+                    firings: probe.firings,
                 };
             }
             Ok(None) => {}
@@ -134,6 +144,7 @@ fn fewest<const N: usize>(
                 return Fewest {
                     requests,
                     proven: true,
+                    firings: probe.firings,
                 };
             }
         }
@@ -141,6 +152,7 @@ fn fewest<const N: usize>(
     Fewest {
         requests: best,
         proven: true,
+        firings: probe.firings,
     }
 }
 

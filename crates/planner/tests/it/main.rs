@@ -96,6 +96,16 @@ fn check(supergraph: &Supergraph, plan: &Plan) {
             ogive_plan::text(plan)
         );
     }
+    let header = ogive_plan::Header {
+        planner: "test".into(),
+        schema: 1,
+    };
+    let bytes = ogive_plan::encode(plan, &header);
+    assert_eq!(
+        ogive_plan::decode(&bytes).as_ref().map(|(_, decoded)| decoded),
+        Ok(plan),
+        "plans survive being written and read"
+    );
     for (_, fetch) in plan.fetches.iter() {
         let escaped: String = fetch.segments.iter().map(|s| &*s.text).collect();
         let text: String = serde_json::from_str(&format!("\"{escaped}\""))
