@@ -661,7 +661,8 @@ mod tests {
                             match world.entity(*sub, &map) {
                                 Value::Object(found) => assert_eq!(
                                     found.identity, identity,
-                                    "seed {seed}, {}: {map:?}", ty.name
+                                    "seed {seed}, {}: {map:?}",
+                                    ty.name
                                 ),
                                 other => panic!("seed {seed}, {}: {other:?}", ty.name),
                             }

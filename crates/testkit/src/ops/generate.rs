@@ -153,7 +153,13 @@ impl Draw<'_> {
         self.budget = self.budget.saturating_sub(1);
         let value = field.merged_ty()?;
         let composite = self.model.kind(value.name()).is_composite();
-        let alias = self.alias(ty, 22);
+        // Concrete types behind an abstract one like to use one key for different fields.
+        let alias =
+            if model.ty(ty).is_some_and(|t| !t.interfaces().is_empty()) && self.rng.chance(25) {
+                Some(["x", "y"][self.rng.below(2)].to_owned())
+            } else {
+                self.alias(ty, 22)
+            };
         let args = self.args(field);
         let directives = self.directives(8);
         let selections = if composite {
