@@ -79,6 +79,7 @@ pub fn normalise(
             variables: Vec::new(),
         },
         pending: Vec::new(),
+        group_of: Vec::new(),
     };
     work.variables(operation)?;
     let root = Source {
@@ -119,6 +120,8 @@ struct Work<'a> {
     op: Operation,
     /// Sources of each selection set, by id, until it is filled.
     pending: Vec<Vec<Source>>,
+    /// By response key: the last selection set that has it, and its group there.
+    group_of: Vec<(u32, u32)>,
 }
 
 impl<'a> Work<'a> {
@@ -162,37 +165,34 @@ impl<'a> Work<'a> {
     /// Groups everything found in a selection set into nodes.
     fn fill(&mut self, set: SelectionSetId, sources: &[Source]) -> Result<(), Diagnostic> {
         let found = self.flatten(set, sources)?;
-        let mut order_of_keys: Vec<&'a str> = Vec::new();
-        let mut by_key: FastMap<&'a str, Vec<usize>> = FastMap::default();
+        let mut groups: Vec<(Symbol, Vec<usize>)> = Vec::with_capacity(found.len());
+        let mut is_repeated = false;
         for (i, f) in found.iter().enumerate() {
-            let key = self.document.name(f.field.response_key());
-            by_key.entry(key).or_insert_with(|| {
-                order_of_keys.push(key);
-                Vec::new()
-            });
-            if let Some(list) = by_key.get_mut(key) {
-                list.push(i);
+            let key = self
+                .op
+                .keys
+                .intern(self.document.name(f.field.response_key()));
+            if self.group_of.len() <= key.0 as usize {
+                self.group_of.resize(key.0 as usize + 1, (u32::MAX, 0));
+            }
+            let (owner, group) = self.group_of[key.0 as usize];
+            if owner == set.0 {
+                groups[group as usize].1.push(i);
+                is_repeated = true;
+            } else {
+                self.group_of[key.0 as usize] = (set.0, groups.len() as u32);
+                groups.push((key, vec![i]));
             }
         }
-        let mut entries: Vec<(usize, Occurrence)> = Vec::new();
-        for key in order_of_keys {
-            let group = by_key.remove(key).unwrap_or_default();
+        let mut entries: Vec<(usize, Occurrence)> = Vec::with_capacity(found.len());
+        for (key, group) in groups {
             self.group(set, key, &group, &found, &mut entries)?;
         }
-        entries.sort_by_key(|(i, _)| *i);
-        let mut order: Vec<Occurrence> = Vec::with_capacity(entries.len());
-        let mut first_of: FastMap<FieldNodeId, Vec<usize>> = FastMap::default();
-        for (_, entry) in entries {
-            let earlier = first_of.entry(entry.field).or_default();
-            let covered = earlier.iter().any(|i| {
-                let e = &order[*i];
-                (e.cond == CondId::TRUE || e.cond == entry.cond) && entry.types.is_subset(&e.types)
-            });
-            if !covered {
-                earlier.push(order.len());
-                order.push(entry);
-            }
-        }
+        let order = if is_repeated {
+            first_appearances(entries)
+        } else {
+            entries.into_iter().map(|(_, entry)| entry).collect()
+        };
         self.op.selection_sets[set].order = order;
         Ok(())
     }
@@ -232,8 +232,13 @@ impl<'a> Work<'a> {
                     Selection::Spread(s) => s.directives,
                     Selection::Inline(i) => i.directives,
                 };
-                let Some(clause) = self.conditions(directives, &frame.clause)? else {
-                    continue;
+                let clause = if directives.is_empty() {
+                    frame.clause.clone()
+                } else {
+                    let Some(clause) = self.conditions(directives, &frame.clause)? else {
+                        continue;
+                    };
+                    clause
                 };
                 let (condition, items) = match selection {
                     Selection::Field(field) => {
@@ -333,12 +338,19 @@ impl<'a> Work<'a> {
     fn group(
         &mut self,
         set: SelectionSetId,
-        key: &'a str,
+        key: Symbol,
         group: &[usize],
         found: &[Found<'a>],
         entries: &mut Vec<(usize, Occurrence)>,
     ) -> Result<(), Diagnostic> {
-        let key = self.op.keys.intern(key);
+        if let [only] = group
+            && let types = &found[*only].types
+            && types.len() == 1
+            && let Some(t) = types.first()
+        {
+            let field = self.field_of(TypeId(t), found[*only].field)?;
+            return self.node(set, key, types.clone(), group, field, found, entries, None);
+        }
         let mut types = BitSet::new();
         for i in group {
             types.union_with(&found[*i].types);
@@ -440,11 +452,12 @@ impl<'a> Work<'a> {
         if self.op.fields.len() as u32 >= self.limits.fields_max {
             return Err(self.too_large(written.span));
         }
-        let clauses: Vec<Clause> = members.iter().map(|i| found[*i].clause.clone()).collect();
-        let several = clauses.iter().any(|c| *c != clauses[0]);
+        let first = &found[members[0]].clause;
+        let several = members[1..].iter().any(|i| found[*i].clause != *first);
         let cond = match place {
             Some((_, cond)) => cond,
-            None => self.widened(clauses),
+            None if several => self.widened(members.iter().map(|i| found[*i].clause.clone())),
+            None => self.condition(first),
         };
         let args = self.arguments(field, written)?;
         let node = self.op.fields.push(FieldNode {
@@ -497,26 +510,30 @@ impl<'a> Work<'a> {
         }
         for i in members {
             let types = types.intersection(&found[*i].types);
-            if let Some(cond) = self.op.conditions.of(vec![found[*i].clause.clone()]) {
-                entries.push((
-                    *i,
-                    Occurrence {
-                        field: node,
-                        types,
-                        cond,
-                    },
-                ));
-            }
+            let cond = self.condition(&found[*i].clause);
+            entries.push((
+                *i,
+                Occurrence {
+                    field: node,
+                    types,
+                    cond,
+                },
+            ));
         }
         Ok(())
     }
 
-    fn widened(&mut self, clauses: Vec<Clause>) -> CondId {
+    fn condition(&mut self, clause: &Clause) -> CondId {
+        if clause.is_empty() {
+            return CondId::TRUE;
+        }
+        let cond = self.op.conditions.of(vec![clause.clone()]);
+        cond.unwrap_or(CondId::TRUE)
+    }
+
+    fn widened(&mut self, clauses: impl Iterator<Item = Clause>) -> CondId {
         let mut seen: FastSet<Clause> = FastSet::default();
-        let distinct: Vec<Clause> = clauses
-            .into_iter()
-            .filter(|c| seen.insert(c.clone()))
-            .collect();
+        let distinct: Vec<Clause> = clauses.filter(|c| seen.insert(c.clone())).collect();
         if distinct.len() > Conditions::CLAUSES_MAX {
             return CondId::TRUE;
         }
@@ -646,6 +663,25 @@ impl<'a> Work<'a> {
         .label(self.document.source_id(), span, "the limit is reached here")
         .help("ask for less depth, or raise the limit")
     }
+}
+
+/// Entries in order of appearance, without those that an earlier entry of the same node covers.
+fn first_appearances(mut entries: Vec<(usize, Occurrence)>) -> Vec<Occurrence> {
+    entries.sort_by_key(|(i, _)| *i);
+    let mut order: Vec<Occurrence> = Vec::with_capacity(entries.len());
+    let mut first_of: FastMap<FieldNodeId, Vec<usize>> = FastMap::default();
+    for (_, entry) in entries {
+        let earlier = first_of.entry(entry.field).or_default();
+        let covered = earlier.iter().any(|i| {
+            let e = &order[*i];
+            (e.cond == CondId::TRUE || e.cond == entry.cond) && entry.types.is_subset(&e.types)
+        });
+        if !covered {
+            earlier.push(order.len());
+            order.push(entry);
+        }
+    }
+    order
 }
 
 /// Most clauses of the condition of one appearance of a mutation's root field.

@@ -95,15 +95,17 @@ impl Flow<'_> {
         self.before[later.index()].contains(earlier.0)
     }
 
-    /// `reader` reads a slot of objects of `types`: some must be written before it, and nobody may write it at the
-    /// same time, or the answer would depend on timing.
+    /// `reader` reads a slot of objects of `types`: some must be written before it. A leaf may be written by nobody at
+    /// the same time, or the answer would depend on timing; objects merge, and their leaves are read on their own.
     fn read(&mut self, reader: FetchId, layout: LayoutId, slot: SlotIndex, types: &BitSet) {
         let mut written = BitSet::new();
         let mut rivals = Vec::new();
+        let is_leaf = self.plan.layouts[layout].slots[usize::from(slot)].child.is_none();
         for write in &self.writes[layout.index()][usize::from(slot)] {
             if self.is_before(write.fetch, reader) {
                 written.union_with(&write.types);
-            } else if write.fetch != reader
+            } else if is_leaf
+                && write.fetch != reader
                 && !self.is_before(reader, write.fetch)
                 && write.types.intersects(types)
             {

@@ -13,11 +13,21 @@ use crate::{
     tree::{FactId, Tree},
 };
 
-/// Conditions of facts and visits, and the table they are rows of.
+/// Conditions of facts, and the table they are rows of.
 pub(crate) struct Conditional {
     table: Conditions,
     facts: IdVec<FactId, Option<CondId>>,
-    visits: IdVec<VisitId, CondId>,
+}
+
+/// The conjunction of two conditions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Both {
+    /// It is this condition.
+    Cond(CondId),
+    /// They exclude each other.
+    Never,
+    /// It has more clauses than a condition may have.
+    TooLarge,
 }
 
 impl Conditional {
@@ -25,7 +35,6 @@ impl Conditional {
         let mut out = Conditional {
             table: tree.op.conditions.clone(),
             facts: tree.facts.iter().map(|(_, f)| f.cond).collect(),
-            visits: IdVec::from_vec(vec![CondId::TRUE; schedule.visits.len()]),
         };
         let mut brings: IdVec<VisitId, Vec<FactId>> =
             IdVec::from_vec(vec![Vec::new(); schedule.visits.len()]);
@@ -59,7 +68,6 @@ impl Conditional {
                 cond = Some(cond.map_or(of_fact, |c| out.table.or(c, of_fact)));
             }
             let cond = cond.unwrap_or(CondId::TRUE);
-            out.visits[id] = cond;
             if let Via::Key(key) = visit.via {
                 out.demand(
                     tree,
@@ -104,21 +112,17 @@ impl Conditional {
     pub(crate) fn of_fact(&self, fact: FactId) -> CondId {
         self.facts[fact].unwrap_or(CondId::TRUE)
     }
-    /// Must hold for the visit to be worth making, given its object.
-    pub(crate) fn of_visit(&self, visit: VisitId) -> CondId {
-        self.visits[visit]
-    }
     /// Either holds.
     pub(crate) fn or(&mut self, a: CondId, b: CondId) -> CondId {
         self.table.or(a, b)
     }
-    /// Both hold; `a` alone if the exact condition would be too large, which only fetches more.
-    pub(crate) fn and(&mut self, a: CondId, b: CondId) -> CondId {
+    /// Both hold.
+    pub(crate) fn and(&mut self, a: CondId, b: CondId) -> Both {
         if a == CondId::TRUE || a == b {
-            return b;
+            return Both::Cond(b);
         }
         if b == CondId::TRUE {
-            return a;
+            return Both::Cond(a);
         }
         let mut clauses: Vec<Clause> = Vec::new();
         for x in self.table.clauses(a) {
@@ -139,9 +143,9 @@ impl Conditional {
             }
         }
         if clauses.len() > Conditions::CLAUSES_MAX {
-            return a;
+            return Both::TooLarge;
         }
-        self.table.of(clauses).unwrap_or(a)
+        self.table.of(clauses).map_or(Both::Never, Both::Cond)
     }
     /// The table as a plan holds it.
     pub(crate) fn table(&self) -> IdVec<Cond, Vec<Vec<(u32, bool)>>> {

@@ -226,18 +226,16 @@ impl<'a> Emitter<'a> {
         for visit_id in visits {
             let visit = &self.schedule.visits[*visit_id];
             let place = self.tree.nodes[visit.node].place;
-            let cond = self.conditional.of_visit(*visit_id);
             if visit.via == Via::Root {
                 let wanted = self.facts_in(&[*visit_id]);
                 let selected = self.object(place, wanted, subgraph, None);
                 kind = self.tree.op.kind;
                 root = Some(RootPart {
-                    cond: Cond(cond.0),
+                    cond: plan_cond(selected.cond),
                     shape: selected.shape,
                 });
                 parts.push(Part {
                     lookup: None,
-                    cond,
                     tokens: selected.tokens,
                 });
                 continue;
@@ -251,6 +249,7 @@ impl<'a> Emitter<'a> {
                     tokens,
                     shape,
                     names,
+                    cond,
                 } = self.object(place, wanted, subgraph, None);
                 let target = Target {
                     layout: output::layout_id(place),

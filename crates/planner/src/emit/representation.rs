@@ -103,7 +103,14 @@ impl Emitter<'_> {
             if let (Some(sub), Some(place)) = (item.selection, fact.child) {
                 let mut members = std::mem::take(&mut out[at].members);
                 let nodes = &tree.places[place].nodes;
-                if nodes.len() > 1 && members.is_empty() {
+                let is_abstract = tree.schema().types[tree.places[place].ty]
+                    .kind
+                    .is_abstract();
+                let asks_typename = tree.graph().field_sets[sub]
+                    .items
+                    .iter()
+                    .any(|i| i.field.is_none());
+                if (is_abstract || asks_typename) && members.is_empty() {
                     members.push(Member {
                         key_json: print::key_json("__typename"),
                         slot: None,

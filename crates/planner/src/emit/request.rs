@@ -14,11 +14,11 @@ use ogive_operation::CondId;
 use ogive_plan::{
     Gate, Lookup, ObjectShape, OperationKind, Segment, ShapeField, ShapeId, VariableUse,
 };
-use ogive_schema::TypeId;
+use ogive_schema::{Type, TypeId, Wrapping};
 
 use crate::{
     assign::VisitId,
-    emit::{Emitter, LookupList, output::layout_id, plan_cond, print},
+    emit::{Emitter, LookupList, conditions::Both, output::layout_id, plan_cond, print},
     tree::{FactId, PlaceId, Tree},
 };
 
@@ -34,7 +34,6 @@ pub(crate) struct Token {
 /// A top-level part of a request: the root selection, or one `_entities` field.
 pub(crate) struct Part {
     pub(crate) lookup: Option<u16>,
-    pub(crate) cond: CondId,
     pub(crate) tokens: Vec<Token>,
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct Part {
 struct Item {
     fact: FactId,
     types: BitSet,
-    name: String,
+    name: Rc<str>,
     cond: CondId,
     sub: Option<(Rc<[Token]>, ShapeId)>,
 }
@@ -50,11 +49,11 @@ struct Item {
 /// A response name that is taken.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Taken {
-    name: String,
-    /// Field and arguments as text.
-    field: String,
+    name: Rc<str>,
+    /// The value; `None` for `__typename`.
+    fact: Option<FactId>,
     /// Type in the subgraph.
-    ty: String,
+    ty: Type,
     sub: Option<Rc<[Token]>>,
 }
 
@@ -64,6 +63,8 @@ pub(crate) struct Selected {
     pub(crate) shape: ShapeId,
     /// Response names of the object itself.
     pub(crate) names: Vec<Taken>,
+    /// Holds if anything is asked.
+    pub(crate) cond: CondId,
 }
 
 /// Whether selections of different concrete types may stand in one selection set (`SameResponseShape`).
@@ -90,10 +91,15 @@ impl Emitter<'_> {
         let ask_typename = declared.is_some() && (abstract_here || self.possible[place].len() > 1);
         let mut taken: Vec<Taken> = Vec::new();
         if ask_typename {
+            let id = ogive_schema::builtins::STRING;
+            let ty = Type {
+                id,
+                wrapping: Wrapping::NON_NULL,
+            };
             taken.push(Taken {
                 name: "__typename".into(),
-                field: "__typename".into(),
-                ty: "String!".into(),
+                fact: None,
+                ty,
                 sub: None,
             });
         }
@@ -105,20 +111,33 @@ impl Emitter<'_> {
             items.push(self.item(visit, fact, subgraph, &mut taken));
         }
         items.sort_by_key(|i| tree.facts[i.fact].client.is_some());
+        let any = self.any_of_items(&items);
         let shape = self.shape(place, &items, ask_typename);
         let mut tokens = Vec::new();
         if ask_typename {
             put(&mut tokens, plain("__typename "));
         }
         match declared.filter(|_| abstract_here) {
-            None => self.write_items(items, &mut tokens, declared.is_some() && !ask_typename),
+            None => {
+                // A look-up or root is asked only if something is wanted of it, unless that is not known exactly.
+                let is_certain = any == CondId::TRUE || declared.is_some();
+                self.write_items(items, &mut tokens, is_certain && !ask_typename);
+            }
             Some(declared) => self.write_fragments(place, items, subgraph, declared, &mut tokens),
         }
         Selected {
             tokens,
             shape,
             names: taken,
+            cond: any,
         }
+    }
+
+    /// Holds if any of the items is asked for.
+    fn any_of_items(&mut self, items: &[Item]) -> CondId {
+        let mut conds = items.iter().map(|i| i.cond);
+        let first = conds.next().unwrap_or(CondId::TRUE);
+        conds.fold(first, |any, cond| self.conditional.or(any, cond))
     }
 
     fn item(
@@ -143,28 +162,31 @@ impl Emitter<'_> {
             (Rc::from(selected.tokens), selected.shape)
         });
         let field = tree.schema().field_name(fact.field);
-        let mut call = String::from(field);
-        print::arguments(tree.op, &fact.args, &mut call, &mut Vec::new());
-        let ty = tree.schema().display_type(ty);
         let wanted = match fact.client {
             Some(c) => &tree.op.keys[tree.op.fields[c].key],
             None => field,
         };
         let sub_tokens = sub.as_ref().map(|(tokens, _)| tokens);
-        let mut name = wanted.to_string();
-        let mut n = 0;
-        let clashes = |t: &Taken, name: &str| {
-            t.name == name && (t.field != call || t.ty != ty || t.sub.as_ref() != sub_tokens)
+        let same_call = |other: Option<FactId>| {
+            other.map(|o| &tree.facts[o]).is_some_and(|o| {
+                let names = &tree.schema().fields;
+                names[o.field].name == names[fact.field].name && o.args == fact.args
+            })
         };
-        while taken.iter().any(|t| clashes(t, &name)) {
-            name = format!("_{n}_{wanted}");
+        let mut name: Rc<str> = wanted.into();
+        let mut n = 0;
+        let clash = |t: &Taken, name: &str| {
+            *t.name == *name && (t.ty != ty || t.sub.as_ref() != sub_tokens || !same_call(t.fact))
+        };
+        while taken.iter().any(|t| clash(t, &name)) {
+            name = format!("_{n}_{wanted}").into();
             n += 1;
         }
         if !taken.iter().any(|t| t.name == name) {
-            let (name, sub) = (name.clone(), sub_tokens.cloned());
+            let (name, sub) = (Rc::clone(&name), sub_tokens.cloned());
             taken.push(Taken {
                 name,
-                field: call,
+                fact: Some(fact_id),
                 ty,
                 sub,
             });
@@ -195,7 +217,7 @@ impl Emitter<'_> {
                 }
                 None => fields.push((
                     ShapeField {
-                        key: item.name.as_str().into(),
+                        key: (*item.name).into(),
                         slot: fact.slot,
                         types: None,
                         shape,
@@ -236,7 +258,7 @@ impl Emitter<'_> {
         let fact = &tree.facts[item.fact];
         let field = tree.schema().field_name(fact.field);
         let mut text = String::new();
-        if item.name != field {
+        if *item.name != *field {
             text.push_str(&item.name);
             text.push(':');
         }
@@ -253,9 +275,18 @@ impl Emitter<'_> {
             },
         );
         if let Some((sub, _)) = item.sub {
-            for token in sub.iter() {
-                let both = self.conditional.and(item.cond, token.cond);
-                put_copy(tokens, token, both);
+            let conds: Vec<Both> = sub
+                .iter()
+                .map(|t| self.conditional.and(item.cond, t.cond))
+                .collect();
+            // Braces and what they enclose must agree: where one condition is too large, all take the outer one.
+            let is_widened = conds.contains(&Both::TooLarge);
+            for (token, both) in sub.iter().zip(conds) {
+                match both {
+                    _ if is_widened => put_copy(tokens, token, item.cond),
+                    Both::Cond(cond) => put_copy(tokens, token, cond),
+                    Both::Never | Both::TooLarge => {}
+                }
             }
             put(tokens, under(item.cond, "} ".into()));
         }
@@ -303,11 +334,11 @@ impl Emitter<'_> {
             .iter()
             .map(|i| here.len() > 1 && shared(&items, i))
             .collect();
-        let mut written: FastSet<String> = FastSet::default();
+        let mut written: FastSet<Rc<str>> = FastSet::default();
         let mut by_type: Vec<(TypeId, Vec<Item>)> = Vec::new();
         for (item, folded) in items.into_iter().zip(folded) {
             if folded {
-                if written.insert(item.name.clone()) {
+                if written.insert(Rc::clone(&item.name)) {
                     self.write_item(item, tokens);
                 }
                 continue;
@@ -319,16 +350,13 @@ impl Emitter<'_> {
             }
         }
         for (ty, items) in by_type {
-            let mut any = items[0].cond;
-            for item in &items[1..] {
-                any = self.conditional.or(any, item.cond);
-            }
-            tokens.push(under(
-                any,
-                format!("...on {}{{", tree.schema().type_name(ty)),
-            ));
-            self.write_items(items, tokens, false);
-            tokens.push(under(any, "} ".into()));
+            let any = self.any_of_items(&items);
+            put(
+                tokens,
+                under(any, format!("...on {}{{", tree.schema().type_name(ty))),
+            );
+            self.write_items(items, tokens, any == CondId::TRUE);
+            put(tokens, under(any, "} ".into()));
         }
     }
 
@@ -366,7 +394,6 @@ impl Emitter<'_> {
         tokens.push(plain("} "));
         let part = Part {
             lookup: Some(index as u16),
-            cond: CondId::TRUE,
             tokens,
         };
         let lookup = Lookup {
@@ -390,8 +417,7 @@ impl Emitter<'_> {
         let mut body: Vec<Segment> = Vec::new();
         for part in parts {
             for token in part.tokens {
-                let cond = self.conditional.and(part.cond, token.cond);
-                let gates = gates(part.lookup, cond);
+                let gates = gates(part.lookup, token.cond);
                 for variable in token.variables {
                     let at = *use_index.entry(variable).or_insert_with(|| {
                         uses.push((variable, Vec::new()));

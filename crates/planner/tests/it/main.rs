@@ -102,7 +102,9 @@ fn check(supergraph: &Supergraph, plan: &Plan) {
     };
     let bytes = ogive_plan::encode(plan, &header);
     assert_eq!(
-        ogive_plan::decode(&bytes).as_ref().map(|(_, decoded)| decoded),
+        ogive_plan::decode(&bytes)
+            .as_ref()
+            .map(|(_, decoded)| decoded),
         Ok(plan),
         "plans survive being written and read"
     );
