@@ -417,8 +417,8 @@ impl Printer<'_> {
                 if key.of_extension || info.is_some_and(|t| t.extends) {
                     self.out.push_str(", extension: true");
                 }
-                if !key.resolvable {
-                    self.out.push_str(", resolvable: false");
+                if key.resolvable_written {
+                    let _ = write!(self.out, ", resolvable: {}", key.resolvable);
                 }
                 let _ = writeln!(self.out, "{object})");
             }

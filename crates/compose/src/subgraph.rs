@@ -38,6 +38,8 @@ pub struct Key {
     pub items: Vec<Item>,
     /// Whether the subgraph can be entered by it.
     pub resolvable: bool,
+    /// Whether it says so in as many words.
+    pub resolvable_written: bool,
     /// Whether it stands on an extension.
     pub of_extension: bool,
     /// Where it stands.
@@ -193,7 +195,14 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
     };
     for mut error in built.errors {
         // Rules of GraphQL that federation knows under names of its own, or does not insist on.
-        if error.labels.iter().any(|l| l.source != SourceId(0)) {
+        let empty_root = error.code == ogive_schema::codes::EMPTY_DEFINITION
+            && built.schema.roots.iter().flatten().any(|r| {
+                error
+                    .labels
+                    .iter()
+                    .any(|l| l.span == built.schema.types[*r].span)
+            });
+        if empty_root || error.labels.iter().any(|l| l.source != SourceId(0)) {
             continue;
         }
         links::explain_unknown(&mut error, &links, version.is_none());
@@ -512,10 +521,9 @@ impl Subgraph {
     ) -> Option<Key> {
         let about = format!("{} @key", self.schema.type_name(ty));
         let text = self.fields_text(applied, Word::Key, self.schema.type_name(ty).to_owned())?;
-        let resolvable = self
+        let written = self
             .arg(applied, "resolvable")
-            .and_then(ConstValue::as_bool)
-            .unwrap_or(true);
+            .and_then(ConstValue::as_bool);
         let items = match fields::read(&self.schema, ty, &text) {
             Ok(items) => items,
             Err(problem) => {
@@ -534,7 +542,8 @@ impl Subgraph {
         Some(Key {
             text,
             items,
-            resolvable,
+            resolvable: written.unwrap_or(true),
+            resolvable_written: written.is_some(),
             of_extension,
             span: applied.span,
         })

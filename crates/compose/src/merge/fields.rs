@@ -68,7 +68,8 @@ impl Merger<'_> {
                 self.subs[*sub as usize].fields[*field].overridden != Some(false)
             })
             .collect();
-        let owners: Vec<(u32, FieldId)> = sources
+        // What is overridden still has its say in types and arguments.
+        let owners: Vec<(u32, FieldId)> = mentions
             .iter()
             .copied()
             .filter(|(sub, field)| !self.subs[*sub as usize].fields[*field].external)
@@ -415,7 +416,17 @@ impl Merger<'_> {
             let field_name = self.out.fields[*field].name;
             let (with, without) =
                 self.split(id, |m, sub, ty| m.sub_field(sub, ty, field_name).is_some());
-            if without.is_empty() {
+            let all_external = |m: &Self, s: u32| {
+                let sub = &m.subs[s as usize];
+                m.out.types[id].sources.iter().any(|(s2, ty)| {
+                    *s2 == s
+                        && sub.schema.types[*ty]
+                            .fields
+                            .iter()
+                            .all(|f| sub.fields[*f].external)
+                })
+            };
+            if without.iter().all(|s| all_external(self, *s)) {
                 continue;
             }
             let about = self.out.coordinate(*field);
