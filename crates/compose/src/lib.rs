@@ -14,6 +14,7 @@ mod links;
 pub mod merge;
 pub mod print;
 pub mod report;
+pub mod satisfy;
 pub mod spec;
 pub mod subgraph;
 mod upgrade;
@@ -74,6 +75,9 @@ pub fn compose(subgraphs: &[SubgraphInput<'_>], options: &ComposeOptions) -> Com
     let mut report = Report::default();
     upgrade::upgrade(&mut subs, &mut report);
     let merged = merge::merge(&mut subs, &mut report);
+    if !report.has_errors() {
+        satisfy::check(&merged, &subs, &mut report);
+    }
     composed.errors = report.errors;
     composed.hints = report.hints;
     if composed.errors.is_empty() {

@@ -1,0 +1,247 @@
+//! From which node one gets to which others by keys, and which requirements can be met where: a least fixpoint.
+//!
+//! A fact once proved stays proved, so rounds over the nodes run until a round proves nothing; facts never need the
+//! thing they prove. No recursion but over field sets, whose depth is bounded.
+
+use ogive_base::{FastSet, IdVec};
+use ogive_schema::FieldId;
+
+use super::graph::{Graph, NodeId, Want};
+
+/// What is known about nodes.
+#[derive(Default)]
+pub struct Closure {
+    /// Nodes one gets to from each node, itself included, sorted.
+    reach: IdVec<NodeId, Vec<NodeId>>,
+    proved: FastSet<(NodeId, u32)>,
+    met: FastSet<(NodeId, FieldId)>,
+    /// Nodes whose facts have settled.
+    settled: usize,
+}
+
+impl Closure {
+    /// Proves everything there is to prove about the nodes there are.
+    pub fn settle(&mut self, graph: &mut Graph<'_>) {
+        loop {
+            let before = graph.nodes.len();
+            let mut grew = false;
+            let mut at = 0;
+            while at < graph.nodes.len() {
+                let node = NodeId(at as u32);
+                self.know(graph, node);
+                if graph.nodes[node].active {
+                    grew |= self.advance(graph, node);
+                }
+                at += 1;
+            }
+            if !grew && graph.nodes.len() == before {
+                self.settled = graph.nodes.len();
+                return;
+            }
+        }
+    }
+
+    /// Settles again if nodes were made since.
+    pub fn refresh(&mut self, graph: &mut Graph<'_>) {
+        if self.settled < graph.nodes.len() {
+            let fresh_active =
+                (self.settled..graph.nodes.len()).any(|i| graph.nodes[NodeId(i as u32)].active);
+            if fresh_active {
+                self.settle(graph);
+            } else {
+                for i in self.settled..graph.nodes.len() {
+                    self.know(graph, NodeId(i as u32));
+                }
+                self.settled = graph.nodes.len();
+            }
+        }
+    }
+
+    fn know(&mut self, _graph: &Graph<'_>, node: NodeId) {
+        while self.reach.len() <= node.0 as usize {
+            let next = self.reach.next_id();
+            self.reach.push(vec![next]);
+        }
+    }
+
+    fn advance(&mut self, graph: &mut Graph<'_>, node: NodeId) -> bool {
+        let mut grew = false;
+        // Where others lead from here.
+        let mut i = 0;
+        while i < self.reach[node].len() {
+            let via = self.reach[node][i];
+            if via != node {
+                self.know(graph, via);
+                let theirs = std::mem::take(&mut self.reach[via]);
+                grew |= merge(&mut self.reach[node], &theirs);
+                self.reach[via] = theirs;
+            }
+            i += 1;
+        }
+        let groups = graph.groups_of[graph.nodes[node].merged.0 as usize].clone();
+        for group in groups {
+            if self.proved.contains(&(node, group)) {
+                continue;
+            }
+            let wants = std::mem::take(&mut graph.groups[group as usize].wants);
+            let start = self.reach[node].clone();
+            let holds = self.holds(graph, &wants, &start);
+            graph.groups[group as usize].wants = wants;
+            if holds {
+                self.proved.insert((node, group));
+                grew = true;
+                let mut targets = graph.groups[group as usize].targets.clone();
+                targets.sort_unstable();
+                merge(&mut self.reach[node], &targets);
+            }
+        }
+        let sub = graph.nodes[node].sub;
+        for i in 0..graph.nodes[node].edges.len() {
+            let field = graph.nodes[node].edges[i].1;
+            if self.met.contains(&(node, field)) {
+                continue;
+            }
+            let Some(wants) = graph.requires.get(&(sub, field)).cloned() else {
+                continue;
+            };
+            let start = self.reach[node].clone();
+            if self.holds(graph, &wants, &start) && self.can_return(graph, node, &wants) {
+                self.met.insert((node, field));
+                grew = true;
+            }
+        }
+        grew
+    }
+
+    /// What was fetched elsewhere is brought back by a key of the node's own subgraph.
+    fn can_return(&self, graph: &Graph<'_>, node: NodeId, _wants: &[Want]) -> bool {
+        let row = &graph.nodes[node];
+        let info = &graph.subs[row.sub as usize].types[row.ty];
+        info.keys.iter().any(|k| k.resolvable)
+            || graph.subs[row.sub as usize].root_kind(row.ty).is_some()
+    }
+
+    /// Whether everything wanted can be had from a set of nodes.
+    pub fn holds(&mut self, graph: &mut Graph<'_>, wants: &[Want], from: &[NodeId]) -> bool {
+        wants.iter().all(|want| match want {
+            Want::Field(None, _) => from.iter().any(|n| !graph.nodes[*n].interface_object),
+            Want::Field(Some(name), inner) => {
+                let mut found = false;
+                let mut next: Vec<NodeId> = Vec::new();
+                for node in from {
+                    let Some(field) = graph.edge(*node, *name) else {
+                        continue;
+                    };
+                    if !self.resolves(graph, *node, field) {
+                        continue;
+                    }
+                    found = true;
+                    if inner.is_empty() {
+                        return true;
+                    }
+                    if let Some(target) = graph.target(*node, field) {
+                        self.know(graph, target);
+                        let theirs = std::mem::take(&mut self.reach[target]);
+                        merge(&mut next, &theirs);
+                        self.reach[target] = theirs;
+                    }
+                }
+                if !found {
+                    // A field of an interface that only implementations have.
+                    return self.on_each_object(graph, want, from);
+                }
+                self.holds(graph, inner, &next)
+            }
+            Want::On(ty, inner) => {
+                let narrowed: Vec<NodeId> =
+                    from.iter().filter_map(|n| graph.narrow(*n, *ty)).collect();
+                if narrowed.is_empty() {
+                    return true;
+                }
+                let closed = self.close(graph, &narrowed);
+                self.holds(graph, inner, &closed)
+            }
+        })
+    }
+
+    fn on_each_object(&mut self, graph: &mut Graph<'_>, want: &Want, from: &[NodeId]) -> bool {
+        let mut any = false;
+        for node in from {
+            let row = &graph.nodes[*node];
+            let def = &graph.merged.types[row.merged];
+            if !def.kind.is_abstract() || row.interface_object {
+                continue;
+            }
+            let mut all = true;
+            for object in def.possible.clone().iter() {
+                let Some(narrowed) = graph.downcast(*node, crate::merge::MTypeId(object)) else {
+                    continue;
+                };
+                let closed = self.close(graph, &[narrowed]);
+                all &= self.holds(graph, std::slice::from_ref(want), &closed);
+                any = true;
+            }
+            if any && all {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a node resolves a field, requirements included; contexts are the walk's business.
+    pub fn resolves(&self, graph: &Graph<'_>, node: NodeId, field: FieldId) -> bool {
+        if !graph.is_available(node, field) {
+            return false;
+        }
+        let sub = graph.nodes[node].sub;
+        graph.subs[sub as usize].fields[field].requires.is_none()
+            || self.met.contains(&(node, field))
+    }
+
+    /// Whether keys of a group are at hand at a node.
+    pub fn has_key(&self, node: NodeId, group: u32) -> bool {
+        self.proved.contains(&(node, group))
+    }
+
+    /// A set of nodes with everything they lead to, sorted.
+    pub fn close(&mut self, graph: &Graph<'_>, nodes: &[NodeId]) -> Vec<NodeId> {
+        let mut out = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            self.know(graph, *node);
+            merge(&mut out, &self.reach[*node]);
+        }
+        out
+    }
+}
+
+/// Adds sorted `from` to sorted `into`; says whether anything was new.
+fn merge(into: &mut Vec<NodeId>, from: &[NodeId]) -> bool {
+    if into.is_empty() {
+        into.extend_from_slice(from);
+        return !from.is_empty();
+    }
+    let missing = from
+        .iter()
+        .filter(|n| into.binary_search(n).is_err())
+        .count();
+    if missing == 0 {
+        return false;
+    }
+    let mut out = Vec::with_capacity(into.len() + missing);
+    let (mut a, mut b) = (into.iter().peekable(), from.iter().peekable());
+    loop {
+        let next = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) if x == y => {
+                b.next();
+                a.next()
+            }
+            (Some(x), Some(y)) if x < y => a.next(),
+            (Some(_), Some(_)) | (None, Some(_)) => b.next(),
+            (Some(_), None) => a.next(),
+            (None, None) => break,
+        };
+        out.extend(next.copied());
+    }
+    *into = out;
+    true
+}

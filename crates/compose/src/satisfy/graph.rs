@@ -1,0 +1,354 @@
+//! What the subgraphs can resolve, as nodes and edges.
+//!
+//! A node is a composite type of one subgraph, or a copy of it under a `@provides`, where some external fields are
+//! available. Edges are its fields. Nodes are made when first reached. Hops between nodes of one merged type go by
+//! keys; keys that ask for the same fields form one group, so a hundred subgraphs with the same key cost one check.
+
+use ogive_base::{FastMap, IdVec, Symbol, define_id};
+use ogive_schema::{FieldId, OperationKind, TypeId, TypeKind};
+
+use crate::{
+    fields::Item,
+    merge::{MTypeId, Merged},
+    subgraph::Subgraph,
+};
+
+define_id! {
+    /// A node.
+    pub struct NodeId;
+}
+
+/// A field set over merged names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Want {
+    /// A field and what to select of it; `None` is `__typename`.
+    Field(Option<Symbol>, Vec<Want>),
+    /// Only on values of a type.
+    On(MTypeId, Vec<Want>),
+}
+
+/// A type in a subgraph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The subgraph.
+    pub sub: u32,
+    /// Its type.
+    pub ty: TypeId,
+    /// The merged type.
+    pub merged: MTypeId,
+    /// Index of what is provided here; 0 is nothing.
+    pub provided: u32,
+    /// Declared `@interfaceObject`.
+    pub interface_object: bool,
+    /// Fields by merged name, sorted.
+    pub edges: Vec<(Symbol, FieldId)>,
+    /// Whether keys lead away or requirements are to be met here.
+    pub active: bool,
+}
+
+/// Keys that ask for the same fields.
+#[derive(Clone, Debug)]
+pub struct KeyGroup {
+    /// The fields.
+    pub wants: Vec<Want>,
+    /// Where they lead.
+    pub targets: Vec<NodeId>,
+}
+
+/// The graph, for one choice of progressive overrides.
+pub struct Graph<'a> {
+    /// The merged types.
+    pub merged: &'a Merged,
+    /// The subgraphs.
+    pub subs: &'a [Subgraph],
+    /// Nodes.
+    pub nodes: IdVec<NodeId, Node>,
+    by_type: FastMap<(u32, TypeId, u32), NodeId>,
+    provisions: Vec<Vec<Item>>,
+    /// Key groups per merged type.
+    pub groups: Vec<KeyGroup>,
+    /// Groups that lead on from a merged type.
+    pub groups_of: Vec<Vec<u32>>,
+    /// Labels of progressive overrides that are on.
+    pub labels_on: Vec<Box<str>>,
+    /// Requirements per subgraph field, over merged names.
+    pub requires: FastMap<(u32, FieldId), Vec<Want>>,
+}
+
+impl<'a> Graph<'a> {
+    /// The graph of all subgraphs.
+    pub fn new(merged: &'a Merged, subs: &'a [Subgraph], labels_on: Vec<Box<str>>) -> Self {
+        let mut graph = Graph {
+            merged,
+            subs,
+            nodes: IdVec::new(),
+            by_type: FastMap::default(),
+            provisions: vec![Vec::new()],
+            groups: Vec::new(),
+            groups_of: vec![Vec::new(); merged.types.len()],
+            labels_on,
+            requires: FastMap::default(),
+        };
+        graph.find_keys();
+        for (s, sub) in subs.iter().enumerate() {
+            for (field, info) in sub.fields.iter() {
+                if let Some(set) = &info.requires {
+                    let wants = graph.wants(s as u32, &set.items);
+                    graph.requires.insert((s as u32, field), wants);
+                }
+            }
+        }
+        graph
+    }
+
+    /// A field set over merged names.
+    pub fn wants(&self, sub: u32, items: &[Item]) -> Vec<Want> {
+        items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Field {
+                    field, sub: inner, ..
+                } => {
+                    let name = field.map(|f| self.field_name(sub, f));
+                    Some(Want::Field(name, self.wants(sub, inner)))
+                }
+                Item::On { ty, sub: inner } => {
+                    Some(Want::On(self.merged.of(sub, *ty)?, self.wants(sub, inner)))
+                }
+            })
+            .collect()
+    }
+
+    fn field_name(&self, sub: u32, field: FieldId) -> Symbol {
+        let local = self.subs[sub as usize].schema.fields[field].name;
+        self.merged.sub_names[sub as usize][local.0 as usize]
+    }
+
+    fn find_keys(&mut self) {
+        let merged = self.merged;
+        let query = merged.root(OperationKind::Query);
+        let mut known: FastMap<(MTypeId, bool, Vec<Want>), u32> = FastMap::default();
+        for (id, row) in merged.types.iter() {
+            if !row.kind.is_composite() {
+                continue;
+            }
+            for (sub, ty) in &row.sources {
+                let info = &self.subs[*sub as usize].types[*ty];
+                let root = (Some(id) == query).then(Vec::new);
+                let keys: Vec<Vec<Want>> = info
+                    .keys
+                    .iter()
+                    .filter(|k| k.resolvable)
+                    .map(|k| self.wants(*sub, &k.items))
+                    .collect();
+                for wants in keys.into_iter().chain(root) {
+                    let target = self.node(*sub, *ty, 0);
+                    let key = (id, info.interface_object, wants);
+                    let group = match known.get(&key) {
+                        Some(group) => *group,
+                        None => {
+                            let group = self.groups.len() as u32;
+                            self.groups.push(KeyGroup {
+                                wants: key.2.clone(),
+                                targets: Vec::new(),
+                            });
+                            self.groups_of[id.0 as usize].push(group);
+                            if info.interface_object {
+                                // An interface object answers for every implementation.
+                                for object in row.possible.iter() {
+                                    self.groups_of[object as usize].push(group);
+                                }
+                            }
+                            known.insert(key, group);
+                            group
+                        }
+                    };
+                    let targets = &mut self.groups[group as usize].targets;
+                    if !targets.contains(&target) {
+                        targets.push(target);
+                    }
+                }
+            }
+        }
+        for (id, node) in self.nodes.iter_mut() {
+            let _ = id;
+            node.active = true;
+        }
+    }
+
+    /// The node of a subgraph's type.
+    pub fn node(&mut self, sub: u32, ty: TypeId, provided: u32) -> NodeId {
+        if let Some(known) = self.by_type.get(&(sub, ty, provided)) {
+            return *known;
+        }
+        let s = &self.subs[sub as usize];
+        let merged = self.merged.of(sub, ty).unwrap_or(MTypeId(0));
+        let names = &self.merged.sub_names[sub as usize];
+        let mut edges: Vec<(Symbol, FieldId)> = s.schema.types[ty]
+            .fields
+            .iter()
+            .map(|f| (names[s.schema.fields[*f].name.0 as usize], *f))
+            .collect();
+        edges.sort_unstable();
+        let has_requires = edges.iter().any(|(_, f)| s.fields[*f].requires.is_some());
+        let active = has_requires || !self.groups_of[merged.0 as usize].is_empty();
+        let id = self.nodes.push(Node {
+            sub,
+            ty,
+            merged,
+            provided,
+            interface_object: s.types[ty].interface_object,
+            edges,
+            active,
+        });
+        self.by_type.insert((sub, ty, provided), id);
+        id
+    }
+
+    /// The field of that name at a node.
+    pub fn edge(&self, node: NodeId, name: Symbol) -> Option<FieldId> {
+        let edges = &self.nodes[node].edges;
+        edges
+            .binary_search_by_key(&name, |e| e.0)
+            .ok()
+            .map(|i| edges[i].1)
+    }
+
+    /// Whether a node can resolve a field, requirements and contexts aside.
+    pub fn is_available(&self, node: NodeId, field: FieldId) -> bool {
+        let row = &self.nodes[node];
+        let info = &self.subs[row.sub as usize].fields[field];
+        if info.overridden.is_some() {
+            return false;
+        }
+        if info
+            .override_label
+            .as_ref()
+            .is_some_and(|l| self.labels_on.contains(l))
+        {
+            return false;
+        }
+        if let Some(label) = info.overrides.as_ref().and_then(|o| o.label.as_ref())
+            && !self.labels_on.contains(label)
+            && self.is_contested(row.sub, field)
+        {
+            return false;
+        }
+        !info.external || self.is_provided(row, field)
+    }
+
+    /// Whether a progressive override has a subgraph to take the field from.
+    fn is_contested(&self, sub: u32, field: FieldId) -> bool {
+        let Some(over) = &self.subs[sub as usize].fields[field].overrides else {
+            return false;
+        };
+        let Some(id) = self.merged.sub_fields[sub as usize]
+            .get(field.0 as usize)
+            .copied()
+        else {
+            return false;
+        };
+        if id == crate::merge::NONE {
+            return false;
+        }
+        self.merged.fields[crate::merge::MFieldId(id)]
+            .sources
+            .iter()
+            .any(|(s, f)| {
+                *self.subs[*s as usize].name == *over.from
+                    && self.subs[*s as usize].fields[*f].override_label.is_some()
+            })
+    }
+
+    fn is_provided(&self, node: &Node, field: FieldId) -> bool {
+        if node.provided == 0 {
+            return false;
+        }
+        let schema = &self.subs[node.sub as usize].schema;
+        let name = schema.fields[field].name;
+        self.provisions[node.provided as usize].iter().any(|item| matches!(item, Item::Field { field: Some(f), .. } if schema.fields[*f].name == name))
+    }
+
+    /// The node a composite field leads to.
+    pub fn target(&mut self, node: NodeId, field: FieldId) -> Option<NodeId> {
+        let (sub, provided) = (self.nodes[node].sub, self.nodes[node].provided);
+        let s = &self.subs[sub as usize];
+        let ty = s.schema.fields[field].ty.id;
+        if !s.schema.types[ty].kind.is_composite() {
+            return None;
+        }
+        let mut items: Vec<Item> = s.fields[field]
+            .provides
+            .as_ref()
+            .map(|p| p.items.clone())
+            .unwrap_or_default();
+        if provided != 0 {
+            let name = s.schema.fields[field].name;
+            for item in &self.provisions[provided as usize] {
+                if let Item::Field {
+                    field: Some(f),
+                    sub: inner,
+                    ..
+                } = item
+                    && s.schema.fields[*f].name == name
+                {
+                    items.extend(inner.iter().cloned());
+                }
+            }
+        }
+        let provided = self.provision(items);
+        Some(self.node(sub, ty, provided))
+    }
+
+    fn provision(&mut self, items: Vec<Item>) -> u32 {
+        if items.is_empty() {
+            return 0;
+        }
+        if let Some(known) = self.provisions.iter().position(|p| *p == items) {
+            return known as u32;
+        }
+        self.provisions.push(items);
+        self.provisions.len() as u32 - 1
+    }
+
+    /// The node of an abstract node's values of object type `object`, if its subgraph has such values.
+    pub fn downcast(&mut self, node: NodeId, object: MTypeId) -> Option<NodeId> {
+        let row = &self.nodes[node];
+        if row.merged == object {
+            return Some(node);
+        }
+        if row.interface_object {
+            return None;
+        }
+        let (sub, ty, provided) = (row.sub, row.ty, row.provided);
+        let s = &self.subs[sub as usize];
+        let local = self.merged.types[object]
+            .sources
+            .iter()
+            .find(|(o, _)| *o == sub)
+            .map(|(_, t)| *t)?;
+        if !s.schema.types[ty].possible.contains(local.0) {
+            return None;
+        }
+        let mut items = Vec::new();
+        for item in &self.provisions[provided as usize] {
+            match item {
+                Item::Field { .. } => items.push(item.clone()),
+                Item::On { ty, sub: inner } if s.schema.types[*ty].possible.contains(local.0) => {
+                    items.extend(inner.iter().cloned())
+                }
+                Item::On { .. } => {}
+            }
+        }
+        let provided = self.provision(items);
+        Some(self.node(sub, local, provided))
+    }
+
+    /// Narrows a node to a type condition of a field set.
+    pub fn narrow(&mut self, node: NodeId, ty: MTypeId) -> Option<NodeId> {
+        if self.merged.types[ty].kind == TypeKind::Object {
+            return self.downcast(node, ty);
+        }
+        Some(node)
+    }
+}

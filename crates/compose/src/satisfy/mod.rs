@@ -1,0 +1,506 @@
+//! Satisfiability: whether every query of the supergraph can be resolved by its subgraphs.
+//!
+//! Walks the API schema with *sets* of nodes (see [`graph`]) instead of paths: a state is a merged type, the nodes
+//! one may be at, closed under key hops, and the contexts set on the way. A state is skipped if one with fewer nodes
+//! was visited: what can be resolved from fewer can be resolved from more. Breadth first, so the first query that
+//! fails is a shortest one. Progressive overrides are explored with their labels off and on.
+
+mod closure;
+mod explain;
+pub mod graph;
+
+use ogive_base::{FastMap, FastSet};
+use ogive_schema::{OperationKind, TypeKind};
+
+use crate::{
+    codes::{self, hint},
+    merge::{MFieldId, MTypeId, Merged},
+    report::{Place, Report},
+    spec::Word,
+    subgraph::Subgraph,
+};
+use closure::Closure;
+use graph::{Graph, NodeId};
+
+/// Most states of one check; a graph that needs more is refused.
+pub const STATES_MAX: usize = 2_000_000;
+/// Most labels of progressive overrides whose combinations are all explored; beyond, each label is flipped alone.
+pub const LABELS_MAX: usize = 4;
+
+/// One step of a query.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Step {
+    Field(MFieldId),
+    On(MTypeId),
+}
+
+struct State {
+    ty: MTypeId,
+    nodes: Vec<NodeId>,
+    contexts: Vec<u32>,
+    from: Option<(u32, Step)>,
+}
+
+/// A field that cannot be resolved from some state.
+struct Failure {
+    field: MFieldId,
+    state: usize,
+    count: usize,
+}
+
+struct Walk<'a, 'g> {
+    graph: &'g mut Graph<'a>,
+    closure: &'g mut Closure,
+    hidden: &'g Hidden,
+    contexts: &'g Contexts,
+    states: Vec<State>,
+    visited: FastMap<MTypeId, Vec<u32>>,
+    failures: Vec<Failure>,
+    /// Report runtime types; off in trial walks.
+    checks: bool,
+}
+
+/// What clients cannot see.
+#[derive(Default)]
+struct Hidden {
+    types: FastSet<MTypeId>,
+    fields: FastSet<MFieldId>,
+}
+
+/// Contexts by id, and which types set them.
+#[derive(Default)]
+struct Contexts {
+    ids: FastMap<(u32, Box<str>), u32>,
+    set_by: FastMap<MTypeId, Vec<u32>>,
+}
+
+/// Checks the merged graph; errors and hints go to the report.
+pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
+    let hidden = hidden(merged);
+    let contexts = contexts(merged, subs);
+    let mut seen: FastSet<(MFieldId, &'static str)> = FastSet::default();
+    for labels in assignments(subs) {
+        let mut graph = Graph::new(merged, subs, labels);
+        let mut closure = Closure::default();
+        closure.settle(&mut graph);
+        let mut walk = Walk {
+            graph: &mut graph,
+            closure: &mut closure,
+            hidden: &hidden,
+            contexts: &contexts,
+            states: Vec::new(),
+            visited: FastMap::default(),
+            failures: Vec::new(),
+            checks: true,
+        };
+        let runtime = walk.run();
+        let Walk {
+            states, failures, ..
+        } = walk;
+        let explainer = explain::Explainer {
+            states: &states,
+            graph: &graph,
+            closure: &closure,
+        };
+        for failure in &failures {
+            if seen.insert((failure.field, codes::SATISFIABILITY_ERROR)) {
+                explainer.report(failure, report);
+            }
+        }
+        for (field, mismatch) in runtime {
+            if seen.insert((
+                field,
+                hint::INCONSISTENT_RUNTIME_TYPES_FOR_SHAREABLE_RETURN.code,
+            )) {
+                runtime_types(merged, subs, field, mismatch, report);
+            }
+        }
+        if states.len() >= STATES_MAX {
+            let about = "Query";
+            report.error(
+                codes::MAX_VALIDATION_SUBGRAPH_PATHS_EXCEEDED,
+                about,
+                format!("checking this graph needs more than {STATES_MAX} states"),
+                &first_place(subs),
+            );
+        }
+        if report.has_errors() {
+            return;
+        }
+    }
+}
+
+fn first_place(subs: &[Subgraph]) -> Vec<(Place, String)> {
+    subs.first()
+        .map(|s| (s.place(ogive_base::Span::new(0, 0)), String::new()))
+        .into_iter()
+        .collect()
+}
+
+/// Which labels to switch on, run by run.
+fn assignments(subs: &[Subgraph]) -> Vec<Vec<Box<str>>> {
+    let mut labels: Vec<Box<str>> = subs
+        .iter()
+        .flat_map(|s| s.fields.as_slice())
+        .filter_map(|f| f.override_label.clone())
+        .collect();
+    labels.sort();
+    labels.dedup();
+    if labels.len() <= LABELS_MAX {
+        return (0..1u32 << labels.len())
+            .map(|bits| {
+                labels
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| bits >> i & 1 == 1)
+                    .map(|(_, l)| l.clone())
+                    .collect()
+            })
+            .collect();
+    }
+    let mut out = vec![Vec::new(), labels.clone()];
+    for label in &labels {
+        out.push(vec![label.clone()]);
+        out.push(labels.iter().filter(|l| *l != label).cloned().collect());
+    }
+    out
+}
+
+fn hidden(merged: &Merged) -> Hidden {
+    let marked =
+        |list: &[crate::merge::Applied]| list.iter().any(|a| a.word == Some(Word::Inaccessible));
+    Hidden {
+        types: merged
+            .types
+            .iter()
+            .filter(|(_, t)| marked(&t.directives))
+            .map(|(id, _)| id)
+            .collect(),
+        fields: merged
+            .fields
+            .iter()
+            .filter(|(_, f)| marked(&f.directives))
+            .map(|(id, _)| id)
+            .collect(),
+    }
+}
+
+fn contexts(merged: &Merged, subs: &[Subgraph]) -> Contexts {
+    let mut out = Contexts::default();
+    for (s, sub) in subs.iter().enumerate() {
+        for (ty, info) in sub.types.iter() {
+            for (name, _) in &info.contexts {
+                let next = out.ids.len() as u32;
+                let id = *out.ids.entry((s as u32, name.clone())).or_insert(next);
+                let Some(ty) = merged.of(s as u32, ty) else {
+                    continue;
+                };
+                out.set_by.entry(ty).or_default().push(id);
+                for object in merged.types[ty].possible.iter() {
+                    out.set_by.entry(MTypeId(object)).or_default().push(id);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Fields with different runtime types, and whether they have none in common.
+type Runtime = Vec<(MFieldId, bool)>;
+
+impl Walk<'_, '_> {
+    fn run(&mut self) -> Runtime {
+        let merged = self.graph.merged;
+        for kind in [
+            OperationKind::Query,
+            OperationKind::Mutation,
+            OperationKind::Subscription,
+        ] {
+            let Some(root) = merged.root(kind) else {
+                continue;
+            };
+            let nodes: Vec<NodeId> = merged.types[root]
+                .sources
+                .iter()
+                .map(|(s, t)| self.graph.node(*s, *t, 0))
+                .collect();
+            self.closure.refresh(self.graph);
+            let nodes = self.closure.close(self.graph, &nodes);
+            self.enter(root, nodes, Vec::new(), None);
+        }
+        let mut runtime = Runtime::new();
+        let mut at = 0;
+        while at < self.states.len() && self.states.len() < STATES_MAX {
+            self.expand(at, &mut runtime);
+            at += 1;
+        }
+        runtime
+    }
+
+    fn enter(
+        &mut self,
+        ty: MTypeId,
+        nodes: Vec<NodeId>,
+        contexts: Vec<u32>,
+        from: Option<(u32, Step)>,
+    ) {
+        let visited = self.visited.entry(ty).or_default();
+        let covered = visited.iter().any(|v| {
+            let known = &self.states[*v as usize];
+            known.nodes.len() <= nodes.len()
+                && is_subset(&known.nodes, &nodes)
+                && is_subset(&known.contexts, &contexts)
+        });
+        if covered {
+            return;
+        }
+        visited.push(self.states.len() as u32);
+        self.states.push(State {
+            ty,
+            nodes,
+            contexts,
+            from,
+        });
+    }
+
+    fn expand(&mut self, at: usize, runtime: &mut Runtime) {
+        let merged = self.graph.merged;
+        let ty = self.states[at].ty;
+        let row = &merged.types[ty];
+        let nodes = self.states[at].nodes.clone();
+        let mut contexts = self.states[at].contexts.clone();
+        if let Some(set) = self.contexts.set_by.get(&ty) {
+            contexts.extend(set);
+            contexts.sort_unstable();
+            contexts.dedup();
+        }
+        if row.kind == TypeKind::Object {
+            let mutation = merged.root(OperationKind::Mutation) == Some(ty);
+            for field in &row.fields {
+                if !self.hidden.fields.contains(field)
+                    && !self.hidden.types.contains(&merged.fields[*field].ty.ty)
+                {
+                    self.field(at, *field, &nodes, &contexts, mutation, runtime);
+                }
+            }
+            return;
+        }
+        for object in row.possible.iter().map(MTypeId) {
+            if self.hidden.types.contains(&object) {
+                continue;
+            }
+            let mut next: Vec<NodeId> = Vec::new();
+            for node in &nodes {
+                next.extend(self.graph.downcast(*node, object));
+            }
+            if next.is_empty() {
+                let only_interface_objects =
+                    nodes.iter().all(|n| self.graph.nodes[*n].interface_object);
+                if only_interface_objects && let Some(field) = merged.types[object].fields.first() {
+                    self.fail(*field, at);
+                }
+                continue;
+            }
+            next.sort_unstable();
+            next.dedup();
+            self.closure.refresh(self.graph);
+            let closed = self.closure.close(self.graph, &next);
+            self.enter(
+                object,
+                closed,
+                contexts.clone(),
+                Some((at as u32, Step::On(object))),
+            );
+        }
+    }
+
+    fn fail(&mut self, field: MFieldId, state: usize) {
+        match self.failures.iter_mut().find(|f| f.field == field) {
+            Some(known) => known.count += 1,
+            None => self.failures.push(Failure {
+                field,
+                state,
+                count: 1,
+            }),
+        }
+    }
+
+    fn field(
+        &mut self,
+        at: usize,
+        field: MFieldId,
+        nodes: &[NodeId],
+        contexts: &[u32],
+        mutation: bool,
+        runtime: &mut Runtime,
+    ) {
+        let merged = self.graph.merged;
+        let row = &merged.fields[field];
+        let composite = merged.types[row.ty.ty].kind.is_composite();
+        let mut found = false;
+        let mut targets: Vec<NodeId> = Vec::new();
+        for node in nodes {
+            let Some(local) = self.graph.edge(*node, row.name) else {
+                continue;
+            };
+            if !self.closure.resolves(self.graph, *node, local)
+                || !self.has_contexts(*node, local, contexts)
+            {
+                continue;
+            }
+            found = true;
+            if !composite {
+                return;
+            }
+            targets.extend(self.graph.target(*node, local));
+        }
+        if !found {
+            self.fail(field, at);
+            return;
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        if self.checks && merged.types[row.ty.ty].kind.is_abstract() && targets.len() > 1 {
+            self.compare_runtime(field, &targets, runtime);
+        }
+        self.closure.refresh(self.graph);
+        if mutation && targets.len() > 1 && self.checks {
+            self.mutation(at, field, &targets, contexts);
+            return;
+        }
+        let closed = self.closure.close(self.graph, &targets);
+        self.enter(
+            row.ty.ty,
+            closed,
+            contexts.to_vec(),
+            Some((at as u32, Step::Field(field))),
+        );
+    }
+
+    /// A shared mutation runs in one subgraph, so one of them must do for everything below it.
+    fn mutation(&mut self, at: usize, field: MFieldId, targets: &[NodeId], contexts: &[u32]) {
+        let ty = self.graph.merged.fields[field].ty.ty;
+        for target in targets {
+            let start = self.closure.close(self.graph, &[*target]);
+            let mut trial = Walk {
+                graph: &mut *self.graph,
+                closure: &mut *self.closure,
+                hidden: self.hidden,
+                contexts: self.contexts,
+                states: Vec::new(),
+                visited: FastMap::default(),
+                failures: Vec::new(),
+                checks: false,
+            };
+            trial.enter(ty, start, contexts.to_vec(), None);
+            let mut runtime = Runtime::new();
+            let mut next = 0;
+            while next < trial.states.len()
+                && trial.failures.is_empty()
+                && trial.states.len() < STATES_MAX
+            {
+                trial.expand(next, &mut runtime);
+                next += 1;
+            }
+            if trial.failures.is_empty() {
+                return;
+            }
+        }
+        self.fail(field, at);
+    }
+
+    fn has_contexts(&self, node: NodeId, field: ogive_schema::FieldId, contexts: &[u32]) -> bool {
+        let sub = self.graph.nodes[node].sub;
+        self.graph.subs[sub as usize].fields[field]
+            .context_args
+            .iter()
+            .all(|arg| {
+                self.contexts
+                    .ids
+                    .get(&(sub, arg.context.clone()))
+                    .is_some_and(|id| contexts.contains(id))
+            })
+    }
+
+    fn compare_runtime(&mut self, field: MFieldId, targets: &[NodeId], runtime: &mut Runtime) {
+        let sets: Vec<Vec<MTypeId>> = targets
+            .iter()
+            .map(|t| possible(self.graph, *t))
+            .filter(|s| !s.is_empty())
+            .collect();
+        let Some(first) = sets.first() else { return };
+        if sets.iter().all(|s| s == first) {
+            return;
+        }
+        let disjoint = !first.iter().any(|t| sets.iter().all(|s| s.contains(t)));
+        if !runtime.iter().any(|(f, _)| *f == field) {
+            runtime.push((field, disjoint));
+        }
+    }
+}
+
+/// The object types values of a node can have, sorted.
+fn possible(graph: &Graph<'_>, node: NodeId) -> Vec<MTypeId> {
+    let row = &graph.nodes[node];
+    if row.interface_object {
+        return Vec::new();
+    }
+    let schema = &graph.subs[row.sub as usize].schema;
+    let mut out: Vec<MTypeId> = schema.types[row.ty]
+        .possible
+        .iter()
+        .filter_map(|t| graph.merged.of(row.sub, ogive_schema::TypeId(t)))
+        .collect();
+    out.sort_unstable();
+    out
+}
+
+fn is_subset<T: Ord>(small: &[T], big: &[T]) -> bool {
+    let mut rest = big.iter();
+    small.iter().all(|x| rest.by_ref().any(|y| y == x))
+}
+
+fn runtime_types(
+    merged: &Merged,
+    subs: &[Subgraph],
+    field: MFieldId,
+    disjoint: bool,
+    report: &mut Report,
+) {
+    let row = &merged.fields[field];
+    let about = merged.coordinate(field);
+    let at: Vec<(Place, String)> = row
+        .sources
+        .iter()
+        .filter(|(s, f)| !subs[*s as usize].fields[*f].external)
+        .map(|(s, f)| {
+            let sub = &subs[*s as usize];
+            let def = &sub.schema.fields[*f];
+            let types: Vec<&str> = sub.schema.types[def.ty.id]
+                .possible
+                .iter()
+                .map(|t| sub.schema.type_name(ogive_schema::TypeId(t)))
+                .collect();
+            (
+                sub.place(def.span),
+                format!("{} in `{}`", types.join(" | "), sub.name),
+            )
+        })
+        .collect();
+    if disjoint {
+        report.error_help(
+            codes::SHAREABLE_HAS_MISMATCHED_RUNTIME_TYPES,
+            &about,
+            format!("`{about}` is shared, and no object type can be returned by all subgraphs that resolve it"),
+            "return the same object types everywhere".into(),
+            &at,
+        );
+    } else {
+        report.hint(
+            hint::INCONSISTENT_RUNTIME_TYPES_FOR_SHAREABLE_RETURN,
+            &about,
+            format!("`{about}` is shared, and its subgraphs do not know the same object types"),
+            &at,
+        );
+    }
+}
