@@ -100,7 +100,9 @@ impl Flow<'_> {
     fn read(&mut self, reader: FetchId, layout: LayoutId, slot: SlotIndex, types: &BitSet) {
         let mut written = BitSet::new();
         let mut rivals = Vec::new();
-        let is_leaf = self.plan.layouts[layout].slots[usize::from(slot)].child.is_none();
+        let is_leaf = self.plan.layouts[layout].slots[usize::from(slot)]
+            .child
+            .is_none();
         for write in &self.writes[layout.index()][usize::from(slot)] {
             if self.is_before(write.fetch, reader) {
                 written.union_with(&write.types);
