@@ -5,18 +5,19 @@
 //! representation, because otherwise items cannot be told apart; a list of another length is refused as a whole. A
 //! null item is no error by itself: its fields are null.
 //!
-//! Look here for: [`absorb`] (entry), `absorb_data`, `distribute` and `map_path` (subgraph path to client path).
+//! Look here for: [`absorb`] (entry), `absorb_body`, `read_entity`, `distribute` and `map_path` (subgraph path to client path).
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use ogive_base::{FastSet, id::Id};
 use ogive_json::{Kind, Scanner};
-use ogive_plan::{Fetch, FetchId, ShapeId};
+use ogive_plan::{Fetch, FetchId, ShapeId, Target};
 
 use crate::{
     codes,
-    envelope::{Envelope, Step, SubgraphError, items},
+    condition::Conditions,
+    envelope::{Envelope, Part, Step, SubgraphError, find_lookups, lookup_of},
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     limits::{ExecuteLimits, ExecuteOptions},
     request::{Gathered, Instance},
@@ -29,6 +30,7 @@ use crate::{
 pub(crate) struct Absorb<'s, 'p> {
     pub(crate) store: &'s mut Store<'p>,
     pub(crate) errors: &'s mut Errors<'p>,
+    pub(crate) conditions: &'s Conditions,
     pub(crate) options: ExecuteOptions,
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
@@ -43,6 +45,27 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) shared_places: Vec<Option<Path<'p>>>,
 }
 
+/// What became of a look-up's value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Read into the records that waited.
+    Read,
+    /// Null, or not there.
+    Null,
+    NoList,
+    WrongLength,
+}
+
+/// What is found out while `data` is read.
+struct Data {
+    /// By look-up.
+    outcomes: Vec<Outcome>,
+    /// (look-up, representation) of items that are null.
+    nulls: FastSet<(usize, u32)>,
+    /// Bytes that were read more than once.
+    scanned: u64,
+}
+
 /// Takes in the result of a fetch.
 pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, TransportError>) {
     let response = match result {
@@ -54,36 +77,29 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
         return this.fail_fetch(too_large(limit));
     }
     let body = response.body;
-    let envelope = Envelope::read(&body, this.fetch, &limits);
-    if !(200..300).contains(&response.status) {
-        let errors = match &envelope {
-            Ok(envelope) => envelope
-                .errors(&body, &limits, this.options)
-                .unwrap_or_default(),
-            Err(_) => Vec::new(),
-        };
-        let n_errors = errors.len();
-        let path = this.affected_path();
-        for error in errors {
-            let error = this.client_error(error).at(path.clone());
-            this.push(error);
-        }
-        if n_errors > 0 {
-            return this.mark_failed();
-        }
-        let message = format!(
-            "The subgraph answered with HTTP status {}.",
-            response.status
-        );
-        return this.fail_fetch(GraphqlError::new(codes::SUBREQUEST_HTTP_ERROR, message));
+    if (200..300).contains(&response.status) {
+        return this.absorb_body(&body);
     }
-    match envelope {
-        Ok(envelope) => this.absorb_envelope(&body, &envelope),
-        Err(error) => {
-            let message = format!("The subgraph's answer is not a GraphQL response: {error}.");
-            this.fail_fetch(malformed(message));
-        }
+    let errors = match Envelope::read(&body, &limits) {
+        Ok(envelope) => envelope
+            .errors(&body, &limits, this.options)
+            .unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
+    let n_errors = errors.len();
+    let path = this.affected_path();
+    for error in errors {
+        let error = this.client_error(error).at(path.clone());
+        this.push(error);
     }
+    if n_errors > 0 {
+        return this.mark_failed();
+    }
+    let message = format!(
+        "The subgraph answered with HTTP status {}.",
+        response.status
+    );
+    this.fail_fetch(GraphqlError::new(codes::SUBREQUEST_HTTP_ERROR, message));
 }
 
 fn check_size(body: &Bytes, limits: &ExecuteLimits, left: usize) -> Result<(), LimitReached> {
@@ -103,34 +119,113 @@ pub(crate) fn too_large<'p>(limit: LimitReached) -> GraphqlError<'p> {
     GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message)
 }
 
+/// Reads the answer to one representation into all records that wait for it. The text is read once for all whose shapes
+/// are alike, and their values share its bytes.
+fn read_entity(
+    reader: &mut Reader<'_, '_>,
+    scanner: &mut Scanner<'_>,
+    targets: &[Target],
+    waiting: &[Instance],
+    scanned: &mut u64,
+) -> Result<(), Stop> {
+    scanner.peek()?;
+    let entity = scanner.clone();
+    let shape_of = |instance: &Instance| targets[usize::from(instance.target)].shape;
+    let Some((first, others)) = waiting.split_first() else {
+        scanner.skip_value()?;
+        return Ok(());
+    };
+    let n_errors = reader.errors.mark();
+    let shape = shape_of(first);
+    reader.tape = (!others.is_empty()).then(Vec::new);
+    let accepted = reader.read_into(scanner, shape, first.record)?;
+    let tape = reader.tape.take().unwrap_or_default();
+    if !accepted {
+        scanner.skip_value()?;
+        fail_fields(reader.store, shape, first.record);
+    }
+    let len = (scanner.position() - entity.position()) as u64;
+    let plan = reader.store.plan();
+    let facts = &plan.derived().shapes[shape];
+    let own_records =
+        |(_, value): &(usize, Value)| matches!(value, Value::Record(_) | Value::List(_));
+    let shared = accepted
+        && facts.untyped
+        && n_errors == reader.errors.mark()
+        && !tape.iter().any(own_records);
+    for instance in others {
+        let shape = shape_of(instance);
+        let other = &plan.derived().shapes[shape];
+        let accepted = if shared && other.untyped && other.class == facts.class {
+            let accepted = reader.agree_on_type(&entity, shape, instance.record)?;
+            for (field, value) in tape.iter().filter(|_| accepted) {
+                let slot = plan.shapes[shape].fields[*field].slot;
+                reader.store.merge(instance.record, slot, *value);
+            }
+            accepted
+        } else {
+            // The first reading was paid for with the bytes of the answer.
+            *scanned += len;
+            if *scanned > reader.store.limits().rescanned_bytes_max {
+                return Err(LimitReached("rescanned_bytes_max").into());
+            }
+            reader.read_into(&mut entity.clone(), shape, instance.record)?
+        };
+        if !accepted {
+            fail_fields(reader.store, shape, instance.record);
+        }
+    }
+    Ok(())
+}
+
 fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
     GraphqlError::new(codes::SUBREQUEST_MALFORMED_RESPONSE, message)
 }
 
 impl<'p> Absorb<'_, 'p> {
-    fn absorb_envelope(&mut self, body: &Bytes, envelope: &Envelope) {
+    /// Reads the whole answer in one pass. If it turns out to be no GraphQL response, nothing of it stays.
+    fn absorb_body(&mut self, body: &Bytes) {
         self.store.keep_answer(self.fetch_id, body.clone());
-        let (errors, errors_malformed) =
-            match envelope.errors(body, self.store.limits(), self.options) {
-                Some(errors) => (errors, false),
-                None => (Vec::new(), true),
-            };
-        if errors_malformed {
-            self.push(malformed(
-                "The subgraph's answer has a malformed list of errors.",
-            ));
+        let limits = *self.store.limits();
+        let before = (self.store.begin(), self.errors.mark());
+        let mut data = Data {
+            outcomes: vec![Outcome::Null; self.fetch.lookups.len()],
+            nulls: FastSet::default(),
+            scanned: 0,
+        };
+        let read = Envelope::read_with(body, &limits, |scanner| self.read_data(scanner, &mut data));
+        let read = match read {
+            Ok(envelope) => Ok((envelope, None)),
+            // What was read so far stays, provided that the answer is well-formed.
+            Err(Stop::Limit(limit)) => {
+                Envelope::read(body, &limits).map(|envelope| (envelope, Some(limit)))
+            }
+            Err(Stop::Malformed(error)) => Err(error),
+        };
+        let (envelope, limit) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.store.roll_back(before.0);
+                self.store.commit();
+                self.errors.roll_back(before.1);
+                let message = format!("The subgraph's answer is not a GraphQL response: {error}.");
+                return self.fail_fetch(malformed(message));
+            }
+        };
+        self.store.commit();
+        let errors = envelope.errors(body, &limits, self.options);
+        if errors.is_none() {
+            let message = "The subgraph's answer has a malformed list of errors.";
+            self.push(malformed(message));
         }
+        let errors = errors.unwrap_or_default();
         // What the subgraph explained needs no further explanation.
         let explained = !errors.is_empty();
-        let mut nulls = FastSet::default();
-        if envelope.has_data() {
-            if let Err(stop) = self.absorb_data(body, envelope, explained, &mut nulls) {
-                let error = match stop {
-                    Stop::Limit(limit) => too_large(limit),
-                    Stop::Malformed => malformed("The subgraph's answer is malformed."),
-                };
-                self.fail_fetch(error);
-            }
+        let has_data = envelope.has_data();
+        if let Some(limit) = limit {
+            self.fail_fetch(too_large(limit));
+        } else if has_data {
+            self.explain_outcomes(&data.outcomes, explained);
         } else {
             if !explained {
                 let path = self.affected_path();
@@ -138,87 +233,138 @@ impl<'p> Absorb<'_, 'p> {
             }
             self.mark_failed();
         }
-        let has_data = envelope.has_data();
         for error in errors {
             if self.errors.is_full() {
                 // Counted, but not worth the work.
                 self.push(self.client_error(error));
                 continue;
             }
-            self.distribute(error, has_data, &mut nulls);
+            self.distribute(error, has_data, &mut data.nulls);
         }
     }
 
-    /// Reads root fields and look-ups. `nulls` receives (look-up, representation) of items that are null.
-    fn absorb_data(
-        &mut self,
-        body: &Bytes,
-        envelope: &Envelope,
-        explained: bool,
-        nulls: &mut FastSet<(usize, u32)>,
-    ) -> Result<(), Stop> {
-        let limits = *self.store.limits();
-        let text = Scanner::with_depth_max(body, limits.depth_max);
-        let gathered = self.gathered;
-        if let (true, Some(root), Some(data)) = (self.root, &self.fetch.root, &envelope.data) {
-            let mut reader = self.reader();
-            reader.read_into(
-                &mut text.within(data.range.clone()),
-                root.shape,
-                Store::ROOT,
-            )?;
+    /// Reads the value of `data`.
+    fn read_data(&mut self, scanner: &mut Scanner<'_>, data: &mut Data) -> Result<Part, Stop> {
+        let kind = scanner.peek()?;
+        let start = scanner.position();
+        if kind != Kind::Object {
+            return Ok(Part::read(scanner)?);
         }
-        let mut scanned = 0;
-        for (at, lookup) in gathered.lookups.iter().enumerate() {
-            let n_items = lookup.n_representations;
-            if n_items == 0 {
-                continue;
+        match self.fetch.root.as_ref().filter(|_| self.root) {
+            None => self.read_lookups(scanner, data)?,
+            Some(root) if self.gathered.n_representations() == 0 => {
+                if !self.reader().read_into(scanner, root.shape, Store::ROOT)? {
+                    scanner.skip_value()?;
+                }
             }
-            let part = envelope.lookups.get(at).and_then(Option::as_ref);
-            let kind = part.map_or(Kind::Null, |part| part.kind);
-            let Some(part) = part.filter(|_| kind == Kind::Array) else {
-                if kind == Kind::Null && explained {
-                    self.mark_lookup_failed(at);
-                } else {
-                    self.fail_lookup(at, "The subgraph did not answer a list of entities.");
-                }
-                continue;
-            };
-            let Some(items) = items(text.within(part.range.clone()), n_items)? else {
-                let message = "The subgraph's list of entities has another length than asked.";
-                self.fail_lookup(at, message);
-                continue;
-            };
-            let mut waiting = lookup.instances.as_slice();
-            for (item, part) in items.into_iter().enumerate() {
-                let n = waiting.partition_point(|w| w.representation as usize <= item);
-                let (mine, rest) = waiting.split_at(n);
-                waiting = rest;
-                if part.kind == Kind::Null {
-                    nulls.insert((at, item as u32));
-                    continue;
-                }
-                // The first reading was paid for with the bytes of the answer.
-                scanned += part.range.len() as u64 * (mine.len() as u64).saturating_sub(1);
-                if scanned > limits.rescanned_bytes_max {
-                    return Err(LimitReached("rescanned_bytes_max").into());
-                }
-                for instance in mine {
-                    let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
-                    let mut scanner = text.within(part.range.clone());
-                    let mut reader = self.reader();
-                    if !reader.read_into(&mut scanner, target.shape, instance.record)? {
-                        fail_fields(self.store, target.shape, instance.record);
+            // Root fields and look-ups in one request are rare enough to be read twice.
+            Some(root) => {
+                let whole = scanner.clone();
+                let lookups = find_lookups(scanner, self.fetch)?;
+                self.reader()
+                    .read_into(&mut whole.clone(), root.shape, Store::ROOT)?;
+                for (at, part) in lookups.into_iter().enumerate() {
+                    if let Some(part) = part {
+                        self.read_lookup(&mut whole.within(part.range), at, data)?;
                     }
                 }
             }
         }
+        let range = start..scanner.position();
+        Ok(Part { kind, range })
+    }
+
+    /// Reads a `data` that has nothing but look-ups.
+    fn read_lookups(&mut self, scanner: &mut Scanner<'_>, data: &mut Data) -> Result<(), Stop> {
+        let mut seen = vec![false; self.fetch.lookups.len()];
+        let mut more = scanner.begin_object()?;
+        while more {
+            match lookup_of(self.fetch, scanner.key()?) {
+                // Of duplicate members the first counts.
+                Some(at) if !seen[at] => {
+                    seen[at] = true;
+                    self.read_lookup(scanner, at, data)?;
+                }
+                _ => {
+                    scanner.skip_value()?;
+                }
+            }
+            more = scanner.next_member()?;
+        }
         Ok(())
+    }
+
+    /// Reads the value of a look-up.
+    fn read_lookup(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        at: usize,
+        data: &mut Data,
+    ) -> Result<(), Stop> {
+        let (gathered, fetch) = (self.gathered, self.fetch);
+        let n_items = gathered.lookups[at].n_representations;
+        let kind = scanner.peek()?;
+        if n_items == 0 || kind != Kind::Array {
+            scanner.skip_value()?;
+            if kind != Kind::Null {
+                data.outcomes[at] = Outcome::NoList;
+            }
+            return Ok(());
+        }
+        let before = (self.store.mark(), self.errors.mark());
+        let mut nulls = Vec::new();
+        let mut n = 0;
+        let mut waiting = gathered.lookups[at].instances.as_slice();
+        let mut reader = self.reader();
+        let mut more = scanner.begin_array()?;
+        while more {
+            let n_mine = waiting.partition_point(|instance| instance.representation <= n);
+            let (mine, others) = waiting.split_at(n_mine);
+            waiting = others;
+            if n >= n_items || scanner.peek()? == Kind::Null {
+                scanner.skip_value()?;
+                nulls.push((at, n));
+            } else {
+                let targets = &fetch.lookups[at].targets;
+                read_entity(&mut reader, scanner, targets, mine, &mut data.scanned)?;
+            }
+            n += 1;
+            more = scanner.next_item()?;
+        }
+        if n == n_items {
+            data.outcomes[at] = Outcome::Read;
+            data.nulls.extend(nulls);
+        } else {
+            self.store.roll_back(before.0);
+            self.errors.roll_back(before.1);
+            data.outcomes[at] = Outcome::WrongLength;
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with the look-ups' values.
+    fn explain_outcomes(&mut self, outcomes: &[Outcome], explained: bool) {
+        let gathered = self.gathered;
+        for (at, outcome) in outcomes.iter().enumerate() {
+            match outcome {
+                _ if gathered.lookups[at].n_representations == 0 => {}
+                Outcome::Read => {}
+                Outcome::Null if explained => self.mark_lookup_failed(at),
+                Outcome::Null | Outcome::NoList => {
+                    self.fail_lookup(at, "The subgraph did not answer a list of entities.");
+                }
+                Outcome::WrongLength => {
+                    let message = "The subgraph's list of entities has another length than asked.";
+                    self.fail_lookup(at, message);
+                }
+            }
+        }
     }
 
     fn reader(&mut self) -> Reader<'_, 'p> {
         let service = self.service();
-        Reader::new(self.store, self.errors, self.fetch_id, service)
+        let conditions = self.conditions.for_patterns();
+        Reader::new(self.store, self.errors, self.fetch_id, service, conditions)
     }
 
     /// Maps one subgraph error to the client paths it concerns.

@@ -1,12 +1,12 @@
 //! Conditions over boolean variables, evaluated once per request.
 
-use ogive_base::{BitSet, id::Id};
+use ogive_base::id::Id;
 use ogive_plan::{Cond, Gate, Plan};
 
 /// Which conditions of a plan hold for one set of variable values.
 #[derive(Clone, Debug)]
 pub(crate) struct Conditions {
-    holding: BitSet,
+    holding: ogive_json::Conditions,
 }
 
 impl Conditions {
@@ -16,18 +16,22 @@ impl Conditions {
             let value = variables.get(variable as usize).and_then(Option::as_deref);
             value == Some(if wanted { "true" } else { "false" })
         };
-        let mut holding: BitSet = plan
-            .conditions
-            .iter()
-            .filter(|(_, terms)| terms.iter().any(|term| term.iter().all(literal_holds)))
-            .map(|(cond, _)| cond.index() as u32)
-            .collect();
-        holding.insert(Cond::TRUE.0);
+        let mut holding = ogive_json::Conditions::default();
+        for (cond, terms) in plan.conditions.iter() {
+            if cond != Cond::TRUE && terms.iter().any(|term| term.iter().all(literal_holds)) {
+                holding.set(cond.index() as u32);
+            }
+        }
         Conditions { holding }
     }
 
     pub(crate) fn hold(&self, cond: Cond) -> bool {
-        self.holding.contains(cond.0)
+        self.holding.hold(cond.0)
+    }
+
+    /// The same for patterns, by the same numbers.
+    pub(crate) fn for_patterns(&self) -> &ogive_json::Conditions {
+        &self.holding
     }
 
     /// Whether something behind `gates` is sent: if any is open, or there is none. `live` says whether a look-up has

@@ -1,11 +1,12 @@
 //! Reading the outer object of a subgraph's answer: `data`, `errors`, and the values of look-ups inside `data`.
 //!
-//! [`Envelope::read`] validates the whole body once; everything after works on ranges of it.
+//! [`Envelope::read_with`] validates the whole body once, together with whoever reads `data` meanwhile; everything after
+//! works on ranges of it.
 
 use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
-use ogive_json::{Kind, ScanError, Scanner};
+use ogive_json::{JsonStr, Kind, ScanError, Scanner};
 use ogive_plan::Fetch;
 
 use crate::limits::{ExecuteLimits, ExecuteOptions};
@@ -18,7 +19,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn read(scanner: &mut Scanner<'_>) -> Result<Self, ScanError> {
+    pub(crate) fn read(scanner: &mut Scanner<'_>) -> Result<Self, ScanError> {
         let kind = scanner.peek()?;
         let range = scanner.skip_value()?;
         Ok(Part { kind, range })
@@ -28,10 +29,8 @@ impl Part {
 /// Where the parts of a GraphQL response stand.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
-    pub(crate) data: Option<Part>,
+    data: Option<Part>,
     errors: Option<Part>,
-    /// Values of the look-ups' response keys.
-    pub(crate) lookups: Vec<Option<Part>>,
 }
 
 /// One entry of a subgraph's `errors`.
@@ -52,22 +51,25 @@ pub(crate) enum Step<'a> {
 }
 
 impl Envelope {
-    /// Validates the whole body and finds the parts. Of duplicate members the first counts.
-    pub(crate) fn read(
+    /// Validates the whole body and finds the parts.
+    pub(crate) fn read(body: &Bytes, limits: &ExecuteLimits) -> Result<Self, ScanError> {
+        Envelope::read_with(body, limits, Part::read)
+    }
+
+    /// Validates the whole body and finds the parts, but leaves `data` to `read_data`. Of duplicate members the first
+    /// counts.
+    pub(crate) fn read_with<E: From<ScanError>>(
         body: &Bytes,
-        fetch: &Fetch,
         limits: &ExecuteLimits,
-    ) -> Result<Self, ScanError> {
+        mut read_data: impl FnMut(&mut Scanner<'_>) -> Result<Part, E>,
+    ) -> Result<Self, E> {
         let mut scanner = Scanner::with_depth_max(body, limits.depth_max);
-        let mut envelope = Envelope {
-            lookups: vec![None; fetch.lookups.len()],
-            ..Envelope::default()
-        };
+        let mut envelope = Envelope::default();
         let mut more = scanner.begin_object()?;
         while more {
             let key = scanner.key()?;
             if key.is("data") && envelope.data.is_none() {
-                envelope.read_data(&mut scanner, fetch)?;
+                envelope.data = Some(read_data(&mut scanner)?);
             } else {
                 let part = Part::read(&mut scanner)?;
                 if key.is("errors") {
@@ -78,29 +80,6 @@ impl Envelope {
         }
         scanner.finish()?;
         Ok(envelope)
-    }
-
-    fn read_data(&mut self, scanner: &mut Scanner<'_>, fetch: &Fetch) -> Result<(), ScanError> {
-        let kind = scanner.peek()?;
-        if kind != Kind::Object {
-            self.data = Some(Part::read(scanner)?);
-            return Ok(());
-        }
-        let start = scanner.position();
-        let mut more = scanner.begin_object()?;
-        while more {
-            let key = scanner.key()?;
-            let part = Part::read(scanner)?;
-            let mut lookups = fetch.lookups.iter();
-            let lookup = lookups.position(|lookup| key.is(&lookup.response_key));
-            if let Some(found) = lookup.and_then(|at| self.lookups.get_mut(at)) {
-                found.get_or_insert(part);
-            }
-            more = scanner.next_member()?;
-        }
-        let range = start..scanner.position();
-        self.data = Some(Part { kind, range });
-        Ok(())
     }
 
     /// Whether `data` is an object.
@@ -138,19 +117,28 @@ impl Envelope {
     }
 }
 
-/// The items of the array the scanner stands before, if there are exactly `n`.
-pub(crate) fn items(mut scanner: Scanner<'_>, n: u32) -> Result<Option<Vec<Part>>, ScanError> {
-    let n = n as usize;
-    let mut items = Vec::with_capacity(n);
-    let mut more = scanner.begin_array()?;
+/// The look-up whose answer stands under this key.
+pub(crate) fn lookup_of(fetch: &Fetch, key: JsonStr<'_>) -> Option<usize> {
+    let mut lookups = fetch.lookups.iter();
+    lookups.position(|lookup| key.is(&lookup.response_key))
+}
+
+/// Reads `data` without looking into it, except for where the look-ups' values stand.
+pub(crate) fn find_lookups(
+    scanner: &mut Scanner<'_>,
+    fetch: &Fetch,
+) -> Result<Vec<Option<Part>>, ScanError> {
+    let mut lookups = vec![None; fetch.lookups.len()];
+    let mut more = scanner.begin_object()?;
     while more {
-        if items.len() == n {
-            return Ok(None);
+        let key = scanner.key()?;
+        let part = Part::read(scanner)?;
+        if let Some(at) = lookup_of(fetch, key) {
+            lookups[at].get_or_insert(part);
         }
-        items.push(Part::read(&mut scanner)?);
-        more = scanner.next_item()?;
+        more = scanner.next_member()?;
     }
-    Ok((items.len() == n).then_some(items))
+    Ok(lookups)
 }
 
 impl<'a> SubgraphError<'a> {

@@ -101,6 +101,16 @@ impl<'p> Errors<'p> {
         }
     }
 
+    /// What there is now, to go back to.
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.list.len(), self.left_out)
+    }
+    /// Forgets the errors since `mark`. Not after the first question whether something is explained.
+    pub(crate) fn roll_back(&mut self, mark: (usize, usize)) {
+        self.list.truncate(mark.0);
+        self.left_out = mark.1;
+    }
+
     /// Whether the next error will be left out, so that its details need not be worked out.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= self.max

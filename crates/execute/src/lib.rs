@@ -16,6 +16,7 @@ mod errors;
 mod inflight;
 mod leaf;
 pub mod limits;
+mod output;
 mod request;
 mod respond;
 pub mod run;
@@ -24,6 +25,6 @@ mod store;
 pub mod transport;
 
 pub use limits::{ExecuteLimits, ExecuteOptions};
-pub use respond::ResponseBody;
+pub use output::ResponseBody;
 pub use run::{ExecuteInput, ExecuteOutput, ExecuteStats, FetchTrace, execute};
 pub use transport::*;

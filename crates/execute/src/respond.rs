@@ -8,42 +8,17 @@
 //! Look here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
 use bytes::Bytes;
-use ogive_base::{FastMap, id::Id};
 use ogive_json::{Kind, ScanError, Scanner, write_string};
-use ogive_plan::{Layout, LeafKind, OutField, OutSource, Plan};
+use ogive_plan::{Derived, Layout, LeafKind, OutField, OutSource, Plan};
 
 use crate::{
     codes,
     condition::Conditions,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     leaf,
+    output::{Output, Position, ResponseBody},
     store::{ListRange, RecordId, Store, TypeState, Value},
 };
-
-/// The body of a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResponseBody {
-    bytes: Vec<u8>,
-}
-
-impl ResponseBody {
-    /// Number of bytes.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-    /// Whether there is no byte; never true for a response.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-    /// The bytes in pieces that are to be written one after another.
-    pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
-        std::iter::once(self.bytes.as_slice())
-    }
-    /// The bytes in one piece.
-    pub fn into_bytes(self) -> Bytes {
-        Bytes::from(self.bytes)
-    }
-}
 
 /// What the response is made from.
 pub(crate) struct Respond<'e, 'p> {
@@ -62,36 +37,21 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
         conditions: input.conditions,
         locals: input.locals,
         errors: input.errors,
-        out: b"{\"data\":".to_vec(),
+        out: Output::new(input.store),
         frames: Vec::new(),
-        earlier: plan
-            .layouts
-            .iter()
-            .map(|(_, l)| earlier_entries(l))
-            .collect(),
+        derived: plan.derived(),
     };
+    emit.out.text.extend_from_slice(b"{\"data\":");
     emit.open_object(Store::ROOT);
     emit.walk();
     let n_errors = emit.errors.len();
     let mut out = emit.out;
     if n_errors > 0 {
-        out.extend_from_slice(b",\"errors\":");
-        emit.errors.write(&mut out);
+        out.text.extend_from_slice(b",\"errors\":");
+        emit.errors.write(&mut out.text);
     }
-    out.push(b'}');
-    (ResponseBody { bytes: out }, n_errors)
-}
-
-/// For every entry of an output list the entry before it with the same key.
-fn earlier_entries(layout: &Layout) -> Vec<Option<u32>> {
-    if !layout.output.iter().any(|field| field.repeated) {
-        return Vec::new();
-    }
-    let mut last: FastMap<&str, u32> = FastMap::default();
-    let entries = layout.output.iter().enumerate();
-    entries
-        .map(|(at, field)| last.insert(&field.key, at as u32))
-        .collect()
+    out.text.push(b'}');
+    (out.finish(), n_errors)
 }
 
 struct Emit<'e, 'p> {
@@ -100,10 +60,9 @@ struct Emit<'e, 'p> {
     conditions: &'e Conditions,
     locals: &'e [Bytes],
     errors: Errors<'p>,
-    out: Vec<u8>,
+    out: Output<'e, 'p>,
     frames: Vec<Frame<'p>>,
-    /// By layout, see [`earlier_entries`]; empty where no key is repeated.
-    earlier: Vec<Vec<Option<u32>>>,
+    derived: &'p Derived,
 }
 
 /// An object or list that is being written.
@@ -115,7 +74,7 @@ enum Frame<'p> {
         next: usize,
         empty: bool,
         /// Where it begins in the output.
-        start: usize,
+        start: Position,
     },
     List {
         field: &'p OutField,
@@ -123,7 +82,7 @@ enum Frame<'p> {
         next: u32,
         /// Layer of the list within the field's wrapping.
         layer: u8,
-        start: usize,
+        start: Position,
     },
 }
 
@@ -138,7 +97,7 @@ impl<'p> Emit<'_, 'p> {
             match frame {
                 Frame::Object { layout, next, .. } => {
                     let Some(field) = layout.output.get(*next) else {
-                        self.out.push(b'}');
+                        self.out.text.push(b'}');
                         self.frames.pop();
                         continue;
                     };
@@ -153,14 +112,14 @@ impl<'p> Emit<'_, 'p> {
                     ..
                 } => {
                     if *next >= list.len {
-                        self.out.push(b']');
+                        self.out.text.push(b']');
                         self.frames.pop();
                         continue;
                     }
                     let value = self.store.item(*list, *next);
                     let (field, layer) = (*field, *layer - 1);
                     if *next > 0 {
-                        self.out.push(b',');
+                        self.out.text.push(b',');
                     }
                     *next += 1;
                     self.put_composite(field, layer, value);
@@ -194,7 +153,7 @@ impl<'p> Emit<'_, 'p> {
             return;
         }
         if field.repeated {
-            let earlier = &self.earlier[self.store.layout(record).index()];
+            let earlier = &self.derived.earlier[self.store.layout(record)];
             let mut before = earlier.get(at).copied().flatten();
             while let Some(entry) = before {
                 // An entry that applies was emitted, or one before it was.
@@ -205,10 +164,10 @@ impl<'p> Emit<'_, 'p> {
             }
         }
         if !*empty {
-            self.out.push(b',');
+            self.out.text.push(b',');
         }
         *empty = false;
-        self.out.extend_from_slice(&field.key_json);
+        self.out.text.extend_from_slice(&field.key_json);
         match field.source {
             OutSource::Object(slot) => {
                 let value = self.store.value(record, slot);
@@ -221,11 +180,11 @@ impl<'p> Emit<'_, 'p> {
                 }
             }
             OutSource::Typename => match ty.and_then(|ty| self.plan.types.get(ty)) {
-                Some(name) => write_string(&mut self.out, name),
+                Some(name) => write_string(&mut self.out.text, name),
                 None => self.put_null(Null { explained: false }),
             },
             OutSource::Local(index) => match self.locals.get(index as usize) {
-                Some(value) if &**value != b"null" => self.out.extend_from_slice(value),
+                Some(value) if &**value != b"null" => self.out.text.extend_from_slice(value),
                 _ => self.put_null(Null { explained: false }),
             },
         }
@@ -240,11 +199,13 @@ impl<'p> Emit<'_, 'p> {
                     list,
                     next: 0,
                     layer,
-                    start: self.out.len(),
+                    start: self.out.position(),
                 });
-                self.out.push(b'[');
+                self.out.text.push(b'[');
             }
             Value::Record(record) if layer == 0 => self.put_object(record),
+            // The whole value was found to be what the client may see.
+            Value::Raw(range) if range.is_verbatim() => self.out.put(range),
             value => self.put_null(Null {
                 explained: value == Value::Failed,
             }),
@@ -278,9 +239,9 @@ impl<'p> Emit<'_, 'p> {
             layout: &self.plan.layouts[self.store.layout(record)],
             next: 0,
             empty: true,
-            start: self.out.len(),
+            start: self.out.position(),
         });
-        self.out.push(b'{');
+        self.out.text.push(b'{');
     }
 
     /// Writes null at the current position, or, where that is not allowed, instead of the nearest ancestor where it
@@ -290,11 +251,11 @@ impl<'p> Emit<'_, 'p> {
         loop {
             let Some((field, layer)) = self.position() else {
                 // Above the root.
-                self.out.extend_from_slice(b"null");
+                self.out.text.extend_from_slice(b"null");
                 return;
             };
             if !field.wrapping.layer_is_non_null(layer) {
-                self.out.extend_from_slice(b"null");
+                self.out.text.extend_from_slice(b"null");
                 return;
             }
             if !explained {
@@ -322,6 +283,10 @@ impl<'p> Emit<'_, 'p> {
     fn put_leaf(&mut self, field: &'p OutField, kind: LeafKind, value: Value) -> Result<(), Null> {
         let store = self.store;
         match value {
+            Value::Raw(range) if range.is_verbatim() => {
+                self.out.put(range);
+                Ok(())
+            }
             Value::Raw(range) => {
                 let raw = store.raw(range);
                 if field.wrapping.is_list() {
@@ -339,7 +304,7 @@ impl<'p> Emit<'_, 'p> {
 
     fn put_scalar(&mut self, kind: LeafKind, raw: &[u8], indexes: &[u32]) -> Result<(), Null> {
         if let Some(checked) = leaf::check(self.plan, kind, raw) {
-            self.out.extend_from_slice(&checked);
+            self.out.text.extend_from_slice(&checked);
             return Ok(());
         }
         let message = format!(
@@ -362,7 +327,7 @@ impl<'p> Emit<'_, 'p> {
         let wrapping = field.wrapping;
         let outermost = wrapping.lists();
         // Of each open list: where it begins in the output, and how many items were read.
-        let mut open: Vec<(usize, u32)> = Vec::with_capacity(usize::from(outermost));
+        let mut open: Vec<(Position, u32)> = Vec::with_capacity(usize::from(outermost));
         loop {
             // A value of layer `outermost - open.len()`.
             let layer = outermost - open.len() as u8;
@@ -375,13 +340,13 @@ impl<'p> Emit<'_, 'p> {
                 let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
                 self.put_scalar(kind, &raw[range], &indexes)
             } else if kind_found == Kind::Array {
-                let start = self.out.len();
-                self.out.push(b'[');
+                let start = self.out.position();
+                self.out.text.push(b'[');
                 if scanner.begin_array()? {
                     open.push((start, 0));
                     continue;
                 }
-                self.out.push(b']');
+                self.out.text.push(b']');
                 Ok(())
             } else {
                 scanner.skip_value()?;
@@ -409,7 +374,7 @@ impl<'p> Emit<'_, 'p> {
                 if open.is_empty() && layer == outermost {
                     return Ok(Err(Null { explained: true }));
                 }
-                self.out.extend_from_slice(b"null");
+                self.out.text.extend_from_slice(b"null");
             }
             // A value is complete.
             loop {
@@ -418,10 +383,10 @@ impl<'p> Emit<'_, 'p> {
                 };
                 if scanner.next_item()? {
                     *index += 1;
-                    self.out.push(b',');
+                    self.out.text.push(b',');
                     break;
                 }
-                self.out.push(b']');
+                self.out.text.push(b']');
                 open.pop();
             }
         }

@@ -16,8 +16,9 @@ use crate::{
     errors::Errors,
     inflight::InFlight,
     limits::{ExecuteLimits, ExecuteOptions},
+    output::ResponseBody,
     request::{self, Gathered},
-    respond::{Respond, ResponseBody, respond},
+    respond::{Respond, respond},
     store::Store,
     transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
@@ -217,6 +218,7 @@ impl<'e> Run<'e> {
         then(Absorb {
             store: &mut self.store,
             errors: &mut self.errors,
+            conditions: &self.conditions,
             options: self.input.options,
             shows_errors: self.transport.shows_errors(fetch.subgraph),
             fetch_id: id,

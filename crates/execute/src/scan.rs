@@ -1,20 +1,23 @@
 //! Reading subgraph objects into the store, led by their shapes.
 //!
 //! A shape lists the response keys in the order in which the subgraph must answer them, so the next key is compared
-//! with the expected one first and searched for only if it differs. Unknown keys are skipped. Composite values are
-//! walked with an explicit stack, leaves and lists of leaves are kept as byte ranges and checked on their way out.
+//! with the expected one first and searched for only if it differs; what follows what is learned for the rest of the
+//! answer. Unknown keys are skipped. A value that only the client wants, and that looks as the client must see it
+//! ([`ogive_plan::derived`]), is read in one step and kept as a byte range, however big it is. Everything else is walked
+//! with an explicit stack: objects become records; leaves that are not quite as they should be are kept as byte ranges
+//! and dealt with on their way out.
 //!
 //! What a subgraph gets wrong costs the value concerned and one error, never more: an object of another type than
 //! possible, a list where an object belongs, lists of two providers that do not match.
 //!
-//! Invariants: text has been validated before, so scan errors cannot happen here, but would be harmless; a record
-//! exists only for objects whose type is possible; on duplicate keys the first non-null value wins.
+//! Invariants: all text is validated here, once; a record exists only for objects whose type is possible; on duplicate
+//! keys the first non-null value wins (of objects that pass as they stand: the first).
 
 use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
-use ogive_json::{Kind, ScanError, Scanner};
-use ogive_plan::{FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex};
+use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner};
+use ogive_plan::{Derived, FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex};
 
 use crate::{
     codes,
@@ -26,13 +29,13 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Stop {
     Limit(LimitReached),
-    /// Not the text that was validated; the caller reports it as malformed.
-    Malformed,
+    /// No JSON, or nested too deeply.
+    Malformed(ScanError),
 }
 
 impl From<ScanError> for Stop {
-    fn from(_: ScanError) -> Self {
-        Stop::Malformed
+    fn from(error: ScanError) -> Self {
+        Stop::Malformed(error)
     }
 }
 impl From<LimitReached> for Stop {
@@ -47,6 +50,14 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) errors: &'s mut Errors<'p>,
     pub(crate) fetch: FetchId,
     pub(crate) service: Option<&'p str>,
+    conditions: &'s Conditions,
+    derived: &'p Derived,
+    /// If set, what was put into the outermost object, by field.
+    pub(crate) tape: Option<Vec<(usize, Value)>>,
+    /// By shape, how often in a row its objects did not look as they should; empty until it happens.
+    surprises: Vec<u8>,
+    /// By shape and field, which field came next when it was not the one after; empty until it happens.
+    order: Vec<Vec<u32>>,
     /// Items of open lists.
     scratch: Vec<Value>,
     frames: Vec<Frame<'p>>,
@@ -59,9 +70,10 @@ pub(crate) struct Reader<'s, 'p> {
 /// An open object or list.
 enum Frame<'p> {
     Object {
+        id: ShapeId,
         shape: &'p ObjectShape,
         record: RecordId,
-        /// The field whose value is being read, or was last.
+        /// The field whose value is being read, or was last; past the end before the first.
         field: usize,
         /// The field to expect next.
         expected: usize,
@@ -72,6 +84,8 @@ enum Frame<'p> {
         child: ShapeId,
         /// Lists below this one.
         lists: u8,
+        /// How items look that can stay as they are.
+        verbatim: Option<PatternValue>,
         index: u32,
         /// Where its items start in `scratch`.
         base: usize,
@@ -88,6 +102,8 @@ struct Coming {
     child: ShapeId,
     /// Lists around the objects.
     lists: u8,
+    /// How it looks if it can stay as it is.
+    verbatim: Option<PatternValue>,
     /// What its place holds already.
     existing: Value,
 }
@@ -98,12 +114,18 @@ impl<'s, 'p> Reader<'s, 'p> {
         errors: &'s mut Errors<'p>,
         fetch: FetchId,
         service: Option<&'p str>,
+        conditions: &'s Conditions,
     ) -> Self {
         Reader {
+            derived: store.plan().derived(),
             store,
             errors,
             fetch,
             service,
+            conditions,
+            tape: None,
+            surprises: Vec::new(),
+            order: Vec::new(),
             scratch: Vec::new(),
             frames: Vec::new(),
             last_type: None,
@@ -124,7 +146,6 @@ impl<'s, 'p> Reader<'s, 'p> {
             self.fail(codes::SUBREQUEST_INVALID_VALUE, NOT_AN_OBJECT, record);
             return Ok(false);
         }
-        let shape = &self.store.plan().shapes[shape];
         if !self.agree_on_type(scanner, shape, record)? {
             return Ok(false);
         }
@@ -147,6 +168,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                     more = self.deliver(scanner, value)?;
                 }
                 Frame::Object {
+                    id,
                     shape,
                     record,
                     field,
@@ -158,12 +180,20 @@ impl<'s, 'p> Reader<'s, 'p> {
                         more = scanner.next_member()?;
                         continue;
                     };
+                    if found != *expected {
+                        let n_shapes = plan.shapes.len();
+                        learn(&mut self.order, n_shapes, *id, shape, (*field, found));
+                    }
                     *field = found;
-                    *expected = found + 1;
+                    *expected = match self.order.get(id.index()).map(|next| next.get(found)) {
+                        Some(Some(next)) => *next as usize,
+                        _ => found + 1,
+                    };
+                    let facts = self.derived.shapes[*id].fields[found];
                     let ShapeField { slot, shape, .. } = shape.fields[found];
                     let owner = *record;
                     let Some(child) = shape else {
-                        let value = self.leaf(scanner)?;
+                        let value = self.leaf(scanner, facts.verbatim)?;
                         more = self.deliver(scanner, value)?;
                         continue;
                     };
@@ -177,6 +207,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                             slot,
                             child,
                             lists,
+                            verbatim: facts.verbatim,
                             existing,
                         },
                     )?;
@@ -186,6 +217,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                     slot,
                     child,
                     lists,
+                    verbatim,
                     index,
                     existing,
                     ..
@@ -195,6 +227,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                         slot: *slot,
                         child: *child,
                         lists: *lists,
+                        verbatim: *verbatim,
                         existing: match existing {
                             Some(list) => self.store.item(*list, *index),
                             None => Value::Absent,
@@ -209,6 +242,7 @@ impl<'s, 'p> Reader<'s, 'p> {
 
     /// Hands a finished value to the innermost open object or list; says whether something follows in there.
     fn deliver(&mut self, scanner: &mut Scanner<'_>, value: Value) -> Result<bool, Stop> {
+        let outermost = self.frames.len() == 1;
         match self.frames.last_mut() {
             None => Ok(false),
             Some(Frame::Object {
@@ -217,6 +251,9 @@ impl<'s, 'p> Reader<'s, 'p> {
                 field,
                 ..
             }) => {
+                if let (true, Some(tape)) = (outermost, &mut self.tape) {
+                    tape.push((*field, value));
+                }
                 self.store.merge(*record, shape.fields[*field].slot, value);
                 Ok(scanner.next_member()?)
             }
@@ -231,21 +268,65 @@ impl<'s, 'p> Reader<'s, 'p> {
         }
     }
 
-    fn leaf(&mut self, scanner: &mut Scanner<'_>) -> Result<Value, Stop> {
+    fn leaf(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        verbatim: Option<PatternValue>,
+    ) -> Result<Value, Stop> {
+        if let Some(value) = verbatim.and_then(|verbatim| self.as_it_stands(scanner, verbatim)) {
+            return Ok(value);
+        }
         if scanner.peek()? == Kind::Null {
             scanner.null()?;
             return Ok(Value::Null);
         }
         let range = scanner.skip_value()?;
-        Ok(Value::Raw(RawRange {
-            fetch: self.fetch.index() as u32,
-            start: range.start as u32,
-            len: range.len() as u32,
-        }))
+        Ok(Value::Raw(RawRange::unchecked(self.fetch, range)))
+    }
+
+    /// The coming value, if it is exactly what the client may see.
+    fn as_it_stands(&self, scanner: &mut Scanner<'_>, verbatim: PatternValue) -> Option<Value> {
+        let range = scanner.try_pattern(&self.derived.pattern, verbatim, self.conditions)?;
+        Some(if scanner.text().get(range.start) == Some(&b'n') {
+            Value::Null
+        } else {
+            Value::Raw(RawRange::verbatim(self.fetch, range))
+        })
+    }
+
+    /// The coming objects, if they are exactly what the client may see. Not tried again and again in vain.
+    fn pass(&mut self, scanner: &mut Scanner<'_>, coming: &Coming) -> Option<Value> {
+        let verbatim = coming.verbatim?;
+        let at = coming.child.index();
+        if self.surprises.get(at).is_some_and(|n| *n >= SURPRISES_MAX) {
+            return None;
+        }
+        let value = self.as_it_stands(scanner, verbatim);
+        if value.is_none() {
+            if self.surprises.is_empty() {
+                self.surprises.resize(self.store.plan().shapes.len(), 0);
+            }
+            self.surprises[at] += 1;
+        } else if let Some(surprises) = self.surprises.get_mut(at) {
+            *surprises = 0;
+        }
+        value
     }
 
     /// Starts a composite value: opens a frame for it, or delivers it at once if it has no members or is refused.
     fn begin(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+        match coming.existing {
+            Value::Raw(_) => {
+                scanner.skip_value()?;
+                return self.deliver(scanner, coming.existing);
+            }
+            Value::Record(_) | Value::List(_) => {}
+            Value::Absent | Value::Null | Value::Failed => {
+                if let Some(value) = self.pass(scanner, &coming) {
+                    return self.deliver(scanner, value);
+                }
+            }
+        }
         let kind = scanner.peek()?;
         match kind {
             Kind::Null => {
@@ -285,6 +366,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             slot: coming.slot,
             child: coming.child,
             lists: coming.lists - 1,
+            verbatim: coming.verbatim.map(PatternValue::item),
             index: 0,
             base: self.scratch.len(),
             existing,
@@ -312,8 +394,8 @@ impl<'s, 'p> Reader<'s, 'p> {
         let plan = self.store.plan();
         let shape = &plan.shapes[coming.child];
         if let Value::Record(record) = coming.existing {
-            if self.agree_on_type(scanner, shape, record)? {
-                return self.enter(scanner, shape, record);
+            if self.agree_on_type(scanner, coming.child, record)? {
+                return self.enter(scanner, coming.child, record);
             }
             scanner.skip_value()?;
             return self.deliver(scanner, coming.existing);
@@ -333,32 +415,36 @@ impl<'s, 'p> Reader<'s, 'p> {
             indexes: &indexes,
         };
         let record = self.store.create(shape.layout, place, state)?;
-        self.enter(scanner, shape, record)
+        self.enter(scanner, coming.child, record)
     }
 
     fn enter(
         &mut self,
         scanner: &mut Scanner<'_>,
-        shape: &'p ObjectShape,
+        id: ShapeId,
         record: RecordId,
     ) -> Result<bool, Stop> {
+        let shape = &self.store.plan().shapes[id];
+        let first = self.order.get(id.index()).and_then(|next| next.last());
         self.frames.push(Frame::Object {
+            id,
             shape,
             record,
-            field: 0,
-            expected: 0,
+            field: shape.fields.len(),
+            expected: first.map_or(0, |first| *first as usize),
         });
         Ok(scanner.begin_object()?)
     }
 
     /// Compares the type of the coming object with what is known of the record; learns it if nothing was known.
     /// On a contradiction reports an error, skips nothing and returns false.
-    fn agree_on_type(
+    pub(crate) fn agree_on_type(
         &mut self,
         scanner: &Scanner<'_>,
-        shape: &'p ObjectShape,
+        shape: ShapeId,
         record: RecordId,
     ) -> Result<bool, Stop> {
+        let shape = &self.store.plan().shapes[shape];
         let found = self.type_of(scanner, shape)?;
         match (self.store.type_state(record), found) {
             (TypeState::Rejected, _) => Ok(false),
@@ -448,7 +534,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                 record,
                 field,
                 ..
-            } => Some((*record, shape.fields[*field].slot)),
+            } => Some((*record, shape.fields.get(*field)?.slot)),
             Frame::List { .. } => None,
         });
         let Some((record, slot)) = innermost else {
@@ -481,6 +567,9 @@ impl<'s, 'p> Reader<'s, 'p> {
             .push(Stage::Fetch(self.fetch.index() as u32), error);
     }
 }
+
+/// How often in a row objects of a shape may look different before it is no longer tried to take them as they stand.
+const SURPRISES_MAX: u8 = 8;
 
 const NOT_AN_OBJECT: &str = "The subgraph did not answer an object.";
 const NOT_A_LIST: &str = "The subgraph did not answer a list.";
@@ -537,6 +626,28 @@ fn find_field(
     Ok((next..fields.len())
         .chain(0..next)
         .find(|at| *fields[*at].key.as_bytes() == *text && applies(&fields[*at], ty)))
+}
+
+/// Remembers that field `to` of a shape came after field `from`.
+fn learn(
+    order: &mut Vec<Vec<u32>>,
+    n_shapes: usize,
+    id: ShapeId,
+    shape: &ObjectShape,
+    (from, to): (usize, usize),
+) {
+    if order.is_empty() {
+        order.resize(n_shapes, Vec::new());
+    }
+    let next = &mut order[id.index()];
+    if next.is_empty() {
+        // The last entry says which comes first.
+        next.extend(1..=shape.fields.len() as u32);
+        next.push(0);
+    }
+    if let Some(next) = next.get_mut(from) {
+        *next = to as u32;
+    }
 }
 
 /// The string member `key` of the object the scanner stands before.

@@ -7,6 +7,8 @@
 //! Invariants: ids handed out stay valid; a slot never goes from a value back to null or nothing; of two values for
 //! one leaf the one from the earlier fetch in plan order wins, whichever came first. Tests: `scan` cases in `tests/it`.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use ogive_base::{define_id, id::Id};
 use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, SlotIndex};
@@ -30,7 +32,7 @@ pub(crate) enum Value {
     Null,
     /// Null, and an error says why.
     Failed,
-    /// A leaf or list of leaves: JSON bytes of an answer.
+    /// JSON bytes of an answer: a leaf, a list of leaves, or anything that passes to the client as it stands.
     Raw(RawRange),
     /// An object.
     Record(RecordId),
@@ -41,10 +43,36 @@ pub(crate) enum Value {
 /// Bytes of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawRange {
-    /// The fetch whose answer it is.
-    pub(crate) fetch: u32,
+    /// Twice the fetch whose answer it is; one more if the bytes are what the client sees.
+    source: u32,
     pub(crate) start: u32,
     pub(crate) len: u32,
+}
+
+impl RawRange {
+    /// A value that is still to be checked.
+    pub(crate) fn unchecked(fetch: FetchId, range: Range<usize>) -> Self {
+        RawRange {
+            source: fetch.0 << 1,
+            start: range.start as u32,
+            len: range.len() as u32,
+        }
+    }
+    /// A value that is known to be what the client may see.
+    pub(crate) fn verbatim(fetch: FetchId, range: Range<usize>) -> Self {
+        let unchecked = Self::unchecked(fetch, range);
+        RawRange {
+            source: unchecked.source | 1,
+            ..unchecked
+        }
+    }
+    /// Whether it is known to be what the client may see.
+    pub(crate) fn is_verbatim(self) -> bool {
+        self.source & 1 != 0
+    }
+    fn fetch(self) -> usize {
+        (self.source >> 1) as usize
+    }
 }
 
 /// Neighbouring list items.
@@ -63,7 +91,7 @@ impl Value {
     /// What becomes of a place that holds `self` when `other` arrives (planner rule 63).
     fn merged_with(self, other: Value) -> Value {
         match (self, other) {
-            (Value::Raw(ours), Value::Raw(theirs)) if theirs.fetch < ours.fetch => other,
+            (Value::Raw(ours), Value::Raw(theirs)) if theirs.fetch() < ours.fetch() => other,
             (Value::Null | Value::Failed, _) if other.is_some() => other,
             (Value::Null, Value::Failed) | (Value::Absent, _) => other,
             _ => self,
@@ -121,6 +149,28 @@ pub(crate) struct Store<'p> {
     items: Vec<Value>,
     indexes: Vec<u32>,
     by_layout: Vec<Vec<RecordId>>,
+    /// What was overwritten since [`Store::begin`], oldest first.
+    undo: Vec<Undo>,
+    /// The latest mark: what was made after it need not be kept track of.
+    mark: Option<Mark>,
+}
+
+/// The state of a store, to go back to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    records: usize,
+    values: usize,
+    items: usize,
+    indexes: usize,
+    undo: usize,
+}
+
+/// What something was before.
+#[derive(Clone, Copy, Debug)]
+enum Undo {
+    Value(u32, Value),
+    Item(u32, Value),
+    State(RecordId, TypeState),
 }
 
 impl<'p> Store<'p> {
@@ -137,6 +187,8 @@ impl<'p> Store<'p> {
             items: Vec::new(),
             indexes: Vec::new(),
             by_layout: vec![Vec::new(); plan.layouts.len()],
+            undo: Vec::new(),
+            mark: None,
         };
         let place = Place {
             parent: Self::ROOT,
@@ -172,9 +224,59 @@ impl<'p> Store<'p> {
     pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
         let start = range.start as usize;
         self.answers
-            .get(range.fetch as usize)
+            .get(range.fetch())
             .and_then(|answer| answer.get(start..start + range.len as usize))
             .unwrap_or_default()
+    }
+    /// The bytes of a value, shared with the answer they are part of.
+    pub(crate) fn shared(&self, range: RawRange) -> Bytes {
+        let start = range.start as usize;
+        let end = start + range.len as usize;
+        match self.answers.get(range.fetch()) {
+            Some(answer) if end <= answer.len() => answer.slice(start..end),
+            _ => Bytes::new(),
+        }
+    }
+
+    /// From now on everything can be taken back, until [`Store::commit`].
+    pub(crate) fn begin(&mut self) -> Mark {
+        self.undo.clear();
+        self.mark()
+    }
+    /// The state now; only between [`Store::begin`] and [`Store::commit`].
+    pub(crate) fn mark(&mut self) -> Mark {
+        let mark = Mark {
+            records: self.records.len(),
+            values: self.values.len(),
+            items: self.items.len(),
+            indexes: self.indexes.len(),
+            undo: self.undo.len(),
+        };
+        self.mark = Some(mark);
+        mark
+    }
+    /// Everything stays as it is.
+    pub(crate) fn commit(&mut self) {
+        self.undo.clear();
+        self.mark = None;
+    }
+    /// Takes everything since `mark` back.
+    pub(crate) fn roll_back(&mut self, mark: Mark) {
+        for undo in self.undo.drain(mark.undo.min(self.undo.len())..).rev() {
+            match undo {
+                Undo::Value(at, value) => self.values[at as usize] = value,
+                Undo::Item(at, value) => self.items[at as usize] = value,
+                Undo::State(record, state) => self.records[record.index()].state = state,
+            }
+        }
+        for record in self.records.drain(mark.records..).rev() {
+            if let Some(records) = self.by_layout.get_mut(record.layout.index()) {
+                records.pop();
+            }
+        }
+        self.values.truncate(mark.values);
+        self.items.truncate(mark.items);
+        self.indexes.truncate(mark.indexes);
     }
 
     /// Number of records.
@@ -233,7 +335,11 @@ impl<'p> Store<'p> {
         self.records[record.index()].state
     }
     pub(crate) fn set_type_state(&mut self, record: RecordId, state: TypeState) {
-        self.records[record.index()].state = state;
+        let held = &mut self.records[record.index()].state;
+        if self.mark.is_some_and(|mark| record.index() < mark.records) {
+            self.undo.push(Undo::State(record, *held));
+        }
+        *held = state;
     }
     /// The record's concrete type, if it is known.
     pub(crate) fn known_type(&self, record: RecordId) -> Option<RuntimeType> {
@@ -252,6 +358,9 @@ impl<'p> Store<'p> {
     pub(crate) fn merge(&mut self, record: RecordId, slot: SlotIndex, value: Value) {
         let at = self.records[record.index()].values as usize + usize::from(slot);
         if let Some(held) = self.values.get_mut(at) {
+            if self.mark.is_some_and(|mark| at < mark.values) {
+                self.undo.push(Undo::Value(at as u32, *held));
+            }
             *held = held.merged_with(value);
         }
     }
@@ -269,7 +378,13 @@ impl<'p> Store<'p> {
     /// Puts values into an existing list of the same length, unless what it holds wins.
     pub(crate) fn merge_list(&mut self, list: ListRange, items: &[Value]) {
         let held = &mut self.items[list.start as usize..(list.start + list.len) as usize];
-        for (held, item) in held.iter_mut().zip(items) {
+        let undoable = self
+            .mark
+            .is_some_and(|mark| (list.start as usize) < mark.items);
+        for (at, (held, item)) in (list.start..).zip(held.iter_mut().zip(items)) {
+            if undoable {
+                self.undo.push(Undo::Item(at, *held));
+            }
             *held = held.merged_with(*item);
         }
     }
@@ -308,6 +423,11 @@ impl<'p> Store<'p> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+    use ogive_base::IdVec;
+    use ogive_plan::{DerivedCell, Layout, OperationKind, Slot};
+
     use super::*;
 
     #[test]
@@ -318,13 +438,7 @@ mod tests {
 
     #[test]
     fn of_two_leaves_the_earlier_fetch_wins_in_any_order() {
-        let raw = |fetch| {
-            Value::Raw(RawRange {
-                fetch,
-                start: 0,
-                len: 1,
-            })
-        };
+        let raw = |fetch| Value::Raw(RawRange::verbatim(FetchId(fetch), 0..1));
         assert_eq!(raw(1).merged_with(raw(2)), raw(1));
         assert_eq!(raw(2).merged_with(raw(1)), raw(1));
         for empty in [Value::Absent, Value::Null, Value::Failed] {
@@ -335,5 +449,67 @@ mod tests {
         assert_eq!(Value::Null.merged_with(Value::Absent), Value::Null);
         assert_eq!(Value::Null.merged_with(Value::Failed), Value::Failed);
         assert_eq!(Value::Failed.merged_with(Value::Null), Value::Failed);
+    }
+
+    #[test]
+    fn everything_can_be_taken_back() {
+        let slot = |child| Slot {
+            name: "x".into(),
+            client_key: None,
+            lists: 0,
+            child,
+        };
+        let layout = |parent, slots| Layout {
+            parent,
+            types: ogive_base::BitSet::all(1),
+            slots,
+            output: Vec::new(),
+        };
+        let child = LayoutId(1);
+        let plan = Plan {
+            kind: OperationKind::Query,
+            subgraphs: Vec::new(),
+            types: IdVec::from_vec(vec!["T".into()]),
+            enums: IdVec::new(),
+            conditions: IdVec::from_vec(vec![vec![vec![]]]),
+            variables: Vec::new(),
+            layouts: IdVec::from_vec(vec![
+                layout(None, vec![slot(Some(child)), slot(None)]),
+                layout(Some((Plan::ROOT, 0)), vec![slot(None)]),
+            ]),
+            shapes: IdVec::new(),
+            fetches: IdVec::new(),
+            locals: 0,
+            derived: DerivedCell::default(),
+        };
+        let mut store = Store::new(&plan, ExecuteLimits::default());
+        let list = store.push_list(&[Value::Absent]).unwrap();
+        let seen = |s: &Store<'_>| {
+            format!(
+                "{:?}",
+                (&s.records, &s.values, &s.items, &s.indexes, &s.by_layout)
+            )
+        };
+        let empty = seen(&store);
+        let outer = store.begin();
+        store.merge(Store::ROOT, 1, Value::Null);
+        let before = seen(&store);
+        let inner = store.mark();
+        let place = Place {
+            parent: Store::ROOT,
+            slot: 0,
+            indexes: &[3],
+        };
+        let record = store.create(child, place, TypeState::Unknown).unwrap();
+        store.merge(Store::ROOT, 0, Value::Record(record));
+        store.merge(record, 0, Value::Failed);
+        store.merge_list(list, &[Value::Null]);
+        store.set_type_state(Store::ROOT, TypeState::Rejected);
+        store.push_list(&[Value::Null]).unwrap();
+        store.roll_back(inner);
+        assert_eq!(seen(&store), before);
+        store.roll_back(outer);
+        store.commit();
+        assert_eq!(seen(&store), empty);
     }
 }

@@ -74,6 +74,14 @@ impl PatternValue {
             ..self
         }
     }
+    /// The items of this list.
+    #[must_use]
+    pub fn item(self) -> Self {
+        PatternValue {
+            lists: self.lists.saturating_sub(1),
+            ..self
+        }
+    }
     #[inline(always)]
     fn is_non_null(self, layer: u8) -> bool {
         self.non_null & (1 << layer) != 0
