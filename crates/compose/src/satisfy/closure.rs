@@ -13,19 +13,22 @@ use super::graph::{Graph, NodeId, Want};
 pub struct Closure {
     /// Nodes one gets to from each node, itself included, sorted.
     reach: IdVec<NodeId, Vec<NodeId>>,
-    proved: FastSet<(NodeId, u32)>,
+    /// Key groups at hand at each node or on the way from it, sorted; `reach` is what they lead to.
+    held: IdVec<NodeId, Vec<u32>>,
     met: FastSet<(NodeId, FieldId)>,
     /// Nodes whose facts have settled.
     settled: usize,
 }
 
 impl Closure {
-    /// Proves everything there is to prove about the nodes there are.
+    /// Proves everything there is to prove about the nodes made since the last time. What was settled before stays
+    /// so: nodes it depends on were made then.
     pub fn settle(&mut self, graph: &mut Graph<'_>) {
+        let first = self.settled;
         loop {
             let before = graph.nodes.len();
             let mut grew = false;
-            let mut at = 0;
+            let mut at = first;
             while at < graph.nodes.len() {
                 let node = NodeId(at as u32);
                 self.know(graph, node);
@@ -41,19 +44,10 @@ impl Closure {
         }
     }
 
-    /// Settles again if nodes were made since.
+    /// Settles if nodes were made since.
     pub fn refresh(&mut self, graph: &mut Graph<'_>) {
         if self.settled < graph.nodes.len() {
-            let fresh_active =
-                (self.settled..graph.nodes.len()).any(|i| graph.nodes[NodeId(i as u32)].active);
-            if fresh_active {
-                self.settle(graph);
-            } else {
-                for i in self.settled..graph.nodes.len() {
-                    self.know(graph, NodeId(i as u32));
-                }
-                self.settled = graph.nodes.len();
-            }
+            self.settle(graph);
         }
     }
 
@@ -61,26 +55,30 @@ impl Closure {
         while self.reach.len() <= node.0 as usize {
             let next = self.reach.next_id();
             self.reach.push(vec![next]);
+            self.held.push(Vec::new());
         }
     }
 
     fn advance(&mut self, graph: &mut Graph<'_>, node: NodeId) -> bool {
         let mut grew = false;
-        // Where others lead from here.
+        // Where others lead from here. PERF: groups are few where nodes are many (a hundred subgraphs, one key).
         let mut i = 0;
         while i < self.reach[node].len() {
             let via = self.reach[node][i];
-            if via != node {
-                self.know(graph, via);
-                let theirs = std::mem::take(&mut self.reach[via]);
-                grew |= merge(&mut self.reach[node], &theirs);
-                self.reach[via] = theirs;
-            }
             i += 1;
+            if via == node {
+                continue;
+            }
+            self.know(graph, via);
+            let fresh: Vec<u32> = self.held[via].iter().copied().filter(|g| self.held[node].binary_search(g).is_err()).collect();
+            for group in fresh {
+                self.hold(graph, node, group);
+                grew = true;
+            }
         }
-        let groups = graph.groups_of[graph.nodes[node].merged.0 as usize].clone();
-        for group in groups {
-            if self.proved.contains(&(node, group)) {
+        for i in 0..graph.groups_of[graph.nodes[node].merged.0 as usize].len() {
+            let group = graph.groups_of[graph.nodes[node].merged.0 as usize][i];
+            if self.has_key(node, group) {
                 continue;
             }
             let wants = std::mem::take(&mut graph.groups[group as usize].wants);
@@ -88,11 +86,8 @@ impl Closure {
             let holds = self.holds(graph, &wants, &start);
             graph.groups[group as usize].wants = wants;
             if holds {
-                self.proved.insert((node, group));
+                self.hold(graph, node, group);
                 grew = true;
-                let mut targets = graph.groups[group as usize].targets.clone();
-                targets.sort_unstable();
-                merge(&mut self.reach[node], &targets);
             }
         }
         let sub = graph.nodes[node].sub;
@@ -111,6 +106,14 @@ impl Closure {
             }
         }
         grew
+    }
+
+    fn hold(&mut self, graph: &Graph<'_>, node: NodeId, group: u32) {
+        let held = &mut self.held[node];
+        if let Err(at) = held.binary_search(&group) {
+            held.insert(at, group);
+        }
+        merge(&mut self.reach[node], &graph.groups[group as usize].targets);
     }
 
     /// What was fetched elsewhere is brought back by a key of the node's own subgraph.
@@ -200,7 +203,7 @@ impl Closure {
 
     /// Whether keys of a group are at hand at a node.
     pub fn has_key(&self, node: NodeId, group: u32) -> bool {
-        self.proved.contains(&(node, group))
+        self.held[node].binary_search(&group).is_ok()
     }
 
     /// A set of nodes with everything they lead to, sorted.

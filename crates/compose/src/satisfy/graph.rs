@@ -170,8 +170,10 @@ impl<'a> Graph<'a> {
                 }
             }
         }
-        for (id, node) in self.nodes.iter_mut() {
-            let _ = id;
+        for group in &mut self.groups {
+            group.targets.sort_unstable();
+        }
+        for (_, node) in self.nodes.iter_mut() {
             node.active = true;
         }
     }
