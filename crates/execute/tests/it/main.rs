@@ -13,6 +13,7 @@ mod limits;
 mod merging;
 mod nulls;
 mod order;
+mod passing;
 mod script;
 mod simple;
 mod types;

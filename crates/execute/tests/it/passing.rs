@@ -1,0 +1,332 @@
+//! Values that pass to the client as they stand: found, shared, and never different from what reading object by object
+//! would have given.
+
+use bytes::Bytes;
+use ogive_execute::{
+    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, SubgraphRequest, SubgraphResponse,
+    Transport, TransportFuture, execute,
+};
+use ogive_plan::{LeafKind, Plan};
+use serde_json::{Value, json};
+
+use crate::{
+    fixture::{Builder, lookup, wrapping},
+    script::{Script, Setup, block_on, ok, run, run_with, text},
+};
+
+/// Shops with stock of all kinds, of which the gateway needs nothing but the shops' ids.
+fn plan() -> Plan {
+    let mut b = Builder::new(&["a", "b"], &["Query", "Shop", "Item", "Maker"]);
+    let shops = b.object(Plan::ROOT, "shops", "[Shop!]", &["Shop"]);
+    b.hidden(shops, "id");
+    let items = b.object(shops, "items", "[[Item]!]", &["Item"]);
+    let values = b.plan.enums.push(vec!["BIG".into(), "SMALL".into()]);
+    b.leaf(items, "n", "Int!");
+    b.leaf(items, "price", "Float");
+    b.leaf(items, "name", "String!");
+    b.leaf(items, "ok", "Boolean");
+    b.leaf(items, "key", "ID!");
+    b.leaf(items, "any", "JSON");
+    b.leaf_of(items, "size", wrapping("x").0, LeafKind::Enum(values));
+    b.leaf(items, "tags", "[[String!]]!");
+    let maker = b.object(items, "maker", "Maker!", &["Maker"]);
+    b.leaf(maker, "name", "String!");
+    b.last_output(maker).cond = ogive_plan::Cond(1);
+    b.leaf(maker, "city", "String");
+    b.plan.variables.push("long".into());
+    b.cond(&[&[(0, true)]]);
+    b.leaf(shops, "open", "Boolean!");
+    let maker_shape = b.shape(maker, &[("name", None), ("city", None)]);
+    let item_shape = b.shape(
+        items,
+        &[
+            ("n", None),
+            ("price", None),
+            ("name", None),
+            ("ok", None),
+            ("key", None),
+            ("any", None),
+            ("size", None),
+            ("tags", None),
+            ("maker", Some(maker_shape)),
+        ],
+    );
+    let shop_shape = b.shape(shops, &[("id", None), ("items", Some(item_shape))]);
+    let first = b.root(0, "{}", &[("shops", Some(shop_shape))]);
+    let open = b.shape(shops, &[("open", None)]);
+    let target = b.target(shops, &["id"], open);
+    b.fetch(1, "{}", &[first], vec![lookup(vec![target])]);
+    b.build()
+}
+
+/// The same plan, but nothing in it passes: every layout has two shapes.
+fn piece_by_piece(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for shape in plan.shapes.ids().collect::<Vec<_>>() {
+        let copy = plan.shapes[shape].clone();
+        plan.shapes.push(copy);
+    }
+    plan
+}
+
+fn item() -> Value {
+    json!({
+        "n": -12, "price": 1.5e3, "name": "né \"x\"", "ok": null, "key": 17, "any": {"deep": [1, {}]},
+        "size": "BIG", "tags": [["a", "b"], null, []], "maker": {"name": "M", "city": null},
+    })
+}
+fn truth() -> Value {
+    json!({"data": {"shops": [
+        {"id": 1, "items": [[item(), null, item()], []]},
+        {"id": 2, "items": null},
+        {"id": 1, "items": [[item()]]},
+    ]}})
+}
+
+struct Random(u64);
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % n as u64) as usize
+    }
+}
+
+/// Changes something somewhere.
+fn change(random: &mut Random, value: &mut Value) {
+    if random.below(10) > 0 {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                let key = members.keys().nth(random.below(members.len())).unwrap();
+                let key = key.clone();
+                match random.below(14) {
+                    0 => drop(members.shift_remove(&key)),
+                    1 => *members = members.clone().into_iter().rev().collect(),
+                    2 => drop(members.insert("unknown".to_owned(), json!([{}]))),
+                    3 => drop(members.shift_insert(0, "extra".to_owned(), json!(1.0))),
+                    _ => change(random, &mut members[&key]),
+                }
+                return;
+            }
+            Value::Array(items) if !items.is_empty() => {
+                let at = random.below(items.len());
+                match random.below(10) {
+                    0 => drop(items.remove(at)),
+                    1 => items.push(items[at].clone()),
+                    _ => change(random, &mut items[at]),
+                }
+                return;
+            }
+            _ => {}
+        }
+    }
+    let texts = [
+        "null",
+        "true",
+        "3",
+        "3.0",
+        "2147483648",
+        "1e2",
+        "-0",
+        "\"x\"",
+        "\"SMALL\"",
+        "\"HUGE\"",
+        "\"\\u0042IG\"",
+        "[]",
+        "[[]]",
+        "[null]",
+        "[[null]]",
+        "{}",
+        "[{}]",
+        "\"\"",
+        "[[\"t\"]]",
+        "[1]",
+    ];
+    *value = serde_json::from_str(texts[random.below(texts.len())]).unwrap();
+}
+
+struct Liar(Bytes);
+impl Transport for Liar {
+    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let body = match body["variables"]["representations"].as_array() {
+            None => self.0.clone(),
+            Some(asked) => {
+                let open: Vec<Value> = asked.iter().map(|_| json!({"open": true})).collect();
+                serde_json::to_vec(&json!({"data": {"_entities": open}}))
+                    .unwrap()
+                    .into()
+            }
+        };
+        Box::pin(async move { Ok(SubgraphResponse { status: 200, body }) })
+    }
+}
+
+fn answer(plan: &Plan, body: &Bytes, long: &str) -> ExecuteOutput {
+    let input = ExecuteInput {
+        variables: &[Some(long.into())],
+        locals: &[],
+        limits: ExecuteLimits::default(),
+        options: ExecuteOptions::default(),
+    };
+    block_on(execute(plan, input, &Liar(body.clone())))
+}
+
+#[test]
+fn what_passes_is_what_reading_piece_by_piece_gives() {
+    let plan = plan();
+    let pieces = piece_by_piece(&plan);
+    let (mut passed, mut not_passed) = (0, 0);
+    for seed in 0..20_000 {
+        let mut random = Random(seed);
+        let mut truth = truth();
+        for _ in 0..random.below(3) {
+            change(&mut random, &mut truth["data"]);
+        }
+        let mut body = match random.below(8) {
+            0 => serde_json::to_vec_pretty(&truth).unwrap(),
+            _ => serde_json::to_vec(&truth).unwrap(),
+        };
+        if random.below(10) == 0 {
+            let at = random.below(body.len());
+            let bytes = b"\"{}[],:0\\ \n\xc3e";
+            match random.below(3) {
+                0 => body.truncate(at),
+                1 => body[at] = bytes[random.below(bytes.len())],
+                _ => body.insert(at, bytes[random.below(bytes.len())]),
+            }
+        }
+        let body = Bytes::from(body);
+        let long = if random.below(3) == 0 {
+            "true"
+        } else {
+            "false"
+        };
+        let ours = answer(&plan, &body, long);
+        let theirs = answer(&pieces, &body, long);
+        assert!(ours.stats.records <= theirs.stats.records);
+        if ours.stats.records < theirs.stats.records {
+            passed += 1;
+        } else {
+            not_passed += 1;
+        }
+        assert_eq!(
+            text(ours),
+            text(theirs),
+            "seed {seed}\n{}",
+            body.escape_ascii()
+        );
+    }
+    assert!(passed > 4_000 && not_passed > 500, "{passed}, {not_passed}");
+}
+
+#[test]
+fn big_values_are_shared_with_the_answer_they_came_in() {
+    let plan = plan();
+    let mut truth = truth();
+    for shop in [0, 2] {
+        for item in truth["data"]["shops"][shop]["items"][0]
+            .as_array_mut()
+            .unwrap()
+        {
+            if item.is_object() {
+                item["name"] = json!("x".repeat([200, 0, 0][shop]));
+                item["maker"].as_object_mut().unwrap().shift_remove("name");
+            }
+        }
+    }
+    let body = Bytes::from(serde_json::to_vec(&truth).unwrap());
+    let output = answer(&plan, &body, "false");
+    // The root and its shops; no items, no makers.
+    assert_eq!(output.stats.records, 4);
+    let inside = |segment: &Bytes| body.as_ptr_range().contains(&segment.as_ptr());
+    let segments: Vec<Bytes> = output.body.segments().collect();
+    assert_eq!(
+        segments.iter().filter(|s| inside(s)).count(),
+        1,
+        "{segments:?}"
+    );
+    assert_eq!(
+        output.body.len(),
+        segments.iter().map(Bytes::len).sum::<usize>()
+    );
+    let whole = output.body.clone().into_bytes();
+    assert_eq!(segments.concat(), whole);
+    assert_eq!(
+        output.body.into_segments().collect::<Vec<_>>().concat(),
+        whole
+    );
+}
+
+#[test]
+fn an_entity_that_many_ask_for_is_read_once() {
+    let mut b = Builder::new(&["a", "b"], &["Query", "User", "Pet"]);
+    let mut targets = Vec::new();
+    let mut keys = Vec::new();
+    let mut shapes = Vec::new();
+    for name in ["users", "admins"] {
+        let users = b.object(Plan::ROOT, name, "[User]", &["User"]);
+        b.hidden(users, "id");
+        b.leaf(users, "name", "String!");
+        let pets = b.object(users, "pets", "[Pet!]", &["Pet"]);
+        b.leaf(pets, "name", "String!");
+        keys.push((name, Some(b.shape(users, &[("id", None)]))));
+        let pet = b.shape(pets, &[("name", None)]);
+        let shape = b.shape(users, &[("name", None), ("pets", Some(pet))]);
+        shapes.push(shape);
+        targets.push(b.target(users, &["id"], shape));
+    }
+    let first = b.root(0, "{}", &keys);
+    b.fetch(1, "{}", &[first], vec![lookup(targets)]);
+    let plan = b.build();
+    let classes: Vec<u32> = shapes
+        .iter()
+        .map(|shape| plan.derived().shapes[*shape].class)
+        .collect();
+    assert_eq!(classes[0], classes[1]);
+    let setup = Setup {
+        limits: ExecuteLimits {
+            // Reading anything twice would exceed it.
+            rescanned_bytes_max: 0,
+            ..ExecuteLimits::default()
+        },
+        ..Setup::default()
+    };
+    let script = Script::new(vec![
+        vec![ok(
+            r#"{"data":{"users":[{"id":1},{"id":2},{"id":1}],"admins":[{"id":1}]}}"#,
+        )],
+        vec![ok(
+            r#"{"data":{"_entities":[{"name":"n","pets":[{"name":"p"}]},{"name":null,"pets":null}]}}"#,
+        )],
+    ]);
+    assert_eq!(
+        text(run_with(&plan, &setup, &script)),
+        concat!(
+            r#"{"data":{"users":[{"name":"n","pets":[{"name":"p"}]},null,{"name":"n","pets":[{"name":"p"}]}],"#,
+            r#""admins":[{"name":"n","pets":[{"name":"p"}]}]},"errors":[{"message":"Cannot return null for non-nullable "#,
+            r#"field User.name.","path":["users",1,"name"],"extensions":{"code":"NON_NULL_VIOLATION"}}]}"#
+        )
+    );
+}
+
+#[test]
+fn a_broken_answer_leaves_nothing_behind() {
+    let mut b = Builder::new(&["a"], &["Query"]);
+    b.leaf(Plan::ROOT, "x", "Int");
+    b.leaf(Plan::ROOT, "y", "Int");
+    b.root(0, "{}", &[("x", None), ("y", None)]);
+    let plan = b.build();
+    let body = run(
+        &plan,
+        vec![vec![ok(r#"{"data":{"x":1,"y":2},"errors":[}"#)]],
+    );
+    assert!(
+        body.starts_with(
+            r#"{"data":{"x":null,"y":null},"errors":[{"message":"The subgraph's answer is not"#
+        ),
+        "{body}"
+    );
+}
