@@ -120,7 +120,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
             root,
             &mut count,
             "fuzz: lexer and parser",
-            &["bash", "fuzz/run.sh", "parse", FUZZ_SECONDS],
+            &["bash", "fuzz/run.sh", "parse", FUZZ_SECONDS, "-verbosity=0"],
             &[],
         );
     } else {
