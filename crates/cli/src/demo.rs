@@ -181,12 +181,12 @@ async fn once(bound: Bound, gateway: Arc<Gateway>, options: ServeOptions) -> Res
         ..GraphqlRequest::default()
     };
     let prepared = ogive_gateway::prepare::prepare(&state, &request);
-    let plan = prepared.and_then(|prepared| plan::plan(&state, &prepared.operation));
-    let (plan, _) = plan.map_err(|error| anyhow::anyhow!("{}", error.errors[0].message))?;
+    let plan = prepared.and_then(|prepared| plan::plan_now(&state, &prepared.operation));
+    let (planned, _) = plan.map_err(|error| anyhow::anyhow!("{}", error.errors[0].message))?;
     terminal::print(&format!(
         "== query ==\n{}\n\n== answer ==\n{answer:#}\n\n== plan ==\n{}",
         QUERY.trim(),
-        ogive_plan::text(&plan)
+        ogive_plan::text(&planned.plan)
     ));
     if answer.get("errors").is_some() {
         bail!("the answer has errors");

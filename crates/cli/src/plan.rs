@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::ValueEnum;
 use ogive_config::Config;
-use ogive_gateway::{SchemaState, plan::plan, prepare::prepare_operation};
+use ogive_gateway::{SchemaState, plan::plan_now, prepare::prepare_operation};
 
 use crate::{
     demo, load,
@@ -49,10 +49,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Plans do not depend on variable values, so none are asked for.
     let operation = prepare_operation(&state, &request.query, name)
         .map_err(|error| refused(&error, &document))?;
-    let (plan, _) = plan(&state, &operation).map_err(|error| refused(&error, &document))?;
+    let (planned, _) = plan_now(&state, &operation).map_err(|error| refused(&error, &document))?;
     terminal::print(&match arguments.format {
-        Form::Text => ogive_plan::text(&plan),
-        Form::Json => ogive_plan::json(&plan),
+        Form::Text => ogive_plan::text(&planned.plan),
+        Form::Json => ogive_plan::json(&planned.plan),
     });
     Ok(())
 }

@@ -158,7 +158,7 @@ fn selector(
     }
 }
 
-fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
+pub(crate) fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
     let text = errors.scalar(node, "a header name")?;
     // RFC 9110, section 5.6.2: token.
     let ok = !text.is_empty()

@@ -143,16 +143,32 @@ section! {
 
     /// `query_planning`
     pub struct QueryPlanningOptions {
+        /// What a plan makes small first: `critical-path` is the fewest waves of requests and so the shortest answer
+        /// time, `fewest-requests` the fewest requests and so the least load on subgraphs.
+        pub profile: PlanProfile = PlanProfile::CriticalPath,
         /// Plans of operations that were seen before.
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),
+        /// Showing plans to clients.
+        pub expose: ExposePlanOptions = ExposePlanOptions::default(),
     }
 
     /// `query_planning.cache`
     pub struct PlanCacheOptions {
         /// Whether plans are kept. Off: every request is parsed, validated and planned anew.
         pub enabled: bool = true,
-        /// Most plans kept.
+        /// Most operations kept, and most plans.
         pub size: NonZeroUsize = nonzero(1_000),
+        /// Most memory for the operations kept, and for the plans.
+        pub memory: ByteSize = ByteSize(64 << 20),
+    }
+
+    /// `query_planning.expose`
+    pub struct ExposePlanOptions {
+        /// Whether a client that sends the header below gets the plan in `extensions.apolloQueryPlan` of the response.
+        /// Plans show the names of subgraphs and what they are asked.
+        pub enabled: bool = false,
+        /// The header: `true` asks for the plan, `dry-run` for the plan without executing it.
+        pub header: HeaderName = HeaderName("apollo-expose-query-plan".into()),
     }
 
     /// `include_subgraph_errors`
@@ -173,6 +189,19 @@ section! {
         pub format: LogFormat = LogFormat::Text,
     }
 }
+
+/// What plans make small first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlanProfile {
+    /// Waves.
+    CriticalPath,
+    /// Requests.
+    FewestRequests,
+}
+
+/// The name of an HTTP header, in lower case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeaderName(pub String);
 
 /// How log lines are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -349,6 +378,29 @@ impl Decode for Url {
             return None;
         }
         Some(Url(text.to_owned()))
+    }
+}
+
+impl Decode for HeaderName {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        crate::headers::header_name(node, errors).map(HeaderName)
+    }
+}
+
+impl Decode for PlanProfile {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        match errors.scalar(node, "`critical-path` or `fewest-requests`")? {
+            "critical-path" => Some(PlanProfile::CriticalPath),
+            "fewest-requests" => Some(PlanProfile::FewestRequests),
+            other => {
+                errors.invalid(
+                    node.span,
+                    format!("expected `critical-path` or `fewest-requests`, found `{other}`"),
+                    "",
+                );
+                None
+            }
+        }
     }
 }
 

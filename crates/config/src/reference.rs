@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
-use crate::{ByteSize, Config, Duration, HeaderRule, Listen, LogFormat, Path, Url};
+use crate::{
+    ByteSize, Config, Duration, HeaderName, HeaderRule, Listen, LogFormat, Path, PlanProfile, Url,
+};
 
 /// One option of the whole configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +73,11 @@ leaf! {
     Path, "path", |v| v.0.clone();
     Url, "URL", |v| v.0.clone();
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
+    HeaderName, "header name", |v| v.0.clone();
+    PlanProfile, "`critical-path` or `fewest-requests`", |v| match v {
+        PlanProfile::CriticalPath => "critical-path".to_owned(),
+        PlanProfile::FewestRequests => "fewest-requests".to_owned(),
+    };
     Vec<HeaderRule>, "list of rules", |_v| String::new();
 }
 

@@ -1,7 +1,9 @@
 //! The operation cache (L0): raw document and operation name to everything that follows from them.
 //!
-//! A hit skips parsing, validation, normalisation and planning. Entries are keyed by the whole text, not by a hash of
-//! it, so two documents can never be taken for each other. Only valid operations are kept.
+//! A hit skips parsing, validation, normalisation and planning. Entries are found by a keyed hash and told apart by the
+//! whole text, so two documents can never be taken for each other. Only valid operations are kept.
+//!
+//! Documents that differ in text but not in meaning share their plan one level below ([`crate::plans`]).
 
 use std::{
     hash::{Hash, Hasher},
@@ -9,9 +11,10 @@ use std::{
 };
 
 use ogive_operation::Operation;
-use ogive_plan::Plan;
 use ogive_syntax::{Document, ast::OperationDefinition};
 use quick_cache::{Equivalent, Weighter, sync::Cache};
+
+use crate::plan::PlannedOperation;
 
 /// A valid operation, and its plan once there is one.
 #[derive(Debug)]
@@ -23,17 +26,40 @@ pub struct PreparedOperation {
     /// The normal form.
     pub operation: Operation,
     /// The plan; set by stop 3.
-    pub plan: OnceLock<Arc<Plan>>,
+    pub planned: OnceLock<Arc<PlannedOperation>>,
 }
 
 /// The cache of one schema.
 #[derive(Debug)]
 pub struct OperationCache {
-    entries: Option<Cache<Key, Arc<PreparedOperation>, ByText, foldhash::fast::RandomState>>,
+    entries: Option<Cache<Key, Arc<PreparedOperation>, ByBytes, foldhash::fast::RandomState>>,
 }
 
-/// A document of so many bytes counts as one more entry, so that few huge documents cannot hold all memory.
-const BYTES_PER_ENTRY: usize = 16 << 10;
+/// Bounds of a cache: it holds neither more entries nor more bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheLimits {
+    /// Most entries; default 1,000.
+    pub entries_max: usize,
+    /// Most bytes, as estimated; default 64 MiB.
+    pub bytes_max: usize,
+}
+
+impl Default for CacheLimits {
+    fn default() -> Self {
+        CacheLimits {
+            entries_max: 1_000,
+            bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl CacheLimits {
+    /// What an entry of so many bytes weighs: at least its share, so that both bounds hold.
+    pub(crate) fn weight(&self, bytes: usize) -> u64 {
+        let share = self.bytes_max / self.entries_max.max(1);
+        bytes.max(share).max(1) as u64
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Key {
@@ -64,23 +90,30 @@ impl Equivalent<Key> for KeyRef<'_> {
 }
 
 #[derive(Clone, Debug)]
-struct ByText;
+struct ByBytes(CacheLimits);
 
-impl Weighter<Key, Arc<PreparedOperation>> for ByText {
-    fn weight(&self, key: &Key, _: &Arc<PreparedOperation>) -> u64 {
-        1 + (key.text.len() / BYTES_PER_ENTRY) as u64
+/// Bytes of syntax tree per byte of text, about.
+const TREE_BYTES_PER_TEXT_BYTE: usize = 8;
+/// Bytes of normal form per field, about.
+const BYTES_PER_FIELD: usize = 400;
+
+impl Weighter<Key, Arc<PreparedOperation>> for ByBytes {
+    fn weight(&self, key: &Key, entry: &Arc<PreparedOperation>) -> u64 {
+        let text = key.text.len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
+        self.0
+            .weight(text + entry.operation.fields.len() * BYTES_PER_FIELD)
     }
 }
 
 impl OperationCache {
-    /// A cache of at most `size` entries; `None` keeps nothing.
-    pub fn new(size: Option<usize>) -> Self {
+    /// A cache within limits; `None` keeps nothing.
+    pub fn new(limits: Option<CacheLimits>) -> Self {
         OperationCache {
-            entries: size.map(|size| {
+            entries: limits.map(|limits| {
                 Cache::with(
-                    size,
-                    size as u64,
-                    ByText,
+                    limits.entries_max,
+                    limits.bytes_max as u64,
+                    ByBytes(limits),
                     foldhash::fast::RandomState::default(),
                     quick_cache::sync::DefaultLifecycle::default(),
                 )
@@ -103,6 +136,11 @@ impl OperationCache {
             };
             entries.insert(key, entry);
         }
+    }
+    /// Document and operation name of every entry, in no particular order.
+    pub fn documents(&self) -> impl Iterator<Item = (Arc<str>, Option<Box<str>>)> + '_ {
+        let entries = self.entries.iter().flat_map(Cache::iter);
+        entries.map(|(key, _)| (key.text, key.operation_name))
     }
     /// Number of entries.
     pub fn len(&self) -> usize {

@@ -7,29 +7,30 @@ use bytes::Bytes;
 use http::HeaderMap;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
-use ogive_plan::Plan;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
 use ogive_transport::{Client, RequestTransport};
 use tokio::time::Instant;
 
-use crate::{error::RequestError, prepare::Prepared, state::SchemaState};
+use crate::{error::RequestError, plan::PlannedOperation, prepare::Prepared, state::SchemaState};
 
 /// Runs a plan. Fails only if introspection alone would fill a whole response; everything that goes wrong with a
 /// subgraph is part of the output.
 pub async fn execute(
     state: &SchemaState,
-    prepared: &Prepared,
-    plan: &Plan,
+    prepared: Prepared,
+    planned: &PlannedOperation,
     headers: &HeaderMap,
     client: &Client,
     trace: bool,
 ) -> Result<ExecuteOutput, RequestError> {
     let deadline = Instant::now() + state.options.request_timeout;
     let transport = RequestTransport::new(client, &state.endpoints, headers, Some(deadline));
-    let locals = locals(state, prepared, plan)?;
+    let locals = locals(state, &prepared, planned)?;
+    // The plan's variables are not the client's: literals have become variables.
+    let variables = planned.binding.apply(prepared.variables.values);
     let input = ExecuteInput {
-        variables: &prepared.variables.values,
+        variables: &variables,
         locals: &locals,
         limits: state.options.execute,
         options: ExecuteOptions {
@@ -37,16 +38,16 @@ pub async fn execute(
             ..state.options.tell
         },
     };
-    Ok(ogive_execute::execute(plan, input, &transport).await)
+    Ok(ogive_execute::execute(&planned.plan, input, &transport).await)
 }
 
 /// The values of introspection fields, in the order in which the plan numbers them.
 fn locals(
     state: &SchemaState,
     prepared: &Prepared,
-    plan: &Plan,
+    planned: &PlannedOperation,
 ) -> Result<Vec<Bytes>, RequestError> {
-    if plan.locals == 0 {
+    if planned.plan.locals == 0 {
         return Ok(Vec::new());
     }
     let answers = answer_locals(
@@ -54,7 +55,7 @@ fn locals(
         &prepared.operation.operation,
         &prepared.variables,
         // The limit is for all of them together.
-        OUTPUT_BYTES_MAX / plan.locals as usize,
+        OUTPUT_BYTES_MAX / planned.plan.locals as usize,
     );
     let answers = answers.map_err(|error| {
         RequestError::graphql(codes::EXECUTION_LIMIT_EXCEEDED, error.to_string())

@@ -28,6 +28,8 @@ pub struct Explanation {
     pub prepared: Option<String>,
     /// Stop 3: the plan.
     pub plan: Option<Arc<Plan>>,
+    /// Literals of the document that are variables of the plan.
+    pub literals: Vec<(Box<str>, Box<str>)>,
     /// Stop 4: the fetches, if they were sent.
     pub fetches: Option<Vec<FetchTrace>>,
     /// Stop 5: the response, if there is one.
@@ -46,6 +48,7 @@ pub async fn explain(
         request,
         prepared: None,
         plan: None,
+        literals: Vec::new(),
         fetches: None,
         response: None,
     };
@@ -63,10 +66,15 @@ async fn stops(
 ) -> Result<(), RequestError> {
     let prepared = prepare(state, &explanation.request)?;
     explanation.prepared = Some(prepared_text(state, &prepared));
-    let (plan, _) = plan(state, &prepared.operation)?;
-    explanation.plan = Some(Arc::clone(&plan));
+    let (planned, _) = plan(state, &prepared.operation).await?;
+    explanation.plan = Some(Arc::clone(&planned.plan));
+    let names = &planned.plan.variables;
+    let literals = planned.binding.literals();
+    explanation.literals = literals
+        .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
+        .collect();
     if let Some(client) = client {
-        let output = execute(state, &prepared, &plan, headers, client, true).await?;
+        let output = execute(state, prepared, &planned, headers, client, true).await?;
         let ExecuteOutput { body, trace, .. } = output;
         explanation.fetches = Some(trace.unwrap_or_default());
         explanation.response = Some(body.into_bytes());
@@ -95,7 +103,11 @@ impl Explanation {
         let none = "(not reached)";
         let prepared = self.prepared.as_deref().unwrap_or(none);
         section(&mut out, "2. prepare", prepared);
-        let plan = self.plan.as_deref().map(ogive_plan::text);
+        let plan = self.plan.as_deref().map(|plan| {
+            let mut text = ogive_plan::text(plan);
+            literals_text(&self.literals, &mut text);
+            text
+        });
         section(&mut out, "3. plan", plan.as_deref().unwrap_or(none));
         let fetches = match (&self.fetches, &self.plan) {
             (Some(fetches), Some(plan)) => fetches_text(fetches, plan, timings),
@@ -124,6 +136,18 @@ impl Explanation {
         }
         out
     }
+}
+
+/// One line for the literals that became variables; nothing if there are none.
+pub fn literals_text(literals: &[(Box<str>, Box<str>)], out: &mut String) {
+    if literals.is_empty() {
+        return;
+    }
+    let literals: Vec<String> = literals
+        .iter()
+        .map(|(name, json)| format!("${name} = {json}"))
+        .collect();
+    let _ = writeln!(out, "\nliterals as variables: {}", literals.join(", "));
 }
 
 fn section(out: &mut String, title: &str, text: &str) {

@@ -20,13 +20,14 @@ use crate::{
     body::ResponseBody,
     error::{RequestError, internal},
     execute::execute,
+    expose::{ExposeOptions, Exposed, add_plan, dry_run},
     graphiql,
     media::{Accept, Media, accept},
     panic::contained,
     plan::plan,
     prepare::prepare,
     receive::{ReceiveLimits, receive},
-    respond::{refuse, respond},
+    respond::{refuse, respond, respond_with},
     state::SchemaState,
 };
 
@@ -49,6 +50,8 @@ pub struct GatewayOptions {
     pub health_paths: Option<(String, String)>,
     /// Limits on what is received.
     pub receive: ReceiveLimits,
+    /// Whether clients may see plans.
+    pub expose: ExposeOptions,
     /// The operation GraphiQL starts with.
     pub graphiql_query: Option<String>,
 }
@@ -70,6 +73,7 @@ impl GatewayOptions {
                 body_bytes_max: config.limits.http_max_request_bytes.0,
                 body_timeout: config.http.body_read_timeout.0,
             },
+            expose: ExposeOptions::new(config),
             graphiql_query: None,
         }
     }
@@ -204,11 +208,27 @@ impl Gateway {
             .await?;
         let state = self.state();
         let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(&state, &request))?;
-        let (plan, _) = stop_span!(spans::PLAN).in_scope(|| plan(&state, &prepared.operation))?;
-        let output = execute(&state, &prepared, &plan, &parts.headers, client, false)
+        let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
+        let found = plan(&state, &prepared.operation)
+            .instrument(span.clone())
+            .await;
+        let (planned, source) = found?;
+        span.record(spans::PLAN_SOURCE, source.as_str());
+        drop(span);
+        let exposed = self.options.expose.asked(&parts.headers);
+        if exposed == Exposed::DryRun {
+            return Ok(respond_with(dry_run(&planned.plan).into(), media));
+        }
+        let output = execute(&state, prepared, &planned, &parts.headers, client, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await?;
-        Ok(stop_span!(spans::RESPOND).in_scope(|| respond(output, media)))
+        Ok(stop_span!(spans::RESPOND).in_scope(|| match exposed {
+            Exposed::WithResponse => {
+                let body = add_plan(&planned.plan, &output.body.into_bytes());
+                respond_with(body.into(), media)
+            }
+            _ => respond(output, media),
+        }))
     }
 }
 

@@ -8,13 +8,19 @@
 //! - One request is one panic boundary ([`panic`]): a bug costs one answer, never the process.
 //! - A request uses one [`state::SchemaState`] from start to end, whatever is swapped in meanwhile.
 //!
-//! Reading order: the five stops, then [`state`], [`cache`], [`gateway`], [`server`], [`explain`].
+//! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
+//! [`fingerprint`] (what plans are known by and rest on), [`bundle`] and [`reload`], [`gateway`], [`server`],
+//! [`explain`], [`expose`].
 
 pub mod body;
+pub mod bundle;
 pub mod cache;
+pub mod canonical;
 pub mod error;
 pub mod execute;
 pub mod explain;
+pub mod expose;
+pub mod fingerprint;
 pub mod gateway;
 mod graphiql;
 mod json_value;
@@ -22,8 +28,10 @@ pub mod media;
 mod panic;
 mod percent;
 pub mod plan;
+pub mod plans;
 pub mod prepare;
 pub mod receive;
+pub mod reload;
 pub mod respond;
 pub mod server;
 pub mod state;

@@ -140,7 +140,7 @@ pub fn prepare_operation(
         document,
         definition,
         operation,
-        plan: OnceLock::new(),
+        planned: OnceLock::new(),
     })
 }
 

@@ -12,7 +12,12 @@ use crate::{body::ResponseBody, error::RequestError, media::Media};
 
 /// The response to an executed operation.
 pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {
-    framed(StatusCode::OK, media, output.body.into_bytes())
+    respond_with(output.body.into_bytes(), media)
+}
+
+/// A response whose body is written already.
+pub fn respond_with(body: Bytes, media: Media) -> Response<ResponseBody> {
+    framed(StatusCode::OK, media, body)
 }
 
 /// The response to a refused request.

@@ -6,14 +6,21 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use ogive_config::{Config, HeaderSelector};
+use ogive_config::{Config, HeaderSelector, PlanProfile};
 use ogive_execute::{ExecuteLimits, ExecuteOptions};
 use ogive_federation::Supergraph;
 use ogive_operation::ValidationLimits;
+use ogive_planner::{PlanOptions, Profile};
 use ogive_syntax::Limits;
 use ogive_transport::{Endpoint, HeaderRule, HeaderRules, NameMatch, Traffic};
 
-use crate::{cache::OperationCache, prepare::PrepareLimits};
+use crate::{
+    cache::{CacheLimits, OperationCache},
+    canonical::ComparedFields,
+    fingerprint::Fingerprints,
+    plans::PlanCache,
+    prepare::PrepareLimits,
+};
 
 /// One schema, ready to serve.
 #[derive(Debug)]
@@ -24,6 +31,12 @@ pub struct SchemaState {
     pub endpoints: Vec<Endpoint>,
     /// Operations seen before.
     pub operations: OperationCache,
+    /// Plans made before, for any number of documents each.
+    pub plans: PlanCache,
+    /// Hashes of the supergraph's types: tell which plans outlive it.
+    pub fingerprints: Fingerprints,
+    /// Fields whose literal arguments the planner compares.
+    pub compared: ComparedFields,
     /// How requests are treated.
     pub options: PipelineOptions,
 }
@@ -33,6 +46,8 @@ pub struct SchemaState {
 pub struct PipelineOptions {
     /// Limits on documents.
     pub prepare: PrepareLimits,
+    /// Limits on planning, and what plans make small.
+    pub plan: PlanOptions,
     /// Limits on execution.
     pub execute: ExecuteLimits,
     /// What responses tell about subgraphs.
@@ -69,8 +84,15 @@ impl SchemaState {
             }
         }
         let cache = &config.query_planning.cache;
+        let limits = cache.enabled.then(|| CacheLimits {
+            entries_max: cache.size.get(),
+            bytes_max: cache.memory.0,
+        });
         let state = SchemaState {
-            operations: OperationCache::new(cache.enabled.then(|| cache.size.get())),
+            operations: OperationCache::new(limits),
+            plans: PlanCache::new(limits),
+            fingerprints: Fingerprints::new(&supergraph),
+            compared: ComparedFields::new(&supergraph),
             options: PipelineOptions::new(config, &endpoints),
             supergraph,
             endpoints,
@@ -98,6 +120,13 @@ impl PipelineOptions {
                     ..ValidationLimits::default()
                 },
                 ..PrepareLimits::default()
+            },
+            plan: PlanOptions {
+                profile: match config.query_planning.profile {
+                    PlanProfile::CriticalPath => Profile::CriticalPath,
+                    PlanProfile::FewestRequests => Profile::FewestRequests,
+                },
+                ..PlanOptions::default()
             },
             // The transport has the limit of each subgraph; the executor must only not be stricter.
             execute: ExecuteLimits {

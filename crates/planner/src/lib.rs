@@ -15,6 +15,7 @@
 //! Pure and deterministic: no clock, no threads; effort is bounded by fuel that counts rule firings.
 
 pub mod assign;
+mod classes;
 pub mod closure;
 pub mod describe;
 pub mod emit;
@@ -25,6 +26,10 @@ pub mod tree;
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
+
+/// The version of the planner. The number after the dash grows whenever plans change in form or in what makes them
+/// correct, so that plans made ahead of time by another planner are not used.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
 /// Limits and choices of one planning run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,9 @@ pub const EXECUTE: &str = "request.execute";
 /// Stop 5: the answer's bytes.
 pub const RESPOND: &str = "request.respond";
 
+/// Field of [`PLAN`]: where the plan came from, `bundle`, `cache` or `planner`.
+pub const PLAN_SOURCE: &str = "plan.source";
+
 /// All of them, in order.
 pub const STOPS: [&str; 5] = [RECEIVE, PREPARE, PLAN, EXECUTE, RESPOND];
 

@@ -1,0 +1,62 @@
+//! Showing the plan to the client that asks for it, in the words Apollo's tools know: a request header, and
+//! `extensions.apolloQueryPlan` with the tree as JSON and as text. Off unless the configuration allows it, because plans
+//! show what clients otherwise never see.
+
+use http::{HeaderMap, HeaderName};
+use ogive_config::Config;
+use ogive_json::write_string;
+use ogive_plan::{Plan, apollo};
+
+/// Whether and how plans are shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExposeOptions {
+    /// The header that asks for the plan; `None`: plans are not shown.
+    pub header: Option<HeaderName>,
+}
+
+/// What a client asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exposed {
+    /// No plan.
+    No,
+    /// The plan beside the response.
+    WithResponse,
+    /// The plan alone; nothing is executed.
+    DryRun,
+}
+
+impl ExposeOptions {
+    /// The options that a configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        let expose = &config.query_planning.expose;
+        let header = HeaderName::from_bytes(expose.header.0.as_bytes()).ok();
+        ExposeOptions {
+            header: header.filter(|_| expose.enabled),
+        }
+    }
+    /// What the headers of a request ask for.
+    pub fn asked(&self, headers: &HeaderMap) -> Exposed {
+        let value = self.header.as_ref().and_then(|name| headers.get(name));
+        match value.map(|value| value.as_bytes()) {
+            Some(b"true") => Exposed::WithResponse,
+            Some(b"dry-run") => Exposed::DryRun,
+            _ => Exposed::No,
+        }
+    }
+}
+
+/// Adds the plan to a response, which must be a JSON object without `extensions`.
+pub fn add_plan(plan: &Plan, body: &[u8]) -> Vec<u8> {
+    let mut out = body.strip_suffix(b"}").unwrap_or(body).to_vec();
+    out.extend_from_slice(b",\"extensions\":{\"apolloQueryPlan\":{\"object\":");
+    out.extend_from_slice(apollo::json_line(plan).as_bytes());
+    out.extend_from_slice(b",\"text\":");
+    write_string(&mut out, &apollo::text(plan));
+    out.extend_from_slice(b"}}}");
+    out
+}
+
+/// The response to a request that only wants the plan.
+pub fn dry_run(plan: &Plan) -> Vec<u8> {
+    add_plan(plan, b"{\"data\":null}")
+}

@@ -1,0 +1,322 @@
+//! What a plan rests on: the types whose definitions the planner looked at, and whether they are still the same.
+//!
+//! Every type has a hash of all a planner can see of it: kind, fields with arguments, who resolves them and under
+//! which keys and requirements, possible types, enum values. A plan is good for another schema if all types it rests on
+//! have the same hash there. Types are named, because ids mean nothing in another schema.
+//!
+//! Invariant: the set is closed. If none of its types changed, the planner would look at the same set again.
+
+use std::fmt::Write;
+
+use ogive_base::{BitSet, FastSet, IdVec, id::Id as _};
+use ogive_federation::{FieldSetId, FieldSource, SubgraphId, Supergraph, field_set};
+use ogive_operation::Operation;
+use ogive_plan::{Plan, stable_hash};
+use ogive_schema::{FieldId, InputId, Schema, TypeId};
+
+/// A hash for every type of one schema.
+#[derive(Clone, Debug)]
+pub struct Fingerprints {
+    types: IdVec<TypeId, u128>,
+    whole: u128,
+}
+
+impl Fingerprints {
+    /// Hashes all types. Linear in the schema.
+    pub fn new(supergraph: &Supergraph) -> Self {
+        let mut writer = Writer {
+            supergraph,
+            schema: &supergraph.schema,
+            out: String::new(),
+        };
+        let mut types = IdVec::new();
+        let mut all = Vec::new();
+        for ty in supergraph.schema.types.ids() {
+            writer.out.clear();
+            writer.ty(ty);
+            let hash = stable_hash(writer.out.as_bytes());
+            all.push((supergraph.schema.type_name(ty), hash));
+            types.push(hash);
+        }
+        all.sort_unstable();
+        let names = supergraph.subgraphs.iter().map(|(_, s)| &s.name);
+        let whole = stable_hash(format!("{all:?}{:?}", names.collect::<Vec<_>>()).as_bytes());
+        Fingerprints { types, whole }
+    }
+    /// The hash of the whole schema.
+    pub fn whole(&self) -> u128 {
+        self.whole
+    }
+    /// The hash of a type.
+    pub fn of(&self, ty: TypeId) -> u128 {
+        self.types.get(ty).copied().unwrap_or_default()
+    }
+}
+
+/// The types the plan of an operation rests on, sorted.
+pub fn rests_on(supergraph: &Supergraph, operation: &Operation) -> Box<[TypeId]> {
+    let schema = &supergraph.schema;
+    let mut walk = Walk {
+        supergraph,
+        seen: FastSet::default(),
+        found: Vec::new(),
+        sets: FastSet::default(),
+    };
+    for (_, set) in operation.selection_sets.iter() {
+        walk.add(set.ty);
+        walk.add_all(&set.possible);
+    }
+    for (_, field) in operation.fields.iter() {
+        walk.add(field.ty.id);
+        for arg in &field.args {
+            if let Some(input) = schema.inputs.get(arg.input) {
+                walk.add(input.ty.id);
+            }
+        }
+    }
+    for variable in &operation.variables {
+        walk.add(variable.ty.id);
+    }
+    let mut next = 0;
+    while let Some(ty) = walk.found.get(next).copied() {
+        next += 1;
+        walk.expand(ty);
+    }
+    walk.found.sort_unstable();
+    walk.found.into()
+}
+
+struct Walk<'a> {
+    supergraph: &'a Supergraph,
+    seen: FastSet<TypeId>,
+    found: Vec<TypeId>,
+    sets: FastSet<FieldSetId>,
+}
+
+impl Walk<'_> {
+    fn add(&mut self, ty: TypeId) {
+        if self.seen.insert(ty) {
+            self.found.push(ty);
+        }
+    }
+    fn add_all(&mut self, types: &BitSet) {
+        for ty in types.iter() {
+            self.add(TypeId(ty));
+        }
+    }
+
+    /// Adds what a type can lead the planner to.
+    fn expand(&mut self, ty: TypeId) {
+        let (graph, schema) = (&self.supergraph.graph, &self.supergraph.schema);
+        let def = &schema.types[ty];
+        self.add_all(&def.possible);
+        for interface in &def.interfaces {
+            self.add(*interface);
+        }
+        for input in &def.input_fields {
+            self.add(schema.inputs[*input].ty.id);
+        }
+        for source in graph.types.get(ty).iter().flat_map(|row| &row.sources) {
+            for key in &source.keys {
+                self.field_set(key.fields);
+            }
+        }
+        for field in &def.fields {
+            for source in graph.fields.get(*field).iter().flat_map(|r| &r.sources) {
+                for set in source.requires.iter().chain(&source.provides) {
+                    self.field_set(*set);
+                }
+                if let Some(interface) = source.via_interface_object {
+                    self.add(interface);
+                }
+                if !source.context_args.is_empty() {
+                    // A context may be set on any type above.
+                    for ty in schema.types.ids() {
+                        self.add(ty);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds every type a field set goes through. Nesting is that of schema text.
+    fn field_set(&mut self, set: FieldSetId) {
+        let (graph, schema) = (&self.supergraph.graph, &self.supergraph.schema);
+        let mut open = vec![set];
+        while let Some(set) = open.pop() {
+            if !self.sets.insert(set) {
+                continue;
+            }
+            for item in &graph.field_sets[set].items {
+                self.add_all(&item.types);
+                if let Some(field) = item.field {
+                    self.add(schema.fields[field].ty.id);
+                }
+                open.extend(item.selection);
+            }
+        }
+    }
+}
+
+/// Writes all a planner can see of one type, subgraphs by name.
+struct Writer<'a> {
+    supergraph: &'a Supergraph,
+    schema: &'a Schema,
+    out: String,
+}
+
+impl<'a> Writer<'a> {
+    fn ty(&mut self, ty: TypeId) {
+        let (schema, graph) = (self.schema, &self.supergraph.graph);
+        let (def, api) = (&schema.types[ty], &self.supergraph.api.types[ty]);
+        let _ = write!(self.out, "{:?} {}", def.kind, schema.type_name(ty));
+        self.names("possible", def.possible.iter().map(TypeId));
+        self.names("interfaces", def.interfaces.iter().copied());
+        for value in &def.enum_values {
+            let visible = api.enum_values.contains(value);
+            let name = schema.name(schema.enum_values[*value].name);
+            let _ = write!(self.out, "\nvalue {name} {visible}");
+        }
+        for source in graph.types.get(ty).iter().flat_map(|row| &row.sources) {
+            let name = self.subgraph(source.subgraph);
+            let _ = write!(
+                self.out,
+                "\nin {name:?} {} {}",
+                source.interface_object, source.extension
+            );
+            for key in &source.keys {
+                let _ = write!(self.out, " key {} ", key.resolvable);
+                self.field_set(key.fields, &def.possible);
+            }
+            self.names("possible", source.possible.iter().map(TypeId));
+            for value in source.enum_values.iter() {
+                let value = ogive_schema::EnumValueId::from_usize(value as usize);
+                let name = schema.name(schema.enum_values[value].name);
+                let _ = write!(self.out, " {name}");
+            }
+        }
+        for field in &def.fields {
+            self.field(*field, &def.possible);
+        }
+        for input in &def.input_fields {
+            self.input(*input);
+        }
+    }
+
+    fn field(&mut self, id: FieldId, possible: &BitSet) {
+        let schema = self.schema;
+        let field = &schema.fields[id];
+        let _ = write!(
+            self.out,
+            "\nfield {}: {}",
+            schema.name(field.name),
+            schema.display_type(field.ty)
+        );
+        for arg in &field.args {
+            self.input(*arg);
+        }
+        let value_types = &schema.types[field.ty.id].possible;
+        let row = self.supergraph.graph.fields.get(id);
+        for source in row.iter().flat_map(|row| &row.sources) {
+            self.field_source(source, possible, value_types);
+        }
+        for subgraph in row.iter().flat_map(|row| row.resolvers.iter()) {
+            let name = self.subgraph(SubgraphId(subgraph));
+            let _ = write!(self.out, " resolves {name:?}");
+        }
+    }
+
+    fn field_source(&mut self, source: &FieldSource, possible: &BitSet, value_types: &BitSet) {
+        let FieldSource {
+            subgraph,
+            external,
+            requires,
+            provides,
+            ty,
+            used_overridden,
+            overrides,
+            context_args,
+            via_interface_object,
+        } = source;
+        let name = self.subgraph(*subgraph);
+        let _ = write!(
+            self.out,
+            "\n  in {name:?} {external} {used_overridden} {context_args:?}"
+        );
+        if let Some(set) = requires {
+            self.out.push_str(" requires ");
+            self.field_set(*set, possible);
+        }
+        if let Some(set) = provides {
+            self.out.push_str(" provides ");
+            self.field_set(*set, value_types);
+        }
+        if let Some(ty) = ty {
+            let _ = write!(self.out, " as {}", self.schema.display_type(*ty));
+        }
+        if let Some((from, label)) = overrides {
+            let labels = &self.supergraph.graph.override_labels;
+            let label = label.and_then(|label| labels.get(label as usize));
+            let from = self.subgraph(*from);
+            let _ = write!(self.out, " overrides {from:?} {label:?}");
+        }
+        self.names("via", via_interface_object.iter().copied());
+    }
+
+    fn input(&mut self, id: InputId) {
+        let (schema, graph) = (self.schema, &self.supergraph.graph);
+        let input = &schema.inputs[id];
+        let _ = write!(
+            self.out,
+            "\n  input {}: {} = {:?}",
+            schema.name(input.name),
+            schema.display_type(input.ty),
+            input.default
+        );
+        for subgraph in graph.partial_inputs.get(&id).iter().flat_map(|s| s.iter()) {
+            let name = self.subgraph(SubgraphId(subgraph));
+            let _ = write!(self.out, " only {name:?}");
+        }
+        for (subgraph, row) in self.supergraph.subgraphs.iter() {
+            if let Some(ty) = graph.input_types.get(&(id, subgraph)) {
+                let ty = schema.display_type(*ty);
+                let _ = write!(self.out, " in {:?} {ty}", row.name);
+            }
+        }
+    }
+
+    fn field_set(&mut self, set: FieldSetId, types: &BitSet) {
+        let sets = &self.supergraph.graph.field_sets;
+        self.out.push('{');
+        field_set::write_field_set(self.schema, sets, set, types, &mut self.out);
+        self.out.push('}');
+    }
+    fn names(&mut self, what: &str, types: impl Iterator<Item = TypeId>) {
+        let mut names: Vec<&str> = types.map(|ty| self.schema.type_name(ty)).collect();
+        names.sort_unstable();
+        let _ = write!(self.out, " {what} {names:?}");
+    }
+    fn subgraph(&self, id: SubgraphId) -> &'a str {
+        let found = self.supergraph.subgraphs.get(id);
+        found.map_or("?", |subgraph| &subgraph.name)
+    }
+}
+
+/// The plan with its subgraphs numbered as in another supergraph. `None` if that lacks one of them, or has them in an
+/// order in which the plan's fetches would no longer be sorted.
+pub fn renumbered(plan: &Plan, supergraph: &Supergraph) -> Option<Plan> {
+    let names: Vec<Box<str>> = supergraph
+        .subgraphs
+        .iter()
+        .map(|(_, subgraph)| subgraph.name.clone())
+        .collect();
+    let mut out = plan.clone();
+    for (_, fetch) in out.fetches.iter_mut() {
+        let name = plan.subgraphs.get(fetch.subgraph as usize)?;
+        fetch.subgraph = names.iter().position(|known| known == name)? as u32;
+    }
+    let fetches = out.fetches.as_slice();
+    let sorted = fetches.is_sorted_by_key(|fetch| (fetch.wave, fetch.subgraph));
+    out.subgraphs = names;
+    sorted.then_some(out)
+}

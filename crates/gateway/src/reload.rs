@@ -1,0 +1,84 @@
+//! Warming up a new schema with what the one before it knew.
+//!
+//! Plans that rest on unchanged types are taken over. Then every operation that was kept is prepared again, which finds
+//! its plan unless a type below it changed; only those are planned anew. All of it happens before the swap, away from
+//! the requests.
+
+use std::sync::Arc;
+
+use ogive_schema::TypeId;
+
+use crate::{
+    fingerprint::renumbered,
+    plan::plan_now,
+    plans::{PlanSource, SharedPlan},
+    prepare::prepare_operation,
+    state::SchemaState,
+};
+
+/// What a new schema took over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WarmUp {
+    /// Plans taken over.
+    pub kept: usize,
+    /// Plans that rest on changed types.
+    pub dropped: usize,
+    /// Operations planned anew.
+    pub planned: usize,
+    /// Operations that are not valid any more, or have no plan.
+    pub refused: usize,
+}
+
+impl SchemaState {
+    /// Takes over from `before` what still holds. Call it before the new state serves.
+    pub fn warm_up(&mut self, before: &SchemaState) -> WarmUp {
+        let mut done = WarmUp::default();
+        if self.options.plan == before.options.plan {
+            for (key, shared) in before.plans.all() {
+                match self.taken_over(before, &shared) {
+                    Some(shared) => {
+                        done.kept += 1;
+                        let shared = Arc::new(shared);
+                        if shared.bundled {
+                            self.plans.insert_bundled(key, shared);
+                        } else {
+                            self.plans.insert(key, shared);
+                        }
+                    }
+                    None => done.dropped += 1,
+                }
+            }
+        }
+        for (text, name) in before.operations.documents() {
+            let name = name.as_deref();
+            let Ok(operation) = prepare_operation(self, &text, name) else {
+                done.refused += 1;
+                continue;
+            };
+            match plan_now(self, &operation) {
+                Ok((_, PlanSource::Planner)) => done.planned += 1,
+                Ok(_) => {}
+                Err(_) => {
+                    done.refused += 1;
+                    continue;
+                }
+            }
+            self.operations.insert(name, Arc::new(operation));
+        }
+        done
+    }
+
+    fn taken_over(&self, before: &SchemaState, shared: &SharedPlan) -> Option<SharedPlan> {
+        let same = |old: &TypeId| {
+            let name = before.supergraph.schema.type_name(*old);
+            let new = self.supergraph.schema.type_by_name(name)?;
+            (self.fingerprints.of(new) == before.fingerprints.of(*old)).then_some(new)
+        };
+        let types: Option<Box<[TypeId]>> = shared.types.iter().map(same).collect();
+        Some(SharedPlan {
+            types: types?,
+            plan: Arc::new(renumbered(&shared.plan, &self.supergraph)?),
+            bundled: shared.bundled,
+        })
+    }
+}
