@@ -12,12 +12,14 @@ pub mod codes;
 pub mod fields;
 mod links;
 pub mod merge;
+mod premerge;
 pub mod print;
 pub mod report;
 pub mod satisfy;
 pub mod spec;
 pub mod subgraph;
 mod upgrade;
+mod validate;
 
 use ogive_base::{Diagnostic, SourceId, Sources};
 use ogive_federation::vocabulary::Version;
@@ -73,18 +75,40 @@ pub fn compose(subgraphs: &[SubgraphInput<'_>], options: &ComposeOptions) -> Com
         return composed;
     }
     let mut report = Report::default();
-    upgrade::upgrade(&mut subs, &mut report);
-    let merged = merge::merge(&mut subs, &mut report);
-    if !report.has_errors() {
-        satisfy::check(&merged, &subs, &mut report);
-    }
+    let merged = stages(&mut subs, &mut report);
     composed.errors = report.errors;
     composed.hints = report.hints;
-    if composed.errors.is_empty() {
+    if let Some(merged) = merged.filter(|_| composed.errors.is_empty()) {
         let join = options
             .join_version
             .unwrap_or_else(|| print::join_version(merged.federation));
         composed.supergraph_sdl = Some(print::supergraph(&merged, &subs, join));
     }
     composed
+}
+
+/// The stages after reading; each needs the one before to have found no error.
+fn stages(subs: &mut [subgraph::Subgraph], report: &mut Report) -> Option<merge::Merged> {
+    premerge::extensions(subs, report);
+    upgrade::upgrade(subs, report);
+    if report.has_errors() {
+        return None;
+    }
+    for sub in subs.iter() {
+        validate::validate(sub, report);
+    }
+    if report.has_errors() {
+        return None;
+    }
+    premerge::check(subs, report);
+    if report.has_errors() {
+        return None;
+    }
+    premerge::queries(subs, report);
+    let merged = merge::merge(subs, report);
+    if report.has_errors() {
+        return None;
+    }
+    satisfy::check(&merged, subs, report);
+    Some(merged)
 }

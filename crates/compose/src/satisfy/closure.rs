@@ -70,7 +70,11 @@ impl Closure {
                 continue;
             }
             self.know(graph, via);
-            let fresh: Vec<u32> = self.held[via].iter().copied().filter(|g| self.held[node].binary_search(g).is_err()).collect();
+            let fresh: Vec<u32> = self.held[via]
+                .iter()
+                .copied()
+                .filter(|g| self.held[node].binary_search(g).is_err())
+                .collect();
             for group in fresh {
                 self.hold(graph, node, group);
                 grew = true;
