@@ -1,0 +1,15 @@
+// The gateway runtime for GraphQL Yoga on Node's HTTP server: node server.mjs SUPERGRAPH PORT
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createGatewayRuntime } from "@graphql-hive/gateway-runtime";
+
+const [supergraph, port] = process.argv.slice(2);
+const gateway = createGatewayRuntime({
+  supergraph: readFileSync(supergraph, "utf8"),
+  logging: false,
+  maskedErrors: false,
+  propagateHeaders: {
+    fromClientToSubgraphs: ({ request }) => ({ authorization: request.headers.get("authorization") ?? "" }),
+  },
+});
+createServer(gateway).listen(Number(port), "127.0.0.1");

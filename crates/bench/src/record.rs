@@ -1,0 +1,273 @@
+//! What is kept of a campaign: `campaign.json` (machine, versions, settings) and `results.jsonl` (a line per run,
+//! written and flushed as soon as it is known, so that a crash loses nothing).
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, load::LoadResult, machine::Machine, usage::Measured};
+
+/// File of [`Campaign`].
+pub const CAMPAIGN: &str = "campaign.json";
+/// File of [`Run`]s.
+pub const RESULTS: &str = "results.jsonl";
+
+/// What holds for all runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    /// When it began.
+    pub started: String,
+    /// Its command.
+    pub command: Vec<String>,
+    /// Version of the lab.
+    pub lab: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Who took part.
+    pub gateways: BTreeMap<String, GatewayInfo>,
+    /// What was asked.
+    pub scenarios: BTreeMap<String, ScenarioInfo>,
+    /// Rounds.
+    pub rounds: u32,
+    /// Remarks about the whole.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A gateway that takes part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayInfo {
+    /// Its name for people.
+    pub title: String,
+    /// What it is written in.
+    pub language: String,
+    /// Its licence.
+    pub licence: String,
+    /// Its version.
+    pub version: String,
+    /// Bytes of its program, where it is one.
+    pub binary_bytes: Option<u64>,
+    /// Why it does not take part, if so.
+    pub missing: Option<String>,
+    /// What readers should know.
+    pub notes: Vec<String>,
+}
+
+/// A scenario as it was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioInfo {
+    /// Its name for people.
+    pub title: String,
+    /// The question.
+    pub goal: String,
+    /// The number that answers it.
+    pub key: crate::model::Goal,
+    /// Rows of the map of published scenarios.
+    pub seeds: Vec<String>,
+    /// What its numbers do not say.
+    pub caveats: Vec<String>,
+    /// The load, in words.
+    pub load: String,
+    /// Everything else that is set, in words.
+    pub settings: Vec<String>,
+}
+
+/// What is to be thought of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", content = "reason", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Its numbers count.
+    Ok,
+    /// It answered wrongly: its numbers do not count.
+    Disqualified(String),
+    /// It did not start, or not to the end.
+    Failed(String),
+    /// It was not tried.
+    NotRun(String),
+}
+
+impl Verdict {
+    /// The reason, unless all is well.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Verdict::Ok => None,
+            Verdict::Disqualified(reason) | Verdict::Failed(reason) | Verdict::NotRun(reason) => {
+                Some(reason)
+            }
+        }
+    }
+    /// One word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Disqualified(_) => "wrong",
+            Verdict::Failed(_) => "failed",
+            Verdict::NotRun(_) => "not run",
+        }
+    }
+}
+
+/// One run of one gateway in one scenario. Round 0 is the check before the first round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The scenario.
+    pub scenario: String,
+    /// The gateway.
+    pub gateway: String,
+    /// The round.
+    pub round: u32,
+    /// When it began.
+    pub started: String,
+    /// What is to be thought of it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// What readers must know beside the numbers.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// The gateway's command.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// CPUs of the gateway.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+    /// How memory was limited.
+    #[serde(default)]
+    pub memory_limit: Option<String>,
+    /// Start to ready, in milliseconds.
+    #[serde(default)]
+    pub ready_ms: Option<f64>,
+    /// Start to the first right answer, in milliseconds, of each start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts_ms: Vec<f64>,
+    /// Proportional bytes before the first request.
+    #[serde(default)]
+    pub idle_pss: Option<u64>,
+    /// The load's numbers.
+    #[serde(default)]
+    pub load: Option<LoadResult>,
+    /// What the gateway used meanwhile.
+    #[serde(default)]
+    pub usage: Option<Measured>,
+    /// What the gateway asked of subgraphs meanwhile.
+    #[serde(default)]
+    pub subgraphs: Option<Subgraphs>,
+    /// For rising rates: each by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+    /// How answers were checked.
+    #[serde(default)]
+    pub checked: Checked,
+}
+
+/// What a gateway asked of subgraphs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Subgraphs {
+    /// Requests.
+    pub requests: u64,
+    /// Requests by requests of clients.
+    pub per_request: f64,
+    /// Bytes of answers.
+    pub bytes: u64,
+}
+
+/// One rate of several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Requests per second.
+    pub rate: f64,
+    /// The load's numbers.
+    pub load: LoadResult,
+    /// What the gateway used meanwhile.
+    pub usage: Measured,
+}
+
+/// How answers were checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Before the load.
+    pub before: u32,
+    /// Taken during the load, compared after it.
+    pub during: u32,
+    /// With a length no right answer has, compared after the load.
+    pub odd: u32,
+    /// After the load.
+    pub after: u32,
+    /// How many were wrong.
+    pub wrong: u32,
+    /// Bytes of a right answer.
+    pub bytes: Option<usize>,
+}
+
+/// A campaign's folder, open for writing.
+#[derive(Debug)]
+pub struct Journal {
+    /// The folder.
+    pub folder: PathBuf,
+    results: File,
+}
+
+impl Journal {
+    /// Makes a folder for a campaign; an existing one is continued.
+    pub fn create(folder: &Path, campaign: &Campaign) -> Result<Journal> {
+        fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        write_json(&folder.join(CAMPAIGN), campaign)?;
+        let path = folder.join(RESULTS);
+        let results = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(Error::file(&path))?;
+        Ok(Journal {
+            folder: folder.to_path_buf(),
+            results,
+        })
+    }
+
+    /// Keeps a run; it is on disk when this returns.
+    pub fn keep(&mut self, run: &Run) -> Result<()> {
+        let path = self.folder.join(RESULTS);
+        let mut line = serde_json::to_string(run).map_err(|e| Error::Answer(e.to_string()))?;
+        line.push('\n');
+        self.results
+            .write_all(line.as_bytes())
+            .map_err(Error::file(&path))?;
+        self.results.sync_data().map_err(Error::file(&path))
+    }
+}
+
+/// Reads a campaign from its folder, or from a file in it. A torn last line is left out.
+pub fn read(place: &Path) -> Result<(Campaign, Vec<Run>)> {
+    let folder = match place.is_dir() {
+        true => place,
+        false => place.parent().unwrap_or(Path::new(".")),
+    };
+    let path = folder.join(CAMPAIGN);
+    let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+    let wrong = |path: &Path, error: serde_json::Error| Error::Model {
+        path: path.to_path_buf(),
+        message: error.to_string(),
+    };
+    let campaign = serde_json::from_str(&text).map_err(|e| wrong(&path, e))?;
+    let path = folder.join(RESULTS);
+    let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+    let mut runs = Vec::new();
+    for line in text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+    {
+        runs.push(serde_json::from_str(line).map_err(|e| wrong(&path, e))?);
+    }
+    Ok((campaign, runs))
+}
+
+/// Writes a value for people and programs.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| Error::Answer(e.to_string()))?;
+    text.push('\n');
+    fs::write(path, text).map_err(Error::file(path))
+}

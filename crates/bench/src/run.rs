@@ -1,0 +1,362 @@
+//! One run: stage, answers before, warm-up, load with measuring beside it, answers during and after, verdict.
+
+use std::{
+    path::Path,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    Error, Result, check,
+    load::{Job, Kept, Outcome, Tool},
+    model::{EventAction, Fresh, Reload, Shape},
+    record::{Run, Step, Subgraphs, Verdict},
+    stage::{self, Plot, Prepared, Stage},
+    units::{self, Time},
+    usage::{self, Measured, Sampler},
+};
+
+/// How long a gateway rests between its start and the look at its idle memory.
+const REST: Duration = Duration::from_millis(300);
+/// How often answers are checked beside an external load generator, which keeps none.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// Runs a gateway in a scenario once. An error of the gateway is a verdict; only the lab's own errors are errors.
+pub fn run(plot: &Plot<'_>, tool: &Tool, round: u32) -> Result<Run> {
+    let mut run = blank(plot, round);
+    if let Err(error) = try_run(plot, tool, &mut run) {
+        run.verdict = match error {
+            Error::Stopped => return Err(Error::Stopped),
+            Error::File { .. } | Error::Model { .. } | Error::System { .. } => return Err(error),
+            other => Verdict::Failed(other.to_string()),
+        };
+    }
+    Ok(run)
+}
+
+/// Checks a gateway in a scenario before the first round.
+pub fn check_only(plot: &Plot<'_>) -> Result<Run> {
+    let mut run = blank(plot, 0);
+    let checked = Stage::set(plot).and_then(|stage| {
+        note_stage(&mut run, &stage);
+        stage.reset_counts()?;
+        let report = check::check(plot, &stage)?;
+        run.checked.before = report.n;
+        run.checked.bytes = report.bytes;
+        run.flags.extend(report.flags);
+        if let Some(wrong) = report.wrong {
+            run.verdict = Verdict::Disqualified(format!("a wrong answer: {wrong}"));
+        }
+        Ok(())
+    });
+    match checked {
+        Ok(()) => {}
+        Err(
+            error @ (Error::File { .. }
+            | Error::Model { .. }
+            | Error::System { .. }
+            | Error::Stopped),
+        ) => {
+            return Err(error);
+        }
+        Err(error) => run.verdict = Verdict::Failed(error.to_string()),
+    }
+    Ok(run)
+}
+
+/// A run of which nothing is known yet.
+pub fn blank(plot: &Plot<'_>, round: u32) -> Run {
+    let (_, note) = plot.gateway.mode(plot.scenario.mode);
+    Run {
+        scenario: plot.scenario.name.clone(),
+        gateway: plot.gateway.name.clone(),
+        round,
+        started: units::timestamp(units::now()),
+        verdict: Verdict::Ok,
+        flags: note
+            .into_iter()
+            .chain(plot.placement.note.clone())
+            .collect(),
+        command: Vec::new(),
+        cpus: plot.placement.gateway.clone(),
+        memory_limit: None,
+        ready_ms: None,
+        starts_ms: Vec::new(),
+        idle_pss: None,
+        load: None,
+        usage: None,
+        subgraphs: None,
+        steps: Vec::new(),
+        checked: Default::default(),
+    }
+}
+
+fn note_stage(run: &mut Run, stage: &Stage) {
+    run.command.clone_from(&stage.command);
+    run.ready_ms = Some(stage.ready.as_secs_f64() * 1e3);
+    run.memory_limit = stage.gateway.memory_limit.map(str::to_owned);
+}
+
+fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
+    if let Shape::Starts { count } = plot.scenario.load.shape {
+        return starts(plot, count, run);
+    }
+    let mut stage = Stage::set(plot)?;
+    note_stage(run, &stage);
+    std::thread::sleep(REST);
+    run.idle_pss = Some(usage::pss(stage.gateway.id()));
+    let before = check::answers(plot, &stage, 2)?;
+    run.checked.before = before.n;
+    run.checked.bytes = before.bytes;
+    run.flags.extend(before.flags);
+    if let Some(wrong) = before.wrong {
+        run.verdict = Verdict::Disqualified(format!("a wrong answer before the load: {wrong}"));
+        return Ok(());
+    }
+    let mut job = job(plot, &stage, before.bytes)?;
+    warm_up(plot, tool, &mut job)?;
+    stage.reset_counts()?;
+    let mut n_requests = 0;
+    let mut kept: Vec<Kept> = Vec::new();
+    let mut odd: Vec<Kept> = Vec::new();
+    let shapes = match &plot.scenario.load.shape {
+        Shape::Rates { rates, each } => rates
+            .iter()
+            .map(|rate| Shape::Rate {
+                rate: *rate,
+                duration: *each,
+            })
+            .collect(),
+        shape => vec![shape.clone()],
+    };
+    let several = matches!(plot.scenario.load.shape, Shape::Rates { .. });
+    for shape in shapes {
+        job.shape = shape;
+        let (outcome, measured) = measure(plot, tool, &job, &stage)?;
+        job.first = outcome.next;
+        n_requests += outcome.result.answered + outcome.result.failed;
+        kept.extend(outcome.sampled);
+        odd.extend(outcome.odd);
+        match job.shape {
+            Shape::Rate { rate, .. } if several => run.steps.push(Step {
+                rate,
+                load: outcome.result,
+                usage: measured,
+            }),
+            _ => {
+                run.load = Some(outcome.result);
+                run.usage = Some(measured);
+            }
+        }
+    }
+    let counts = stage.counts()?;
+    run.subgraphs = Some(Subgraphs {
+        requests: counts.requests,
+        per_request: counts.requests as f64 / n_requests.max(1) as f64,
+        bytes: counts.bytes,
+    });
+    if let Some(status) = stage.gateway.ended() {
+        run.verdict = Verdict::Failed(format!(
+            "ended with {status} under load:\n{}",
+            stage.gateway.last_words()
+        ));
+        return Ok(());
+    }
+    run.checked.during = kept.len() as u32;
+    run.checked.odd = odd.len() as u32;
+    check::judge_all(plot, &stage, &kept, &mut run.checked, &mut run.verdict)?;
+    check::judge_all(plot, &stage, &odd, &mut run.checked, &mut run.verdict)?;
+    let after = check::answers(plot, &stage, 1)?;
+    run.checked.after = after.n;
+    if let (Some(wrong), Verdict::Ok) = (after.wrong, &run.verdict) {
+        run.checked.wrong += 1;
+        run.verdict = Verdict::Disqualified(format!("a wrong answer after the load: {wrong}"));
+    }
+    judge_failures(run);
+    Ok(())
+}
+
+/// A gateway that answers next to nothing has no latency to speak of.
+fn judge_failures(run: &mut Run) {
+    let nothing = |load: &crate::load::LoadResult| load.answered == 0 && load.failed > 0;
+    let all_failed = match &run.load {
+        Some(load) => nothing(load),
+        None => !run.steps.is_empty() && run.steps.iter().all(|step| nothing(&step.load)),
+    };
+    if all_failed && run.verdict == Verdict::Ok {
+        let load = run
+            .load
+            .as_ref()
+            .or(run.steps.first().map(|step| &step.load));
+        let kinds = load.map(|load| load.failures.keys().cloned().collect::<Vec<_>>().join(", "));
+        run.verdict = Verdict::Failed(format!(
+            "no request was answered: {}",
+            kinds.unwrap_or_default()
+        ));
+    }
+}
+
+fn job(plot: &Plot<'_>, stage: &Stage, length: Option<usize>) -> Result<Job> {
+    let load = &plot.scenario.load;
+    Ok(Job {
+        address: stage.address,
+        request: stage::request_maker(plot, stage.address)?,
+        shape: load.shape.clone(),
+        timeout: load.timeout.0,
+        keep_alive: load.keep_alive,
+        connections_max: load.connections_max,
+        cpus: plot.placement.load.clone(),
+        length,
+        first: 1,
+        work: plot.work.to_path_buf(),
+    })
+}
+
+fn warm_up(plot: &Plot<'_>, tool: &Tool, job: &mut Job) -> Result<()> {
+    let duration = plot.scenario.load.warmup;
+    if duration.0.is_zero() {
+        return Ok(());
+    }
+    let shape = std::mem::replace(&mut job.shape, Shape::Starts { count: 0 });
+    job.shape = match &shape {
+        Shape::Clients { clients, pause, .. } => Shape::Clients {
+            clients: *clients,
+            duration,
+            pause: *pause,
+        },
+        Shape::Ramp { start, pause, .. } => Shape::Clients {
+            clients: (*start).max(1),
+            duration,
+            pause: *pause,
+        },
+        Shape::Rate { rate, .. } => Shape::Rate {
+            rate: *rate,
+            duration,
+        },
+        Shape::Rates { rates, .. } => Shape::Rate {
+            rate: rates.first().copied().unwrap_or(1.0),
+            duration,
+        },
+        Shape::Starts { .. } => Shape::Starts { count: 0 },
+    };
+    let outcome = tool.run(job)?;
+    job.first = outcome.next;
+    job.shape = shape;
+    Ok(())
+}
+
+/// Puts the load on and measures beside it.
+fn measure(plot: &Plot<'_>, tool: &Tool, job: &Job, stage: &Stage) -> Result<(Outcome, Measured)> {
+    let sampler = Sampler::start(stage.gateway.id(), plot.placement.load.clone());
+    let (done, told) = mpsc::channel::<()>();
+    let probes = *tool != Tool::Builtin;
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(move || {
+            crate::process::pin(&job.cpus);
+            beside(plot, job, stage, probes, &told)
+        });
+        let outcome = tool.run(job);
+        let measured = sampler.finish();
+        drop(done);
+        let probed = beside
+            .join()
+            .map_err(|_| Error::program("ogive bench", "a thread of the lab panicked"))??;
+        let mut outcome = outcome?;
+        outcome.sampled.extend(probed);
+        Ok((outcome, measured))
+    })
+}
+
+/// What happens beside the load: events at their times, and answers taken where the generator keeps none.
+fn beside(
+    plot: &Plot<'_>,
+    job: &Job,
+    stage: &Stage,
+    probes: bool,
+    told: &mpsc::Receiver<()>,
+) -> Result<Vec<Kept>> {
+    let start = Instant::now();
+    let whole = job.shape.duration();
+    let mut events: Vec<_> = plot
+        .scenario
+        .events
+        .iter()
+        .map(|e| (whole.mul_f64(e.at.clamp(0.0, 1.0)), e.action))
+        .collect();
+    events.sort_by_key(|(at, _)| *at);
+    let mut events = events.into_iter().peekable();
+    let mut kept = Vec::new();
+    let mut n = 0;
+    loop {
+        let next = match (events.peek(), probes) {
+            (Some((at, _)), true) => (*at).min(PROBE_EVERY * (n + 1)),
+            (Some((at, _)), false) => *at,
+            (None, true) => PROBE_EVERY * (n + 1),
+            (None, false) => Duration::MAX,
+        };
+        let pause = next.saturating_sub(start.elapsed());
+        if told.recv_timeout(pause) != Err(mpsc::RecvTimeoutError::Timeout) {
+            return Ok(kept);
+        }
+        match events.next_if(|(at, _)| *at <= start.elapsed()) {
+            Some((_, EventAction::Reload)) => {
+                stage.replace_supergraph(n + 1)?;
+                if plot.gateway.spec.reload == Reload::Hangup {
+                    stage.gateway.signal(Signal::HUP);
+                }
+            }
+            None => {
+                n += 1;
+                let request = job.request.make(800_000_000 + u64::from(n));
+                if let Ok(answer) = stage.ask(&request.bytes, job.timeout) {
+                    kept.push(Kept {
+                        request: request.bytes[request.body..].to_vec(),
+                        answer: answer.body,
+                        status: answer.status,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn starts(plot: &Plot<'_>, count: usize, run: &mut Run) -> Result<()> {
+    // The right answer is asked for once, from a gateway that is then ended.
+    let right = {
+        let stage = Stage::set(plot)?;
+        note_stage(run, &stage);
+        std::thread::sleep(REST);
+        run.idle_pss = Some(usage::pss(stage.gateway.id()));
+        let report = check::answers(plot, &stage, 1)?;
+        run.checked.before = report.n;
+        if let Some(wrong) = report.wrong {
+            run.verdict = Verdict::Disqualified(format!("a wrong answer: {wrong}"));
+            return Ok(());
+        }
+        report.bytes
+    };
+    let prepared = Prepared::new(plot)?;
+    for _ in 0..count {
+        let is_right =
+            |answer: &crate::http::Answer| answer.status == 200 && Some(answer.length) == right;
+        let time = prepared.first_answer(plot, &is_right)?;
+        run.starts_ms.push(time.as_secs_f64() * 1e3);
+    }
+    Ok(())
+}
+
+/// How long a run is expected to take, for progress.
+pub fn expected(plot_scenario: &crate::model::Scenario) -> Duration {
+    let overhead = Time::seconds(match plot_scenario.fresh {
+        Fresh::Alias => 4,
+        Fresh::No => 3,
+    });
+    plot_scenario.load.total() + overhead.0
+}
+
+/// The folder of a run's files and logs.
+pub fn work_folder(campaign: &Path, scenario: &str, gateway: &str) -> std::path::PathBuf {
+    campaign.join("work").join(scenario).join(gateway)
+}

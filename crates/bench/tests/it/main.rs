@@ -1,0 +1,3 @@
+//! Tests of the lab itself.
+
+mod files;
