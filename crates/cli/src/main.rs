@@ -2,6 +2,7 @@
 //!
 //! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
 
+mod bench;
 mod demo;
 mod explain;
 mod load;
@@ -40,6 +41,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
     Mock(mock::Arguments),
+    /// Measure gateways against each other, answers checked
+    Bench(bench::Arguments),
     /// Show how an operation is split into subgraph requests
     Plan(plan::Arguments),
     /// Show what becomes of an operation at each of the five stops
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Mock(arguments) => mock::run(&arguments),
+        Command::Bench(arguments) => bench::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
     };
