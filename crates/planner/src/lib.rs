@@ -15,6 +15,7 @@
 //! Pure and deterministic: no clock, no threads; effort is bounded by fuel that counts rule firings.
 
 pub mod assign;
+mod classes;
 pub mod closure;
 pub mod describe;
 pub mod emit;

@@ -1,7 +1,7 @@
 //! Pass 1: the planning tree.
 //!
 //! A [`Place`] is one object-valued place of the response (later a record layout). Its [`Node`]s are its concrete
-//! types. A [`Fact`] is one field value at a node: wanted by the client, or possibly useful as a member of a key or of
+//! types, in classes that need not be told apart ([`crate::classes`]). A [`Fact`] is one field value at a node: wanted by the client, or possibly useful as a member of a key or of
 //! a `@requires` selection. Facts know who can bring them; nodes know by which keys they can be entered.
 //!
 //! Invariants: ids grow from parents to children; facts of one node have distinct (field, arguments, response key);
@@ -13,7 +13,7 @@ use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, S
 use ogive_plan::{OperationKind, SlotIndex};
 use ogive_schema::{FieldId, Schema, Type, TypeId};
 
-use crate::{PlanError, PlanOptions};
+use crate::{PlanError, PlanOptions, classes::Classes};
 
 define_id! {
     /// An object-valued place.
@@ -56,7 +56,7 @@ pub struct Place {
     pub possible: BitSet,
     /// The client's selection here, if any.
     pub selection: Option<SelectionSetId>,
-    /// One node per concrete type that matters.
+    /// One node per class of concrete types.
     pub nodes: Vec<NodeId>,
     /// Number of slots taken.
     pub slots: SlotIndex,
@@ -66,13 +66,15 @@ pub struct Place {
     provides: Vec<(SubgraphId, FieldSetId)>,
 }
 
-/// One concrete type at a place.
+/// One class of concrete types at a place.
 #[derive(Debug)]
 pub struct Node {
     /// The place.
     pub place: PlaceId,
-    /// The concrete type.
+    /// Its first concrete type, which stands for all.
     pub ty: TypeId,
+    /// Its concrete types (`TypeId.0`): one class that every subgraph treats alike.
+    pub types: BitSet,
     /// Values wanted or useful here.
     pub facts: Vec<FactId>,
     /// How the object can be entered through `_entities`.
@@ -223,6 +225,7 @@ pub fn grow<'a>(
         options,
         facts_by_field: FastMap::default(),
         leaf_slots: FastMap::default(),
+        classes: None,
         tree: Tree {
             supergraph,
             op,
@@ -262,6 +265,8 @@ struct Grower<'a, 'o> {
     facts_by_field: FastMap<(NodeId, FieldId), Vec<FactId>>,
     /// Slots shared by all concrete types: client leaves by field node.
     leaf_slots: FastMap<(PlaceId, FieldNodeId), SlotIndex>,
+    /// Made when the first place with several concrete types is met.
+    classes: Option<Classes<'a>>,
 }
 
 impl<'a> Grower<'a, '_> {
@@ -284,40 +289,64 @@ impl<'a> Grower<'a, '_> {
             internal_depth,
             provides,
         });
-        for t in possible.iter() {
-            self.node(id, TypeId(t))?;
+        for class in self.classes_of(id) {
+            self.node(id, class)?;
         }
         Ok(id)
     }
 
-    fn node(&mut self, place: PlaceId, ty: TypeId) -> Result<NodeId, PlanError> {
+    /// Places that only the gateway needs have one node per type, since field sets may tell types apart.
+    fn classes_of(&mut self, place: PlaceId) -> Vec<BitSet> {
+        let here = &self.tree.places[place];
+        let possible = here.possible.clone();
+        match here.selection {
+            Some(selection) if possible.len() > 1 => {
+                let mut classes = self.classes.take();
+                let known = |ty| self.types_known(place, ty);
+                let out = classes
+                    .get_or_insert_with(|| Classes::new(self.tree.supergraph))
+                    .partition(self.tree.op, selection, &possible, known);
+                self.classes = classes;
+                out
+            }
+            _ => possible.iter().map(|t| [t].into_iter().collect()).collect(),
+        }
+    }
+
+    /// Subgraphs whose answers can hold a concrete type at a place when reached by descent.
+    fn types_known(&self, place: PlaceId, ty: TypeId) -> BitSet {
+        let graph = &self.tree.supergraph.graph;
+        let here = &self.tree.places[place];
+        let Some(edge) = here.edge else {
+            return graph.types[ty].subgraphs.clone();
+        };
+        let sources = &graph.fields[self.tree.facts[edge].field].sources;
+        let knows = |source: &&ogive_federation::FieldSource| {
+            let local = source.ty.map_or(here.ty, |t| t.id);
+            graph
+                .type_source(local, source.subgraph)
+                .is_some_and(|s| s.possible.contains(ty.0) || (local == ty && !s.interface_object))
+        };
+        sources.iter().filter(knows).map(|s| s.subgraph.0).collect()
+    }
+
+    fn node(&mut self, place: PlaceId, types: BitSet) -> Result<NodeId, PlanError> {
         if self.tree.nodes.len() as u32 >= self.options.nodes_max {
             let most = self.options.nodes_max;
             return Err(PlanError::too_large(format!(
                 "the operation has more than {most} objects and concrete types to plan"
             )));
         }
+        let Some(ty) = types.first().map(TypeId) else {
+            return Err(PlanError::failed("a place without concrete types"));
+        };
+        let types_known = self.types_known(place, ty);
         let graph = &self.tree.supergraph.graph;
         let here = &self.tree.places[place];
-        let mut types_known = BitSet::new();
-        match here.edge {
-            None => types_known = graph.types[ty].subgraphs.clone(),
-            Some(edge) => {
-                let edge = &self.tree.facts[edge];
-                for source in &graph.fields[edge.field].sources {
-                    let local = source.ty.map_or(here.ty, |t| t.id);
-                    let known = graph.type_source(local, source.subgraph).is_some_and(|s| {
-                        s.possible.contains(ty.0) || (local == ty && !s.interface_object)
-                    });
-                    if known {
-                        types_known.insert(source.subgraph.0);
-                    }
-                }
-            }
-        }
         let id = self.tree.nodes.push(Node {
             place,
             ty,
+            types,
             facts: Vec::new(),
             keys: Vec::new(),
             types_known,

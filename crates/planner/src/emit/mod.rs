@@ -133,7 +133,7 @@ impl<'a> Emitter<'a> {
             let known = place.nodes.iter().map(|n| &tree.nodes[*n]);
             let possible = known
                 .filter(|n| n.types_known.intersects(&asked))
-                .map(|n| n.ty.0)
+                .flat_map(|n| n.types.iter())
                 .collect();
             let made = self.possible.push(possible);
             debug_assert_eq!(made, id, "rows in order of places");
@@ -240,8 +240,9 @@ impl<'a> Emitter<'a> {
                 });
                 continue;
             }
-            let ty = self.tree.nodes[visit.node].ty;
-            let runtime = self.runtime_type(ty);
+            let types = self.tree.nodes[visit.node]
+                .types
+                .intersection(&self.possible[place]);
             let several = self.possible[place].len() > 1;
             for (facts, representation) in self.representable_groups(*visit_id) {
                 let wanted = facts.iter().map(|f| (*visit_id, *f)).collect();
@@ -253,12 +254,12 @@ impl<'a> Emitter<'a> {
                 } = self.object(place, wanted, subgraph, None);
                 let target = Target {
                     layout: output::layout_id(place),
-                    types: several.then(|| [runtime.0].into_iter().collect()),
+                    types: several.then(|| self.runtime_set(&types)),
                     cond: Cond(cond.0),
                     representations: vec![representation],
                     shape,
                 };
-                add_lookup(&mut lists, (ty, cond, tokens), names, target);
+                add_lookup(&mut lists, &types, (cond, tokens), names, target);
             }
         }
         // Descents count too: a `@requires` on the way down is sent with the entry above it.
@@ -386,27 +387,33 @@ pub(crate) struct LookupList {
 /// agree; the same type with another selection needs a list of its own.
 fn add_lookup(
     lists: &mut Vec<LookupList>,
-    selection: (TypeId, CondId, Vec<Token>),
+    types: &BitSet,
+    (cond, tokens): (CondId, Vec<Token>),
     names: Vec<Taken>,
     target: Target,
 ) {
+    let of_type =
+        |list: &LookupList, t: u32| list.selections.iter().position(|(ty, _, _)| ty.0 == t);
     for list in lists.iter_mut() {
-        match list.selections.iter().find(|(t, _, _)| *t == selection.0) {
-            Some(same) if *same == selection => {
-                list.targets.push(target);
-                return;
+        let same = |i: usize| list.selections[i].1 == cond && list.selections[i].2 == tokens;
+        if types.iter().all(|t| of_type(list, t).is_none_or(same))
+            && (types.iter().all(|t| of_type(list, t).is_some()) || compatible(&list.names, &names))
+        {
+            for t in types.iter() {
+                if of_type(list, t).is_none() {
+                    list.selections.push((TypeId(t), cond, tokens.clone()));
+                }
             }
-            None if compatible(&list.names, &names) => {
-                list.selections.push(selection);
-                list.names.extend(names);
-                list.targets.push(target);
-                return;
-            }
-            _ => {}
+            list.names.extend(names);
+            list.targets.push(target);
+            return;
         }
     }
     lists.push(LookupList {
-        selections: vec![selection],
+        selections: types
+            .iter()
+            .map(|t| (TypeId(t), cond, tokens.clone()))
+            .collect(),
         names,
         targets: vec![target],
     });

@@ -141,12 +141,12 @@ impl Emitter<'_> {
             let of_field = |f: &&FactId| tree.facts[**f].client == Some(field);
             if let Some(fact) = tree.nodes[*node].facts.iter().find(of_field) {
                 let slot = tree.facts[*fact].slot;
-                let ty = tree.nodes[*node].ty.0;
+                let of_node = &tree.nodes[*node].types;
                 match out.iter_mut().find(|(s, _)| *s == slot) {
                     Some((_, types)) => {
-                        types.insert(ty);
+                        types.union_with(of_node);
                     }
-                    None => out.push((slot, [ty].into_iter().collect())),
+                    None => out.push((slot, of_node.clone())),
                 }
             }
         }

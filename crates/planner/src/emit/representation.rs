@@ -122,11 +122,8 @@ impl Emitter<'_> {
                 for child in nodes {
                     let mut of_type = Vec::new();
                     self.members(*child, sub, key, &mut of_type);
-                    let guard = (nodes.len() > 1).then(|| {
-                        [self.runtime_type(tree.nodes[*child].ty).0]
-                            .into_iter()
-                            .collect()
-                    });
+                    let guard =
+                        (nodes.len() > 1).then(|| self.runtime_set(&tree.nodes[*child].types));
                     for mut member in of_type {
                         // A slot shared by several concrete types is one member for all of them.
                         let same = members

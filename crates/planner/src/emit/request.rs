@@ -37,7 +37,8 @@ pub(crate) struct Part {
     pub(crate) tokens: Vec<Token>,
 }
 
-/// One value of one concrete type, with its own sub-selection.
+/// One value of some concrete types, with its own sub-selection.
+#[derive(Clone)]
 struct Item {
     fact: FactId,
     types: BitSet,
@@ -110,7 +111,11 @@ impl Emitter<'_> {
         for (visit, fact) in wanted {
             items.push(self.item(visit, fact, subgraph, &mut taken));
         }
-        items.sort_by_key(|i| tree.facts[i.fact].client.is_some());
+        items.sort_by_key(|i| {
+            // Fragments come in order of types.
+            let first = abstract_here.then(|| i.types.first());
+            (first, tree.facts[i.fact].client.is_some())
+        });
         let any = self.any_of_items(&items);
         let shape = self.shape(place, &items, ask_typename);
         let mut tokens = Vec::new();
@@ -194,7 +199,7 @@ impl Emitter<'_> {
         let cond = self.conditional.of_fact(fact_id);
         Item {
             fact: fact_id,
-            types: [tree.nodes[fact.node].ty.0].into_iter().collect(),
+            types: tree.nodes[fact.node].types.clone(),
             name,
             cond,
             sub,
@@ -304,8 +309,10 @@ impl Emitter<'_> {
         let subgraph = SubgraphId(subgraph);
         let here: Vec<TypeId> = {
             let source = tree.graph().type_source(declared, subgraph);
-            let nodes = tree.places[place].nodes.iter().map(|n| tree.nodes[*n].ty);
+            let nodes = &tree.places[place].nodes;
             nodes
+                .iter()
+                .flat_map(|n| tree.nodes[*n].types.iter().map(TypeId))
                 .filter(|t| source.is_some_and(|s| s.possible.contains(t.0)))
                 .collect()
         };
@@ -335,21 +342,23 @@ impl Emitter<'_> {
             .map(|i| here.len() > 1 && shared(&items, i))
             .collect();
         let mut written: FastSet<Rc<str>> = FastSet::default();
-        let mut by_type: Vec<(TypeId, Vec<Item>)> = Vec::new();
+        let mut rest: Vec<Item> = Vec::new();
         for (item, folded) in items.into_iter().zip(folded) {
-            if folded {
-                if written.insert(Rc::clone(&item.name)) {
-                    self.write_item(item, tokens);
-                }
-                continue;
-            }
-            let ty = tree.nodes[tree.facts[item.fact].node].ty;
-            match by_type.iter_mut().find(|(t, _)| *t == ty) {
-                Some((_, list)) => list.push(item),
-                None => by_type.push((ty, vec![item])),
+            if !folded {
+                rest.push(item);
+            } else if written.insert(Rc::clone(&item.name)) {
+                self.write_item(item, tokens);
             }
         }
-        for (ty, items) in by_type {
+        for ty in here {
+            let items: Vec<Item> = rest
+                .iter()
+                .filter(|i| i.types.contains(ty.0))
+                .cloned()
+                .collect();
+            if items.is_empty() {
+                continue;
+            }
             let any = self.any_of_items(&items);
             put(
                 tokens,

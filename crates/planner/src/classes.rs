@@ -1,0 +1,205 @@
+//! Classes of concrete types that need not be told apart while planning.
+//!
+//! Two concrete types of a place are in one class if the client selects the same fields on both, and every subgraph
+//! treats both alike: same keys, same resolvers of every field that is selected or could help (keys and `@requires`,
+//! transitively), same field types, and no field set that names one but not the other. A place with seventy implementers
+//! of one kind then costs one node, and so does everything below it (planner rule 35).
+//!
+//! A type's treatment is written down as text once and interned, so that comparing classes compares numbers.
+
+use std::fmt::Write as _;
+
+use ogive_base::{BitSet, FastMap, Interner, Symbol};
+use ogive_federation::{FieldSetId, Supergraph};
+use ogive_operation::{FieldRef, Operation, SelectionSetId};
+use ogive_schema::{FieldId, TypeId};
+
+/// Caches signatures of one planning run.
+pub(crate) struct Classes<'a> {
+    supergraph: &'a Supergraph,
+    texts: Interner,
+    types: FastMap<TypeId, Symbol>,
+    fields: FastMap<FieldId, Symbol>,
+    /// Sets of concrete types that some field set tells from others.
+    told_apart: Option<Vec<BitSet>>,
+}
+
+impl<'a> Classes<'a> {
+    pub(crate) fn new(supergraph: &'a Supergraph) -> Self {
+        Classes {
+            supergraph,
+            texts: Interner::new(),
+            types: FastMap::default(),
+            fields: FastMap::default(),
+            told_apart: None,
+        }
+    }
+
+    /// The classes of `possible` under a selection, in order of their first type. `known` gives the subgraphs that can
+    /// answer a type at the place.
+    pub(crate) fn partition(
+        &mut self,
+        op: &Operation,
+        selection: SelectionSetId,
+        possible: &BitSet,
+        known: impl Fn(TypeId) -> BitSet,
+    ) -> Vec<BitSet> {
+        let mut out: Vec<(Symbol, BitSet)> = Vec::new();
+        for t in possible.iter() {
+            let ty = TypeId(t);
+            let mut text = String::new();
+            let _ = write!(text, "{:?} {:?}", self.of_type(ty), known(ty));
+            let mut names: Vec<Symbol> = self.key_names(ty);
+            for field in &op.selection_sets[selection].fields {
+                let node = &op.fields[*field];
+                if !node.types.contains(t) {
+                    continue;
+                }
+                let _ = write!(text, " {}", field.0);
+                if let FieldRef::Field(row) = node.field {
+                    names.push(self.supergraph.schema.fields[row].name);
+                }
+            }
+            let mut next = 0;
+            while next < names.len() {
+                let name = names[next];
+                next += 1;
+                let row = self
+                    .supergraph
+                    .schema
+                    .fields_by_name
+                    .get(&(ty, name))
+                    .copied();
+                let Some(row) = row else { continue };
+                let _ = write!(text, " {:?}", self.of_field(row));
+                for source in &self.supergraph.graph.fields[row].sources {
+                    for required in source.requires.into_iter().flat_map(|set| self.names(set)) {
+                        if !names.contains(&required) {
+                            names.push(required);
+                        }
+                    }
+                }
+            }
+            for (i, set) in self.told_apart().iter().enumerate() {
+                if set.contains(t) {
+                    let _ = write!(text, " in {i}");
+                }
+            }
+            let signature = self.texts.intern(&text);
+            match out.iter_mut().find(|(s, _)| *s == signature) {
+                Some((_, class)) => {
+                    class.insert(t);
+                }
+                None => out.push((signature, [t].into_iter().collect())),
+            }
+        }
+        out.into_iter().map(|(_, class)| class).collect()
+    }
+
+    /// Type conditions in the sub-selections of field sets. (A top-level member belongs to the one type that has the
+    /// key or field.)
+    fn told_apart(&mut self) -> &[BitSet] {
+        let supergraph = self.supergraph;
+        self.told_apart.get_or_insert_with(|| {
+            let sets = &supergraph.graph.field_sets;
+            let mut out: Vec<BitSet> = Vec::new();
+            for item in sets.iter().flat_map(|(_, set)| &set.items) {
+                let (Some(field), Some(below)) = (item.field, item.selection) else {
+                    continue;
+                };
+                let ty = supergraph.schema.fields[field].ty.id;
+                for member in &sets[below].items {
+                    let is_everyone = supergraph.schema.types[ty]
+                        .possible
+                        .is_subset(&member.types);
+                    if !is_everyone && !out.contains(&member.types) {
+                        out.push(member.types.clone());
+                    }
+                }
+            }
+            out
+        })
+    }
+
+    fn key_names(&self, ty: TypeId) -> Vec<Symbol> {
+        let sources = &self.supergraph.graph.types[ty].sources;
+        let keys = sources.iter().flat_map(|s| &s.keys);
+        keys.flat_map(|k| self.names(k.fields)).collect()
+    }
+
+    /// Names of the top-level members of a field set.
+    fn names(&self, set: FieldSetId) -> Vec<Symbol> {
+        let items = &self.supergraph.graph.field_sets[set].items;
+        let fields = &self.supergraph.schema.fields;
+        items
+            .iter()
+            .filter_map(|i| i.field.map(|f| fields[f].name))
+            .collect()
+    }
+
+    fn of_type(&mut self, ty: TypeId) -> Symbol {
+        if let Some(found) = self.types.get(&ty) {
+            return *found;
+        }
+        let mut text = String::new();
+        for source in &self.supergraph.graph.types[ty].sources {
+            let _ = write!(text, "{}{}", source.subgraph.0, source.interface_object);
+            for key in &source.keys {
+                let _ = write!(text, "[{}", key.resolvable);
+                self.write_set(key.fields, &mut text);
+            }
+        }
+        let signature = self.texts.intern(&text);
+        self.types.insert(ty, signature);
+        signature
+    }
+
+    fn of_field(&mut self, field: FieldId) -> Symbol {
+        if let Some(found) = self.fields.get(&field) {
+            return *found;
+        }
+        let row = &self.supergraph.graph.fields[field];
+        let definition = &self.supergraph.schema.fields[field];
+        let mut text = format!(
+            "{} {:?} {:?}",
+            definition.name.0, definition.ty, row.resolvers
+        );
+        for source in &row.sources {
+            let _ = write!(
+                text,
+                " {} {} {:?} {} {:?}",
+                source.subgraph.0,
+                source.external,
+                source.ty,
+                source.used_overridden,
+                source.via_interface_object
+            );
+            for set in [source.requires, source.provides] {
+                text.push('/');
+                if let Some(set) = set {
+                    self.write_set(set, &mut text);
+                }
+            }
+        }
+        let signature = self.texts.intern(&text);
+        self.fields.insert(field, signature);
+        signature
+    }
+
+    /// A field set by names; nesting is that of schema text, which is limited.
+    fn write_set(&self, set: FieldSetId, text: &mut String) {
+        text.push('{');
+        for item in &self.supergraph.graph.field_sets[set].items {
+            match item.field {
+                Some(field) => text.push_str(self.supergraph.schema.field_name(field)),
+                None => text.push_str("__typename"),
+            }
+            let _ = write!(text, "{:?}", item.args);
+            match item.selection {
+                Some(selection) => self.write_set(selection, text),
+                None => text.push(' '),
+            }
+        }
+        text.push('}');
+    }
+}
