@@ -1,18 +1,17 @@
 //! Bundles of plans: made by `ogive plan build`, loaded by `ogive serve --plans`.
 //!
 //! [`BundleBuilder`] plans operations exactly as a gateway would and keeps the results under their canonical forms.
-//! [`load`] puts those plans of a bundle whose types are unchanged into a schema's plan cache.
+//! [`load`] puts those plans of a bundle that rest on nothing changed into a schema's plan cache.
 
 use std::sync::Arc;
 
 use ogive_base::FastMap;
 use ogive_plan::{Bundle, BundledPlan};
-use ogive_schema::TypeId;
 
 use crate::{
     canonical::canonical,
     error::RequestError,
-    fingerprint::{renumbered, rests_on},
+    fingerprint::{Part, renumbered, rests_on},
     plans::SharedPlan,
     prepare::prepare_operation,
     state::SchemaState,
@@ -23,7 +22,7 @@ use crate::{
 pub struct BundleBuilder<'s> {
     state: &'s SchemaState,
     bundle: Bundle,
-    type_rows: FastMap<TypeId, u32>,
+    part_rows: FastMap<Part, u32>,
     keys: FastMap<Box<[u8]>, usize>,
 }
 
@@ -46,7 +45,7 @@ impl<'s> BundleBuilder<'s> {
                 schema: state.fingerprints.whole(),
                 ..Bundle::default()
             },
-            type_rows: FastMap::default(),
+            part_rows: FastMap::default(),
             keys: FastMap::default(),
         }
     }
@@ -69,14 +68,14 @@ impl<'s> BundleBuilder<'s> {
         }
         let plan = ogive_planner::plan(&state.supergraph, &form.operation, &state.options.plan)
             .map_err(|error| RequestError::graphql(error.code, error.message))?;
-        let types = rests_on(&state.supergraph, &form.operation);
-        let types = types.iter().map(|ty| self.type_row(*ty)).collect();
+        let parts = rests_on(&state.supergraph, &form.operation);
+        let parts = parts.iter().map(|part| self.part_row(*part)).collect();
         let at = self.bundle.plans.len();
         self.keys.insert(form.key.clone(), at);
         self.bundle.plans.push(BundledPlan {
             key: form.key,
             name: label.into(),
-            types,
+            parts,
             plan,
         });
         Ok(Added {
@@ -85,12 +84,12 @@ impl<'s> BundleBuilder<'s> {
         })
     }
 
-    fn type_row(&mut self, ty: TypeId) -> u32 {
-        let types = &mut self.bundle.types;
+    fn part_row(&mut self, part: Part) -> u32 {
+        let parts = &mut self.bundle.parts;
         let (schema, hashes) = (&self.state.supergraph.schema, &self.state.fingerprints);
-        *self.type_rows.entry(ty).or_insert_with(|| {
-            types.push((schema.type_name(ty).into(), hashes.of(ty)));
-            types.len() as u32 - 1
+        *self.part_rows.entry(part).or_insert_with(|| {
+            parts.push((part.name(schema).into(), hashes.of(part)));
+            parts.len() as u32 - 1
         })
     }
 
@@ -115,11 +114,11 @@ pub struct Loaded {
     pub used: usize,
     /// Names of plans that are not, because the schema changed below them.
     pub outdated: Vec<Box<str>>,
-    /// Types that changed or are gone.
-    pub changed_types: Vec<Box<str>>,
+    /// Types and fields that changed or are gone.
+    pub changed: Vec<Box<str>>,
 }
 
-/// Puts the plans of a bundle into a schema's plan cache. Plans that rest on changed types are left out; a bundle of
+/// Puts the plans of a bundle into a schema's plan cache. Plans that rest on what changed are left out; a bundle of
 /// which nothing fits, or that another planner made, is refused.
 pub fn load(state: &mut SchemaState, bundle: Bundle) -> Result<Loaded, Refused> {
     if *bundle.planner != *ogive_planner::VERSION {
@@ -130,41 +129,45 @@ pub fn load(state: &mut SchemaState, bundle: Bundle) -> Result<Loaded, Refused> 
         )));
     }
     let schema = &state.supergraph.schema;
-    let mut rows: Vec<Option<TypeId>> = Vec::new();
+    let mut rows: Vec<Option<Part>> = Vec::new();
     let mut loaded = Loaded::default();
-    for (name, hash) in &bundle.types {
-        let found = schema.type_by_name(name);
-        let same = found.filter(|ty| state.fingerprints.of(*ty) == *hash);
+    for (name, hash) in &bundle.parts {
+        let found = Part::find(schema, name);
+        let same = found.filter(|part| state.fingerprints.of(*part) == *hash);
         if same.is_none() {
-            loaded.changed_types.push(name.clone());
+            loaded.changed.push(name.clone());
         }
         rows.push(same);
     }
     let total = bundle.plans.len();
     for bundled in bundle.plans {
-        let types = bundled
-            .types
+        let parts = bundled
+            .parts
             .iter()
             .map(|row| rows.get(*row as usize).copied().flatten());
-        let types: Option<Box<[TypeId]>> = types.collect();
+        let parts: Option<Box<[Part]>> = parts.collect();
         let plan = renumbered(&bundled.plan, &state.supergraph);
-        let (Some(types), Some(plan)) = (types, plan) else {
+        let (Some(parts), Some(plan)) = (parts, plan) else {
             loaded.outdated.push(bundled.name);
             continue;
         };
         loaded.used += 1;
         let shared = SharedPlan {
             plan: Arc::new(plan),
-            types,
+            parts,
             bundled: true,
         };
         let key: Arc<[u8]> = bundled.key.into();
         state.plans.insert_bundled(key, Arc::new(shared));
     }
     if total > 0 && loaded.used == 0 {
-        let changed = loaded.changed_types.len();
+        let changed = match loaded.changed.as_slice() {
+            [] => "its subgraphs".to_owned(),
+            [one] => format!("`{one}`"),
+            [one, rest @ ..] => format!("`{one}` and {} more types and fields", rest.len()),
+        };
         return Err(Refused(format!(
-            "all of its {total} plans were made for another schema ({changed} of the types they rest on changed)"
+            "all of its {total} plans were made for another schema: {changed} differ here"
         )));
     }
     Ok(loaded)

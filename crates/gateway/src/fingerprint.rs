@@ -1,60 +1,110 @@
-//! What a plan rests on: the types whose definitions the planner looked at, and whether they are still the same.
+//! What a plan rests on: the types and fields whose definitions the planner looked at, and whether they are still the
+//! same.
 //!
-//! Every type has a hash of all a planner can see of it: kind, fields with arguments, who resolves them and under
-//! which keys and requirements, possible types, enum values. A plan is good for another schema if all types it rests on
-//! have the same hash there. Types are named, because ids mean nothing in another schema.
+//! Every type has a hash of what a planner can see of it apart from its fields (kind, keys by subgraph, possible types,
+//! enum values, input fields), every field one of its own (type, arguments, who resolves it and under which
+//! requirements). A plan is good for another schema if all parts it rests on have the same hash there: a new root field
+//! disturbs no plan. Parts go by name, because ids mean nothing in another schema.
 //!
-//! Invariant: the set is closed. If none of its types changed, the planner would look at the same set again.
+//! Invariant: the set is closed. If none of its parts changed, the planner would look at the same set again, except
+//! for what is new; new resolvers and keys change the hashes of the parts they are on.
 
 use std::fmt::Write;
 
-use ogive_base::{BitSet, FastSet, IdVec, id::Id as _};
+use ogive_base::{BitSet, FastSet, IdVec, Symbol, id::Id as _};
 use ogive_federation::{FieldSetId, FieldSource, SubgraphId, Supergraph, field_set};
-use ogive_operation::Operation;
+use ogive_operation::{FieldRef, Operation};
 use ogive_plan::{Plan, stable_hash};
 use ogive_schema::{FieldId, InputId, Schema, TypeId};
 
-/// A hash for every type of one schema.
+/// A part of a schema.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Part {
+    /// A type, its output fields not counted.
+    Type(TypeId),
+    /// A field of an object or interface.
+    Field(FieldId),
+}
+
+impl Part {
+    /// `Type` or `Type.field`.
+    pub fn name(self, schema: &Schema) -> String {
+        match self {
+            Part::Type(ty) => schema.type_name(ty).to_owned(),
+            Part::Field(field) => schema.field_coordinate(field),
+        }
+    }
+    /// The part of that name, if there is one.
+    pub fn find(schema: &Schema, name: &str) -> Option<Part> {
+        match name.split_once('.') {
+            None => schema.type_by_name(name).map(Part::Type),
+            Some((ty, field)) => {
+                let ty = schema.type_by_name(ty)?;
+                schema.field_by_name(ty, field).map(Part::Field)
+            }
+        }
+    }
+}
+
+/// A hash for every part of one schema.
 #[derive(Clone, Debug)]
 pub struct Fingerprints {
     types: IdVec<TypeId, u128>,
+    fields: IdVec<FieldId, u128>,
     whole: u128,
 }
 
 impl Fingerprints {
-    /// Hashes all types. Linear in the schema.
+    /// Hashes all parts. Linear in the schema.
     pub fn new(supergraph: &Supergraph) -> Self {
+        let schema = &supergraph.schema;
         let mut writer = Writer {
             supergraph,
-            schema: &supergraph.schema,
+            schema,
             out: String::new(),
         };
         let mut types = IdVec::new();
-        let mut all = Vec::new();
-        for ty in supergraph.schema.types.ids() {
+        let mut fields = IdVec::new();
+        let mut all: Vec<(String, u128)> = Vec::new();
+        for ty in schema.types.ids() {
             writer.out.clear();
             writer.ty(ty);
             let hash = stable_hash(writer.out.as_bytes());
-            all.push((supergraph.schema.type_name(ty), hash));
+            all.push((Part::Type(ty).name(schema), hash));
             types.push(hash);
+        }
+        for field in schema.fields.ids() {
+            writer.out.clear();
+            writer.field(field);
+            let hash = stable_hash(writer.out.as_bytes());
+            all.push((Part::Field(field).name(schema), hash));
+            fields.push(hash);
         }
         all.sort_unstable();
         let names = supergraph.subgraphs.iter().map(|(_, s)| &s.name);
         let whole = stable_hash(format!("{all:?}{:?}", names.collect::<Vec<_>>()).as_bytes());
-        Fingerprints { types, whole }
+        Fingerprints {
+            types,
+            fields,
+            whole,
+        }
     }
     /// The hash of the whole schema.
     pub fn whole(&self) -> u128 {
         self.whole
     }
-    /// The hash of a type.
-    pub fn of(&self, ty: TypeId) -> u128 {
-        self.types.get(ty).copied().unwrap_or_default()
+    /// The hash of a part.
+    pub fn of(&self, part: Part) -> u128 {
+        let found = match part {
+            Part::Type(ty) => self.types.get(ty),
+            Part::Field(field) => self.fields.get(field),
+        };
+        found.copied().unwrap_or_default()
     }
 }
 
-/// The types the plan of an operation rests on, sorted.
-pub fn rests_on(supergraph: &Supergraph, operation: &Operation) -> Box<[TypeId]> {
+/// The parts the plan of an operation rests on, sorted.
+pub fn rests_on(supergraph: &Supergraph, operation: &Operation) -> Box<[Part]> {
     let schema = &supergraph.schema;
     let mut walk = Walk {
         supergraph,
@@ -63,24 +113,31 @@ pub fn rests_on(supergraph: &Supergraph, operation: &Operation) -> Box<[TypeId]>
         sets: FastSet::default(),
     };
     for (_, set) in operation.selection_sets.iter() {
-        walk.add(set.ty);
-        walk.add_all(&set.possible);
-    }
-    for (_, field) in operation.fields.iter() {
-        walk.add(field.ty.id);
-        for arg in &field.args {
-            if let Some(input) = schema.inputs.get(arg.input) {
-                walk.add(input.ty.id);
+        walk.ty(set.ty);
+        walk.types(&set.possible);
+        for field in &set.fields {
+            let field = &operation.fields[*field];
+            walk.ty(field.ty.id);
+            if let FieldRef::Field(row) = field.field {
+                let name = schema.fields[row].name;
+                walk.field(row);
+                walk.field_named(set.ty, name);
+                for ty in set.possible.iter().map(TypeId) {
+                    walk.field_named(ty, name);
+                }
             }
         }
     }
     for variable in &operation.variables {
-        walk.add(variable.ty.id);
+        walk.ty(variable.ty.id);
     }
     let mut next = 0;
-    while let Some(ty) = walk.found.get(next).copied() {
+    while let Some(part) = walk.found.get(next).copied() {
         next += 1;
-        walk.expand(ty);
+        match part {
+            Part::Type(ty) => walk.expand_type(ty),
+            Part::Field(field) => walk.expand_field(field),
+        }
     }
     walk.found.sort_unstable();
     walk.found.into()
@@ -88,58 +145,88 @@ pub fn rests_on(supergraph: &Supergraph, operation: &Operation) -> Box<[TypeId]>
 
 struct Walk<'a> {
     supergraph: &'a Supergraph,
-    seen: FastSet<TypeId>,
-    found: Vec<TypeId>,
+    seen: FastSet<Part>,
+    found: Vec<Part>,
     sets: FastSet<FieldSetId>,
 }
 
 impl Walk<'_> {
-    fn add(&mut self, ty: TypeId) {
-        if self.seen.insert(ty) {
-            self.found.push(ty);
+    fn add(&mut self, part: Part) {
+        if self.seen.insert(part) {
+            self.found.push(part);
         }
     }
-    fn add_all(&mut self, types: &BitSet) {
+    fn ty(&mut self, ty: TypeId) {
+        self.add(Part::Type(ty));
+    }
+    fn types(&mut self, types: &BitSet) {
         for ty in types.iter() {
-            self.add(TypeId(ty));
+            self.ty(TypeId(ty));
+        }
+    }
+    fn field(&mut self, field: FieldId) {
+        self.add(Part::Field(field));
+    }
+    fn field_named(&mut self, ty: TypeId, name: Symbol) {
+        let found = self.supergraph.schema.fields_by_name.get(&(ty, name));
+        if let Some(field) = found {
+            self.field(*field);
         }
     }
 
     /// Adds what a type can lead the planner to.
-    fn expand(&mut self, ty: TypeId) {
+    fn expand_type(&mut self, ty: TypeId) {
         let (graph, schema) = (&self.supergraph.graph, &self.supergraph.schema);
         let def = &schema.types[ty];
-        self.add_all(&def.possible);
+        self.types(&def.possible);
         for interface in &def.interfaces {
-            self.add(*interface);
+            self.ty(*interface);
         }
         for input in &def.input_fields {
-            self.add(schema.inputs[*input].ty.id);
+            self.ty(schema.inputs[*input].ty.id);
         }
         for source in graph.types.get(ty).iter().flat_map(|row| &row.sources) {
             for key in &source.keys {
                 self.field_set(key.fields);
             }
         }
-        for field in &def.fields {
-            for source in graph.fields.get(*field).iter().flat_map(|r| &r.sources) {
-                for set in source.requires.iter().chain(&source.provides) {
-                    self.field_set(*set);
+    }
+
+    fn expand_field(&mut self, id: FieldId) {
+        let (graph, schema) = (&self.supergraph.graph, &self.supergraph.schema);
+        let field = &schema.fields[id];
+        self.ty(field.parent);
+        self.ty(field.ty.id);
+        // The planner may ask an interface instead of its types.
+        for interface in &schema.types[field.parent].interfaces {
+            self.field_named(*interface, field.name);
+        }
+        for arg in &field.args {
+            self.ty(schema.inputs[*arg].ty.id);
+        }
+        for source in graph.fields.get(id).iter().flat_map(|row| &row.sources) {
+            for set in source.requires.iter().chain(&source.provides) {
+                self.field_set(*set);
+            }
+            if let Some(ty) = source.ty {
+                self.ty(ty.id);
+            }
+            if let Some(interface) = source.via_interface_object {
+                self.ty(interface);
+            }
+            if !source.context_args.is_empty() {
+                // A context may be set on any type above, and select anything there.
+                for ty in schema.types.ids() {
+                    self.ty(ty);
                 }
-                if let Some(interface) = source.via_interface_object {
-                    self.add(interface);
-                }
-                if !source.context_args.is_empty() {
-                    // A context may be set on any type above.
-                    for ty in schema.types.ids() {
-                        self.add(ty);
-                    }
+                for field in schema.fields.ids() {
+                    self.field(field);
                 }
             }
         }
     }
 
-    /// Adds every type a field set goes through. Nesting is that of schema text.
+    /// Adds everything a field set goes through.
     fn field_set(&mut self, set: FieldSetId) {
         let (graph, schema) = (&self.supergraph.graph, &self.supergraph.schema);
         let mut open = vec![set];
@@ -148,9 +235,12 @@ impl Walk<'_> {
                 continue;
             }
             for item in &graph.field_sets[set].items {
-                self.add_all(&item.types);
+                self.types(&item.types);
                 if let Some(field) = item.field {
-                    self.add(schema.fields[field].ty.id);
+                    self.field(field);
+                    for ty in item.types.iter().map(TypeId) {
+                        self.field_named(ty, schema.fields[field].name);
+                    }
                 }
                 open.extend(item.selection);
             }
@@ -158,7 +248,7 @@ impl Walk<'_> {
     }
 }
 
-/// Writes all a planner can see of one type, subgraphs by name.
+/// Writes all a planner can see of one part, subgraphs by name.
 struct Writer<'a> {
     supergraph: &'a Supergraph,
     schema: &'a Schema,
@@ -195,17 +285,15 @@ impl<'a> Writer<'a> {
                 let _ = write!(self.out, " {name}");
             }
         }
-        for field in &def.fields {
-            self.field(*field, &def.possible);
-        }
         for input in &def.input_fields {
             self.input(*input);
         }
     }
 
-    fn field(&mut self, id: FieldId, possible: &BitSet) {
+    fn field(&mut self, id: FieldId) {
         let schema = self.schema;
         let field = &schema.fields[id];
+        let possible = &schema.types[field.parent].possible;
         let _ = write!(
             self.out,
             "\nfield {}: {}",

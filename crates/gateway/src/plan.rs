@@ -90,7 +90,7 @@ fn make(
     })?;
     Ok(SharedPlan {
         plan: Arc::new(plan),
-        types: rests_on(&state.supergraph, operation),
+        parts: rests_on(&state.supergraph, operation),
         bundled: false,
     })
 }

@@ -13,10 +13,9 @@ use std::sync::{
 
 use ogive_base::FastMap;
 use ogive_plan::Plan;
-use ogive_schema::TypeId;
 use quick_cache::{Weighter, sync::Cache};
 
-use crate::cache::CacheLimits;
+use crate::{cache::CacheLimits, fingerprint::Part};
 
 /// Where the plan of a request came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +44,8 @@ impl PlanSource {
 pub struct SharedPlan {
     /// The plan.
     pub plan: Arc<Plan>,
-    /// The types it rests on ([`crate::fingerprint`]).
-    pub types: Box<[TypeId]>,
+    /// The parts of the schema it rests on.
+    pub parts: Box<[Part]>,
     /// Whether it came out of a bundle.
     pub bundled: bool,
 }
@@ -78,8 +77,8 @@ struct ByBytes(CacheLimits);
 
 impl Weighter<Key, Arc<SharedPlan>> for ByBytes {
     fn weight(&self, key: &Key, shared: &Arc<SharedPlan>) -> u64 {
-        let types = size_of_val(&*shared.types);
-        self.0.weight(key.len() + types + shared.plan.heap_bytes())
+        let parts = size_of_val(&*shared.parts);
+        self.0.weight(key.len() + parts + shared.plan.heap_bytes())
     }
 }
 

@@ -1,15 +1,13 @@
 //! Warming up a new schema with what the one before it knew.
 //!
-//! Plans that rest on unchanged types are taken over. Then every operation that was kept is prepared again, which finds
-//! its plan unless a type below it changed; only those are planned anew. All of it happens before the swap, away from
+//! Plans that rest on unchanged types and fields are taken over. Then every operation that was kept is prepared again,
+//! which finds its plan unless something below it changed; only those are planned anew. All of it happens before the swap, away from
 //! the requests.
 
 use std::sync::Arc;
 
-use ogive_schema::TypeId;
-
 use crate::{
-    fingerprint::renumbered,
+    fingerprint::{Part, renumbered},
     plan::plan_now,
     plans::{PlanSource, SharedPlan},
     prepare::prepare_operation,
@@ -21,7 +19,7 @@ use crate::{
 pub struct WarmUp {
     /// Plans taken over.
     pub kept: usize,
-    /// Plans that rest on changed types.
+    /// Plans that rest on what changed.
     pub dropped: usize,
     /// Operations planned anew.
     pub planned: usize,
@@ -69,14 +67,14 @@ impl SchemaState {
     }
 
     fn taken_over(&self, before: &SchemaState, shared: &SharedPlan) -> Option<SharedPlan> {
-        let same = |old: &TypeId| {
-            let name = before.supergraph.schema.type_name(*old);
-            let new = self.supergraph.schema.type_by_name(name)?;
+        let same = |old: &Part| {
+            let name = old.name(&before.supergraph.schema);
+            let new = Part::find(&self.supergraph.schema, &name)?;
             (self.fingerprints.of(new) == before.fingerprints.of(*old)).then_some(new)
         };
-        let types: Option<Box<[TypeId]>> = shared.types.iter().map(same).collect();
+        let parts: Option<Box<[Part]>> = shared.parts.iter().map(same).collect();
         Some(SharedPlan {
-            types: types?,
+            parts: parts?,
             plan: Arc::new(renumbered(&shared.plan, &self.supergraph)?),
             bundled: shared.bundled,
         })

@@ -1,9 +1,10 @@
 //! Bundles: plans made ahead of time, in one file.
 //!
-//! A bundle knows its operations by their canonical form, bytes for bytes, and says of each plan which types of the
-//! schema it rests on. It can therefore outlive a schema: a plan is good as long as none of its types changed.
+//! A bundle knows its operations by their canonical form, byte for byte, and says of each plan which parts of the
+//! schema (types and fields) it rests on. It can therefore outlive a schema: a plan is good as long as none of its
+//! parts changed.
 //!
-//! What the bytes of a canonical form and the hashes of types mean is the business of whoever makes them.
+//! What the bytes of a canonical form and the hashes of parts mean is the business of whoever makes them.
 
 use crate::{
     binary::{DecodeError, Decoder, Encoder},
@@ -20,8 +21,8 @@ pub struct Bundle {
     pub planner: Box<str>,
     /// Hash of the whole schema they were made for.
     pub schema: u128,
-    /// Types some plan rests on, each with the hash of its definition.
-    pub types: Vec<(Box<str>, u128)>,
+    /// Parts some plan rests on, each with the hash of its definition.
+    pub parts: Vec<(Box<str>, u128)>,
     /// The plans.
     pub plans: Vec<BundledPlan>,
 }
@@ -33,8 +34,8 @@ pub struct BundledPlan {
     pub key: Box<[u8]>,
     /// What the operation is called, for people.
     pub name: Box<str>,
-    /// Types the plan rests on, by index into [`Bundle::types`].
-    pub types: Vec<u32>,
+    /// Parts the plan rests on, by index into [`Bundle::parts`].
+    pub parts: Vec<u32>,
     /// The plan.
     pub plan: Plan,
 }
@@ -45,8 +46,8 @@ impl Bundle {
         let mut out = Encoder::default();
         out.string(&self.planner);
         out.hash(self.schema);
-        out.number(self.types.len() as u64);
-        for (name, hash) in &self.types {
+        out.number(self.parts.len() as u64);
+        for (name, hash) in &self.parts {
             out.string(name);
             out.hash(*hash);
         }
@@ -54,9 +55,9 @@ impl Bundle {
         for bundled in &self.plans {
             out.bytes(&bundled.key);
             out.string(&bundled.name);
-            out.number(bundled.types.len() as u64);
-            for ty in &bundled.types {
-                out.number((*ty).into());
+            out.number(bundled.parts.len() as u64);
+            for part in &bundled.parts {
+                out.number((*part).into());
             }
             write_plan(&bundled.plan, &mut out);
         }
@@ -68,17 +69,17 @@ impl Bundle {
         let mut from = Decoder::open(bytes, MAGIC)?;
         let planner = from.string()?;
         let schema = from.hash()?;
-        let types = from.list(|from| Ok((from.string()?, from.hash()?)))?;
+        let parts = from.list(|from| Ok((from.string()?, from.hash()?)))?;
         let plans = from.list(|from| {
             Ok(BundledPlan {
                 key: from.bytes()?,
                 name: from.string()?,
-                types: from.list(|from| {
-                    let ty = from.u32()?;
-                    let known = (ty as usize) < types.len();
+                parts: from.list(|from| {
+                    let part = from.u32()?;
+                    let known = (part as usize) < parts.len();
                     known
-                        .then_some(ty)
-                        .ok_or(DecodeError::Invalid("no such type"))
+                        .then_some(part)
+                        .ok_or(DecodeError::Invalid("no such part"))
                 })?,
                 plan: read_plan(from)?,
             })
@@ -87,7 +88,7 @@ impl Bundle {
         Ok(Bundle {
             planner,
             schema,
-            types,
+            parts,
             plans,
         })
     }

@@ -207,14 +207,14 @@ fn bundles_come_back_equal_and_share_strings() {
     let bundle = Bundle {
         planner: "1.2.3".into(),
         schema: u128::MAX,
-        types: vec![("User".into(), 1), ("Review".into(), 2)],
+        parts: vec![("User".into(), 1), ("User.name".into(), 2)],
         plans: plans
             .into_iter()
             .enumerate()
             .map(|(n, plan)| BundledPlan {
                 key: n.to_le_bytes().into(),
                 name: format!("Operation{n}").into(),
-                types: vec![0, 1],
+                parts: vec![0, 1],
                 plan,
             })
             .collect(),
@@ -228,10 +228,10 @@ fn bundles_come_back_equal_and_share_strings() {
         "a bundle is no plan"
     );
     let mut wrong = bundle;
-    wrong.plans[3].types.push(2);
+    wrong.plans[3].parts.push(2);
     assert_eq!(
         Bundle::decode(&wrong.encode()),
-        Err(DecodeError::Invalid("no such type"))
+        Err(DecodeError::Invalid("no such part"))
     );
 }
 
