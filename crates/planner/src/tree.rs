@@ -282,7 +282,7 @@ impl<'a> Grower<'a, '_> {
         let id = self.tree.places.push(Place {
             edge,
             ty,
-            possible: possible.clone(),
+            possible,
             selection,
             nodes: Vec::new(),
             slots: 0,
