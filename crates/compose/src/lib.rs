@@ -12,6 +12,7 @@ pub mod codes;
 pub mod fields;
 mod links;
 pub mod merge;
+mod post;
 mod premerge;
 pub mod print;
 pub mod report;
@@ -106,6 +107,10 @@ fn stages(subs: &mut [subgraph::Subgraph], report: &mut Report) -> Option<merge:
     }
     premerge::queries(subs, report);
     let merged = merge::merge(subs, report);
+    if report.has_errors() {
+        return None;
+    }
+    post::check(&merged, subs, report);
     if report.has_errors() {
         return None;
     }
