@@ -267,7 +267,9 @@ impl<'a> Writer<'a> {
             let name = schema.name(schema.enum_values[*value].name);
             let _ = write!(self.out, "\nvalue {name} {visible}");
         }
-        for source in graph.types.get(ty).iter().flat_map(|row| &row.sources) {
+        // Built-in types are everywhere, and the same everywhere.
+        let row = graph.types.get(ty).filter(|_| !def.built_in);
+        for source in row.iter().flat_map(|row| &row.sources) {
             let name = self.subgraph(source.subgraph);
             let _ = write!(
                 self.out,

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod bad_input;
+mod bundle;
 mod cache;
+mod graph;
 mod pages;
+mod plans;
 mod setup;
