@@ -159,6 +159,40 @@ impl<L: Lanes> Cursor<'_, L> {
     /// Reads a number; says whether it has neither fraction nor exponent.
     #[inline(always)]
     pub(crate) fn number(&mut self) -> Result<bool> {
+        // Most numbers fit into one block, and then one look at it is enough.
+        let first = self.at + usize::from(self.text.get(self.at) == Some(&b'-'));
+        if let Some(mask) = self.lanes.digit_mask(self.text, first) {
+            let whole = (!mask).trailing_zeros() as usize;
+            let leading_zero = self.text.get(first) == Some(&b'0') && whole > 1;
+            // The block begins with digits and has something else in it, so these bytes exist.
+            if whole > 0 && whole < L::DIGIT_BLOCK && !leading_zero {
+                let end = first + whole;
+                match self.text.get(end) {
+                    Some(b'.') => {
+                        let fraction = (!(mask >> whole >> 1)).trailing_zeros() as usize;
+                        let end = end + 1 + fraction;
+                        let inside = whole + 1 + fraction < L::DIGIT_BLOCK;
+                        if inside
+                            && fraction > 0
+                            && !matches!(self.text.get(end), Some(b'e' | b'E'))
+                        {
+                            self.at = end;
+                            return Ok(false);
+                        }
+                    }
+                    Some(b'e' | b'E') => {}
+                    _ => {
+                        self.at = end;
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        self.any_number()
+    }
+    /// The same for numbers of any length, and for those that are none.
+    #[inline(never)]
+    fn any_number(&mut self) -> Result<bool> {
         let start = self.at;
         if self.byte()? == b'-' {
             self.at += 1;
@@ -191,21 +225,11 @@ impl<L: Lanes> Cursor<'_, L> {
         }
         Ok(integer)
     }
-    #[inline(always)]
     fn digits(&mut self) {
-        while let Some(mask) = self.lanes.digit_mask(self.text, self.at) {
-            let run = (!mask).trailing_zeros() as usize;
-            if run < L::BLOCK {
-                self.at += run;
-                return;
-            }
-            self.at += L::BLOCK;
-        }
         while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
         }
     }
-    #[inline(always)]
     fn some_digits(&mut self) -> Result<()> {
         if !self.byte()?.is_ascii_digit() {
             return Err(self.error(ScanErrorKind::InvalidNumber));

@@ -120,10 +120,12 @@ pub(crate) struct StringMasks {
 pub(crate) trait Lanes: Copy {
     /// Bytes per block: at most 64.
     const BLOCK: usize;
+    /// Bytes per block of [`Lanes::digit_mask`]: numbers are short.
+    const DIGIT_BLOCK: usize;
 
     /// What is in the block at `at`; `None` if the text ends within it.
     fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks>;
-    /// Which bytes of the block at `at` are digits; `None` if the text ends within it.
+    /// Which bytes of the short block at `at` are digits; `None` if the text ends within it.
     fn digit_mask(self, text: &[u8], at: usize) -> Option<u64>;
     /// Which bytes of the block at `at` are JSON white space; `None` if the text ends within it.
     fn space_mask(self, text: &[u8], at: usize) -> Option<u64>;
@@ -146,6 +148,7 @@ pub(crate) struct Scalar;
 
 impl Lanes for Scalar {
     const BLOCK: usize = 8;
+    const DIGIT_BLOCK: usize = 8;
 
     #[inline(always)]
     fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks> {
@@ -225,6 +228,7 @@ pub(crate) mod x86 {
 
     impl Lanes for Sse {
         const BLOCK: usize = 16;
+        const DIGIT_BLOCK: usize = 16;
 
         #[inline(always)]
         fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks> {
@@ -287,6 +291,7 @@ pub(crate) mod x86 {
 
     impl Lanes for Avx2 {
         const BLOCK: usize = 32;
+        const DIGIT_BLOCK: usize = 32;
 
         #[inline(always)]
         fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks> {
@@ -350,6 +355,7 @@ pub(crate) mod x86 {
 
     impl Lanes for Avx512 {
         const BLOCK: usize = 64;
+        const DIGIT_BLOCK: usize = 32;
 
         #[inline(always)]
         fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks> {
@@ -367,12 +373,8 @@ pub(crate) mod x86 {
         }
         #[inline(always)]
         fn digit_mask(self, text: &[u8], at: usize) -> Option<u64> {
-            let block = load64(self, text, at)?;
-            // SAFETY: `self` proves AVX-512BW.
-            unsafe {
-                let value = _mm512_sub_epi8(block, _mm512_set1_epi8(b'0' as i8));
-                Some(_mm512_cmple_epu8_mask(value, _mm512_set1_epi8(9)))
-            }
+            // SAFETY: a processor with AVX-512 has AVX2, and `self` is the proof.
+            unsafe { Avx2::new() }.digit_mask(text, at)
         }
         #[inline(always)]
         fn space_mask(self, text: &[u8], at: usize) -> Option<u64> {
@@ -425,6 +427,7 @@ pub(crate) mod arm {
 
     impl Lanes for Neon {
         const BLOCK: usize = 16;
+        const DIGIT_BLOCK: usize = 16;
 
         #[inline(always)]
         fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks> {

@@ -233,8 +233,15 @@ impl Job for Match<'_> {
                     cursor.at += 1;
                 } else {
                     layer -= 1;
-                    open.push(Frame::List { value, layer });
-                    continue;
+                    if layer == 0
+                        && let Kind::Scalar(scalar) = value.kind
+                    {
+                        let left = self.depth_left - open.len() as u32 - 1;
+                        self.scalars(&mut cursor, value, scalar, left)?;
+                    } else {
+                        open.push(Frame::List { value, layer });
+                        continue;
+                    }
                 }
             } else {
                 match value.kind {
@@ -349,6 +356,32 @@ impl<'a> Match<'a> {
         }
         cursor.at = before + len;
         Some(())
+    }
+
+    /// The items of a list, and its closing bracket.
+    #[inline(always)]
+    fn scalars<L: Lanes>(
+        &self,
+        cursor: &mut Cursor<'a, L>,
+        value: PatternValue,
+        scalar: PatternScalar,
+        depth_left: u32,
+    ) -> Option<()> {
+        loop {
+            let byte = *cursor.text.get(cursor.at)?;
+            if byte == b'n' && !value.is_non_null(0) {
+                cursor.literal(b"null").ok()?;
+            } else {
+                self.scalar(cursor, scalar, byte, depth_left)?;
+            }
+            let after = *cursor.text.get(cursor.at)?;
+            cursor.at += 1;
+            match after {
+                b',' => {}
+                b']' => return Some(()),
+                _ => return None,
+            }
+        }
     }
 
     #[inline(always)]
