@@ -45,6 +45,8 @@ pub struct Visit {
     pub wave: u32,
     /// How the object is reached.
     pub via: Via,
+    /// Other keys of the same subgraph, for objects whose first key has a null member.
+    pub spare_keys: Vec<usize>,
     /// Which scope it belongs to.
     pub scope: u32,
     /// Whether it is still needed.
@@ -60,6 +62,17 @@ pub enum Via {
     Key(usize),
     /// From its parent's visit in the same request.
     Parent(VisitId),
+}
+
+impl Visit {
+    /// Keys by which the object may be entered, best first; none for a root or a descent.
+    pub fn keys(&self) -> impl Iterator<Item = usize> {
+        let first = match self.via {
+            Via::Key(key) => Some(key),
+            _ => None,
+        };
+        first.into_iter().chain(self.spare_keys.iter().copied())
+    }
 }
 
 impl Via {
@@ -492,6 +505,16 @@ impl<'a> Assigner<'a> {
         };
         let id = self.add(node, subgraph, wave, Via::Key(key));
         self.demand_all(&keys[key].facts, wave);
+        let nullable = |f: &FactId| !tree.facts[*f].ty.wrapping.is_non_null();
+        if keys[key].facts.iter().any(nullable) {
+            for (i, spare) in keys.iter().enumerate() {
+                let known = self.closure.all_known_before(&spare.facts, wave as usize);
+                if i != key && spare.subgraph.0 == subgraph && known {
+                    self.visits[id].spare_keys.push(i);
+                    self.demand_all(&spare.facts, wave);
+                }
+            }
+        }
         if let Some(edge) = tree.places[tree.nodes[node].place].edge {
             self.demand_all(&[edge], wave);
         }
@@ -504,6 +527,7 @@ impl<'a> Assigner<'a> {
             subgraph,
             wave,
             via,
+            spare_keys: Vec::new(),
             scope: 0,
             live: true,
         });
@@ -553,8 +577,9 @@ impl<'a> Assigner<'a> {
                 };
                 match visit.via {
                     Via::Root => break,
-                    Via::Key(key) => {
-                        for f in &self.tree.nodes[visit.node].keys[key].facts {
+                    Via::Key(_) => {
+                        let keys = &self.tree.nodes[visit.node].keys;
+                        for f in visit.keys().flat_map(|k| &keys[k].facts) {
                             need(*f, &mut stack);
                         }
                         need(edge, &mut stack);

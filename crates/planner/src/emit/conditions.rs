@@ -68,7 +68,7 @@ impl Conditional {
                 cond = Some(cond.map_or(of_fact, |c| out.table.or(c, of_fact)));
             }
             let cond = cond.unwrap_or(CondId::TRUE);
-            if let Via::Key(key) = visit.via {
+            for key in visit.keys() {
                 out.demand(
                     tree,
                     visit.node,

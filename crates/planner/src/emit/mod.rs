@@ -244,7 +244,7 @@ impl<'a> Emitter<'a> {
                 .types
                 .intersection(&self.possible[place]);
             let several = self.possible[place].len() > 1;
-            for (facts, representation) in self.representable_groups(*visit_id) {
+            for (facts, representations) in self.representable_groups(*visit_id) {
                 let wanted = facts.iter().map(|f| (*visit_id, *f)).collect();
                 let Selected {
                     tokens,
@@ -256,7 +256,7 @@ impl<'a> Emitter<'a> {
                     layout: output::layout_id(place),
                     types: several.then(|| self.runtime_set(&types)),
                     cond: Cond(cond.0),
-                    representations: vec![representation],
+                    representations,
                     shape,
                 };
                 add_lookup(&mut lists, &types, (cond, tokens), names, target);
@@ -325,8 +325,9 @@ impl<'a> Emitter<'a> {
                     stack.extend(self.children_of.get(&(id, place)).into_iter().flatten());
                 }
             }
-            if let Via::Key(key) = visit.via {
-                out.extend(&self.tree.nodes[visit.node].keys[key].facts);
+            let keys = &self.tree.nodes[visit.node].keys;
+            out.extend(visit.keys().flat_map(|k| &keys[k].facts));
+            if let Via::Key(_) = visit.via {
                 out.extend(self.tree.places[self.tree.nodes[visit.node].place].edge);
                 out.extend(self.required_facts(id));
             }

@@ -5,21 +5,23 @@ use ogive_operation::ArgValue;
 use ogive_plan::{Member, Representation};
 
 use crate::{
-    assign::{Via, VisitId},
+    assign::VisitId,
     emit::{Emitter, print},
     tree::{FactId, NodeId},
 };
 
 impl Emitter<'_> {
-    /// How to represent the objects of an entry that brings these facts: its key, and what their `@requires` need.
-    pub(crate) fn representation(&mut self, id: VisitId, facts: &[FactId]) -> Representation {
+    /// How to represent the objects of an entry that brings these facts: a key, and what their `@requires` need.
+    fn representation(&mut self, id: VisitId, key: usize, facts: &[FactId]) -> Representation {
         let visit = &self.schedule.visits[id];
         let node = visit.node;
         let mut members = Vec::new();
-        if let Via::Key(key) = visit.via {
-            let set = self.tree.nodes[node].keys[key].fields;
-            self.members(node, set, true, &mut members);
-        }
+        self.members(
+            node,
+            self.tree.nodes[node].keys[key].fields,
+            true,
+            &mut members,
+        );
         for fact in facts {
             let sets: Vec<FieldSetId> = self.tree.facts[*fact]
                 .requires
@@ -37,15 +39,23 @@ impl Emitter<'_> {
         }
     }
 
+    /// One representation per key the entry may use.
+    fn representations(&mut self, id: VisitId, facts: &[FactId]) -> Vec<Representation> {
+        let keys: Vec<usize> = self.schedule.visits[id].keys().collect();
+        keys.into_iter()
+            .map(|key| self.representation(id, key, facts))
+            .collect()
+    }
+
     /// The facts of an entry in groups that can share a representation: two `@requires` that want one field with
     /// different arguments cannot, and make two look-ups.
     pub(crate) fn representable_groups(
         &mut self,
         id: VisitId,
-    ) -> Vec<(Vec<FactId>, Representation)> {
+    ) -> Vec<(Vec<FactId>, Vec<Representation>)> {
         let facts = self.facts_of.get(&id).cloned().unwrap_or_default();
-        let whole = self.representation(id, &facts);
-        if !has_rivals(&whole.members) {
+        let whole = self.representations(id, &facts);
+        if !whole.iter().any(|r| has_rivals(&r.members)) {
             return vec![(facts, whole)];
         }
         let mut groups: Vec<Vec<FactId>> = Vec::new();
@@ -53,7 +63,8 @@ impl Emitter<'_> {
             let mut home = None;
             for (i, group) in groups.iter_mut().enumerate() {
                 group.push(fact);
-                if !has_rivals(&self.representation(id, group).members) {
+                let all = self.representations(id, group);
+                if !all.iter().any(|r| has_rivals(&r.members)) {
                     home = Some(i);
                     break;
                 }
@@ -66,8 +77,8 @@ impl Emitter<'_> {
         groups
             .into_iter()
             .map(|group| {
-                let representation = self.representation(id, &group);
-                (group, representation)
+                let representations = self.representations(id, &group);
+                (group, representations)
             })
             .collect()
     }
