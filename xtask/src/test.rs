@@ -1,11 +1,11 @@
 //! Everything a change must pass, in order, with its own set-up. Ends with `N passed, N failed`.
 //!
-//! Steps that need a program which is not there (node, a browser, a C++ compiler) say so and are left out; the
+//! Steps that need a program which is not there (node, chromium, a C++ compiler) say so and are left out; the
 //! expectations they would refresh are recorded in the repository and are checked all the same.
 
 use std::{
     io::{BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Instant,
 };
@@ -113,6 +113,18 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         ],
         &[],
     );
+    if quick || env.is_empty() || !has("chromium") {
+        println!("== browser: left out (it needs node and chromium, and no --quick)");
+    } else {
+        let binary = target_folder(root).join("debug").join("ogive");
+        let command = [
+            "node",
+            "oracle/browser/graphiql.mjs",
+            &binary.to_string_lossy(),
+            "chromium",
+        ];
+        step(root, &mut count, "browser: GraphiQL", &command, &[]);
+    }
     if quick {
         println!("== fuzz: left out (--quick)");
     } else if has("c++") {
@@ -206,6 +218,11 @@ fn test_result(line: &str) -> Option<(u64, u64)> {
         before.rsplit([' ', '.', ';']).next()?.parse().ok()
     };
     Some((number(" passed")?, number(" failed")?))
+}
+
+/// Where cargo puts what it builds.
+fn target_folder(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 fn has(program: &str) -> bool {
