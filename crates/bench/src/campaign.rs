@@ -245,6 +245,7 @@ fn not_run(scenario: &Scenario, gateway: &Gateway, placement: Placement, reason:
         started: units::timestamp(units::now()),
         verdict: Verdict::NotRun(reason),
         flags: Vec::new(),
+        notes: Vec::new(),
         command: Vec::new(),
         cpus: placement.gateway,
         memory_limit: None,

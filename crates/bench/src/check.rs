@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::{
-    Error, Result,
+    Result,
     load::Kept,
     model::{Authorization, Role, Scenario},
     record::{Checked, Verdict},
@@ -139,9 +139,9 @@ fn headers(plot: &Plot<'_>, stage: &Stage) -> Result<Vec<String>> {
             .count()
     });
     if asked < TOGETHER as usize {
-        return Err(Error::Answer(
-            "not all requests sent at the same time were answered".into(),
-        ));
+        return Ok(vec![format!(
+            "headers not checked: of {TOGETHER} requests at the same time {asked} were answered within {patience:?}"
+        )]);
     }
     let seen = stage.recorded_headers()?;
     let token = |headers: &std::collections::BTreeMap<String, String>| {

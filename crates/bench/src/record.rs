@@ -126,9 +126,12 @@ pub struct Run {
     /// What is to be thought of it.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What readers must know beside the numbers.
+    /// What the gateway did that it should not have done, short of a wrong answer.
     #[serde(default)]
     pub flags: Vec<String>,
+    /// How it was set.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The gateway's command.
     #[serde(default)]
     pub command: Vec<String>,

@@ -30,7 +30,7 @@ pub fn run(plot: &Plot<'_>, tool: &Tool, round: u32) -> Result<Run> {
         run.verdict = match error {
             Error::Stopped => return Err(Error::Stopped),
             Error::File { .. } | Error::Model { .. } | Error::System { .. } => return Err(error),
-            other => Verdict::Failed(other.to_string()),
+            other => Verdict::Failed(portable(plot, &other.to_string())),
         };
     }
     Ok(run)
@@ -40,7 +40,7 @@ pub fn run(plot: &Plot<'_>, tool: &Tool, round: u32) -> Result<Run> {
 pub fn check_only(plot: &Plot<'_>) -> Result<Run> {
     let mut run = blank(plot, 0);
     let checked = Stage::set(plot).and_then(|stage| {
-        note_stage(&mut run, &stage);
+        note_stage(plot, &mut run, &stage);
         stage.reset_counts()?;
         let report = check::check(plot, &stage)?;
         run.checked.before = report.n;
@@ -61,7 +61,7 @@ pub fn check_only(plot: &Plot<'_>) -> Result<Run> {
         ) => {
             return Err(error);
         }
-        Err(error) => run.verdict = Verdict::Failed(error.to_string()),
+        Err(error) => run.verdict = Verdict::Failed(portable(plot, &error.to_string())),
     }
     Ok(run)
 }
@@ -75,7 +75,8 @@ pub fn blank(plot: &Plot<'_>, round: u32) -> Run {
         round,
         started: units::timestamp(units::now()),
         verdict: Verdict::Ok,
-        flags: note
+        flags: Vec::new(),
+        notes: note
             .into_iter()
             .chain(plot.placement.note.clone())
             .collect(),
@@ -93,8 +94,34 @@ pub fn blank(plot: &Plot<'_>, round: u32) -> Run {
     }
 }
 
-fn note_stage(run: &mut Run, stage: &Stage) {
-    run.command.clone_from(&stage.command);
+/// A text without the folders of this machine, so that results can be given to others.
+fn portable(plot: &Plot<'_>, text: &str) -> String {
+    let mut text = text.to_owned();
+    let mut places = vec![
+        (plot.work, "{work}"),
+        (plot.gateway.folder.as_path(), "{here}"),
+        (plot.installed.folder.as_path(), "{install}"),
+    ];
+    places.extend(
+        plot.installed
+            .binary
+            .as_deref()
+            .map(|path| (path, "{binary}")),
+    );
+    // The longest first: one may lie within another.
+    places.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
+    for (path, name) in places {
+        text = text.replace(&*path.to_string_lossy(), name);
+    }
+    text
+}
+
+fn note_stage(plot: &Plot<'_>, run: &mut Run, stage: &Stage) {
+    run.command = stage
+        .command
+        .iter()
+        .map(|part| portable(plot, part))
+        .collect();
     run.ready_ms = Some(stage.ready.as_secs_f64() * 1e3);
     run.memory_limit = stage.gateway.memory_limit.map(str::to_owned);
 }
@@ -104,7 +131,7 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
         return starts(plot, count, run);
     }
     let mut stage = Stage::set(plot)?;
-    note_stage(run, &stage);
+    note_stage(plot, run, &stage);
     std::thread::sleep(REST);
     run.idle_pss = Some(usage::pss(stage.gateway.id()));
     let before = check::answers(plot, &stage, 2)?;
@@ -158,10 +185,8 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
         bytes: counts.bytes,
     });
     if let Some(status) = stage.gateway.ended() {
-        run.verdict = Verdict::Failed(format!(
-            "ended with {status} under load:\n{}",
-            stage.gateway.last_words()
-        ));
+        let words = portable(plot, &stage.gateway.last_words());
+        run.verdict = Verdict::Failed(format!("ended with {status} under load:\n{words}"));
         return Ok(());
     }
     run.checked.during = kept.len() as u32;
@@ -326,7 +351,7 @@ fn starts(plot: &Plot<'_>, count: usize, run: &mut Run) -> Result<()> {
     // The right answer is asked for once, from a gateway that is then ended.
     let right = {
         let stage = Stage::set(plot)?;
-        note_stage(run, &stage);
+        note_stage(plot, run, &stage);
         std::thread::sleep(REST);
         run.idle_pss = Some(usage::pss(stage.gateway.id()));
         let report = check::answers(plot, &stage, 1)?;

@@ -8,7 +8,7 @@
 //! larger ones only samples, and whole ones again once something was odd. Nothing is parsed here.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
     rc::Rc,
     time::{Duration, Instant},
@@ -66,6 +66,8 @@ struct State {
     idle: RefCell<Vec<Connection>>,
     line: RefCell<VecDeque<Instant>>,
     n_busy: RefCell<usize>,
+    /// When the last answer came.
+    last: Cell<Instant>,
 }
 
 #[derive(Default)]
@@ -88,6 +90,7 @@ async fn drive(job: Job) -> Outcome {
         idle: RefCell::default(),
         line: RefCell::default(),
         n_busy: RefCell::new(0),
+        last: Cell::new(start),
         job,
     });
     match state.job.shape.clone() {
@@ -101,7 +104,8 @@ async fn drive(job: Job) -> Outcome {
         // Made of several loads by the caller.
         Shape::Rates { .. } | Shape::Starts { .. } => {}
     }
-    let wall = Instant::now().min(state.end).duration_since(start);
+    // Answers that came after the end count, and so does the time they took: who falls behind is not as fast as asked.
+    let wall = state.last.get().max(state.end) - start;
     let kept = state.kept.take();
     let tally = state.tally.replace(Tally::new(false));
     Outcome {
@@ -306,6 +310,7 @@ impl State {
             .length
             .is_some_and(|length| length != answer.length);
         if answer.status == 200 {
+            self.last.set(now);
             tally.answer(at, now - due, now - sent, answer.length, odd);
         } else {
             tally.failure(at, &format!("status {}", answer.status), None);

@@ -379,6 +379,9 @@ fn remarks(out: &mut String, scenario: &ScenarioSummary) {
         for flag in &row.flags {
             let _ = write!(out, "<li>⚠ <b>{title}</b>: {}</li>", escape(flag));
         }
+        for note in &row.notes {
+            let _ = write!(out, "<li><b>{title}</b>: {}</li>", escape(note));
+        }
         if !row.failures.is_empty() {
             let kinds: Vec<String> = row
                 .failures

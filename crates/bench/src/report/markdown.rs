@@ -99,6 +99,9 @@ fn scenario(out: &mut String, scenario: &ScenarioSummary) {
         for flag in &row.flags {
             let _ = writeln!(out, "- ⚠ **{}**: {}", row.title, flag);
         }
+        for note in &row.notes {
+            let _ = writeln!(out, "- **{}**: {}", row.title, note);
+        }
         if !row.failures.is_empty() {
             let kinds: Vec<String> = row
                 .failures

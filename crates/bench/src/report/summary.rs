@@ -46,8 +46,11 @@ pub struct Row {
     pub title: String,
     /// Whether its numbers count.
     pub verdict: Verdict,
-    /// What readers must know.
+    /// What the gateway did that it should not have done.
     pub flags: Vec<String>,
+    /// How it was set.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Rounds that count.
     pub rounds: u32,
     /// Numbers by name, see [`METRICS`].
@@ -295,12 +298,16 @@ fn row(gateway: &str, title: &str, runs: &[&Run]) -> Row {
         .iter()
         .filter(|run| run.round > 0 && run.verdict == Verdict::Ok)
         .collect();
-    let mut flags: Vec<String> = Vec::new();
-    for flag in runs.iter().flat_map(|run| &run.flags) {
-        if !flags.contains(flag) {
-            flags.push(flag.clone());
+    let once = |of: fn(&Run) -> &Vec<String>| {
+        let mut texts: Vec<String> = Vec::new();
+        for text in runs.iter().flat_map(|run| of(run)) {
+            if !texts.contains(text) {
+                texts.push(text.clone());
+            }
         }
-    }
+        texts
+    };
+    let (flags, notes) = (once(|run| &run.flags), once(|run| &run.notes));
     let mut metrics = BTreeMap::new();
     for (name, _, _) in METRICS {
         let values = measured
@@ -346,6 +353,7 @@ fn row(gateway: &str, title: &str, runs: &[&Run]) -> Row {
         title: title.to_owned(),
         verdict: verdict.cloned().unwrap_or(Verdict::Ok),
         flags,
+        notes,
         rounds: measured.len() as u32,
         metrics,
         ratio: None,
