@@ -102,6 +102,16 @@ impl SchemaState {
 }
 
 impl PipelineOptions {
+    /// The planning options that a configuration asks for.
+    pub fn planning(config: &Config) -> PlanOptions {
+        PlanOptions {
+            profile: match config.query_planning.profile {
+                PlanProfile::CriticalPath => Profile::CriticalPath,
+                PlanProfile::FewestRequests => Profile::FewestRequests,
+            },
+            ..PlanOptions::default()
+        }
+    }
     fn new(config: &Config, endpoints: &[Endpoint]) -> Self {
         let execute = ExecuteLimits::default();
         let largest = endpoints.iter().map(|e| e.traffic.response_bytes_max).max();
@@ -121,13 +131,7 @@ impl PipelineOptions {
                 },
                 ..PrepareLimits::default()
             },
-            plan: PlanOptions {
-                profile: match config.query_planning.profile {
-                    PlanProfile::CriticalPath => Profile::CriticalPath,
-                    PlanProfile::FewestRequests => Profile::FewestRequests,
-                },
-                ..PlanOptions::default()
-            },
+            plan: PipelineOptions::planning(config),
             // The transport has the limit of each subgraph; the executor must only not be stricter.
             execute: ExecuteLimits {
                 answer_bytes_max: largest,
