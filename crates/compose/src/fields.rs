@@ -68,6 +68,16 @@ fn invalid(message: String) -> Problem {
 
 /// Parses `text` as a selection on `parent`.
 pub fn read(schema: &Schema, parent: TypeId, text: &str) -> Result<Vec<Item>, Problem> {
+    read_with(schema, parent, text, false)
+}
+
+/// As [`read`], directives being ignored if `lenient`.
+pub fn read_with(
+    schema: &Schema,
+    parent: TypeId,
+    text: &str,
+    lenient: bool,
+) -> Result<Vec<Item>, Problem> {
     if let Some(items) = read_plain(schema, parent, text) {
         return Ok(items);
     }
@@ -92,7 +102,13 @@ pub fn read(schema: &Schema, parent: TypeId, text: &str) -> Result<Vec<Item>, Pr
     let Some(operation) = doc.operations().next() else {
         return Err(invalid("it selects nothing".into()));
     };
-    select(schema, parent, doc, &doc[operation.selection_set.items])
+    select(
+        schema,
+        parent,
+        doc,
+        &doc[operation.selection_set.items],
+        lenient,
+    )
 }
 
 /// The common case without the parser: plain names of leaf fields.
@@ -123,6 +139,7 @@ fn select(
     parent: TypeId,
     doc: &Document,
     selections: &[ast::Selection],
+    lenient: bool,
 ) -> Result<Vec<Item>, Problem> {
     let mut out = Vec::with_capacity(selections.len());
     for selection in selections {
@@ -131,7 +148,7 @@ fn select(
             ast::Selection::Inline(f) => f.directives,
             ast::Selection::Spread(f) => f.directives,
         };
-        if let Some(directive) = doc[directives].first() {
+        if let Some(directive) = doc[directives].first().filter(|_| !lenient) {
             return Err(Problem {
                 kind: Kind::Directive,
                 message: format!(
@@ -173,10 +190,12 @@ fn select(
                         ty
                     }
                 };
-                let sub = select(schema, ty, doc, &doc[inline.selection_set.items])?;
+                let sub = select(schema, ty, doc, &doc[inline.selection_set.items], lenient)?;
                 out.push(Item::On { ty, sub });
             }
-            ast::Selection::Field(field) => out.push(field_item(schema, parent, doc, field)?),
+            ast::Selection::Field(field) => {
+                out.push(field_item(schema, parent, doc, field, lenient)?)
+            }
         }
     }
     Ok(out)
@@ -187,6 +206,7 @@ fn field_item(
     parent: TypeId,
     doc: &Document,
     field: &ast::Field,
+    lenient: bool,
 ) -> Result<Item, Problem> {
     let name = doc.name(field.name);
     if field.alias.is_some() {
@@ -252,7 +272,7 @@ fn field_item(
     let ty = row.ty.id;
     let sub = match (schema.types[ty].kind.is_composite(), field.selection_set) {
         (false, None) => Vec::new(),
-        (true, Some(set)) => select(schema, ty, doc, &doc[set.items])?,
+        (true, Some(set)) => select(schema, ty, doc, &doc[set.items], lenient)?,
         (false, Some(_)) => {
             return Err(invalid(format!(
                 "`{}` has no fields to select",

@@ -95,7 +95,8 @@ fn stages(subs: &mut [subgraph::Subgraph], report: &mut Report) -> Option<merge:
     if report.has_errors() {
         return None;
     }
-    for sub in subs.iter() {
+    for sub in subs.iter_mut() {
+        report.errors.append(&mut sub.field_set_errors);
         validate::validate(sub, report);
     }
     if report.has_errors() {

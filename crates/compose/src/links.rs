@@ -20,7 +20,7 @@ use crate::{
 const TYPES: [&str; 4] = ["FieldSet", "Scope", "Policy", "ContextFieldValue"];
 
 /// Checks versions, repetitions and imports of links.
-pub fn check(doc: &Document, links: &Links, errors: &mut Vec<Diagnostic>) {
+pub(crate) fn check(doc: &Document, links: &Links, errors: &mut Vec<Diagnostic>) {
     for (i, link) in links.all.iter().enumerate() {
         let mut error = |code: &'static str, message: String, help: String| {
             errors.push(
@@ -142,7 +142,7 @@ fn imported(
 
 /// Takes a subgraph's own definitions of linked elements out of its document: the specification's hold instead.
 /// Incompatible ones are reported.
-pub fn drop_definitions(
+pub(crate) fn drop_definitions(
     doc: &mut Document,
     vocabulary: &Vocabulary,
     legacy: bool,
@@ -283,7 +283,7 @@ fn check_directive(
 }
 
 /// An unknown directive may be a federation 2 directive in a document that does not link federation.
-pub fn explain_unknown(error: &mut Diagnostic, _links: &Links, legacy: bool) {
+pub(crate) fn explain_unknown(error: &mut Diagnostic, _links: &Links, legacy: bool) {
     if error.code != ogive_schema::codes::UNKNOWN_DIRECTIVE || error.help.is_some() {
         return;
     }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Checks the merged types.
-pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
+pub(crate) fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
     let mut post = Post {
         merged,
         subs,
@@ -21,6 +21,7 @@ pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
     if !post.report.has_errors() {
         post.inaccessible();
     }
+    crate::merge::auth::transitive(merged, subs, report);
 }
 
 struct Post<'a, 'r> {

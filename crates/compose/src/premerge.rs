@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// Checks the subgraphs together.
-pub fn check(subs: &[Subgraph], report: &mut Report) {
+pub(crate) fn check(subs: &[Subgraph], report: &mut Report) {
     interface_objects(subs, report);
     interface_keys(subs, report);
 }
 
 /// A graph without queries; judged after the merge rules had their say.
-pub fn queries(subs: &[Subgraph], report: &mut Report) {
+pub(crate) fn queries(subs: &[Subgraph], report: &mut Report) {
     let has_query = |s: &Subgraph| {
         s.schema
             .root(OperationKind::Query)
@@ -40,14 +40,13 @@ pub fn queries(subs: &[Subgraph], report: &mut Report) {
 }
 
 /// Extensions of a type that nobody defines.
-pub fn extensions(subs: &[Subgraph], report: &mut Report) {
+pub(crate) fn extensions(subs: &[Subgraph], report: &mut Report) {
     let mut defined: FastSet<&str> = FastSet::default();
     let mut extended: Vec<(&str, usize, TypeId)> = Vec::new();
     for (s, sub) in subs.iter().enumerate() {
         for ty in sub.merged_types() {
             let name = sub.schema.type_name(ty);
-            // Federation 2 subgraphs define by extending.
-            if sub.is_extension(ty) && sub.is_v1() && sub.root_kind(ty).is_none() {
+            if sub.is_extension(ty) && sub.root_kind(ty).is_none() {
                 extended.push((name, s, ty));
             } else {
                 defined.insert(name);

@@ -199,17 +199,19 @@ impl Printer<'_> {
             scalars.push("join__FieldValue");
         }
         for element in &ELEMENTS {
-            let used =
-                self.merged.features.used[element.word as usize] && element.word != Word::CacheTag;
-            let from_context = element.word == Word::FromContext
-                && self.merged.features.used[Word::Context as usize];
-            if !used && !from_context {
+            // A linked specification is defined as a whole, its elements under the names the link gives them.
+            let Some((spec, ..)) = feature_of(element.word) else {
+                continue;
+            };
+            if self.words_of(spec).is_empty() || spec == Spec::CacheTag {
                 continue;
             }
-            let name = if from_context {
-                "context__fromContext"
-            } else {
+            let imported = self.merged.features.used[element.word as usize];
+            let qualified = format!("{}__{}", spec.name(), element.name);
+            let name = if imported || element.name == spec.name() {
                 self.feature_name(element.word)
+            } else {
+                &qualified
             };
             let args = element
                 .args

@@ -160,6 +160,8 @@ pub struct Subgraph {
     pub composed: Vec<(Box<str>, Span)>,
     /// What is wrong with it on its own, before validation.
     pub errors: Vec<Diagnostic>,
+    /// What is wrong with its field sets; reported with the errors of validation.
+    pub field_set_errors: Vec<Diagnostic>,
 }
 
 /// Reads one subgraph.
@@ -229,6 +231,7 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
         schema,
         composed: Vec::new(),
         errors,
+        field_set_errors: Vec::new(),
     };
     subgraph.find_machinery(&vocabulary);
     let extensions = subgraph.find_extensions(&doc);
@@ -285,7 +288,8 @@ impl Subgraph {
     /// Says which subgraph of a composition this is.
     pub fn relabel(&mut self, source: SourceId) {
         self.source = source;
-        for label in self.errors.iter_mut().flat_map(|e| &mut e.labels) {
+        let errors = self.errors.iter_mut().chain(&mut self.field_set_errors);
+        for label in errors.flat_map(|e| &mut e.labels) {
             label.source = source;
         }
     }
@@ -519,7 +523,6 @@ impl Subgraph {
         applied: &AppliedDirective,
         of_extension: bool,
     ) -> Option<Key> {
-        let about = format!("{} @key", self.schema.type_name(ty));
         let text = self.fields_text(applied, Word::Key, self.schema.type_name(ty).to_owned())?;
         let written = self
             .arg(applied, "resolvable")
@@ -527,16 +530,13 @@ impl Subgraph {
         let items = match fields::read(&self.schema, ty, &text) {
             Ok(items) => items,
             Err(problem) => {
-                // Federation 1 keys of interfaces are dropped by the upgrade; broken ones are no worse.
-                self.fields_error(
-                    Word::Key,
-                    &about,
-                    self.schema.type_name(ty).to_owned(),
-                    &text,
-                    applied.span,
-                    problem,
-                );
-                return None;
+                let directive = problem.kind == Kind::Directive;
+                let name = self.schema.type_name(ty).to_owned();
+                self.fields_error(Word::Key, name, &text, applied.span, problem);
+                match fields::read_with(&self.schema, ty, &text, true) {
+                    Ok(items) if directive => items,
+                    _ => return None,
+                }
             }
         };
         Some(Key {
@@ -565,8 +565,14 @@ impl Subgraph {
                 span: applied.span,
             }),
             Err(problem) => {
-                self.fields_error(word, "", coordinate, &text, applied.span, problem);
-                None
+                let directive = problem.kind == Kind::Directive;
+                self.fields_error(word, coordinate, &text, applied.span, problem);
+                let items = fields::read_with(&self.schema, on, &text, true).ok()?;
+                directive.then_some(Fields {
+                    text,
+                    items,
+                    span: applied.span,
+                })
             }
         }
     }
@@ -606,7 +612,7 @@ impl Subgraph {
             _ => codes::PROVIDES_INVALID_FIELDS_TYPE,
         };
         let name = spec::ELEMENTS[word as usize].name;
-        self.errors.push(
+        self.field_set_errors.push(
             Diagnostic::error(
                 code,
                 format!("the fields of `@{name}` on `{about}` are no string"),
@@ -621,7 +627,6 @@ impl Subgraph {
     fn fields_error(
         &mut self,
         word: Word,
-        _about: &str,
         coordinate: String,
         text: &str,
         span: Span,
@@ -646,7 +651,7 @@ impl Subgraph {
         .about(coordinate)
         .label(self.source, span, "");
         error.help = problem.help;
-        self.errors.push(error);
+        self.field_set_errors.push(error);
     }
 
     /// Which fields are parts of keys, which are used at all, and which external ones are external in name only.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Upgrades every federation 1 subgraph in place.
-pub fn upgrade(subs: &mut [Subgraph], report: &mut Report) {
+pub(crate) fn upgrade(subs: &mut [Subgraph], report: &mut Report) {
     if subs.iter().all(|s| !s.is_v1()) {
         return;
     }

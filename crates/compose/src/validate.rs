@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Checks one subgraph.
-pub fn validate(sub: &Subgraph, report: &mut Report) {
+pub(crate) fn validate(sub: &Subgraph, report: &mut Report) {
     let mut check = Check { sub, report };
     check.names();
     let types: Vec<TypeId> = sub.merged_types().collect();
@@ -192,7 +192,7 @@ impl Check<'_, '_> {
         let coordinate = sub.coordinate(field);
         let interface = sub.schema.types[ty].kind == TypeKind::Interface;
         self.external(ty, field, &coordinate, interface);
-        self.shareable(ty, field, &coordinate, interface);
+        self.shareable(field, &coordinate, interface);
         self.overridden(field, &coordinate, interface);
         if let Some(set) = &info.requires {
             if interface {
@@ -202,15 +202,14 @@ impl Check<'_, '_> {
                     format!("`@requires` on `{coordinate}`: fields of interfaces require nothing"),
                     &self.at(set.span),
                 );
-            } else {
-                self.must_be_external(
-                    codes::REQUIRES_FIELDS_MISSING_EXTERNAL,
-                    "requires",
-                    &coordinate,
-                    &set.items,
-                    set.span,
-                );
             }
+            self.must_be_external(
+                codes::REQUIRES_FIELDS_MISSING_EXTERNAL,
+                "requires",
+                &coordinate,
+                &set.items,
+                set.span,
+            );
         }
         let provides = sub.find(&row.directives, Word::Provides);
         if let Some(applied) = provides
@@ -272,7 +271,6 @@ impl Check<'_, '_> {
                 "mark it on the implementations instead".into(),
                 &self.at(span),
             );
-            return;
         }
         if !info.external {
             return;
@@ -316,20 +314,17 @@ impl Check<'_, '_> {
         }
     }
 
-    fn shareable(&mut self, ty: TypeId, field: FieldId, coordinate: &str, interface: bool) {
+    fn shareable(&mut self, field: FieldId, coordinate: &str, interface: bool) {
         let sub = self.sub;
         let Some(span) = sub.fields[field].marked_shareable else {
             return;
         };
-        let message = if interface {
-            format!(
-                "`{coordinate}` is a field of an interface; `@shareable` stands on fields of objects"
-            )
-        } else if sub.root_kind(ty) == Some(OperationKind::Subscription) {
-            format!("`{coordinate}` is a subscription, which cannot be shared")
-        } else {
+        if !interface {
             return;
-        };
+        }
+        let message = format!(
+            "`{coordinate}` is a field of an interface; `@shareable` stands on fields of objects"
+        );
         self.report.error_help(
             codes::INVALID_SHAREABLE_USAGE,
             coordinate,
@@ -384,6 +379,14 @@ impl Check<'_, '_> {
         }
     }
 
+    fn on_interface(&self, coordinate: &str) -> bool {
+        let ty = coordinate
+            .split('.')
+            .next()
+            .and_then(|t| self.sub.schema.type_by_name(t));
+        ty.is_some_and(|t| self.sub.schema.types[t].kind == TypeKind::Interface)
+    }
+
     /// Leaves of `@requires` and `@provides` are external, or below something external.
     fn must_be_external(
         &mut self,
@@ -393,8 +396,10 @@ impl Check<'_, '_> {
         items: &[Item],
         span: Span,
     ) {
+        // A field of an interface is external if it is so on an implementation; an interface requiring its own is not.
+        let lenient = directive != "requires" || !self.on_interface(coordinate);
         let mut bad: Vec<FieldId> = Vec::new();
-        leaves_not_external(self.sub, items, false, &mut bad);
+        leaves_not_external(self.sub, items, (false, lenient), &mut bad);
         for field in bad {
             let sub = self.sub;
             let other = sub.coordinate(field);
@@ -524,7 +529,12 @@ fn first_with_args(sub: &Subgraph, items: &[Item]) -> Option<FieldId> {
     found
 }
 
-fn leaves_not_external(sub: &Subgraph, items: &[Item], under: bool, bad: &mut Vec<FieldId>) {
+fn leaves_not_external(
+    sub: &Subgraph,
+    items: &[Item],
+    (under, lenient): (bool, bool),
+    bad: &mut Vec<FieldId>,
+) {
     for item in items {
         match item {
             Item::Field {
@@ -535,17 +545,17 @@ fn leaves_not_external(sub: &Subgraph, items: &[Item], under: bool, bad: &mut Ve
                 let implementations = fields::implementations(&sub.schema, *field);
                 let external = under
                     || sub.fields[*field].external
-                    || implementations.iter().any(|f| sub.fields[*f].external);
+                    || (lenient && implementations.iter().any(|f| sub.fields[*f].external));
                 if inner.is_empty() {
                     if !external {
                         bad.push(*field);
                     }
                 } else {
-                    leaves_not_external(sub, inner, external, bad);
+                    leaves_not_external(sub, inner, (external, lenient), bad);
                 }
             }
             Item::Field { .. } => {}
-            Item::On { sub: inner, .. } => leaves_not_external(sub, inner, under, bad),
+            Item::On { sub: inner, .. } => leaves_not_external(sub, inner, (under, lenient), bad),
         }
     }
 }

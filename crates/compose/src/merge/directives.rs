@@ -159,10 +159,34 @@ impl Merger<'_> {
             for (composed, span) in self.subs[s].composed.clone() {
                 let sub = &self.subs[s];
                 let name = composed.trim_start_matches('@');
+                if let Some(problem) = not_composable(sub, &composed) {
+                    let at = [(sub.place(span), String::new())];
+                    self.report.error_help(
+                        codes::DIRECTIVE_COMPOSITION_ERROR,
+                        &composed,
+                        format!(
+                            "`{composed}` of subgraph `{}` cannot be composed: {problem}",
+                            sub.name
+                        ),
+                        "define the directive, and link a specification of yours that imports it"
+                            .into(),
+                        &at,
+                    );
+                    continue;
+                }
                 let Some(link) = sub.links.owner_of_directive(name) else {
                     continue;
                 };
                 if link.spec.is_some() {
+                    let at = [(sub.place(span), String::new())];
+                    self.report.hint(
+                        hint::DIRECTIVE_COMPOSITION_INFO,
+                        &composed,
+                        format!(
+                            "`{composed}` is composed anyway; `@composeDirective` is not needed"
+                        ),
+                        &at,
+                    );
                     continue;
                 }
                 let element = link
@@ -690,6 +714,28 @@ impl Merger<'_> {
                 .iter()
                 .all(|(_, t)| t.kind != TypeKind::Union || t.fields.is_empty())
         );
+    }
+}
+
+/// Why a directive cannot be named by `@composeDirective`.
+fn not_composable(sub: &crate::subgraph::Subgraph, composed: &str) -> Option<String> {
+    let Some(name) = composed.strip_prefix('@') else {
+        return Some("its name must start with `@`".into());
+    };
+    if sub.schema.directive_by_name(name).is_none() {
+        return Some("the subgraph does not define it".into());
+    }
+    let Some(link) = sub.links.owner_of_directive(name) else {
+        return Some("it belongs to no linked specification".into());
+    };
+    let word = sub
+        .words
+        .iter()
+        .position(|w| w.is_some_and(|w| sub.schema.name(w) == name));
+    match (link.spec, word) {
+        (Some(_), Some(word)) if mergeable(ELEMENTS[word].word) => None,
+        (Some(_), _) => Some("it is a directive of federation itself".into()),
+        (None, _) => None,
     }
 }
 

@@ -234,7 +234,7 @@ impl Merger<'_> {
             let Some(theirs) = self.field_ref(*sub, *field) else {
                 continue;
             };
-            if !self.out.is_subtype(ty, theirs) {
+            if theirs != ty {
                 let message = format!(
                     "external `{about}` is of type `{}` in subgraph `{}`, and of type `{}` where it is defined",
                     self.out.display(theirs),
@@ -311,7 +311,7 @@ impl Merger<'_> {
 
     /// A field of an object that several subgraphs resolve must be shareable in all of them.
     fn sharing(&mut self, about: &str, parent: MTypeId, sources: &[(u32, FieldId)]) {
-        if self.out.types[parent].kind != TypeKind::Object {
+        if self.out.types[parent].kind != TypeKind::Object || self.mixed.contains(&parent) {
             return;
         }
         let mut resolving: Vec<(u32, FieldId)> = sources
@@ -336,6 +336,25 @@ impl Merger<'_> {
                         resolving.push((*sub, field));
                     }
                 }
+            }
+        }
+        if self.out.type_name(parent) == root_name(OperationKind::Subscription) {
+            let marked: Vec<(Place, String)> = sources
+                .iter()
+                .filter_map(|(s, f)| {
+                    let sub = &self.subs[*s as usize];
+                    Some((sub.place(sub.fields[*f].marked_shareable?), String::new()))
+                })
+                .collect();
+            if !marked.is_empty() {
+                self.report.error_help(
+                    codes::INVALID_FIELD_SHARING,
+                    about,
+                    format!("`{about}` is a subscription, which cannot be shared"),
+                    "keep it in one subgraph, without `@shareable`".into(),
+                    &marked,
+                );
+                return;
             }
         }
         if resolving.len() < 2 {

@@ -7,13 +7,14 @@
 //! Invariants: rows are made for every name, whatever was wrong, so tables are closed; ids of subgraphs' rows are
 //! mapped to merged ids by [`Merged::sub_types`] and [`Merged::sub_fields`].
 
+pub(crate) mod auth;
 mod directives;
 mod enums;
 mod fields;
 mod inputs;
 mod overrides;
 
-use ogive_base::{BitSet, FastMap, IdVec, Interner, Symbol, define_id};
+use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, define_id};
 use ogive_federation::vocabulary::Version;
 use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, TypeId, TypeKind, Wrapping};
 
@@ -237,6 +238,8 @@ pub(crate) struct Merger<'a> {
     pub(crate) subs: &'a mut [Subgraph],
     pub(crate) out: Merged,
     pub(crate) report: &'a mut Report,
+    /// Types whose kinds differ: nothing more is said about them.
+    pub(crate) mixed: FastSet<MTypeId>,
 }
 
 /// Merges subgraphs that were validated one by one, in order of their names.
@@ -245,6 +248,7 @@ pub fn merge(subs: &mut [Subgraph], report: &mut Report) -> Merged {
         subs,
         out: Merged::default(),
         report,
+        mixed: FastSet::default(),
     };
     merger.names();
     merger.collect_types();
@@ -257,6 +261,7 @@ pub fn merge(subs: &mut [Subgraph], report: &mut Report) -> Merged {
     merger.join_fields();
     merger.enums();
     merger.type_directives();
+    merger.interface_authorisation();
     merger.directive_definitions();
     merger.schema_definition();
     merger.out
@@ -361,6 +366,7 @@ impl Merger<'_> {
             if row.sources.iter().all(|s| kind_of(s) == row.kind) {
                 continue;
             }
+            self.mixed.insert(id);
             let name = self.out.type_name(id).to_owned();
             let at: Vec<(Place, String)> = row
                 .sources

@@ -10,7 +10,7 @@ use super::graph::{Graph, NodeId, Want};
 
 /// What is known about nodes.
 #[derive(Default)]
-pub struct Closure {
+pub(super) struct Closure {
     /// Nodes one gets to from each node, itself included, sorted.
     reach: IdVec<NodeId, Vec<NodeId>>,
     /// Key groups at hand at each node or on the way from it, sorted; `reach` is what they lead to.
@@ -23,7 +23,7 @@ pub struct Closure {
 impl Closure {
     /// Proves everything there is to prove about the nodes made since the last time. What was settled before stays
     /// so: nodes it depends on were made then.
-    pub fn settle(&mut self, graph: &mut Graph<'_>) {
+    pub(super) fn settle(&mut self, graph: &mut Graph<'_>) {
         let first = self.settled;
         loop {
             let before = graph.nodes.len();
@@ -45,7 +45,7 @@ impl Closure {
     }
 
     /// Settles if nodes were made since.
-    pub fn refresh(&mut self, graph: &mut Graph<'_>) {
+    pub(super) fn refresh(&mut self, graph: &mut Graph<'_>) {
         if self.settled < graph.nodes.len() {
             self.settle(graph);
         }
@@ -129,7 +129,7 @@ impl Closure {
     }
 
     /// Whether everything wanted can be had from a set of nodes.
-    pub fn holds(&mut self, graph: &mut Graph<'_>, wants: &[Want], from: &[NodeId]) -> bool {
+    pub(super) fn holds(&mut self, graph: &mut Graph<'_>, wants: &[Want], from: &[NodeId]) -> bool {
         wants.iter().all(|want| match want {
             Want::Field(None, _) => from.iter().any(|n| !graph.nodes[*n].interface_object),
             Want::Field(Some(name), inner) => {
@@ -196,7 +196,7 @@ impl Closure {
     }
 
     /// Whether a node resolves a field, requirements included; contexts are the walk's business.
-    pub fn resolves(&self, graph: &Graph<'_>, node: NodeId, field: FieldId) -> bool {
+    pub(super) fn resolves(&self, graph: &Graph<'_>, node: NodeId, field: FieldId) -> bool {
         if !graph.is_available(node, field) {
             return false;
         }
@@ -206,12 +206,12 @@ impl Closure {
     }
 
     /// Whether keys of a group are at hand at a node.
-    pub fn has_key(&self, node: NodeId, group: u32) -> bool {
+    pub(super) fn has_key(&self, node: NodeId, group: u32) -> bool {
         self.held[node].binary_search(&group).is_ok()
     }
 
     /// A set of nodes with everything they lead to, sorted.
-    pub fn close(&mut self, graph: &Graph<'_>, nodes: &[NodeId]) -> Vec<NodeId> {
+    pub(super) fn close(&mut self, graph: &Graph<'_>, nodes: &[NodeId]) -> Vec<NodeId> {
         let mut out = Vec::with_capacity(nodes.len());
         for node in nodes {
             self.know(graph, *node);

@@ -93,11 +93,12 @@ fn list_size(sub: &Subgraph, field: FieldId, report: &mut Report) {
             .map(|f| sub.schema.fields[f].ty.wrapping.nullable().is_list());
         let why = match list {
             Some(true) => continue,
-            Some(false) => "is no list",
-            None => "does not exist",
+            Some(false) => (codes::LIST_SIZE_APPLIED_TO_NON_LIST, "is no list"),
+            None => (codes::LIST_SIZE_INVALID_SIZED_FIELD, "does not exist"),
         };
+        let (code, why) = why;
         report.error(
-            codes::LIST_SIZE_INVALID_SIZED_FIELD,
+            code,
             &about,
             format!("the sized field `{name}` of `{about}` {why}"),
             &at,

@@ -1,0 +1,257 @@
+//! `tests/cases/<code>/<case>/`: subgraphs in `*.graphql`, what comes out in `expected.txt` (`BLESS=1` rewrites it),
+//! and what the reference implementation says in `reference.json`, recorded by `oracle/compose/record.mjs` with the
+//! hash of the input. Differences that are meant are listed in `tests/intended.txt`, each with its reason.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ogive_compose::{Composed, codes};
+use serde_json::Value;
+
+use crate::{Owned, normal::normal, run};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
+}
+
+fn sorted_dirs(path: &Path) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = fs::read_dir(path)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.is_dir())
+        .collect();
+    out.sort();
+    out
+}
+
+/// Every case with its subgraphs.
+fn cases() -> Vec<(String, PathBuf, Vec<Owned>)> {
+    let mut out = Vec::new();
+    for code in sorted_dirs(&root()) {
+        for case in sorted_dirs(&code) {
+            let mut files: Vec<PathBuf> = fs::read_dir(&case)
+                .unwrap()
+                .map(|e| e.unwrap().path())
+                .filter(|p| p.extension().is_some_and(|e| e == "graphql"))
+                .collect();
+            files.sort();
+            let set = files
+                .iter()
+                .map(|f| Owned {
+                    name: f.file_stem().unwrap().to_string_lossy().into_owned(),
+                    sdl: fs::read_to_string(f).unwrap(),
+                })
+                .collect();
+            let name = format!(
+                "{}/{}",
+                code.file_name().unwrap().to_string_lossy(),
+                case.file_name().unwrap().to_string_lossy()
+            );
+            out.push((name, case, set));
+        }
+    }
+    out
+}
+
+fn rendered(composed: &Composed) -> String {
+    let mut out = String::new();
+    for diagnostic in composed.errors.iter().chain(&composed.hints) {
+        let about = diagnostic.coordinate.as_deref().unwrap_or("-");
+        let _ = writeln!(
+            out,
+            "[{about}]\n{}\n",
+            diagnostic.render(&composed.sources, false)
+        );
+    }
+    if let Some(sdl) = &composed.supergraph_sdl {
+        let types = sdl.split("\n\n").filter(|b| {
+            !b.starts_with("directive @join__")
+                && !b.starts_with("directive @link")
+                && !b.starts_with("scalar ")
+                && !b.contains("link__Purpose {")
+                && !b.contains("`SECURITY`")
+                && !b.contains("`EXECUTION`")
+                && !b.contains("join__ContextArgument {")
+        });
+        for block in types {
+            let _ = writeln!(out, "{}\n", block.trim_end());
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+#[test]
+fn every_case_comes_out_as_expected() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = String::new();
+    for (name, dir, set) in cases() {
+        let composed = run(&set);
+        for diagnostic in composed.errors.iter().chain(&composed.hints) {
+            assert!(
+                !diagnostic.labels.is_empty(),
+                "{name}: {} points nowhere",
+                diagnostic.code
+            );
+        }
+        let text = rendered(&composed);
+        let path = dir.join("expected.txt");
+        if bless {
+            fs::write(&path, &text).unwrap();
+        } else if fs::read_to_string(&path).unwrap_or_default() != text {
+            let _ = writeln!(wrong, "{name}: now\n{text}");
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "run with BLESS=1 if this is right:\n{wrong}"
+    );
+}
+
+#[test]
+fn every_code_has_a_case_that_raises_it_and_one_that_does_not() {
+    // Codes nothing in this crate can raise: they belong to other stages of the tool-box or to later specifications.
+    const ELSEWHERE: &[&str] = &[
+        "DOWNSTREAM_SERVICE_ERROR",
+        "INVALID_FEDERATION_SUPERGRAPH",
+        "UNSUPPORTED_FEATURE",
+        "MAX_VALIDATION_SUBGRAPH_PATHS_EXCEEDED",
+        "UNSUPPORTED_LINKED_FEATURE",
+        "INVALID_LINK_IDENTIFIER",
+        "EXTERNAL_COLLISION_WITH_ANOTHER_DIRECTIVE",
+        "CONTEXT_NAME_CONTAINS_UNDERSCORE",
+        "DISALLOWED_INACCESSIBLE",
+        "INVALID_SHAREABLE_USAGE_ON_SUBSCRIPTION",
+        "INVALID_TAG_NAME",
+        "CACHE_TAG_INVALID_FORMAT",
+        "DIRECTIVE_COMPOSITION_WARN",
+        "IMPLICITLY_UPGRADED_FEDERATION_VERSION",
+        "INCONSISTENT_TYPE_SYSTEM_DIRECTIVE_REPEATABLE",
+        "INCONSISTENT_TYPE_SYSTEM_DIRECTIVE_LOCATIONS",
+    ];
+    let mut raised: BTreeMap<String, usize> = BTreeMap::new();
+    let mut clean = 0;
+    for (_, _, set) in cases() {
+        let composed = run(&set);
+        clean += usize::from(composed.errors.is_empty());
+        for d in composed.errors.iter().chain(&composed.hints) {
+            *raised.entry(d.code.into()).or_default() += 1;
+        }
+    }
+    assert!(clean > 20, "most cases must not raise what the others do");
+    let all = codes::ERRORS
+        .iter()
+        .map(|e| e.code)
+        .chain(codes::HINTS.iter().map(|h| h.code));
+    let missing: Vec<&str> = all
+        .filter(|c| !raised.contains_key(*c) && !ELSEWHERE.contains(c))
+        .collect();
+    assert!(missing.is_empty(), "codes without a case: {missing:?}");
+}
+
+/// FNV-1a of the subgraphs, as `record.mjs` computes it.
+fn hash(set: &[Owned]) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for s in set {
+        for byte in s.name.bytes().chain([0]).chain(s.sdl.bytes()).chain([0]) {
+            hash ^= u64::from(byte);
+            hash = hash.wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+#[test]
+fn the_reference_implementation_agrees() {
+    let intended: Vec<String> = fs::read_to_string(root().with_file_name("intended.txt"))
+        .unwrap()
+        .lines()
+        .filter(|l| !l.starts_with('#') && !l.trim().is_empty())
+        .map(|l| l.split_whitespace().next().unwrap().to_owned())
+        .collect();
+    let mut wrong = String::new();
+    let mut agreed_by_chance = Vec::new();
+    for (name, dir, set) in cases() {
+        let text = fs::read_to_string(dir.join("reference.json"))
+            .unwrap_or_else(|_| panic!("{name}: run oracle/compose/record.mjs"));
+        let reference: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            reference["input"].as_str().unwrap(),
+            hash(&set),
+            "{name}: the case changed; run oracle/compose/record.mjs"
+        );
+        let problem = disagreement(&reference, &run(&set));
+        match (problem, intended.contains(&name)) {
+            (Some(problem), false) => {
+                let _ = writeln!(wrong, "{name}: {problem}");
+            }
+            (None, true) => agreed_by_chance.push(name),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(
+        agreed_by_chance.is_empty(),
+        "no difference any more, strike from the list: {agreed_by_chance:?}"
+    );
+}
+
+fn disagreement(reference: &Value, ours: &Composed) -> Option<String> {
+    let list = |key: &str| -> Vec<(String, Option<String>)> {
+        let mut out: Vec<_> = reference[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| {
+                (
+                    e["code"].as_str().unwrap_or("?").to_owned(),
+                    e["coordinate"].as_str().map(str::to_owned),
+                )
+            })
+            .collect();
+        out.sort();
+        out
+    };
+    let theirs: Vec<String> = list("errors").into_iter().map(|e| e.0).collect();
+    let mut our: Vec<String> = ours.errors.iter().map(|e| e.code.to_owned()).collect();
+    our.sort();
+    if theirs != our {
+        return Some(format!("errors: reference {theirs:?}, ours {our:?}"));
+    }
+    if !theirs.is_empty() {
+        return None;
+    }
+    let theirs = list("hints");
+    // The reference gives some hints no coordinate.
+    let vague: Vec<&String> = theirs
+        .iter()
+        .filter(|h| h.1.is_none())
+        .map(|h| &h.0)
+        .collect();
+    let mut our: Vec<(String, Option<String>)> = ours
+        .hints
+        .iter()
+        .map(|h| {
+            (
+                h.code.to_owned(),
+                h.coordinate
+                    .as_deref()
+                    .map(str::to_owned)
+                    .filter(|_| !vague.iter().any(|v| *v == h.code)),
+            )
+        })
+        .collect();
+    our.sort();
+    if theirs != our {
+        return Some(format!("hints: reference {theirs:?}, ours {our:?}"));
+    }
+    let theirs = normal(reference["supergraph"].as_str().unwrap());
+    let our = normal(ours.supergraph_sdl.as_deref().unwrap_or_default());
+    let first = theirs.lines().zip(our.lines()).find(|(a, b)| a != b);
+    (theirs != our).then(|| format!("supergraph: first difference {first:?}"))
+}

@@ -1,0 +1,41 @@
+//! Tests of the composition crate: cases in files, real graphs, metamorphic properties, hostile input.
+
+mod cases;
+mod hostile;
+mod normal;
+mod real;
+mod relations;
+
+use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};
+
+/// An owned subgraph.
+#[derive(Clone, Debug)]
+pub struct Owned {
+    /// Its name.
+    pub name: String,
+    /// Its schema.
+    pub sdl: String,
+}
+
+/// Composes owned subgraphs with made-up URLs.
+pub fn run(set: &[Owned]) -> Composed {
+    let urls: Vec<String> = set.iter().map(|s| format!("http://{}", s.name)).collect();
+    let inputs: Vec<SubgraphInput<'_>> = set
+        .iter()
+        .zip(&urls)
+        .map(|(s, url)| SubgraphInput {
+            name: &s.name,
+            url,
+            sdl: &s.sdl,
+        })
+        .collect();
+    compose(&inputs, &ComposeOptions::default())
+}
+
+/// A subgraph from text.
+pub fn sub(name: &str, sdl: &str) -> Owned {
+    Owned {
+        name: name.into(),
+        sdl: sdl.into(),
+    }
+}
