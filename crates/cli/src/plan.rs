@@ -1,11 +1,20 @@
-//! `ogive plan`: how an operation is split into subgraph requests.
+//! `ogive plan`: how an operation is split into subgraph requests; and `ogive plan build`, plans ahead of time.
+//!
+//! Operations are planned exactly as a gateway plans them, literals lifted to variables included.
+
+mod build;
+mod stages;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use ogive_config::Config;
-use ogive_gateway::{SchemaState, plan::plan_now, prepare::prepare_operation};
+use ogive_config::{Config, PlanProfile};
+use ogive_gateway::{
+    SchemaState, canonical::canonical, explain::literals_text, prepare::prepare_operation,
+    state::PipelineOptions,
+};
+use ogive_plan::{Plan, apollo};
 
 use crate::{
     demo, load,
@@ -15,7 +24,28 @@ use crate::{
 
 /// Arguments of `ogive plan`.
 #[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Pictures: `ogive plan -s supergraph.graphql query.graphql --format svg > plan.svg`, or `--format dot | dot -Tpng`.\n\
+                  Plans ahead of time: `ogive plan build --help`. How to read a plan: docs/planning.md."
+)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    show: Show,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Plan a folder of operations into one file, for `ogive serve --plans`
+    Build(build::Arguments),
+}
+
+/// Which operation, and how to show its plan.
+#[derive(clap::Args)]
+struct Show {
     /// Supergraph SDL file
     #[arg(short, long, value_name = "FILE", required_unless_present = "demo")]
     supergraph: Option<PathBuf>,
@@ -27,6 +57,15 @@ pub(crate) struct Arguments {
     /// How to show the plan
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// Show what a planning pass found instead, with its time and fuel
+    #[arg(long, value_enum)]
+    stage: Option<stages::Stage>,
+    /// What the plan makes small first
+    #[arg(long, value_enum, default_value_t = Profile::CriticalPath)]
+    profile: Profile,
+    /// Plan with another profile too, and show both
+    #[arg(long, value_enum, value_name = "PROFILE", conflicts_with = "stage")]
+    compare: Option<Profile>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -35,24 +74,117 @@ enum Form {
     Text,
     /// For tools
     Json,
+    /// Apollo's plan tree as JSON
+    Apollo,
+    /// Apollo's plan tree as text
+    ApolloText,
+    /// Graph for Graphviz
+    Dot,
+    /// Graph for Mermaid
+    Mermaid,
+    /// Picture
+    Svg,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// Fewest waves: the shortest answer time
+    CriticalPath,
+    /// Fewest requests: the least load on subgraphs
+    FewestRequests,
+}
+
+impl Profile {
+    fn config(self) -> Config {
+        let mut config = Config::default();
+        config.query_planning.profile = match self {
+            Profile::CriticalPath => PlanProfile::CriticalPath,
+            Profile::FewestRequests => PlanProfile::FewestRequests,
+        };
+        config
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Profile::CriticalPath => "critical-path",
+            Profile::FewestRequests => "fewest-requests",
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.command {
+        Some(Command::Build(arguments)) => build::run(arguments),
+        None => show(&arguments.show),
+    }
+}
+
+fn show(arguments: &Show) -> Result<()> {
     let request = arguments.operation.request(demo::QUERY)?;
     let supergraph = match &arguments.supergraph {
         Some(path) => load::supergraph(path)?,
         None => demo::supergraph()?,
     };
-    let (state, _) = SchemaState::new(supergraph, &Config::default());
+    let (state, _) = SchemaState::new(supergraph, &arguments.profile.config());
     let name = request.operation_name.as_deref();
     let document = arguments.operation.document_name();
+    let fail = |error| refused(&error, &document);
     // Plans do not depend on variable values, so none are asked for.
-    let operation = prepare_operation(&state, &request.query, name)
-        .map_err(|error| refused(&error, &document))?;
-    let (planned, _) = plan_now(&state, &operation).map_err(|error| refused(&error, &document))?;
-    terminal::print(&match arguments.format {
-        Form::Text => ogive_plan::text(&planned.plan),
-        Form::Json => ogive_plan::json(&planned.plan),
-    });
+    let operation = prepare_operation(&state, &request.query, name).map_err(fail)?;
+    let form = canonical(&state.supergraph, &state.compared, &operation.operation);
+    let run = |options| {
+        stages::run(&state, &form.operation, options).map_err(|error| {
+            fail(ogive_gateway::RequestError::graphql(
+                error.code,
+                error.message,
+            ))
+        })
+    };
+    let passes = run(&state.options.plan)?;
+    if let Some(stage) = arguments.stage {
+        terminal::print(&passes.text(stage));
+        return Ok(());
+    }
+    let names = &passes.plan.variables;
+    let literals = form.binding.literals();
+    let literals: Vec<_> = literals
+        .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
+        .collect();
+    let written = |plan: &Plan| {
+        let mut text = write(plan, arguments.format);
+        if let Form::Text = arguments.format {
+            literals_text(&literals, &mut text);
+        }
+        text
+    };
+    let Some(other) = arguments.compare else {
+        terminal::print(&written(&passes.plan));
+        return Ok(());
+    };
+    let other_passes = run(&PipelineOptions::planning(&other.config()))?;
+    let both = [(arguments.profile, passes), (other, other_passes)];
+    let mut out = String::new();
+    for (profile, passes) in &both {
+        out.push_str(&format!("{:<16} {}\n", profile.name(), passes.summary()));
+    }
+    for (profile, passes) in &both {
+        out.push_str(&format!(
+            "\n== {} ==\n{}",
+            profile.name(),
+            written(&passes.plan)
+        ));
+    }
+    terminal::print(&out);
     Ok(())
+}
+
+fn write(plan: &Plan, form: Form) -> String {
+    match form {
+        Form::Text => ogive_plan::text(plan),
+        Form::Json => ogive_plan::json(plan),
+        Form::Apollo => apollo::json(plan),
+        Form::ApolloText => apollo::text(plan),
+        Form::Dot => ogive_plan::dot(plan),
+        Form::Mermaid => ogive_plan::mermaid(plan),
+        Form::Svg => ogive_plan::svg(plan),
+    }
 }

@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// Configuration file
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Plans made by `ogive plan build`; their operations need no planning
+    #[arg(long, value_name = "FILE")]
+    plans: Option<PathBuf>,
     /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug; wins over
     /// `log.filter`
     #[arg(long, value_name = "FILTER")]
@@ -65,9 +68,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     for warning in &supergraph.warnings {
         tracing::warn!(code = warning.code, "{}", warning.message);
     }
-    let (state, notes) = SchemaState::new(supergraph, &config);
+    let (mut state, notes) = SchemaState::new(supergraph, &config);
     for note in notes {
         tracing::warn!("{note}");
+    }
+    if let Some(path) = &arguments.plans {
+        load_plans(&mut state, path)?;
     }
     let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(&config)));
     runtime()?.block_on(async {
@@ -82,6 +88,33 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         };
         serve(bound, gateway, ServeOptions::new(&config), announce).await
     })
+}
+
+/// Reads a bundle of plans. One that does not fit at all is an error, because whoever asks for it counts on it.
+fn load_plans(state: &mut SchemaState, path: &Path) -> Result<()> {
+    let help = "make it anew: `ogive plan build --supergraph FILE --operations DIR --output FILE`";
+    let fail = |what: &dyn std::fmt::Display| {
+        terminal::error(
+            format_args!("cannot use the plans `{}`: {what}", path.display()),
+            help,
+        )
+    };
+    let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
+    let bundle = ogive_plan::Bundle::decode(&bytes).map_err(|error| fail(&error))?;
+    let loaded = ogive_gateway::bundle::load(state, bundle).map_err(|refused| fail(&refused.0))?;
+    for name in &loaded.outdated {
+        tracing::warn!(
+            operation = &**name,
+            "the schema changed below a bundled plan; the operation is planned when it is asked"
+        );
+    }
+    tracing::info!(
+        plans = loaded.used,
+        outdated = loaded.outdated.len(),
+        "plans loaded from {}",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Checks an address given as an argument.

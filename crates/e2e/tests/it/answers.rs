@@ -37,6 +37,22 @@ fn a_second_request_comes_from_the_cache_and_gives_the_same_answer() {
 }
 
 #[test]
+fn other_literals_share_a_plan_and_get_their_own_answer() {
+    let graph = Graph::start();
+    let names = |first: u32| -> Vec<Value> {
+        let query = format!("{{ topProducts(first: {first}) {{ name inStock }} }}");
+        let answer: Value = serde_json::from_str(&post(graph.address(), &query).text()).unwrap();
+        let products = answer["data"]["topProducts"].as_array();
+        products.unwrap_or_else(|| panic!("{answer}")).clone()
+    };
+    let (one, three) = (names(1), names(3));
+    assert_eq!((one.len(), three.len()), (1, 3));
+    assert_eq!(one[0], three[0]);
+    let counts = graph.served.gateway.state().plans.counts();
+    assert_eq!((counts.planner, counts.cache), (1, 1));
+}
+
+#[test]
 fn mutations_reach_their_subgraph_once() {
     let graph = Graph::start();
     let answer = post(

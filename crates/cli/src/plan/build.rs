@@ -1,0 +1,205 @@
+//! `ogive plan build`: a folder of operations to one file of plans.
+//!
+//! Read are `.graphql` and `.gql` files, every operation of each, and `.json` files with persisted queries: Apollo's
+//! manifest (`{"format":"apollo-persisted-query-manifest","operations":[{"id","name","body"}]}`) or a plain object of id
+//! and document. An operation that cannot be planned fails the command, because a bundle that silently lacks operations
+//! is found out in production.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use ogive_base::SourceId;
+use ogive_config::Config;
+use ogive_gateway::{SchemaState, bundle::BundleBuilder};
+use ogive_plan::stable_hash;
+use serde_json::Value;
+
+use crate::{load, operation::refused, terminal};
+
+/// Arguments of `ogive plan build`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Supergraph SDL file
+    #[arg(short, long, value_name = "FILE")]
+    supergraph: PathBuf,
+    /// Folder with operations: .graphql and .gql files, .json manifests of persisted queries
+    #[arg(long, value_name = "DIR")]
+    operations: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Configuration file, for limits and the planning profile
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Deepest nesting of folders that is read.
+const FOLDER_DEPTH_MAX: usize = 32;
+
+/// One operation of a document.
+struct Found {
+    label: String,
+    /// Where it is, for diagnostics.
+    place: String,
+    document: String,
+    name: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let config = match &arguments.config {
+        Some(path) => load::config(path)?,
+        None => Config::default(),
+    };
+    let (state, _) = SchemaState::new(load::supergraph(&arguments.supergraph)?, &config);
+    let mut files = Vec::new();
+    list(&arguments.operations, 0, &mut files)?;
+    files.sort();
+    let mut found = Vec::new();
+    for file in &files {
+        read(file, &mut found)?;
+    }
+    if found.is_empty() {
+        return Err(terminal::error(
+            format_args!("no operations in `{}`", arguments.operations.display()),
+            "name a folder with .graphql or .gql files, or .json manifests of persisted queries",
+        ));
+    }
+    let mut builder = BundleBuilder::new(&state);
+    let mut lines = Vec::new();
+    for operation in &found {
+        let name = operation.name.as_deref();
+        let added = builder
+            .add(&operation.label, &operation.document, name)
+            .map_err(|error| refused(&error, &operation.place))?;
+        let bundled = &builder.bundle().plans[added.plan];
+        let fetches = bundled.plan.fetches.as_slice();
+        lines.push(format!(
+            "{:016x}  {:>3} requests  {:>2} waves  {}{}",
+            stable_hash(&bundled.key) as u64,
+            fetches.len(),
+            fetches.iter().map(|fetch| fetch.wave).max().unwrap_or(0),
+            operation.label,
+            if added.shared { " (same plan)" } else { "" },
+        ));
+    }
+    let bundle = builder.finish();
+    let bytes = bundle.encode();
+    write(&arguments.output, &bytes)?;
+    terminal::print(&format!(
+        "{}\n{} operations, {} plans, {} bytes: {}",
+        lines.join("\n"),
+        found.len(),
+        bundle.plans.len(),
+        bytes.len(),
+        arguments.output.display()
+    ));
+    Ok(())
+}
+
+/// Written beside and moved into place, so that a gateway never reads half a file.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = PathBuf::from(beside);
+    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        terminal::error(
+            format_args!("cannot write `{}`: {error}", path.display()),
+            "name a file in a folder that can be written with `--output`",
+        )
+    })
+}
+
+fn list(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<()> {
+    let fail = |error: std::io::Error| {
+        terminal::error(
+            format_args!("cannot read the folder `{}`: {error}", folder.display()),
+            "check the path given with `--operations`",
+        )
+    };
+    if depth > FOLDER_DEPTH_MAX {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let path = entry.path();
+        // Links are followed to files, not to folders: they could lead in circles.
+        if entry.file_type().map_err(fail)?.is_dir() {
+            list(&path, depth + 1, out)?;
+        } else if matches!(
+            path.extension().and_then(|e| e.to_str()),
+            Some("graphql" | "gql" | "json")
+        ) {
+            out.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path, out: &mut Vec<Found>) -> Result<()> {
+    let text = load::read(path, "operations", "check the files in the folder")?;
+    let place = path.display().to_string();
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
+        return manifest(&text, &place, out);
+    }
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    document(&text, &stem.unwrap_or_default(), &place, out);
+    Ok(())
+}
+
+/// Every operation of a document; one that is no GraphQL is refused when it is planned.
+fn document(text: &str, label: &str, place: &str, out: &mut Vec<Found>) {
+    let limits = ogive_syntax::Limits::default();
+    let parsed = ogive_syntax::parse(text, SourceId(0), &limits);
+    let names: Vec<Option<String>> = parsed
+        .document
+        .operations()
+        .map(|operation| operation.name.map(|name| parsed.document.name(name).into()))
+        .collect();
+    let mut add = |name: Option<String>| {
+        out.push(Found {
+            label: name.clone().unwrap_or_else(|| label.to_owned()),
+            place: place.to_owned(),
+            document: text.to_owned(),
+            name,
+        });
+    };
+    if !parsed.errors.is_empty() {
+        return add(None);
+    }
+    // A file of fragments alone is fine.
+    names.into_iter().for_each(&mut add);
+}
+
+fn manifest(text: &str, place: &str, out: &mut Vec<Found>) -> Result<()> {
+    let fail = |what: &str| {
+        terminal::error(
+            format_args!("`{place}` is no manifest of persisted queries: {what}"),
+            "write Apollo's manifest format, or one object of id and document",
+        )
+    };
+    let json: Value = serde_json::from_str(text).map_err(|error| fail(&error.to_string()))?;
+    if let Some(operations) = json.get("operations").and_then(Value::as_array) {
+        for operation in operations {
+            let field = |name: &str| operation.get(name).and_then(Value::as_str);
+            let body = field("body").ok_or_else(|| fail("an operation has no `body`"))?;
+            let label = field("name").or(field("id")).unwrap_or("(unnamed)");
+            document(body, label, place, out);
+        }
+        return Ok(());
+    }
+    let documents = json.as_object().ok_or_else(|| fail("it is no object"))?;
+    for (id, body) in documents {
+        let body = body
+            .as_str()
+            .ok_or_else(|| fail(&format!("the document of `{id}` is no text")))?;
+        document(body, id, place, out);
+    }
+    Ok(())
+}
