@@ -137,9 +137,10 @@ fn read_entity(
     };
     let n_errors = reader.errors.mark();
     let shape = shape_of(first);
-    reader.tape = (!others.is_empty()).then(Vec::new);
+    reader.tape.clear();
+    reader.taping = !others.is_empty();
     let accepted = reader.read_into(scanner, shape, first.record)?;
-    let tape = reader.tape.take().unwrap_or_default();
+    reader.taping = false;
     if !accepted {
         scanner.skip_value()?;
         fail_fields(reader.store, shape, first.record);
@@ -152,13 +153,13 @@ fn read_entity(
     let shared = accepted
         && facts.untyped
         && n_errors == reader.errors.mark()
-        && !tape.iter().any(own_records);
+        && !reader.tape.iter().any(own_records);
     for instance in others {
         let shape = shape_of(instance);
         let other = &plan.derived().shapes[shape];
         let accepted = if shared && other.untyped && other.class == facts.class {
             let accepted = reader.agree_on_type(&entity, shape, instance.record)?;
-            for (field, value) in tape.iter().filter(|_| accepted) {
+            for (field, value) in reader.tape.iter().filter(|_| accepted) {
                 let slot = plan.shapes[shape].fields[*field].slot;
                 reader.store.merge(instance.record, slot, *value);
             }

@@ -188,7 +188,10 @@ fn write_representation(
         return false;
     };
     out.extend_from_slice(b"{\"__typename\":");
-    ogive_json::write_string(out, typename);
+    write_name(out, typename);
+    if representation.members.iter().all(|m| m.members.is_empty()) {
+        return write_leaves(store, &representation.members, (record, ty), out);
+    }
     let mut open = vec![Open::Object {
         record,
         members: &representation.members,
@@ -234,7 +237,7 @@ fn write_representation(
                 *empty = false;
                 out.extend_from_slice(&member.key_json);
                 if member.slot.is_none() {
-                    ogive_json::write_string(out, name.unwrap_or_default());
+                    write_name(out, name.unwrap_or_default());
                     continue;
                 }
                 (member, value)
@@ -274,6 +277,53 @@ fn write_representation(
         }
     }
     true
+}
+
+/// The members of a representation that has no objects in it, and the closing bracket.
+fn write_leaves(
+    store: &Store<'_>,
+    members: &[Member],
+    (record, ty): (RecordId, Option<RuntimeType>),
+    out: &mut Vec<u8>,
+) -> bool {
+    for member in members {
+        if let Some(types) = &member.types
+            && !ty.is_some_and(|ty| types.contains(ty.0))
+        {
+            continue;
+        }
+        let Some(slot) = member.slot else {
+            match type_name(store.plan(), ty) {
+                Some(name) => {
+                    out.push(b',');
+                    out.extend_from_slice(&member.key_json);
+                    write_name(out, name);
+                }
+                None if member.key => return false,
+                None => {}
+            }
+            continue;
+        };
+        let raw = match store.value(record, slot) {
+            Value::Raw(range) => store.raw(range),
+            // What has no members cannot be shown as an object; such a plan is not correct.
+            _ if member.key => return false,
+            Value::Null => b"null",
+            _ => continue,
+        };
+        out.push(b',');
+        out.extend_from_slice(&member.key_json);
+        out.extend_from_slice(raw);
+    }
+    out.push(b'}');
+    true
+}
+
+/// Writes a name of the schema, which needs no escapes, as a JSON string.
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'"');
 }
 
 fn type_name(plan: &Plan, ty: Option<RuntimeType>) -> Option<&str> {

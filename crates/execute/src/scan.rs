@@ -17,7 +17,9 @@ use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
 use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner};
-use ogive_plan::{Derived, FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex};
+use ogive_plan::{
+    Derived, FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
+};
 
 use crate::{
     codes,
@@ -52,8 +54,10 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) service: Option<&'p str>,
     conditions: &'s Conditions,
     derived: &'p Derived,
-    /// If set, what was put into the outermost object, by field.
-    pub(crate) tape: Option<Vec<(usize, Value)>>,
+    /// What was put into the outermost object, by field, if asked to remember it.
+    pub(crate) tape: Vec<(usize, Value)>,
+    /// Whether to.
+    pub(crate) taping: bool,
     /// By shape, how often in a row its objects did not look as they should; empty until it happens.
     surprises: Vec<u8>,
     /// By shape and field, which field came next when it was not the one after; empty until it happens.
@@ -123,7 +127,8 @@ impl<'s, 'p> Reader<'s, 'p> {
             fetch,
             service,
             conditions,
-            tape: None,
+            tape: Vec::new(),
+            taping: false,
             surprises: Vec::new(),
             order: Vec::new(),
             scratch: Vec::new(),
@@ -251,8 +256,8 @@ impl<'s, 'p> Reader<'s, 'p> {
                 field,
                 ..
             }) => {
-                if let (true, Some(tape)) = (outermost, &mut self.tape) {
-                    tape.push((*field, value));
+                if outermost && self.taping {
+                    self.tape.push((*field, value));
                 }
                 self.store.merge(*record, shape.fields[*field].slot, value);
                 Ok(scanner.next_member()?)
@@ -408,11 +413,19 @@ impl<'s, 'p> Reader<'s, 'p> {
             }
             state => state,
         };
-        let indexes = self.open_indexes();
+        let mut buffer = [0; Wrapping::LISTS_MAX as usize];
+        let mut first = buffer.len();
+        for frame in self.frames.iter().rev() {
+            let (Frame::List { index, .. }, true) = (frame, first > 0) else {
+                break;
+            };
+            first -= 1;
+            buffer[first] = *index;
+        }
         let place = Place {
             parent: coming.owner,
             slot: coming.slot,
-            indexes: &indexes,
+            indexes: &buffer[first..],
         };
         let record = self.store.create(shape.layout, place, state)?;
         self.enter(scanner, coming.child, record)
@@ -473,7 +486,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         let plan = self.store.plan();
         let layout = &plan.layouts[shape.layout];
         let Some(key) = shape.typename_key.as_deref() else {
-            return Ok(match layout.only_type() {
+            return Ok(match self.derived.only_type[shape.layout] {
                 Some(ty) => TypeState::Known(ty),
                 None if layout.types.is_empty() => TypeState::Rejected,
                 None => TypeState::Unknown,

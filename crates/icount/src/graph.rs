@@ -207,7 +207,7 @@ impl Transport for Recorder<'_> {
         let body = Bytes::from(body);
         self.answers
             .borrow_mut()
-            .push((request.body.clone(), body.clone()));
+            .push((request.body, body.clone()));
         Box::pin(std::future::ready(Ok(SubgraphResponse {
             status: 200,
             body,

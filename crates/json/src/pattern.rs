@@ -11,7 +11,7 @@
 
 use crate::{
     cursor::Cursor,
-    lanes::{self, Job, KEY_BLOCK, Lanes},
+    lanes::{self, BASELINE, Job, KEY_BLOCK, Lanes},
 };
 
 /// What scalars look like.
@@ -178,14 +178,21 @@ impl Pattern {
         depth: (u32, u32),
     ) -> Option<usize> {
         let depth_left = depth.1.saturating_sub(depth.0);
-        lanes::run(Match {
+        let job = Match {
             pattern: self,
             text,
             at,
             value,
             conditions,
             depth_left,
-        })
+        };
+        // One scalar is not worth a choice.
+        if let (0, Kind::Scalar(scalar)) = (value.lists, value.kind)
+            && scalar != PatternScalar::Any
+        {
+            return job.one_scalar(scalar);
+        }
+        lanes::run(job)
     }
 }
 
@@ -309,6 +316,21 @@ impl Job for Match<'_> {
 }
 
 impl<'a> Match<'a> {
+    fn one_scalar(&self, scalar: PatternScalar) -> Option<usize> {
+        let mut cursor = Cursor {
+            text: self.text,
+            at: self.at,
+            lanes: BASELINE,
+        };
+        let byte = *cursor.text.get(cursor.at)?;
+        if byte == b'n' && !self.value.is_non_null(0) {
+            cursor.literal(b"null").ok()?;
+        } else {
+            self.scalar(&mut cursor, scalar, byte, 0)?;
+        }
+        Some(cursor.at)
+    }
+
     /// Takes the next member that is expected off `rest`.
     #[inline(always)]
     fn next_field<'f>(&self, rest: &mut &'f [PatternField]) -> Option<&'f PatternField> {

@@ -48,6 +48,8 @@ pub struct Derived {
     pub pattern: Pattern,
     /// By shape.
     pub shapes: IdVec<ShapeId, ShapeFacts>,
+    /// By layout: the only concrete type, if there is only one.
+    pub only_type: IdVec<LayoutId, Option<RuntimeType>>,
     /// By layout: for every output entry the entry before it with the same key; empty where no key is repeated.
     pub earlier: IdVec<LayoutId, Vec<Option<u32>>>,
 }
@@ -141,6 +143,7 @@ fn derive(plan: &Plan) -> Derived {
     Derived {
         pattern: deriver.pattern,
         shapes,
+        only_type: plan.layouts.iter().map(|(_, l)| l.only_type()).collect(),
         earlier: plan
             .layouts
             .iter()
