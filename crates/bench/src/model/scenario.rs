@@ -298,7 +298,8 @@ impl Shape {
                 duration,
                 pause,
             } if pause.0.is_zero() => {
-                format!("{clients} clients for {duration}, closed loop")
+                let s = if *clients == 1 { "" } else { "s" };
+                format!("{clients} client{s} for {duration}, closed loop")
             }
             Shape::Clients {
                 clients,

@@ -18,11 +18,7 @@ const COLOURS: usize = 16;
 /// Renders a summary.
 pub fn render(summary: &Summary, features: Option<&Features>) -> String {
     let campaign = &summary.campaign;
-    let colours: BTreeMap<&str, usize> = order(summary)
-        .into_iter()
-        .enumerate()
-        .map(|(i, n)| (n, i % COLOURS))
-        .collect();
+    let colours = colours(summary);
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
     let _ = write!(
@@ -57,6 +53,7 @@ pub fn render(summary: &Summary, features: Option<&Features>) -> String {
         );
     }
     out.push_str("</nav></header><main>");
+    overview(&mut out, summary);
     for scenario in &summary.scenarios {
         section(&mut out, scenario, &colours);
     }
@@ -87,6 +84,77 @@ fn order(summary: &Summary) -> Vec<&str> {
     names
 }
 
+fn colours(summary: &Summary) -> BTreeMap<&str, usize> {
+    let names = order(summary).into_iter().enumerate();
+    names.map(|(i, name)| (name, i % COLOURS)).collect()
+}
+
+/// Every gateway in every scenario by the one number that is the scenario's question.
+fn overview(out: &mut String, summary: &Summary) {
+    let gateways: Vec<&str> = order(summary)
+        .into_iter()
+        .filter(|name| {
+            summary
+                .scenarios
+                .iter()
+                .any(|s| s.rows.iter().any(|r| r.gateway == *name))
+        })
+        .collect();
+    out.push_str("<section><h2>At a glance</h2><div class=\"scroll\"><table><tr><th>scenario</th>");
+    for name in &gateways {
+        let title = summary
+            .campaign
+            .gateways
+            .get(*name)
+            .map_or(*name, |g| &g.title);
+        let _ = write!(out, "<th>{}</th>", escape(title));
+    }
+    out.push_str("</tr>");
+    for scenario in &summary.scenarios {
+        let key = scenario.info.key;
+        let Some((metric, title, unit)) = METRICS.iter().find(|m| m.0 == key.metric()) else {
+            continue;
+        };
+        let arrow = if key.more_is_better() { "↑" } else { "↓" };
+        let _ = write!(
+            out,
+            "<tr><th><a href=\"#{}\">{}</a><br><span class=\"small\">{}{} {arrow}</span></th>",
+            escape(&scenario.name),
+            escape(&scenario.info.title),
+            escape(title),
+            unit.suffix()
+        );
+        // Rows are in order of this number.
+        let best = scenario.rows.first().map(|row| row.gateway.as_str());
+        for name in &gateways {
+            let row = scenario.rows.iter().find(|row| row.gateway == *name);
+            let spread = row.filter(counts).and_then(|row| row.metrics.get(*metric));
+            let _ = match (row, spread) {
+                (Some(_), Some(spread)) if best == Some(*name) => {
+                    write!(
+                        out,
+                        "<td class=\"key\"><b>{}</b></td>",
+                        unit.show(spread.median)
+                    )
+                }
+                (Some(_), Some(spread)) => write!(out, "<td>{}</td>", unit.show(spread.median)),
+                (Some(row), None) => {
+                    let reason = escape(row.verdict.reason().unwrap_or("no such number"));
+                    let word = if counts(&row) {
+                        "–"
+                    } else {
+                        row.verdict.word()
+                    };
+                    write!(out, "<td class=\"out\" title=\"{reason}\">{word}</td>")
+                }
+                (None, _) => write!(out, "<td></td>"),
+            };
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</table></div><p class=\"small\">The one number each scenario is about; the best is marked. ↑ more is better, ↓ less is better.</p></section>");
+}
+
 fn section(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) {
     let info = &scenario.info;
     let _ = write!(
@@ -100,11 +168,12 @@ fn section(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str
     );
     legend(out, scenario, colours);
     out.push_str("<div class=\"charts\">");
-    for (caption, chart) in charts(scenario, colours) {
+    for chart in charts(scenario, colours) {
         let _ = write!(
             out,
-            "<figure>{chart}<figcaption>{}</figcaption></figure>",
-            escape(&caption)
+            "<figure><figcaption>{}</figcaption>{}</figure>",
+            escape(&chart.caption),
+            chart.svg
         );
     }
     out.push_str("</div>");
@@ -138,7 +207,29 @@ fn legend(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str,
     out.push_str("</p>");
 }
 
-fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<(String, String)> {
+/// A chart with what it shows.
+struct Chart {
+    /// Its name in files.
+    name: &'static str,
+    caption: String,
+    svg: String,
+}
+
+/// Charts that name their gateways, as files of their own.
+pub fn files(summary: &Summary) -> Vec<(String, String)> {
+    let colours = colours(summary);
+    let mut out = Vec::new();
+    for scenario in &summary.scenarios {
+        let named = |chart: &Chart| !["percentiles", "rates", "memory"].contains(&chart.name);
+        for chart in charts(scenario, &colours).into_iter().filter(named) {
+            let name = format!("{}-{}", scenario.name, chart.name.replace('_', "-"));
+            out.push((name, svg::standalone(&chart.svg, STYLE)));
+        }
+    }
+    out
+}
+
+fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<Chart> {
     let colour = |row: &Row| colours.get(row.gateway.as_str()).copied().unwrap_or(0);
     let key = scenario.info.key;
     let mut names = vec![key.metric()];
@@ -158,11 +249,14 @@ fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<(S
             continue;
         }
         let caption = format!("{}{}", capital(title), unit.suffix());
-        out.push((
-            better(&caption, name),
-            svg::bars(&caption, &bars(scenario, name, *unit, &colour)),
-        ));
+        let svg = svg::bars(&caption, &bars(scenario, name, *unit, &colour));
+        let caption = better(&caption, name);
+        out.push(Chart { name, caption, svg });
     }
+    let mut push = |name: &'static str, caption: &str, svg: String| {
+        let caption = caption.to_owned();
+        out.push(Chart { name, caption, svg });
+    };
     let line = |row: &Row, points: Vec<(f64, f64)>, marks: bool| Line {
         name: row.title.clone(),
         colour: colour(row),
@@ -185,10 +279,8 @@ fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<(S
             &Axis::Log,
             &ogives,
         );
-        out.push((
-            "Latency by percentile (the ogive), ms; lower is better".into(),
-            chart,
-        ));
+        let caption = "Latency by percentile (the ogive), ms; less is better";
+        push("percentiles", caption, chart);
     }
     let rates: Vec<Line> = scenario
         .rows
@@ -211,7 +303,7 @@ fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<(S
             &Axis::Log,
             &rates,
         );
-        out.push(("p99 against load, ms; lower is better".into(), chart));
+        push("rates", "p99 against load, ms; less is better", chart);
     }
     let memory: Vec<Line> = scenario
         .rows
@@ -235,7 +327,7 @@ fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<(S
             &Axis::Linear,
             &memory,
         );
-        out.push(("Memory over time (proportional set), MiB".into(), chart));
+        push("memory", "Memory over time (proportional set), MiB", chart);
     }
     out
 }

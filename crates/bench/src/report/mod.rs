@@ -13,7 +13,7 @@ pub use summary::{Row, ScenarioSummary, Spread, Summary};
 
 use crate::{Error, Result, model::Features, record};
 
-/// Sums a campaign up and writes `report.md`, `report.html` and `report.json` into its folder.
+/// Sums a campaign up and writes `report.md`, `report.html`, `report.json` and `charts/*.svg` into its folder.
 pub fn write(folder: &Path, features: Option<&Features>) -> Result<Summary> {
     let (campaign, runs) = record::read(folder)?;
     let summary = Summary::new(campaign, &runs);
@@ -23,6 +23,11 @@ pub fn write(folder: &Path, features: Option<&Features>) -> Result<Summary> {
     };
     keep("report.md", &markdown::render(&summary, features))?;
     keep("report.html", &html::render(&summary, features))?;
+    let charts = folder.join("charts");
+    fs::create_dir_all(&charts).map_err(Error::file(&charts))?;
+    for (name, chart) in html::files(&summary) {
+        keep(&format!("charts/{name}.svg"), &chart)?;
+    }
     record::write_json(&folder.join("report.json"), &summary)?;
     Ok(summary)
 }

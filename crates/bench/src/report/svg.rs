@@ -195,6 +195,18 @@ pub fn lines(
     out
 }
 
+/// A chart as a file of its own, light and dark, for pages that show it as an image.
+pub fn standalone(chart: &str, style: &str) -> String {
+    let more = "svg{background:var(--card);padding:12px}";
+    match chart.split_once('>') {
+        Some((open, rest)) => format!(
+            "{open}><style>{}{more}</style>{rest}\n",
+            escape(style).replace("&quot;", "'")
+        ),
+        None => chart.to_owned(),
+    }
+}
+
 /// Text for HTML and SVG.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
