@@ -61,9 +61,9 @@ fn serve() {
 fn mock() {
     let path = PathBuf::from(std::env::args().next_back().unwrap());
     let text = fs::read_to_string(&path).unwrap();
-    let config = ogive_mock::Config::parse(&text, path.parent().unwrap()).unwrap();
+    let mut config = ogive_mock::Config::parse(&text, path.parent().unwrap()).unwrap();
     let assembled = ogive_mock::assemble(&config).unwrap_or_else(|error| panic!("{error}"));
-    let listen = config.listen.clone().unwrap();
+    let listen = config.listen.take().unwrap();
     ogive_mock::Server::start(Arc::new(assembled.service), &listen, 1)
         .unwrap()
         .join();
@@ -173,7 +173,7 @@ impl Proxy {
         };
         Some(match wrong {
             // As long as the right answer, so that only comparing values can tell.
-            true => text.replacen("Title of", "Title 0f", 1).into_bytes(),
+            true => format!("{}\n", text.replacen("Title of", "Title 0f", 1)).into_bytes(),
             false if self.behaviour == "reorders" => reordered(&text),
             // Whitespace is no difference.
             false => format!("{text}\n").into_bytes(),

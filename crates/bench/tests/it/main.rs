@@ -1,4 +1,9 @@
 //! Tests of the lab itself: its files, its verdicts on gateways that misbehave on purpose, its accounting.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test stops at what is unexpected; a role tells that it is ready"
+)]
 
 mod accounting;
 mod files;
