@@ -48,6 +48,10 @@ pub struct Derived {
     pub pattern: Pattern,
     /// By shape.
     pub shapes: IdVec<ShapeId, ShapeFacts>,
+    /// By fetch, look-up and target: whether another fetch has a target that asks the same.
+    pub asked_twice: Vec<Vec<Vec<bool>>>,
+    /// Whether there is any such.
+    pub asks_twice: bool,
     /// By layout: the only concrete type, if there is only one.
     pub only_type: IdVec<LayoutId, Option<RuntimeType>>,
     /// By layout: for every output entry the entry before it with the same key; empty where no key is repeated.
@@ -140,9 +144,12 @@ fn derive(plan: &Plan) -> Derived {
         facts.untyped = shape.fields.iter().all(|field| field.types.is_none());
         shapes.push(facts);
     }
+    let asked_twice = asked_twice(plan);
     Derived {
         pattern: deriver.pattern,
         shapes,
+        asks_twice: asked_twice.iter().flatten().flatten().any(|twice| *twice),
+        asked_twice,
         only_type: plan.layouts.iter().map(|(_, l)| l.only_type()).collect(),
         earlier: plan
             .layouts
@@ -160,6 +167,32 @@ fn earlier_entries(layout: &Layout) -> Vec<Option<u32>> {
     let entries = layout.output.iter().enumerate();
     entries
         .map(|(at, field)| last.insert(&field.key, at as u32))
+        .collect()
+}
+
+fn asked_twice(plan: &Plan) -> Vec<Vec<Vec<bool>>> {
+    /// The one fetch that asks a selection, or none if several do.
+    type Asker = Option<FetchId>;
+    let mut askers: FastMap<(u32, u32), Asker> = FastMap::default();
+    for (id, fetch) in plan.fetches.iter() {
+        for target in fetch.lookups.iter().flat_map(|lookup| &lookup.targets) {
+            let asker = askers
+                .entry((fetch.subgraph, target.selection))
+                .or_insert(Some(id));
+            if *asker != Some(id) {
+                *asker = None;
+            }
+        }
+    }
+    let twice = |fetch: &Fetch, target: &Target| {
+        askers.get(&(fetch.subgraph, target.selection)) == Some(&None)
+    };
+    let of_lookup =
+        |fetch: &Fetch, lookup: &Lookup| lookup.targets.iter().map(|t| twice(fetch, t)).collect();
+    let of_fetch = |fetch: &Fetch| fetch.lookups.iter().map(|l| of_lookup(fetch, l)).collect();
+    plan.fetches
+        .iter()
+        .map(|(_, fetch)| of_fetch(fetch))
         .collect()
 }
 

@@ -334,6 +334,7 @@ fn write_target(target: &Target, out: &mut Encoder) {
         cond,
         representations,
         shape,
+        selection,
     } = target;
     out.number(layout.0.into());
     optional_set(types.as_ref(), out);
@@ -344,6 +345,7 @@ fn write_target(target: &Target, out: &mut Encoder) {
         list(members, out, write_member);
     });
     out.number(shape.0.into());
+    out.number((*selection).into());
 }
 
 /// Nesting is that of the schema's key and requires selections.
@@ -586,6 +588,7 @@ impl Read<'_, '_> {
                 })
             })?,
             shape: ShapeId(self.from.u32()?),
+            selection: self.from.u32()?,
         })
     }
 

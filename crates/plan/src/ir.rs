@@ -259,6 +259,8 @@ pub struct Target {
     pub representations: Vec<Representation>,
     /// Where the answered object's values land, in the same record.
     pub shape: ShapeId,
+    /// Equal for targets that ask one subgraph exactly the same of an entity, so that one answer serves both.
+    pub selection: u32,
 }
 
 /// How to write one `_Any` representation.

@@ -273,6 +273,7 @@ impl Builder {
                 members: members.collect(),
             }],
             shape,
+            selection: shape.0,
         }
     }
     pub(crate) fn member(

@@ -40,6 +40,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         enum_ids: FastMap::default(),
         enums: IdVec::new(),
         shapes: IdVec::new(),
+        selections: Vec::new(),
         possible: IdVec::new(),
     };
     emitter.index();
@@ -63,6 +64,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) enum_ids: FastMap<TypeId, EnumId>,
     pub(crate) enums: IdVec<EnumId, Vec<Box<str>>>,
     pub(crate) shapes: IdVec<ShapeId, ObjectShape>,
+    /// What look-ups ask: subgraph, concrete types (`TypeId.0`), text.
+    selections: Vec<(u32, BitSet, Vec<Token>)>,
     /// Concrete types (`TypeId.0`) that the subgraphs asked for a place can answer there.
     pub(crate) possible: IdVec<PlaceId, BitSet>,
 }
@@ -258,6 +261,7 @@ impl<'a> Emitter<'a> {
                     cond: Cond(cond.0),
                     representations,
                     shape,
+                    selection: self.selection((subgraph, &types, &tokens)),
                 };
                 add_lookup(&mut lists, &types, (cond, tokens), names, target);
             }
@@ -302,6 +306,20 @@ impl<'a> Emitter<'a> {
             root,
             lookups,
         }
+    }
+
+    /// The number of what a look-up asks; equal for the same question.
+    fn selection(&mut self, (subgraph, types, tokens): (u32, &BitSet, &[Token])) -> u32 {
+        let same = |(s, ts, text): &(u32, BitSet, Vec<Token>)| {
+            *s == subgraph && ts == types && text == tokens
+        };
+        let known = self.selections.iter().position(same);
+        let at = known.unwrap_or_else(|| {
+            self.selections
+                .push((subgraph, types.clone(), tokens.to_vec()));
+            self.selections.len() - 1
+        });
+        at as u32
     }
 
     /// Everything some visits bring.
