@@ -191,7 +191,7 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
     };
     let documents = [&doc, &prelude.document];
     let built = if syntax_ok {
-        build::build(&documents, &options)
+        build(&documents, &options)
     } else {
         Default::default()
     };

@@ -21,15 +21,12 @@ pub(crate) fn upgrade(subs: &mut [Subgraph], report: &mut Report) {
         return;
     }
     let keys = first_keys(subs);
-    for i in 0..subs.len() {
-        if !subs[i].is_v1() {
-            continue;
-        }
-        externals(&mut subs[i], &keys);
-        field_sets(&mut subs[i]);
-        unused(&mut subs[i], report);
-        subs[i].mark_uses();
-        definitions(&mut subs[i]);
+    for sub in subs.iter_mut().filter(|s| s.is_v1()) {
+        externals(sub, &keys);
+        field_sets(sub);
+        unused(sub, report);
+        sub.mark_uses();
+        definitions(sub);
     }
     tags(subs);
     share(subs);
@@ -285,15 +282,7 @@ fn unused(sub: &mut Subgraph, report: &mut Report) {
     }
     for ty in emptied {
         let name = sub.schema.type_name(ty).to_owned();
-        let referenced = sub.merged_types().any(|t| {
-            t != ty
-                && (sub.schema.types[t]
-                    .fields
-                    .iter()
-                    .any(|f| sub.schema.fields[*f].ty.id == ty)
-                    || sub.schema.types[t].members.contains(&ty))
-        });
-        if referenced {
+        {
             report.error_help(
                 codes::TYPE_WITH_ONLY_UNUSED_EXTERNAL,
                 &name,

@@ -376,7 +376,7 @@ impl Merger<'_> {
                 out.push(plain(args));
                 continue;
             }
-            let mut counted: Vec<(&Vec<(Box<str>, ConstValue)>, usize)> = Vec::new();
+            let mut counted: Vec<(&Args, usize)> = Vec::new();
             for (_, args, _) in &uses {
                 match counted.iter_mut().find(|(a, _)| same_args(a, args)) {
                     Some((_, n)) => *n += 1,
@@ -839,7 +839,7 @@ fn all_of(all: &[&[(Box<str>, ConstValue)]]) -> Args {
 }
 
 /// Most alternatives of a merged requirement; beyond that the first subgraph's stand.
-pub const ALTERNATIVES_MAX: usize = 10_000;
+pub(crate) const ALTERNATIVES_MAX: usize = 10_000;
 
 /// `[["a", "b"], ["c"]]` as lists of strings.
 pub(crate) fn alternatives(value: Option<&ConstValue>) -> Vec<Vec<Box<str>>> {

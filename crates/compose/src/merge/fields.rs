@@ -31,10 +31,12 @@ impl Merger<'_> {
         let mut at: FastMap<Symbol, usize> = FastMap::default();
         for (sub, ty) in &sources {
             let schema = &self.subs[*sub as usize].schema;
-            if !matches!(
-                schema.types[*ty].kind,
-                TypeKind::Object | TypeKind::Interface
-            ) {
+            let kind = match self.subs[*sub as usize].types[*ty].interface_object {
+                true => TypeKind::Interface,
+                false => schema.types[*ty].kind,
+            };
+            // Where kinds differ, which was reported, only those of the first kind have a say.
+            if kind != self.out.types[id].kind {
                 continue;
             }
             for field in &schema.types[*ty].fields {
@@ -311,7 +313,7 @@ impl Merger<'_> {
 
     /// A field of an object that several subgraphs resolve must be shareable in all of them.
     fn sharing(&mut self, about: &str, parent: MTypeId, sources: &[(u32, FieldId)]) {
-        if self.out.types[parent].kind != TypeKind::Object || self.mixed.contains(&parent) {
+        if self.out.types[parent].kind != TypeKind::Object {
             return;
         }
         let mut resolving: Vec<(u32, FieldId)> = sources

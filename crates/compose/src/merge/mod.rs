@@ -14,7 +14,7 @@ mod fields;
 mod inputs;
 mod overrides;
 
-use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, define_id};
+use ogive_base::{BitSet, FastMap, IdVec, Interner, Symbol, define_id};
 use ogive_federation::vocabulary::Version;
 use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, TypeId, TypeKind, Wrapping};
 
@@ -238,8 +238,6 @@ pub(crate) struct Merger<'a> {
     pub(crate) subs: &'a mut [Subgraph],
     pub(crate) out: Merged,
     pub(crate) report: &'a mut Report,
-    /// Types whose kinds differ: nothing more is said about them.
-    pub(crate) mixed: FastSet<MTypeId>,
 }
 
 /// Merges subgraphs that were validated one by one, in order of their names.
@@ -248,7 +246,6 @@ pub fn merge(subs: &mut [Subgraph], report: &mut Report) -> Merged {
         subs,
         out: Merged::default(),
         report,
-        mixed: FastSet::default(),
     };
     merger.names();
     merger.collect_types();
@@ -366,7 +363,6 @@ impl Merger<'_> {
             if row.sources.iter().all(|s| kind_of(s) == row.kind) {
                 continue;
             }
-            self.mixed.insert(id);
             let name = self.out.type_name(id).to_owned();
             let at: Vec<(Place, String)> = row
                 .sources
@@ -504,14 +500,15 @@ impl Merger<'_> {
         id: MTypeId,
         test: impl Fn(&Self, u32, TypeId) -> bool,
     ) -> (Vec<u32>, Vec<u32>) {
-        let (with, without): (Vec<(u32, TypeId)>, Vec<(u32, TypeId)>) = self.out.types[id]
-            .sources
-            .iter()
-            .partition(|(sub, ty)| test(self, *sub, *ty));
-        (
-            with.into_iter().map(|s| s.0).collect(),
-            without.into_iter().map(|s| s.0).collect(),
-        )
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        for (sub, ty) in &self.out.types[id].sources {
+            if test(self, *sub, *ty) {
+                with.push(*sub);
+            } else {
+                without.push(*sub);
+            }
+        }
+        (with, without)
     }
 
     /// Names of subgraphs for a message.

@@ -1,4 +1,5 @@
 //! Tests of the composition crate: cases in files, real graphs, metamorphic properties, hostile input.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cases;
 mod hostile;

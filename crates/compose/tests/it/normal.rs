@@ -7,7 +7,7 @@ use ogive_syntax::{
 };
 
 /// The sorted text of a schema.
-pub fn normal(sdl: &str) -> String {
+pub(crate) fn normal(sdl: &str) -> String {
     let parsed = parse(sdl, SourceId(0), &Limits::default());
     assert!(parsed.errors.is_empty(), "{:?}\n{sdl}", parsed.errors);
     let doc = &parsed.document;

@@ -1,0 +1,326 @@
+//! Generates subgraph sets, one JSON array per line: `generate SEED COUNT`.
+//!
+//! Three kinds in turn: a monolith split at random, which must compose; the same with one labelled fault; and free
+//! random subgraphs over a small pool of names, most of which must not compose. The same seed gives the same sets.
+#![expect(clippy::print_stdout, reason = "a command-line tool")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_range_loop,
+    reason = "an example; indices name entities and subgraphs"
+)]
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+/// A small generator of numbers (SplitMix64).
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let seed: u64 = args.first().and_then(|a| a.parse().ok()).unwrap_or(1);
+    let count: usize = args.get(1).and_then(|a| a.parse().ok()).unwrap_or(10);
+    for i in 0..count {
+        let mut rng = Rng(seed.wrapping_mul(1_000_003).wrapping_add(i as u64));
+        let set = match i % 3 {
+            0 => split(&mut rng),
+            1 => {
+                let mut set = split(&mut rng);
+                fault(&mut rng, &mut set);
+                set
+            }
+            _ => free(&mut rng),
+        };
+        let subgraphs: Vec<_> = set
+            .iter()
+            .map(|(name, sdl)| json!({"name": name, "url": format!("http://{name}"), "sdl": sdl}))
+            .collect();
+        println!("{}", serde_json::Value::from(subgraphs));
+    }
+}
+
+const NAMES: [&str; 6] = ["alpha", "beta", "gamma", "delta", "eps", "zeta"];
+const LEAVES: [&str; 6] = ["Int", "String", "Boolean", "Float", "ID", "Color"];
+
+fn link(rng: &mut Rng) -> String {
+    let version = *rng.pick(&["2.3", "2.3", "2.5", "2.7", "2.9"]);
+    format!(
+        "extend schema @link(url: \"https://specs.apollo.dev/federation/v{version}\", import: [\"@key\", \"@shareable\", \"@external\", \"@requires\", \"@provides\", \"@override\", \"@tag\", \"@inaccessible\", \"@interfaceObject\"])\n"
+    )
+}
+
+type Set = Vec<(String, String)>;
+
+/// Entities, values, an interface, a union, an enum and an input object, owned at random.
+fn split(rng: &mut Rng) -> Set {
+    let n = 2 + rng.below(3);
+    let legacy: Vec<bool> = (0..n).map(|_| rng.chance(15)).collect();
+    let mut out: Vec<String> = legacy
+        .iter()
+        .map(|old| if *old { String::new() } else { link(rng) })
+        .collect();
+    let mut query: Vec<String> = vec![String::new(); n];
+    let entities = 2 + rng.below(3);
+    let keys: Vec<&str> = (0..entities)
+        .map(|_| *rng.pick(&["id", "id", "code", "id code"]))
+        .collect();
+    for e in 0..entities {
+        let owner = rng.below(n);
+        let keyed = |fields: &mut String| {
+            for key in keys[e].split(' ') {
+                let _ = write!(fields, " {key}: ID!");
+            }
+        };
+        let implements = if rng.chance(40) && e < 2 {
+            " implements Node"
+        } else {
+            ""
+        };
+        for s in 0..n {
+            if s != owner && !rng.chance(45) {
+                continue;
+            }
+            let implements = if s == owner { implements } else { "" };
+            let extend = if s != owner && (legacy[s] || rng.chance(30)) {
+                "extend "
+            } else {
+                ""
+            };
+            let mut fields = String::new();
+            keyed(&mut fields);
+            if !implements.is_empty() && !keys[e].contains("id") {
+                fields.push_str(" id: ID!");
+            }
+            for f in 0..1 + rng.below(3) {
+                let _ = write!(fields, " f{s}{f}: {}", field_type(rng, entities));
+            }
+            if s != owner && rng.chance(25) {
+                let _ = write!(
+                    fields,
+                    " own: Int @external calc{s}: Int @requires(fields: \"own\")"
+                );
+            }
+            if s == owner {
+                fields.push_str(" own: Int");
+            }
+            let tag = if rng.chance(10) {
+                " @tag(name: \"t\")"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                out[s],
+                "{extend}type E{e}{implements} @key(fields: \"{}\"){tag} {{{fields} }}",
+                keys[e]
+            );
+        }
+        let _ = write!(
+            query[owner],
+            " e{e}(id: ID, color: Color): E{e} list{e}: [E{e}!]!"
+        );
+        if !implements.is_empty() {
+            let _ = writeln!(out[owner], "interface Node {{ id: ID! }}");
+        }
+    }
+    let mut nodes = vec![false; n];
+    for s in 0..n {
+        // Every subgraph mentions what all of them may refer to.
+        let blocks: Vec<&str> = out[s].lines().collect();
+        nodes[s] = blocks.contains(&"interface Node { id: ID! }");
+        let mut lines: Vec<&str> = Vec::new();
+        for line in blocks {
+            if line != "interface Node { id: ID! }" || !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        let mut sdl = lines.join("\n");
+        let _ = writeln!(sdl, "\nenum Color {{ RED GREEN }}");
+        let value = if legacy[s] { "" } else { " @shareable" };
+        let _ = writeln!(sdl, "type Money{value} {{ amount: Float! unit: String }}");
+        let _ = writeln!(sdl, "input Filter {{ text: String = \"x\" color: Color }}");
+        for e in 0..entities {
+            if !sdl.contains(&format!("type E{e} ")) {
+                let (ext, resolvable) = if legacy[s] {
+                    ("extend ", "")
+                } else {
+                    ("", ", resolvable: false")
+                };
+                let external = if legacy[s] { " @external" } else { "" };
+                let fields: String = keys[e]
+                    .split(' ')
+                    .map(|k| format!(" {k}: ID!{external}"))
+                    .collect();
+                let _ = writeln!(
+                    sdl,
+                    "{ext}type E{e} @key(fields: \"{}\"{resolvable}) {{{fields} }}",
+                    keys[e]
+                );
+            }
+        }
+        if nodes[s] {
+            let _ = write!(query[s], " node{s}: Node");
+        }
+        let shared = if legacy[s] { "" } else { " @shareable" };
+        let _ = write!(
+            query[s],
+            " version: String{shared} q{s}(filter: Filter): Money"
+        );
+        let _ = writeln!(sdl, "type Query {{{} }}", query[s]);
+        out[s] = sdl;
+    }
+    NAMES
+        .iter()
+        .zip(out)
+        .map(|(name, sdl)| ((*name).to_owned(), sdl))
+        .collect()
+}
+
+fn field_type(rng: &mut Rng, entities: usize) -> String {
+    let base = match rng.below(10) {
+        0..=4 => (*rng.pick(&LEAVES)).to_owned(),
+        5 => "Money".to_owned(),
+        _ => format!("E{}", rng.below(entities)),
+    };
+    match rng.below(5) {
+        0 => format!("[{base}!]!"),
+        1 => format!("{base}!"),
+        2 => format!("[{base}]"),
+        _ => base,
+    }
+}
+
+/// One edit of one subgraph, of a kind people make.
+fn fault(rng: &mut Rng, set: &mut Set) {
+    const EDITS: [(&str, &str); 26] = [
+        (" own: Int }", " }"),
+        (" own: Int }", " own: String }"),
+        (" own: Int }", " own: Int! }"),
+        ("type Money @shareable", "type Money"),
+        ("amount: Float!", "amount: Float"),
+        ("amount: Float!", "amount: String"),
+        ("amount: Float!", "amount(x: Int!): Float!"),
+        ("amount: Float!", "amount(x: Int): Float!"),
+        ("RED GREEN", "RED"),
+        ("RED GREEN", "RED BLUE"),
+        ("RED GREEN", "RED GREEN @inaccessible"),
+        ("text: String = \"x\"", "text: String = \"y\""),
+        ("text: String = \"x\"", "text: String"),
+        ("text: String = \"x\"", "text: String!"),
+        (" color: Color }", " }"),
+        (" color: Color }", " color: Color! }"),
+        ("version: String @shareable", "version: String"),
+        ("version: String @shareable", "version: Int @shareable"),
+        ("@key(fields: \"id\")", "@key(fields: \"nope\")"),
+        ("@key(fields: \"id\")", ""),
+        (" own: Int @external", " own: Int"),
+        (
+            "(filter: Filter): Money",
+            "(filter: Filter): Money @provides(fields: \"amount\")",
+        ),
+        (
+            "version: String @shareable",
+            "version: String @shareable @override(from: \"alpha\")",
+        ),
+        ("enum Color", "type Color"),
+        ("unit: String", "unit: String @inaccessible"),
+        ("type Money", "\"\"\"Described\"\"\"\ntype Money"),
+    ];
+    for _ in 0..20 {
+        let (from, to) = *rng.pick(&EDITS);
+        let s = rng.below(set.len());
+        if set[s].1.contains(from) {
+            set[s].1 = set[s].1.replacen(from, to, 1);
+            return;
+        }
+    }
+}
+
+/// Subgraphs over a few names, as they come.
+fn free(rng: &mut Rng) -> Set {
+    let n = 2 + rng.below(2);
+    let common: Vec<usize> = (0..4).map(|_| rng.below(9)).collect();
+    (0..n)
+        .map(|s| {
+            let mut sdl = if rng.chance(10) { String::new() } else { link(rng) };
+            let old = sdl.is_empty();
+            // Kinds mostly agree; a type is missing now and then.
+            let kinds: Vec<usize> = common
+                .iter()
+                .map(|k| match rng.below(40) {
+                    0 => rng.below(9),
+                    1..=8 => 9,
+                    _ => *k,
+                })
+                .collect();
+            let mut used: Vec<&str> = vec!["Int", "String"];
+            let names = ["A", "B", "C", "D"];
+            for (name, kind) in names.iter().zip(&kinds) {
+                if *kind < 9 {
+                    used.push(name);
+                }
+            }
+            let composite = |rng: &mut Rng| -> String {
+                let name = *rng.pick(&used);
+                let wrap = *rng.pick(&["", "", "!", "[]"]);
+                if wrap == "[]" { format!("[{name}]") } else { format!("{name}{wrap}") }
+            };
+            for (name, kind) in names.iter().zip(&kinds) {
+                let share = |rng: &mut Rng| if !old && rng.chance(70) { " @shareable" } else { "" };
+                match kind {
+                    0..=4 => {
+                        let key = if rng.chance(60) { " @key(fields: \"id\")" } else { "" };
+                        let mut fields = String::from(" id: ID!");
+                        fields.push_str(share(rng));
+                        for f in 0..1 + rng.below(3) {
+                            let _ = write!(fields, " x{f}: {}{}", composite(rng), share(rng));
+                        }
+                        if rng.chance(15) {
+                            let _ = write!(fields, " ext: Int @external r{s}: Int @requires(fields: \"ext\")");
+                        } else if rng.chance(40) {
+                            fields.push_str(" ext: Int");
+                        }
+                        let _ = writeln!(sdl, "type {name}{key} {{{fields} }}");
+                    }
+                    5 => {
+                        let _ = writeln!(sdl, "interface {name} {{ id: ID! }}\ntype {name}Impl{s} implements {name} {{ id: ID! }}");
+                    }
+                    6 => {
+                        let _ = writeln!(sdl, "union {name} = {name}One\ntype {name}One {{ a: Int{} }}", share(rng));
+                    }
+                    7 => {
+                        let _ = writeln!(sdl, "enum {name} {{ P Q{} }}", if rng.chance(50) { " R" } else { "" });
+                    }
+                    8 => {
+                        let _ = writeln!(sdl, "scalar {name}");
+                    }
+                    _ => {}
+                }
+            }
+            let mut query = format!(" q{s}: {}", composite(rng));
+            if rng.chance(50) {
+                let _ = write!(query, " shared: {}{}", composite(rng), if old { "" } else { " @shareable" });
+            }
+            let _ = writeln!(sdl, "type Query {{{query} }}");
+            (NAMES[s].to_owned(), sdl)
+        })
+        .collect()
+}
