@@ -130,14 +130,14 @@ fn overview(out: &mut String, summary: &Summary) {
             let row = scenario.rows.iter().find(|row| row.gateway == *name);
             let spread = row.filter(counts).and_then(|row| row.metrics.get(*metric));
             let _ = match (row, spread) {
-                (Some(_), Some(spread)) if best == Some(*name) => {
-                    write!(
-                        out,
-                        "<td class=\"key\"><b>{}</b></td>",
-                        unit.show(spread.median)
-                    )
+                (Some(row), Some(spread)) => {
+                    let text = unit.show(spread.median);
+                    let mark = if row.flags.is_empty() { "" } else { " ⚠" };
+                    match best == Some(*name) {
+                        true => write!(out, "<td class=\"key\"><b>{text}</b>{mark}</td>"),
+                        false => write!(out, "<td>{text}{mark}</td>"),
+                    }
                 }
-                (Some(_), Some(spread)) => write!(out, "<td>{}</td>", unit.show(spread.median)),
                 (Some(row), None) => {
                     let reason = escape(row.verdict.reason().unwrap_or("no such number"));
                     let word = if counts(&row) {
@@ -152,7 +152,7 @@ fn overview(out: &mut String, summary: &Summary) {
         }
         out.push_str("</tr>");
     }
-    out.push_str("</table></div><p class=\"small\">The one number each scenario is about; the best is marked. ↑ more is better, ↓ less is better.</p></section>");
+    out.push_str("</table></div><p class=\"small\">The one number each scenario is about; the best is marked. ↑ more is better, ↓ less is better, ⚠ see the remarks of the scenario.</p></section>");
 }
 
 fn section(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) {
@@ -193,7 +193,7 @@ fn legend(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str,
         let _ = write!(
             out,
             "<span><i class=\"b{colour}\"></i>{}</span> ",
-            escape(&row.title)
+            escape(&row.marked_title())
         );
     }
     for row in scenario.rows.iter().filter(|row| !counts(row)) {
@@ -356,10 +356,10 @@ fn bars(
             .unwrap_or("no such number");
         let label = match spread {
             Some(spread) => unit.show(spread.median),
-            None => clipped(&format!("{}: {reason}", row.verdict.word()), 66),
+            None => clipped(&format!("{}: {reason}", row.verdict.word()), 58),
         };
         let bar = Bar {
-            name: row.title.clone(),
+            name: row.marked_title(),
             colour: colour(row),
             value: spread.map(|s| (s.median, s.min, s.max)),
             label,

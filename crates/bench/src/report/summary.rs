@@ -208,10 +208,10 @@ pub fn significant(value: f64) -> String {
         s if s >= 1.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     };
-    match text.split_once('.') {
-        Some((_, fraction)) if fraction.bytes().all(|b| b == b'0') => format!("{value:.0}"),
-        None if size >= 10_000.0 => grouped(&text),
-        _ => text,
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false if size >= 10_000.0 => grouped(&text),
+        false => text,
     }
 }
 
@@ -224,6 +224,16 @@ fn grouped(digits: &str) -> String {
         out.push(c);
     }
     out
+}
+
+impl Row {
+    /// Its name with a sign if there is something to know about it.
+    pub fn marked_title(&self) -> String {
+        match self.flags.is_empty() {
+            true => self.title.clone(),
+            false => format!("{} ⚠", self.title),
+        }
+    }
 }
 
 impl Summary {

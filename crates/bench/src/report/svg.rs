@@ -1,14 +1,14 @@
 //! Charts as inline SVG. Own code of little size: no chart library draws for light and dark at once, because colours
 //! here are classes that the page's style sheet defines twice.
 //!
-//! Charts are 440 units wide with text of 12, so that one is readable on a phone and two stand side by side elsewhere.
+//! Charts are 380 units wide with text of 12, so that one is readable on a phone and two stand side by side elsewhere.
 
 use std::fmt::Write as _;
 
 /// Width of every chart.
-const WIDTH: f64 = 440.0;
+const WIDTH: f64 = 380.0;
 /// Height of line charts.
-const HEIGHT: f64 = 260.0;
+const HEIGHT: f64 = 240.0;
 /// Room for labels.
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 12.0;
@@ -62,7 +62,7 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
         .filter_map(|b| b.value)
         .map(|(_, _, max)| max)
         .fold(0.0, f64::max);
-    let room = WIDTH - RIGHT - 90.0;
+    let room = WIDTH - RIGHT - 62.0;
     let mut out = open(title, height);
     for (i, bar) in bars.iter().enumerate() {
         let y = TOP + BAR * i as f64;
