@@ -80,7 +80,7 @@ fn make(
     operation: &ogive_operation::Operation,
 ) -> Result<SharedPlan, RequestError> {
     let planned = ogive_planner::plan(&state.supergraph, operation, &state.options.plan);
-    let plan = planned.map_err(|error| {
+    let mut plan = planned.map_err(|error| {
         tracing::warn!(
             code = error.code,
             message = error.message,
@@ -88,6 +88,7 @@ fn make(
         );
         RequestError::graphql(error.code, error.message)
     })?;
+    plan.shrink_to_fit();
     Ok(SharedPlan {
         plan: Arc::new(plan),
         parts: rests_on(&state.supergraph, operation),

@@ -1,4 +1,4 @@
-//! How much memory a plan takes: what caches weigh.
+//! How much memory a plan takes: what caches weigh; and giving up what it does not need.
 
 use ogive_base::{BitSet, IdVec};
 
@@ -7,6 +7,8 @@ use crate::ir::*;
 /// Bytes behind a value, the value itself not counted.
 trait Heap {
     fn heap(&self) -> usize;
+    /// Gives up spare capacity, here and below.
+    fn shrink(&mut self) {}
 }
 
 impl Plan {
@@ -22,11 +24,27 @@ impl Plan {
             + self.shapes.heap()
             + self.fetches.heap()
     }
+
+    /// Gives up spare capacity: worth it before a plan is kept.
+    pub fn shrink_to_fit(&mut self) {
+        self.subgraphs.shrink();
+        self.types.shrink();
+        self.enums.shrink();
+        self.conditions.shrink();
+        self.variables.shrink();
+        self.layouts.shrink();
+        self.shapes.shrink();
+        self.fetches.shrink();
+    }
 }
 
 impl<T: Heap> Heap for Vec<T> {
     fn heap(&self) -> usize {
         self.capacity() * size_of::<T>() + self.iter().map(Heap::heap).sum::<usize>()
+    }
+    fn shrink(&mut self) {
+        self.iter_mut().for_each(Heap::shrink);
+        self.shrink_to_fit();
     }
 }
 impl<I: ogive_base::id::Id, T: Heap> Heap for IdVec<I, T> {
@@ -34,10 +52,19 @@ impl<I: ogive_base::id::Id, T: Heap> Heap for IdVec<I, T> {
         let rows = self.as_slice();
         size_of_val(rows) + rows.iter().map(Heap::heap).sum::<usize>()
     }
+    fn shrink(&mut self) {
+        self.iter_mut().for_each(|(_, row)| row.shrink());
+        self.shrink_to_fit();
+    }
 }
 impl<T: Heap> Heap for Option<T> {
     fn heap(&self) -> usize {
         self.as_ref().map_or(0, Heap::heap)
+    }
+    fn shrink(&mut self) {
+        if let Some(value) = self {
+            value.shrink();
+        }
     }
 }
 impl Heap for Box<str> {
@@ -70,6 +97,9 @@ macro_rules! parts {
     ($($ty:ty { $($field:ident),* })*) => { $(impl Heap for $ty {
         fn heap(&self) -> usize {
             0 $(+ self.$field.heap())*
+        }
+        fn shrink(&mut self) {
+            $(self.$field.shrink();)*
         }
     })* };
 }

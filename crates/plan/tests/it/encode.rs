@@ -241,4 +241,12 @@ fn memory_of_a_plan_is_measured() {
     let large = rich().heap_bytes();
     assert!((500..20_000).contains(&small), "{small}");
     assert!(large > small, "{large} > {small}");
+    let mut roomy = rich();
+    for (_, shape) in roomy.shapes.iter_mut() {
+        shape.fields.reserve(100);
+    }
+    roomy.fetches[FetchId(0)].segments.reserve(100);
+    assert!(roomy.heap_bytes() > large + 10_000);
+    roomy.shrink_to_fit();
+    assert!(roomy.heap_bytes() <= large && roomy == rich());
 }
