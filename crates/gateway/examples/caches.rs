@@ -38,10 +38,10 @@ fn main() {
     let (state, _) = SchemaState::new(supergraph.expect("a supergraph"), &Config::default());
     let refused = "the operation is valid and can be planned";
 
-    let prepare = || prepare_operation(&state, query, None).ok().expect(refused);
+    let prepare = || prepare_operation(&state, query, None).expect(refused);
     let operation = prepare();
     let form = canonical(&state.supergraph, &state.compared, &operation.operation);
-    let (planned, _) = plan_now(&state, &operation).ok().expect(refused);
+    let (planned, _) = plan_now(&state, &operation).expect(refused);
     state.operations.insert(None, Arc::new(operation));
     let known = state.operations.get(query, None).expect("just inserted");
     let header = Header {
