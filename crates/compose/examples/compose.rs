@@ -80,6 +80,28 @@ fn main() {
             let _ = run(&set);
             best = best.min(started.elapsed());
         }
+        let mut composer = ogive_compose::Composer::new();
+        let mut again = first;
+        for round in 0..8 {
+            // An edit of the last subgraph.
+            let edited = format!("{}\n# {round}", set.last().unwrap().sdl);
+            let mut inputs: Vec<SubgraphInput<'_>> = set
+                .iter()
+                .map(|s| SubgraphInput {
+                    name: &s.name,
+                    url: &s.url,
+                    sdl: &s.sdl,
+                })
+                .collect();
+            inputs.last_mut().unwrap().sdl = &edited;
+            let started = Instant::now();
+            let _ = composer.compose(&inputs, &ComposeOptions::default());
+            again = again.min(started.elapsed());
+        }
+        println!(
+            "after an edit of one subgraph: {:.2} ms",
+            again.as_secs_f64() * 1e3
+        );
         println!(
             "{} subgraphs, {} KB: first {:.2} ms, best {:.2} ms, {} errors, {} hints",
             set.len(),

@@ -9,6 +9,8 @@
 //! [`subgraph`] and [`fields`] (one subgraph), `links`, [`merge`], [`print`].
 
 pub mod codes;
+pub mod composer;
+pub mod contract;
 pub mod fields;
 mod links;
 pub mod merge;
@@ -25,6 +27,8 @@ mod validate;
 use ogive_base::{Diagnostic, SourceId, Sources};
 use ogive_federation::vocabulary::Version;
 
+pub use composer::Composer;
+pub use contract::{Contract, ContractFilter};
 use report::Report;
 
 /// One subgraph to compose.
@@ -56,9 +60,37 @@ pub struct Composed {
     pub hints: Vec<Diagnostic>,
     /// The subgraphs' texts, in order of their names; labels point into them.
     pub sources: Sources,
+    /// The merged graph, for contracts.
+    graph: Option<Graph>,
 }
 
-/// Composes subgraphs.
+/// What a contract starts from.
+#[derive(Clone, Debug)]
+struct Graph {
+    merged: merge::Merged,
+    subs: Vec<subgraph::Subgraph>,
+    join: Version,
+}
+
+impl Composed {
+    /// The schema clients see, as SDL; `None` if composition failed.
+    pub fn api_sdl(&self) -> Option<String> {
+        api_sdl(self.supergraph_sdl.as_deref()?)
+    }
+}
+
+/// The schema clients of a supergraph see, as SDL; `None` if it is no supergraph.
+pub fn api_sdl(supergraph: &str) -> Option<String> {
+    let options = ogive_federation::ReadOptions::default();
+    let read = ogive_federation::read_supergraph(supergraph, SourceId(0), &options).ok()?;
+    let print = ogive_schema::print::PrintOptions {
+        applied: ogive_schema::print::Applied::Specified,
+        ..Default::default()
+    };
+    Some(ogive_schema::print::print(&read.api, &print))
+}
+
+/// Composes subgraphs once.
 pub fn compose(subgraphs: &[SubgraphInput<'_>], options: &ComposeOptions) -> Composed {
     let mut inputs: Vec<&SubgraphInput<'_>> = subgraphs.iter().collect();
     inputs.sort_by_key(|s| s.name);
@@ -68,14 +100,25 @@ pub fn compose(subgraphs: &[SubgraphInput<'_>], options: &ComposeOptions) -> Com
     for input in &inputs {
         let id = composed.sources.add(input.name, input.sdl);
         let mut sub = subgraph::read(input.name, input.url, input.sdl, &mut preludes);
-        sub.relabel(SourceId(id.0));
+        sub.relabel(id);
         composed.errors.append(&mut sub.errors);
         subs.push(sub);
     }
+    finish(subs, composed, options)
+}
+
+/// Everything after reading.
+fn finish(
+    mut subs: Vec<subgraph::Subgraph>,
+    mut composed: Composed,
+    options: &ComposeOptions,
+) -> Composed {
+    let mut report = Report::default();
+    same_names(&subs, &mut report);
+    composed.errors.append(&mut report.errors);
     if !composed.errors.is_empty() {
         return composed;
     }
-    let mut report = Report::default();
     let merged = stages(&mut subs, &mut report);
     composed.errors = report.errors;
     composed.hints = report.hints;
@@ -84,8 +127,28 @@ pub fn compose(subgraphs: &[SubgraphInput<'_>], options: &ComposeOptions) -> Com
             .join_version
             .unwrap_or_else(|| print::join_version(merged.federation));
         composed.supergraph_sdl = Some(print::supergraph(&merged, &subs, join));
+        composed.graph = Some(Graph { merged, subs, join });
     }
     composed
+}
+
+/// Two subgraphs of one name cannot be told apart.
+fn same_names(subs: &[subgraph::Subgraph], report: &mut Report) {
+    for pair in subs.windows(2) {
+        if pair[0].name == pair[1].name {
+            let at: Vec<(report::Place, String)> = pair
+                .iter()
+                .map(|s| (s.place(ogive_base::Span::new(0, 0)), String::new()))
+                .collect();
+            report.error_help(
+                codes::INVALID_SUBGRAPH_NAME,
+                "",
+                format!("two subgraphs are called `{}`", pair[0].name),
+                "give each subgraph a name of its own".into(),
+                &at,
+            );
+        }
+    }
 }
 
 /// The stages after reading; each needs the one before to have found no error.

@@ -6,6 +6,7 @@ mod hostile;
 mod normal;
 mod real;
 mod relations;
+mod variants;
 
 use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};
 
