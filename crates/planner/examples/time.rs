@@ -8,6 +8,10 @@ use std::time::Instant;
 
 use ogive_base::SourceId;
 
+// What the binary uses.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let supergraph = std::fs::read_to_string(args.next().expect("supergraph")).expect("read");

@@ -7,7 +7,9 @@
 //!
 //! Afterwards each fact keeps its earliest provider only, and visits that bring nothing are dropped.
 
-use ogive_base::{FastMap, FastSet, IdVec, define_id};
+use std::ops::ControlFlow;
+
+use ogive_base::{FastMap, FastSet, IdVec, define_id, id::Id as _};
 
 use crate::{
     PlanError,
@@ -96,7 +98,7 @@ pub fn assign(
         visits: IdVec::new(),
         index: FastMap::default(),
         providers: IdVec::from_vec(vec![Vec::new(); tree.facts.len()]),
-        cover: FastMap::default(),
+        cover: Cover::new(tree.nodes.len(), tree.supergraph.subgraphs.len()),
         demands: Vec::new(),
     };
     work.run(found)?;
@@ -143,8 +145,38 @@ struct Assigner<'a> {
     /// Providers of each fact; earliest first after pruning.
     providers: IdVec<FactId, Vec<VisitId>>,
     /// Wanted values below each node that each subgraph reaches by descent alone.
-    cover: FastMap<(NodeId, u32), u32>,
+    cover: Cover,
     demands: Vec<Demand>,
+}
+
+/// Wanted values below each node by subgraph: a dense table where it is small, else a map.
+enum Cover {
+    Dense(Vec<u32>, usize),
+    Sparse(FastMap<(NodeId, u32), u32>),
+}
+
+impl Cover {
+    /// Most cells of the dense table.
+    const CELLS_MAX: usize = 1 << 20;
+
+    fn new(nodes: usize, subgraphs: usize) -> Self {
+        match nodes * subgraphs {
+            cells if cells <= Self::CELLS_MAX => Cover::Dense(vec![0; cells], subgraphs),
+            _ => Cover::Sparse(FastMap::default()),
+        }
+    }
+    fn get(&self, node: NodeId, subgraph: u32) -> u32 {
+        match self {
+            Cover::Dense(cells, width) => cells[node.index() * width + subgraph as usize],
+            Cover::Sparse(map) => map.get(&(node, subgraph)).copied().unwrap_or(0),
+        }
+    }
+    fn add(&mut self, node: NodeId, subgraph: u32, count: u32) {
+        match self {
+            Cover::Dense(cells, width) => cells[node.index() * *width + subgraph as usize] += count,
+            Cover::Sparse(map) => *map.entry((node, subgraph)).or_default() += count,
+        }
+    }
 }
 
 /// A way to provide a fact.
@@ -167,7 +199,7 @@ impl<'a> Assigner<'a> {
                 fact: *fact,
                 deadline: last,
             };
-            if self.offers(demand).len() == 1 {
+            if self.is_forced(demand) {
                 forced.push(demand)
             } else {
                 free.push(demand)
@@ -189,76 +221,114 @@ impl<'a> Assigner<'a> {
             for s in fact.plain.iter() {
                 let below: u32 = fact.child.map_or(0, |place| {
                     let nodes = &self.tree.places[place].nodes;
-                    nodes
-                        .iter()
-                        .map(|n| self.cover.get(&(*n, s)).copied().unwrap_or(0))
-                        .sum()
+                    nodes.iter().map(|n| self.cover.get(*n, s)).sum()
                 });
-                *self.cover.entry((fact.node, s)).or_default() += 1 + below;
+                self.cover.add(fact.node, s, 1 + below);
             }
         }
     }
 
-    /// Every way the closure allows.
-    fn offers(&self, demand: Demand) -> Vec<Offer> {
+    /// Every way the closure allows, earliest first, until `visit` breaks.
+    fn each_offer(&self, demand: Demand, mut visit: impl FnMut(Offer) -> ControlFlow<()>) {
         let fact = &self.tree.facts[demand.fact];
-        let mut out = Vec::new();
-        for wave in self.closure.known(demand.fact)..=demand.deadline {
+        let last = demand
+            .deadline
+            .saturating_add(1)
+            .min(self.requests.len() as u32);
+        for wave in self.closure.known(demand.fact)..last {
             let w = wave as usize;
-            if w >= self.requests.len() {
-                break;
+            let open = self.closure.open(fact.node, w);
+            if open.is_empty() {
+                continue;
             }
-            for s in fact
-                .plain
-                .intersection(self.closure.open(fact.node, w))
+            let plain = fact.plain.intersection(open);
+            let by_provides = fact.provided.intersection(self.closure.chain(fact.node, w));
+            let by_requires = fact.requires.iter().filter(|r| {
+                self.closure.entry(fact.node, w).contains(r.subgraph.0)
+                    && self.closure.all_known_before(&r.facts, w)
+            });
+            let offers = plain
                 .iter()
-            {
-                out.push(Offer {
-                    subgraph: s,
+                .map(|s| (s, None))
+                .chain(
+                    by_provides
+                        .iter()
+                        .filter(|s| !fact.plain.contains(*s))
+                        .map(|s| (s, Some(true))),
+                )
+                .chain(by_requires.map(|r| (r.subgraph.0, Some(false))));
+            for (subgraph, kind) in offers {
+                if visit(Offer {
+                    subgraph,
                     wave,
-                    kind: None,
-                });
-            }
-            for s in fact
-                .provided
-                .intersection(self.closure.chain(fact.node, w))
-                .iter()
-            {
-                if !fact.plain.contains(s) {
-                    out.push(Offer {
-                        subgraph: s,
-                        wave,
-                        kind: Some(true),
-                    });
-                }
-            }
-            for requirement in &fact.requires {
-                let s = requirement.subgraph.0;
-                if self.closure.entry(fact.node, w).contains(s)
-                    && self.closure.all_known_before(&requirement.facts, w)
+                    kind,
+                })
+                .is_break()
                 {
-                    out.push(Offer {
-                        subgraph: s,
-                        wave,
-                        kind: Some(false),
-                    });
+                    return;
                 }
             }
         }
-        out
+    }
+
+    /// Whether there is only one way.
+    fn is_forced(&self, demand: Demand) -> bool {
+        let mut count = 0;
+        self.each_offer(demand, |_| {
+            count += 1;
+            if count > 1 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        count == 1
+    }
+
+    /// The cheapest way, the earliest among equals. A visit that is made anyway costs nothing.
+    fn cheapest(&self, demand: Demand) -> Option<Offer> {
+        let node = self.tree.facts[demand.fact].node;
+        let mut offers = Vec::new();
+        let mut free = None;
+        self.each_offer(demand, |offer| {
+            if self
+                .existing(node, offer.subgraph, offer.wave, offer.kind)
+                .is_some()
+            {
+                free = Some(offer);
+                return ControlFlow::Break(());
+            }
+            offers.push(offer);
+            ControlFlow::Continue(())
+        });
+        let priced = offers.iter().enumerate();
+        let cheapest = priced.min_by_key(|(i, offer)| (self.price(demand, offer), offer.wave, *i));
+        free.or(cheapest.map(|(_, offer)| *offer))
+    }
+
+    /// A visit of that kind, if it is made already.
+    fn existing(
+        &self,
+        node: NodeId,
+        subgraph: u32,
+        wave: u32,
+        kind: Option<bool>,
+    ) -> Option<VisitId> {
+        let order: &[bool] = match kind {
+            Some(true) => &[true],
+            Some(false) => &[false],
+            None => &[true, false],
+        };
+        order
+            .iter()
+            .find_map(|descent| self.index.get(&(node, subgraph, wave, *descent)).copied())
     }
 
     fn meet(&mut self, demand: Demand) -> Result<(), PlanError> {
         if self.provided_before(demand.fact, demand.deadline + 1) {
             return Ok(());
         }
-        let offers = self.offers(demand);
-        let best = offers
-            .iter()
-            .enumerate()
-            .min_by_key(|(i, offer)| (self.price(demand, offer), offer.wave, *i))
-            .map(|(_, offer)| *offer);
-        let Some(offer) = best else {
+        let Some(offer) = self.cheapest(demand) else {
             let coordinate = self
                 .tree
                 .schema()
@@ -302,7 +372,7 @@ impl<'a> Assigner<'a> {
                     let nodes = &self.tree.places[place].nodes;
                     nodes
                         .iter()
-                        .filter_map(|n| self.cover.get(&(*n, offer.subgraph)))
+                        .map(|n| self.cover.get(*n, offer.subgraph))
                         .sum::<u32>()
                 });
                 brings += 1 + below.min(8);
@@ -317,7 +387,7 @@ impl<'a> Assigner<'a> {
                 .count();
             let below = nodes
                 .iter()
-                .filter_map(|n| self.cover.get(&(*n, offer.subgraph)))
+                .map(|n| self.cover.get(*n, offer.subgraph))
                 .sum::<u32>();
             brings += below.min(8);
             return (cost * 16 + unknown as u32 * 256) / brings;
@@ -333,11 +403,8 @@ impl<'a> Assigner<'a> {
         kind: Option<bool>,
         depth: u32,
     ) -> u32 {
-        let existing = |descent: bool| self.index.contains_key(&(node, subgraph, wave, descent));
-        match kind {
-            Some(descent) if existing(descent) => return 0,
-            None if existing(true) || existing(false) => return 0,
-            _ => {}
+        if self.existing(node, subgraph, wave, kind).is_some() {
+            return 0;
         }
         if node == Tree::ROOT {
             return 1;
@@ -407,15 +474,8 @@ impl<'a> Assigner<'a> {
     ) -> Result<VisitId, PlanError> {
         // Ancestors that must be visited too, innermost first. Depth is bounded by the operation's depth limit.
         let w = wave as usize;
-        let order: &[bool] = match kind {
-            Some(true) => &[true],
-            Some(false) => &[false],
-            None => &[true, false],
-        };
-        for descent in order {
-            if let Some(found) = self.index.get(&(node, subgraph, wave, *descent)) {
-                return Ok(*found);
-            }
+        if let Some(found) = self.existing(node, subgraph, wave, kind) {
+            return Ok(found);
         }
         if node == Tree::ROOT {
             return Ok(self.add(node, subgraph, wave, Via::Root));

@@ -88,6 +88,7 @@ impl Closure {
                     if allowed.contains(s)
                         && !entry.contains(s)
                         && self.all_known_before(&key.facts, wave)
+                        && self.all_known_before(&[edge], wave)
                     {
                         entry.insert(s);
                     }

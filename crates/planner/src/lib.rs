@@ -38,7 +38,8 @@ pub struct PlanOptions {
     pub nodes_max: u32,
     /// Most waves; default 64.
     pub waves_max: u32,
-    /// Rule firings the search may spend after its first complete plan; default 20,000,000.
+    /// Rule firings the search may spend after its first complete plan; default 60,000, which is about half a
+    /// millisecond.
     pub fuel: u64,
     /// Searches in vain before the best set of requests so far is good enough; default 6, with which a plan is rarely
     /// more than one request above the best.
@@ -64,7 +65,7 @@ impl Default for PlanOptions {
         PlanOptions {
             nodes_max: 50_000,
             waves_max: 64,
-            fuel: 20_000_000,
+            fuel: 60_000,
             patience: 6,
             exact_fuel: 0,
             profile: Profile::CriticalPath,

@@ -551,7 +551,10 @@ impl<const N: usize> Builder<N> {
         let start = self.probe.keys.len();
         let mut lists: Vec<Vec<u32>> = Vec::new();
         for key in &tree.nodes[node].keys {
-            let Some(members) = self.rows(&key.facts) else {
+            let mut inputs = key.facts.clone();
+            // A key without members needs the object itself.
+            inputs.extend(tree.places[tree.nodes[node].place].edge);
+            let Some(members) = self.rows(&inputs) else {
                 continue;
             };
             match lists.iter().position(|l| *l == members) {

@@ -26,6 +26,7 @@ fn test_query_takes_six_requests_in_four_waves() {
 fn many_plans_takes_seven_requests_in_three_waves() {
     let patient = PlanOptions {
         patience: 50,
+        fuel: u64::MAX,
         ..PlanOptions::default()
     };
     if let Some(found) = fetches_and_waves("many-plans", &patient) {
