@@ -469,17 +469,19 @@ fn values(plot: &Plot<'_>, graph: &Graph, subgraphs: &Server, port: u16) -> Resu
         Ok::<_, Error>(path.display().to_string())
     };
     let mut values = Values::default();
+    let mut sdls = Vec::new();
     for (name, path) in &graph.subgraphs {
         let sdl = fs::read_to_string(path).map_err(Error::file(path))?;
-        let sdl = if plot.gateway.spec.federation_1 {
-            federation_1(&sdl)
-        } else {
-            sdl
-        };
+        sdls.push((name.clone(), sdl));
+    }
+    if plot.gateway.spec.federation_1 {
+        sdls = federation_1(&sdls);
+    }
+    for (name, sdl) in sdls {
         values.subgraphs.push(SubgraphPlace {
-            name: name.clone(),
             url: format!("{base}/graphql/{name}"),
             sdl: write(&format!("{name}.subgraph.graphql"), &sdl)?,
+            name,
         });
     }
     let list = json!(values.subgraphs).to_string();

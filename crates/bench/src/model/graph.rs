@@ -82,19 +82,6 @@ impl Graph {
     }
 }
 
-/// The SDL of a subgraph in words of Federation 1.
-pub fn federation_1(sdl: &str) -> String {
-    let lines = sdl
-        .lines()
-        .filter(|line| !line.starts_with("extend schema @link"));
-    let mut text = lines.collect::<Vec<_>>().join("\n");
-    for word in [" @shareable", ", resolvable: false"] {
-        text = text.replace(word, "");
-    }
-    text.push('\n');
-    text
-}
-
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(Error::file(path))
 }

@@ -1,15 +1,17 @@
 //! What the lab knows: gateways, graphs and scenarios, each a file or folder under `bench/`. Keys are strict.
 
 mod features;
+mod federation_1;
 mod gateway;
 mod graph;
 mod scenario;
 
 pub use features::Features;
+pub use federation_1::federation_1;
 pub use gateway::{
     Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role, Spec, Start, Version,
 };
-pub use graph::{FRESH, Graph, federation_1};
+pub use graph::{FRESH, Graph};
 pub use scenario::{
     Authorization, Event, EventAction, Expect, Fresh, Goal, Limits, Load, Quick, Scenario, Shape,
     Stage, Subgraphs,
