@@ -7,7 +7,7 @@
 //!
 //! Look here for: [`absorb`] (entry), `absorb_body`, `read_entity`, `distribute` and `map_path` (subgraph path to client path).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
 use ogive_base::{FastSet, id::Id};
@@ -21,8 +21,9 @@ use crate::{
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     limits::{ExecuteLimits, ExecuteOptions},
     request::{Gathered, Instance},
+    reuse::{Entities, Known},
     scan::{Reader, Stop, applies, fail_fields},
-    store::{LimitReached, RecordId, Store, Value},
+    store::{LimitReached, RawRange, RecordId, Store, Value},
     transport::{SubgraphResponse, TransportError},
 };
 
@@ -37,6 +38,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) fetch_id: FetchId,
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
+    /// Where to say what others can reuse.
+    pub(crate) entities: Option<&'s mut Entities>,
     /// Whether the root part was asked.
     pub(crate) root: bool,
     /// Bytes that further answers may have.
@@ -64,6 +67,8 @@ struct Data {
     nulls: FastSet<(usize, u32)>,
     /// Bytes that were read more than once.
     scanned: u64,
+    /// Entities that others can reuse, by ticket.
+    entities: Vec<(u32, Range<usize>)>,
 }
 
 /// Takes in the result of a fetch.
@@ -193,6 +198,7 @@ impl<'p> Absorb<'_, 'p> {
             outcomes: vec![Outcome::Null; self.fetch.lookups.len()],
             nulls: FastSet::default(),
             scanned: 0,
+            entities: Vec::new(),
         };
         let read = Envelope::read_with(body, &limits, |scanner| self.read_data(scanner, &mut data));
         let read = match read {
@@ -233,6 +239,12 @@ impl<'p> Absorb<'_, 'p> {
                 self.push(malformed("The subgraph's answer has no data.").at(path));
             }
             self.mark_failed();
+        }
+        if let (None, false, Some(entities)) = (limit, explained, &mut self.entities) {
+            for (ticket, range) in data.entities {
+                let entity = RawRange::unchecked(self.fetch_id, range);
+                entities.settle(ticket, Known::Answered(self.fetch_id, entity));
+            }
         }
         for error in errors {
             if self.errors.is_full() {
@@ -313,7 +325,7 @@ impl<'p> Absorb<'_, 'p> {
             return Ok(());
         }
         let before = (self.store.mark(), self.errors.mark());
-        let mut nulls = Vec::new();
+        let (mut nulls, mut entities) = (Vec::new(), Vec::new());
         let mut n = 0;
         let mut waiting = gathered.lookups[at].instances.as_slice();
         let mut reader = self.reader();
@@ -327,7 +339,12 @@ impl<'p> Absorb<'_, 'p> {
                 nulls.push((at, n));
             } else {
                 let targets = &fetch.lookups[at].targets;
+                let start = scanner.position();
                 read_entity(&mut reader, scanner, targets, mine, &mut data.scanned)?;
+                let tickets = &gathered.lookups[at].tickets;
+                if let Some(Some(ticket)) = tickets.get(n as usize) {
+                    entities.push((*ticket, start..scanner.position()));
+                }
             }
             n += 1;
             more = scanner.next_item()?;
@@ -335,6 +352,7 @@ impl<'p> Absorb<'_, 'p> {
         if n == n_items {
             data.outcomes[at] = Outcome::Read;
             data.nulls.extend(nulls);
+            data.entities.append(&mut entities);
         } else {
             self.store.roll_back(before.0);
             self.errors.roll_back(before.1);
@@ -357,6 +375,36 @@ impl<'p> Absorb<'_, 'p> {
                 Outcome::WrongLength => {
                     let message = "The subgraph's list of entities has another length than asked.";
                     self.fail_lookup(at, message);
+                }
+            }
+        }
+    }
+
+    /// Reads entities of earlier answers into the records that would have asked for them.
+    pub(crate) fn absorb_reused(&mut self) {
+        let (gathered, fetch) = (self.gathered, self.fetch);
+        let limits = *self.store.limits();
+        let mut scanned = 0;
+        for (lookup, asked) in gathered.lookups.iter().zip(&fetch.lookups) {
+            for (answered, range, instance) in &lookup.reused {
+                scanned += u64::from(range.len);
+                if scanned > limits.rescanned_bytes_max {
+                    return self.fail_fetch(too_large(LimitReached("rescanned_bytes_max")));
+                }
+                let shape = asked.targets[usize::from(instance.target)].shape;
+                let answer = self.store.answer(*answered);
+                let start = range.start as usize;
+                let text = Scanner::with_depth_max(&answer, limits.depth_max);
+                let mut scanner = text.within(start..start + range.len as usize);
+                let mut reader = self.reader();
+                reader.source = *answered;
+                match reader.read_into(&mut scanner, shape, instance.record) {
+                    Ok(true) => {}
+                    // It was read before, so it is not malformed.
+                    Ok(false) | Err(Stop::Malformed(_)) => {
+                        fail_fields(self.store, shape, instance.record);
+                    }
+                    Err(Stop::Limit(limit)) => return self.fail_fetch(too_large(limit)),
                 }
             }
         }

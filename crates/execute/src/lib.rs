@@ -2,8 +2,8 @@
 //! join by record, and the output program streams the answer. Sees neither sockets nor the planner.
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
-//! `request` (what a subgraph is asked), `answer`, `envelope` and `scan` (what becomes of its answer), `respond` and `leaf`
-//! (stop 5), [`limits`] and [`codes`].
+//! `request` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope` and `scan` (what becomes of its answer), `respond` and `leaf`
+//! (stop 5), [`share`] (equal requests of several clients), [`limits`] and [`codes`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
 //! answer does not depend on the order in which subgraphs answer.
@@ -19,12 +19,16 @@ pub mod limits;
 mod output;
 mod request;
 mod respond;
+mod reuse;
 pub mod run;
 mod scan;
+pub mod share;
 mod store;
 pub mod transport;
 
 pub use limits::{ExecuteLimits, ExecuteOptions};
 pub use output::ResponseBody;
+pub use reuse::Reuse;
 pub use run::{ExecuteInput, ExecuteOutput, ExecuteStats, FetchTrace, execute};
+pub use share::{Flights, SharedTransport};
 pub use transport::*;

@@ -1,5 +1,7 @@
 //! What one execution may use, and what it may tell.
 
+use crate::reuse::Reuse;
+
 /// Bounds of one execution. Reaching one ends the fetch concerned with an error, never the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecuteLimits {
@@ -46,6 +48,8 @@ pub struct ExecuteOptions {
     pub subgraph_error_extensions: bool,
     /// Names the subgraph in `extensions.service` of errors it caused.
     pub error_service_names: bool,
+    /// What may be reused inside one operation.
+    pub reuse: Reuse,
     /// Records every fetch in [`ExecuteOutput::trace`](crate::ExecuteOutput::trace).
     pub trace: bool,
 }

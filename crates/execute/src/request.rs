@@ -9,12 +9,14 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use ogive_plan::{Fetch, Lookup, Member, Plan, Representation, RuntimeType, Target};
+use ogive_base::id::Id;
+use ogive_plan::{Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target};
 
 use crate::{
     condition::Conditions,
     limits::ExecuteLimits,
-    store::{LimitReached, ListRange, RecordId, Store, TypeState, Value},
+    reuse::{Entities, Key, Known},
+    store::{LimitReached, ListRange, RawRange, RecordId, Store, TypeState, Value},
 };
 
 /// The representations of one fetch, by look-up.
@@ -28,10 +30,16 @@ pub(crate) struct Gathered {
 pub(crate) struct GatheredLookup {
     /// JSON objects, separated by commas.
     representations: Vec<u8>,
+    /// Where each of them stands in there.
+    ranges: Vec<(usize, usize)>,
     /// Number of them.
     pub(crate) n_representations: u32,
     /// Who waits for which answer, sorted by representation.
     pub(crate) instances: Vec<Instance>,
+    /// By representation, the ticket by which others can reuse its answer; empty if nobody could.
+    pub(crate) tickets: Vec<Option<u32>>,
+    /// Who gets an entity that an earlier fetch was answered.
+    pub(crate) reused: Vec<(FetchId, RawRange, Instance)>,
 }
 
 impl GatheredLookup {
@@ -61,6 +69,20 @@ impl Gathered {
             .get(usize::from(lookup))
             .is_some_and(|lookup| lookup.n_representations > 0)
     }
+    /// Whether an earlier answer has something for this fetch.
+    pub(crate) fn has_reused(&self) -> bool {
+        self.lookups.iter().any(|lookup| !lookup.reused.is_empty())
+    }
+    /// How many objects get something of an earlier answer.
+    pub(crate) fn n_reused(&self) -> u64 {
+        self.lookups.iter().map(|l| l.reused.len() as u64).sum()
+    }
+    /// After they got it.
+    pub(crate) fn forget_reused(&mut self) {
+        for lookup in &mut self.lookups {
+            lookup.reused = Vec::new();
+        }
+    }
     /// Number of representations to send.
     pub(crate) fn n_representations(&self) -> u64 {
         let counts = self.lookups.iter().map(|l| u64::from(l.n_representations));
@@ -68,26 +90,82 @@ impl Gathered {
     }
 }
 
-/// Gathers the representations of all look-ups of `fetch`.
-pub(crate) fn gather(
-    store: &Store<'_>,
-    conditions: &Conditions,
-    fetch: &Fetch,
-) -> Result<Gathered, LimitReached> {
-    let lookups = fetch
-        .lookups
-        .iter()
-        .map(|lookup| gather_lookup(store, conditions, lookup));
-    Ok(Gathered {
-        lookups: lookups.collect::<Result<_, _>>()?,
-    })
+/// What is gathered from, and with.
+pub(crate) struct Gather<'a, 'p> {
+    pub(crate) store: &'a Store<'p>,
+    pub(crate) conditions: &'a Conditions,
+    pub(crate) id: FetchId,
+    pub(crate) fetch: &'p Fetch,
+    /// What was sent before, unless nothing may be reused.
+    pub(crate) entities: Option<&'a mut Entities>,
+}
+
+/// Gathers the representations of all look-ups of a fetch. None if all of them are under way already in other fetches:
+/// then it is better to wait.
+pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, LimitReached> {
+    let root = from.fetch.root.as_ref();
+    let mut fresh = root.is_some_and(|root| from.conditions.hold(root.cond));
+    let mut lookups = Vec::with_capacity(from.fetch.lookups.len());
+    for at in 0..from.fetch.lookups.len() {
+        lookups.push(gather_lookup(&mut from, at, &mut fresh)?);
+    }
+    let gathered = Gathered { lookups };
+    if !fresh && gathered.n_representations() > 0 {
+        return Ok(None);
+    }
+    if let Some(entities) = from.entities {
+        let asked_twice = &from.store.plan().derived().asked_twice;
+        let mut gathered = gathered;
+        for (at, lookup) in gathered.lookups.iter_mut().enumerate() {
+            let targets = &from.fetch.lookups[at].targets;
+            lookup.announce(
+                entities,
+                (from.id, from.fetch.subgraph),
+                targets,
+                |target| asked_twice[from.id.index()][at][target],
+            );
+        }
+        return Ok(Some(gathered));
+    }
+    Ok(Some(gathered))
+}
+
+impl GatheredLookup {
+    /// Tells the others what is about to be sent.
+    fn announce(
+        &mut self,
+        entities: &mut Entities,
+        (id, subgraph): (FetchId, u32),
+        targets: &[Target],
+        asked_twice: impl Fn(usize) -> bool,
+    ) {
+        if !(0..targets.len()).any(&asked_twice) {
+            return;
+        }
+        self.tickets.resize(self.ranges.len(), None);
+        for instance in &self.instances {
+            let target = usize::from(instance.target);
+            let at = instance.representation as usize;
+            if self.tickets[at].is_none() && asked_twice(target) {
+                let (start, end) = self.ranges[at];
+                let key = Key {
+                    subgraph,
+                    selection: targets[target].selection,
+                    representation: &self.representations[start..end],
+                };
+                self.tickets[at] = entities.send(key, id);
+            }
+        }
+    }
 }
 
 fn gather_lookup(
-    store: &Store<'_>,
-    conditions: &Conditions,
-    lookup: &Lookup,
+    from: &mut Gather<'_, '_>,
+    lookup_index: usize,
+    fresh: &mut bool,
 ) -> Result<GatheredLookup, LimitReached> {
+    let (store, conditions, fetch) = (from.store, from.conditions, from.fetch);
+    let lookup = &fetch.lookups[lookup_index];
     let mut gathered = GatheredLookup::default();
     // The hash is seeded anew for every process and only finds candidates; bytes decide.
     let hasher = RandomState::default();
@@ -97,6 +175,9 @@ fn gather_lookup(
         if !conditions.hold(target.cond) {
             continue;
         }
+        let known = from.entities.as_deref().filter(|_| {
+            store.plan().derived().asked_twice[from.id.index()][lookup_index][target_index]
+        });
         for &record in store.of_layout(target.layout) {
             let out = &mut gathered.representations;
             let end = out.len();
@@ -110,6 +191,27 @@ fn gather_lookup(
             }
             let bytes = |range: (usize, usize)| &out[range.0..range.1];
             let new = (start, out.len());
+            let known = known.map_or(Known::No, |known| {
+                known.get(Key {
+                    subgraph: fetch.subgraph,
+                    selection: target.selection,
+                    representation: bytes(new),
+                })
+            });
+            let mut instance = Instance {
+                representation: 0,
+                target: target_index as u16,
+                record,
+            };
+            match known {
+                Known::No => *fresh = true,
+                Known::UnderWay(_) => {}
+                Known::Answered(answered, range) => {
+                    out.truncate(end);
+                    gathered.reused.push((answered, range, instance));
+                    continue;
+                }
+            }
             let hash = hasher.hash_one(bytes(new));
             let same = seen.find(hash, |at| bytes(ranges[*at as usize]) == bytes(new));
             let representation = match same {
@@ -130,14 +232,12 @@ fn gather_lookup(
                     at
                 }
             };
-            gathered.instances.push(Instance {
-                representation,
-                target: target_index as u16,
-                record,
-            });
+            instance.representation = representation;
+            gathered.instances.push(instance);
         }
     }
     gathered.n_representations = ranges.len() as u32;
+    gathered.ranges = ranges;
     gathered
         .instances
         .sort_by_key(|instance| instance.representation);

@@ -17,8 +17,9 @@ use crate::{
     inflight::InFlight,
     limits::{ExecuteLimits, ExecuteOptions},
     output::ResponseBody,
-    request::{self, Gathered},
+    request::{self, Gather, Gathered},
     respond::{Respond, respond},
+    reuse::{Entities, Reuse},
     store::Store,
     transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
@@ -58,6 +59,8 @@ pub struct ExecuteStats {
     pub fetches_skipped: u32,
     /// Entity representations sent.
     pub representations: u64,
+    /// Objects that got an entity of an earlier answer instead of having it asked for again.
+    pub reused: u64,
     /// Bytes of request bodies.
     pub request_bytes: u64,
     /// Bytes of answers.
@@ -94,13 +97,16 @@ pub async fn execute(
         .ids()
         .filter(|fetch| plan.fetches[*fetch].dependencies.is_empty())
         .collect();
+    // Fetches all of whose representations are under way elsewhere, until something is answered.
+    let mut parked: Vec<FetchId> = Vec::new();
     // Popped from the end: fetches that become ready together start in plan order.
     ready.reverse();
     loop {
         while let Some(fetch) = ready.pop() {
             match run.prepare(fetch) {
-                Some(request) => in_flight.push(fetch, transport.send(request)),
-                None => run.complete(fetch, &mut ready),
+                Prepared::Send(request) => in_flight.push(fetch, transport.send(request)),
+                Prepared::Done => run.complete(fetch, &mut ready),
+                Prepared::Wait => parked.push(fetch),
             }
         }
         let Some((fetch, result)) = in_flight.next().await else {
@@ -108,9 +114,19 @@ pub async fn execute(
         };
         run.absorb(fetch, result);
         run.complete(fetch, &mut ready);
+        ready.append(&mut parked);
     }
     drop(in_flight);
     run.finish()
+}
+
+/// What to do with a fetch whose dependencies are complete.
+enum Prepared {
+    Send(SubgraphRequest),
+    /// There is nothing to ask.
+    Done,
+    /// Others are asking what it would ask.
+    Wait,
 }
 
 struct Run<'e> {
@@ -124,6 +140,8 @@ struct Run<'e> {
     waiting: Vec<u32>,
     /// Representations of fetches under way.
     gathered: Vec<Gathered>,
+    /// What was sent and may be reused; none if nothing can be.
+    entities: Option<Entities>,
     stats: ExecuteStats,
     trace: Option<Vec<FetchTrace>>,
     started: Instant,
@@ -144,28 +162,48 @@ impl<'e> Run<'e> {
                 .map(|fetch| fetch.dependencies.len() as u32)
                 .collect(),
             gathered: fetches.iter().map(|_| Gathered::default()).collect(),
+            entities: (plan.kind == OperationKind::Query
+                && input.options.reuse == Reuse::Entities
+                && plan.derived().asks_twice)
+                .then(Entities::default),
             stats: ExecuteStats::default(),
             trace: input.options.trace.then(Vec::new),
             started: Instant::now(),
         }
     }
 
-    /// Builds the request of a fetch whose dependencies are complete; `None` if nothing is to be sent.
-    fn prepare(&mut self, id: FetchId) -> Option<SubgraphRequest> {
+    /// Builds the request of a fetch whose dependencies are complete.
+    fn prepare(&mut self, id: FetchId) -> Prepared {
         let fetch = &self.plan.fetches[id];
-        let gathered = request::gather(&self.store, &self.conditions, fetch);
-        let body = gathered.and_then(|gathered| {
-            self.gathered[id.index()] = gathered;
-            let gathered = &self.gathered[id.index()];
-            request::body(
-                fetch,
-                gathered,
-                &self.conditions,
-                self.input.variables,
-                self.plan,
-                &self.input.limits,
-            )
+        let gathered = request::gather(Gather {
+            store: &self.store,
+            conditions: &self.conditions,
+            id,
+            fetch,
+            entities: self.entities.as_mut(),
         });
+        let body = match gathered {
+            Ok(None) => return Prepared::Wait,
+            Err(limit) => Err(limit),
+            Ok(Some(gathered)) => {
+                self.gathered[id.index()] = gathered;
+                request::body(
+                    fetch,
+                    &self.gathered[id.index()],
+                    &self.conditions,
+                    self.input.variables,
+                    self.plan,
+                    &self.input.limits,
+                )
+            }
+        };
+        if self.gathered[id.index()].has_reused() {
+            let mut gathered = std::mem::take(&mut self.gathered[id.index()]);
+            self.stats.reused += gathered.n_reused();
+            self.with(id, &gathered, |mut absorb| absorb.absorb_reused());
+            gathered.forget_reused();
+            self.gathered[id.index()] = gathered;
+        }
         let body = match body {
             Ok(body) => body,
             Err(limit) => {
@@ -184,12 +222,12 @@ impl<'e> Run<'e> {
         }
         let Some(body) = body else {
             self.stats.fetches_skipped += 1;
-            return None;
+            return Prepared::Done;
         };
         self.stats.fetches_sent += 1;
         self.stats.representations += self.gathered[id.index()].n_representations();
         self.stats.request_bytes += body.len() as u64;
-        Some(SubgraphRequest {
+        Prepared::Send(SubgraphRequest {
             subgraph: fetch.subgraph,
             body,
             idempotent: fetch.kind == OperationKind::Query,
@@ -212,8 +250,18 @@ impl<'e> Run<'e> {
     }
 
     fn with_absorb(&mut self, id: FetchId, then: impl FnOnce(Absorb<'_, 'e>)) {
-        let fetch = &self.plan.fetches[id];
         let gathered = std::mem::take(&mut self.gathered[id.index()]);
+        self.with(id, &gathered, then);
+        if let Some(entities) = &mut self.entities {
+            // What was not answered well is to be asked again.
+            for ticket in gathered.lookups.iter().flat_map(|l| &l.tickets).flatten() {
+                entities.give_up(*ticket);
+            }
+        }
+    }
+
+    fn with(&mut self, id: FetchId, gathered: &Gathered, then: impl FnOnce(Absorb<'_, 'e>)) {
+        let fetch = &self.plan.fetches[id];
         let used = usize::try_from(self.stats.answer_bytes).unwrap_or(usize::MAX);
         then(Absorb {
             store: &mut self.store,
@@ -223,7 +271,8 @@ impl<'e> Run<'e> {
             shows_errors: self.transport.shows_errors(fetch.subgraph),
             fetch_id: id,
             fetch,
-            gathered: &gathered,
+            gathered,
+            entities: self.entities.as_mut(),
             root: fetch
                 .root
                 .as_ref()

@@ -51,6 +51,8 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) store: &'s mut Store<'p>,
     pub(crate) errors: &'s mut Errors<'p>,
     pub(crate) fetch: FetchId,
+    /// The fetch whose answer is read: another one if it is reused.
+    pub(crate) source: FetchId,
     pub(crate) service: Option<&'p str>,
     conditions: &'s Conditions,
     derived: &'p Derived,
@@ -125,6 +127,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             store,
             errors,
             fetch,
+            source: fetch,
             service,
             conditions,
             tape: Vec::new(),
@@ -286,7 +289,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             return Ok(Value::Null);
         }
         let range = scanner.skip_value()?;
-        Ok(Value::Raw(RawRange::unchecked(self.fetch, range)))
+        Ok(Value::Raw(RawRange::unchecked(self.source, range)))
     }
 
     /// The coming value, if it is exactly what the client may see.
@@ -295,7 +298,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         Some(if scanner.text().get(range.start) == Some(&b'n') {
             Value::Null
         } else {
-            Value::Raw(RawRange::verbatim(self.fetch, range))
+            Value::Raw(RawRange::verbatim(self.source, range))
         })
     }
 

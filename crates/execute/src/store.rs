@@ -220,6 +220,10 @@ impl<'p> Store<'p> {
             *answer = body;
         }
     }
+    /// All bytes of an answer.
+    pub(crate) fn answer(&self, fetch: FetchId) -> Bytes {
+        self.answers.get(fetch.index()).cloned().unwrap_or_default()
+    }
     /// The bytes of a leaf.
     pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
         let start = range.start as usize;

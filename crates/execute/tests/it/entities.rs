@@ -79,6 +79,7 @@ fn a_lookup_without_representations_is_not_sent() {
     let empty = b.plan.shapes.push(shape2);
     let target = ogive_plan::Target {
         shape: empty,
+        selection: u32::MAX,
         ..target
     };
     b.fetch(0, ENTITIES, &[more], vec![lookup(vec![target])]);

@@ -456,6 +456,7 @@ fn extensions_and_service_names_are_told_if_wanted() {
                 subgraph_error_extensions: extensions,
                 error_service_names: services,
                 trace: false,
+                ..ExecuteOptions::default()
             },
             ..Setup::default()
         };

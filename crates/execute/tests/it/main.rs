@@ -14,6 +14,8 @@ mod merging;
 mod nulls;
 mod order;
 mod passing;
+mod reuse;
 mod script;
+mod share;
 mod simple;
 mod types;

@@ -179,7 +179,7 @@ fn what_passes_is_what_reading_piece_by_piece_gives() {
     let plan = plan();
     let pieces = piece_by_piece(&plan);
     let (mut passed, mut not_passed) = (0, 0);
-    for seed in 0..20_000 {
+    for seed in 0..6_000 {
         let mut random = Random(seed);
         let mut truth = truth();
         for _ in 0..random.below(3) {
@@ -219,7 +219,7 @@ fn what_passes_is_what_reading_piece_by_piece_gives() {
             body.escape_ascii()
         );
     }
-    assert!(passed > 4_000 && not_passed > 500, "{passed}, {not_passed}");
+    assert!(passed > 1_200 && not_passed > 150, "{passed}, {not_passed}");
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn a_root_fetch_and_a_lookup_are_joined() {
             fetches_sent: 2,
             fetches_skipped: 0,
             representations: 1,
+            reused: 0,
             request_bytes: (sent[0].1.len() + sent[1].1.len()) as u64,
             answer_bytes: 42 + 63,
             records: 2,

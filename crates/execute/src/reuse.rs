@@ -1,0 +1,150 @@
+//! Reuse inside one operation: a representation that an identical look-up has sent to the same subgraph is not sent
+//! again, whichever place of the response it serves.
+//!
+//! Identical means: same subgraph, same selection with the same arguments under the same conditions (the planner
+//! numbers them, [`ogive_plan::Target::selection`]), and the same bytes of the representation. Such a look-up could not
+//! be told from the first one by the subgraph, so it has the same answer as far as queries go. This is what a data
+//! loader does, one level up. Mutations never reuse anything.
+//!
+//! Nothing is reused of an answer that came with any error, nor an entity that was null: it is asked for again. A fetch
+//! of which all representations are on their way waits for them; one of which only some are sends those too, because
+//! waiting could cost more than asking.
+//!
+//! Invariants: the keyed hash only finds candidates, equality of all bytes decides; which answers are reused may depend
+//! on the order in which they come, what the client gets does not (as long as subgraphs answer alike questions alike).
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use ogive_plan::FetchId;
+
+use crate::store::RawRange;
+
+/// What may be reused inside one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// Nothing: every look-up is sent.
+    Off,
+    /// Answers of identical entity look-ups.
+    #[default]
+    Entities,
+}
+
+/// What became of a representation that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nobody sent it, or the answer is no good.
+    No,
+    /// The fetch is under way.
+    UnderWay(FetchId),
+    /// The entity that was answered.
+    Answered(FetchId, RawRange),
+}
+
+/// All representations of one operation that may be reused.
+#[derive(Debug, Default)]
+pub(crate) struct Entities {
+    hasher: RandomState,
+    /// Indexes into `rows`.
+    table: HashTable<u32>,
+    rows: Vec<Row>,
+    /// The representations' bytes.
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Row {
+    subgraph: u32,
+    selection: u32,
+    start: u32,
+    len: u32,
+    known: Known,
+}
+
+/// What a representation is known by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<'a> {
+    pub(crate) subgraph: u32,
+    pub(crate) selection: u32,
+    pub(crate) representation: &'a [u8],
+}
+
+impl Entities {
+    fn find(&self, key: Key<'_>) -> (u64, Option<u32>) {
+        let hash = self
+            .hasher
+            .hash_one((key.subgraph, key.selection, key.representation));
+        let same = |at: &u32| {
+            let row = &self.rows[*at as usize];
+            row.subgraph == key.subgraph
+                && row.selection == key.selection
+                && self.bytes_of(row) == key.representation
+        };
+        (hash, self.table.find(hash, same).copied())
+    }
+    fn bytes_of(&self, row: &Row) -> &[u8] {
+        &self.bytes[row.start as usize..(row.start + row.len) as usize]
+    }
+
+    /// What became of a representation.
+    pub(crate) fn get(&self, key: Key<'_>) -> Known {
+        let (_, row) = self.find(key);
+        row.map_or(Known::No, |at| self.rows[at as usize].known)
+    }
+
+    /// Notes that a representation is about to be sent; gives a ticket to say later what became of it. None if
+    /// another fetch is about to answer it, or the table is full.
+    pub(crate) fn send(&mut self, key: Key<'_>, fetch: FetchId) -> Option<u32> {
+        let (hash, found) = self.find(key);
+        if let Some(at) = found {
+            let row = &mut self.rows[at as usize];
+            let free = row.known == Known::No;
+            if free {
+                row.known = Known::UnderWay(fetch);
+            }
+            return free.then_some(at);
+        }
+        let (start, len) = (self.bytes.len(), key.representation.len());
+        if start + len > u32::MAX as usize {
+            return None;
+        }
+        let at = self.rows.len() as u32;
+        self.bytes.extend_from_slice(key.representation);
+        self.rows.push(Row {
+            subgraph: key.subgraph,
+            selection: key.selection,
+            start: start as u32,
+            len: len as u32,
+            known: Known::UnderWay(fetch),
+        });
+        let Entities {
+            hasher,
+            table,
+            rows,
+            bytes,
+        } = self;
+        table.insert_unique(hash, at, |at| {
+            let row = &rows[*at as usize];
+            let bytes = &bytes[row.start as usize..(row.start + row.len) as usize];
+            hasher.hash_one((row.subgraph, row.selection, bytes))
+        });
+        Some(at)
+    }
+
+    /// Says that nobody will answer a representation any more, unless somebody has.
+    pub(crate) fn give_up(&mut self, ticket: u32) {
+        if let Some(row) = self.rows.get_mut(ticket as usize)
+            && let Known::UnderWay(_) = row.known
+        {
+            row.known = Known::No;
+        }
+    }
+
+    /// Says what became of a representation that was sent.
+    pub(crate) fn settle(&mut self, ticket: u32, known: Known) {
+        if let Some(row) = self.rows.get_mut(ticket as usize) {
+            row.known = known;
+        }
+    }
+}
