@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     fingerprint::{Part, renumbered},
+    gateway::Gateway,
     plan::plan_now,
     plans::{PlanSource, SharedPlan},
     prepare::prepare_operation,
@@ -25,6 +26,16 @@ pub struct WarmUp {
     pub planned: usize,
     /// Operations that are not valid any more, or have no plan.
     pub refused: usize,
+}
+
+impl Gateway {
+    /// Warms a new schema up, then serves new requests with it. Takes as long as planning what changed: call it from a
+    /// thread that serves no requests.
+    pub fn reload(&self, mut state: SchemaState) -> WarmUp {
+        let done = state.warm_up(&self.state());
+        self.replace(state);
+        done
+    }
 }
 
 impl SchemaState {

@@ -455,3 +455,21 @@ fn operations_that_are_gone_are_not_taken_over() {
     assert_eq!(done.refused, 1);
     assert_eq!(after.operations.len(), 3);
 }
+
+#[test]
+fn a_gateway_reloads_with_what_it_knew() {
+    let options = ogive_gateway::GatewayOptions::new(&ogive_config::Config::default());
+    let gateway = ogive_gateway::Gateway::new(state(&[], ""), options);
+    let operation = prepare_operation(&gateway.state(), OPERATIONS[0], None).unwrap();
+    plan_now(&gateway.state(), &operation).unwrap();
+    let new_field = (
+        "  warehouse:",
+        "  more: Int @join__field(graph: STOCK)\n  warehouse:",
+    );
+    let done = gateway.reload(state(&[new_field], ""));
+    assert_eq!((done.kept, done.dropped, done.planned), (1, 0, 0));
+    let (_, source) = planned(&gateway.state(), "{ product(id: 2) { name } more }");
+    assert_eq!(source, PlanSource::Planner, "the new schema serves");
+    let (_, source) = planned(&gateway.state(), OPERATIONS[0]);
+    assert_eq!(source, PlanSource::Cache);
+}
