@@ -1,7 +1,7 @@
 //! Planner tests.
 //!
-//! `cases/<topic>/<name>.graphql` holds one operation after `#!` header lines (`#! supergraph: NAME`), and below it the
-//! expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
+//! `cases/<rule>/<name>.graphql` holds one operation after `#!` header lines (`#! supergraph: NAME`, and `#! operation:
+//! NAME` where there are several), and below it the expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
 //! Supergraphs lie in `supergraphs/NAME.graphql`, without the definitions of the join and link specifications, which
 //! the harness adds.
 //!
@@ -9,6 +9,7 @@
 //! subgraph's own schema.
 
 mod classes;
+mod rules;
 mod scenarios;
 
 use std::path::{Path, PathBuf};
@@ -45,11 +46,19 @@ fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// Reads a supergraph that names only its own types.
+/// Reads a supergraph that names only its own types, or its own schema definition too, or everything.
 fn supergraph(name: &str) -> Supergraph {
     let path = folder("supergraphs").join(format!("{name}.graphql"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    read(&format!("{}{PREAMBLE}{text}", schema_definition(&text)))
+    let schema = match text.lines().any(|l| l.starts_with("schema")) {
+        true => String::new(),
+        false => schema_definition(&text),
+    };
+    let preamble = match text.contains("directive @join__type") {
+        true => "",
+        false => PREAMBLE,
+    };
+    read(&format!("{schema}{preamble}{text}"))
 }
 
 fn read(sdl: &str) -> Supergraph {
@@ -65,20 +74,29 @@ fn read(sdl: &str) -> Supergraph {
 }
 
 fn operation(supergraph: &Supergraph, text: &str) -> ogive_operation::Operation {
+    operation_named(supergraph, text, None)
+}
+
+/// The operation of that name, or the first.
+fn operation_named(
+    supergraph: &Supergraph,
+    text: &str,
+    name: Option<&str>,
+) -> ogive_operation::Operation {
     let parsed = ogive_syntax::parse(text, SourceId(0), &Default::default());
     assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
     let invalid = ogive_operation::validate(&supergraph.api, &parsed.document, &Default::default());
     assert!(invalid.is_empty(), "{invalid:#?}");
-    let op = parsed.document.operations().next().expect("one operation");
+    let op = parsed
+        .document
+        .operations()
+        .find(|op| name.is_none_or(|n| op.name.is_some_and(|have| parsed.document.name(have) == n)))
+        .expect("the operation");
     ogive_operation::normalise(&supergraph.api, &parsed.document, op, &Default::default())
         .expect("normal form")
 }
 
 /// Plans an operation and checks the plan in every way that needs no execution.
-fn plan(supergraph: &Supergraph, text: &str) -> Result<Plan, ogive_planner::PlanError> {
-    plan_with(supergraph, text, &PlanOptions::default())
-}
-
 fn plan_with(
     supergraph: &Supergraph,
     text: &str,
@@ -91,35 +109,42 @@ fn plan_with(
 }
 
 fn check(supergraph: &Supergraph, plan: &Plan) {
-    if let Err(wrong) = ogive_plan::verify(plan) {
-        panic!(
-            "the plan is unsound: {wrong:#?}\n{}",
-            ogive_plan::text(plan)
-        );
+    if let Err(why) = soundness(supergraph, plan) {
+        panic!("{why}");
     }
+}
+
+/// The verifier, a round trip through bytes, and every request against the schema of its subgraph.
+fn soundness(supergraph: &Supergraph, plan: &Plan) -> Result<(), String> {
+    let text = || ogive_plan::text(plan);
+    ogive_plan::verify(plan).map_err(|e| format!("the plan is unsound: {e:#?}\n{}", text()))?;
     let header = ogive_plan::Header {
         planner: "test".into(),
         schema: 1,
     };
-    let bytes = ogive_plan::encode(plan, &header);
-    assert_eq!(
-        ogive_plan::decode(&bytes)
-            .as_ref()
-            .map(|(_, decoded)| decoded),
-        Ok(plan),
-        "plans survive being written and read"
-    );
+    let decoded = ogive_plan::decode(&ogive_plan::encode(plan, &header));
+    if decoded.as_ref().map(|(_, decoded)| decoded) != Ok(plan) {
+        return Err(format!(
+            "the plan changes by being written and read\n{}",
+            text()
+        ));
+    }
     for (_, fetch) in plan.fetches.iter() {
         let escaped: String = fetch.segments.iter().map(|s| &*s.text).collect();
-        let text: String = serde_json::from_str(&format!("\"{escaped}\""))
+        let request: String = serde_json::from_str(&format!("\"{escaped}\""))
             .expect("segments are JSON string contents");
         let subgraph = ogive_federation::SubgraphId(fetch.subgraph);
         let (schema, sdl) = ogive_federation::subgraph_schema(supergraph, subgraph);
-        let parsed = ogive_syntax::parse(text.as_str(), SourceId(0), &Default::default());
-        assert!(parsed.errors.is_empty(), "{text}\n{:?}", parsed.errors);
+        let parsed = ogive_syntax::parse(request.as_str(), SourceId(0), &Default::default());
+        if !parsed.errors.is_empty() {
+            return Err(format!("{request}\n{:?}", parsed.errors));
+        }
         let invalid = ogive_operation::validate(&schema, &parsed.document, &Default::default());
-        assert!(invalid.is_empty(), "{text}\n{invalid:#?}\n{sdl}");
+        if !invalid.is_empty() {
+            return Err(format!("{request}\n{invalid:#?}\n{sdl}"));
+        }
     }
+    Ok(())
 }
 
 #[test]
@@ -150,9 +175,16 @@ fn cases() {
                 .filter(|l| !l.starts_with("#>"))
                 .map(|l| format!("{l}\n"))
                 .collect::<String>();
+            let name = text.lines().find_map(|l| l.strip_prefix("#! operation: "));
             let supergraph = supergraph(header.trim());
-            let outcome = match plan(&supergraph, &body) {
-                Ok(plan) => ogive_plan::text(&plan),
+            let op = operation_named(&supergraph, &body, name.map(str::trim));
+            let outcome = match ogive_planner::plan(&supergraph, &op, &PlanOptions::default()) {
+                Ok(plan) => {
+                    if let Err(why) = soundness(&supergraph, &plan) {
+                        wrong.push(format!("{}: {why}", file.display()));
+                    }
+                    ogive_plan::text(&plan)
+                }
                 Err(error) => error.to_string(),
             };
             let expected: String = outcome
