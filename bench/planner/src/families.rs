@@ -1,0 +1,295 @@
+//! Adversarial families: shapes of graph that make planners slow or their plans long, each with a size.
+//!
+//! Supergraphs are written directly, because composition is not what is measured.
+
+use std::fmt::Write;
+
+use crate::cases::Case;
+
+/// Each family at a realistic and at a large size.
+pub fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend([10, 40].map(key_ring));
+    cases.extend([20, 60, 200].map(key_mesh));
+    cases.extend([10, 40].map(requires_ladder));
+    cases.extend([20, 70].map(implementers));
+    cases.extend([10, 50].map(paths));
+    cases.extend([(5, 3), (7, 4), (10, 4)].map(|(subgraphs, depth)| web(subgraphs, depth)));
+    cases
+}
+
+/// Subgraph `i` knows keys `i` and `i + 1` of one entity and owns one field of it: the far side is half a ring away.
+fn key_ring(n: usize) -> Case {
+    let mut sdl = supergraph(n, "thing: Thing @join__field(graph: S0)");
+    sdl.push_str("type Thing");
+    for i in 0..n {
+        for key in [i, (i + 1) % n] {
+            write_to(
+                &mut sdl,
+                format_args!(" @join__type(graph: S{i}, key: \"k{key}\")"),
+            );
+        }
+    }
+    sdl.push_str(" {\n");
+    for i in 0..n {
+        let before = (i + n - 1) % n;
+        write_to(
+            &mut sdl,
+            format_args!(
+                "  k{i}: ID! @join__field(graph: S{before}) @join__field(graph: S{i})\n  \
+                 f{i}: String @join__field(graph: S{i})\n"
+            ),
+        );
+    }
+    sdl.push_str("}\n");
+    Case::one(
+        format!("key ring, {n} subgraphs"),
+        sdl,
+        ask("thing", "f", n),
+    )
+}
+
+/// Every subgraph knows three keys of one entity and owns one field of it.
+fn key_mesh(n: usize) -> Case {
+    let mut sdl = supergraph(n, "thing: Thing @join__field(graph: S0)");
+    sdl.push_str("type Thing");
+    for i in 0..n {
+        for key in ["a", "b", "c"] {
+            write_to(
+                &mut sdl,
+                format_args!(" @join__type(graph: S{i}, key: \"{key}\")"),
+            );
+        }
+    }
+    sdl.push_str(" {\n  a: ID!\n  b: ID!\n  c: ID!\n");
+    for i in 0..n {
+        write_to(
+            &mut sdl,
+            format_args!("  f{i}: String @join__field(graph: S{i})\n"),
+        );
+    }
+    sdl.push_str("}\n");
+    Case::one(
+        format!("key mesh, {n} subgraphs, 3 keys"),
+        sdl,
+        ask("thing", "f", n),
+    )
+}
+
+/// Field `i` requires field `i - 1`, which another of three subgraphs owns; the top is asked for.
+fn requires_ladder(n: usize) -> Case {
+    let mut sdl = supergraph(3, "thing: Thing @join__field(graph: S0)");
+    sdl.push_str("type Thing");
+    for i in 0..3 {
+        write_to(
+            &mut sdl,
+            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
+        );
+    }
+    sdl.push_str(" {\n  id: ID!\n");
+    for i in 0..n {
+        write_to(
+            &mut sdl,
+            format_args!("  f{i}: String @join__field(graph: S{}", i % 3),
+        );
+        if i > 0 {
+            write_to(&mut sdl, format_args!(", requires: \"f{}\"", i - 1));
+        }
+        sdl.push(')');
+        if i + 1 < n {
+            write_to(
+                &mut sdl,
+                format_args!(" @join__field(graph: S{}, external: true)", (i + 1) % 3),
+            );
+        }
+        sdl.push('\n');
+    }
+    sdl.push_str("}\n");
+    Case::one(
+        format!("@requires ladder, {n} steps"),
+        sdl,
+        format!("{{ thing {{ f{} }} }}", n - 1),
+    )
+}
+
+/// An interface whose members are entities with fields in two further subgraphs.
+fn implementers(n: usize) -> Case {
+    let mut sdl = supergraph(3, "items: [Item!]! @join__field(graph: S0)");
+    sdl.push_str(
+        "interface Item @join__type(graph: S0) @join__type(graph: S1) @join__type(graph: S2) {\n  id: ID!\n  \
+         label: String @join__field(graph: S0)\n  price: Int @join__field(graph: S1)\n  \
+         stock: Int @join__field(graph: S2)\n}\n",
+    );
+    for i in 0..n {
+        write_to(&mut sdl, format_args!("type Item{i} implements Item"));
+        for s in 0..3 {
+            write_to(
+                &mut sdl,
+                format_args!(
+                    " @join__implements(graph: S{s}, interface: \"Item\") @join__type(graph: S{s}, key: \"id\")"
+                ),
+            );
+        }
+        sdl.push_str(
+            " {\n  id: ID!\n  label: String @join__field(graph: S0)\n  price: Int @join__field(graph: S1)\n  \
+             stock: Int @join__field(graph: S2)\n}\n",
+        );
+    }
+    Case::one(
+        format!("interface of {n} entities"),
+        sdl,
+        "{ items { label price stock } }".to_owned(),
+    )
+}
+
+/// One entity reached along `n` paths at two depths, its fields in two further subgraphs.
+fn paths(n: usize) -> Case {
+    let mut sdl = supergraph(3, "page: Page @join__field(graph: S0)");
+    sdl.push_str("type Page @join__type(graph: S0) {\n");
+    for i in 0..n {
+        let ty = if i % 2 == 0 { "Product" } else { "Shelf" };
+        write_to(&mut sdl, format_args!("  p{i}: {ty}\n"));
+    }
+    sdl.push_str("}\ntype Shelf @join__type(graph: S0) {\n  products: [Product]\n}\n");
+    sdl.push_str(
+        "type Product @join__type(graph: S0, key: \"id\") @join__type(graph: S1, key: \"id\") \
+         @join__type(graph: S2, key: \"id\") {\n  id: ID!\n  name: String @join__field(graph: S1)\n  \
+         stock: Int @join__field(graph: S2)\n}\n",
+    );
+    let mut query = String::from("{ page {");
+    for i in 0..n {
+        let wanted = if i % 2 == 0 {
+            "name stock"
+        } else {
+            "products { name stock }"
+        };
+        write_to(&mut query, format_args!(" p{i} {{ {wanted} }}"));
+    }
+    query.push_str(" } }");
+    Case::one(format!("one entity on {n} paths"), sdl, query)
+}
+
+/// As the published many-plans scenario: one entity that links to itself, links and leaves each in some of the
+/// subgraphs, four links and four leaves asked for at every place.
+fn web(subgraphs: usize, depth: usize) -> Case {
+    let mut random = Random(0x0061_7661 + subgraphs as u64);
+    let mut sdl = supergraph(subgraphs, "node: Node @join__field(graph: S0)");
+    sdl.push_str("type Node");
+    for i in 0..subgraphs {
+        write_to(
+            &mut sdl,
+            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
+        );
+    }
+    sdl.push_str(" {\n  id: ID!\n");
+    for field in 0..subgraphs {
+        for (name, ty) in [("n", "Node"), ("f", "String")] {
+            write_to(&mut sdl, format_args!("  {name}{field}: {ty}"));
+            for i in 0..subgraphs {
+                if i == field || random.below(2) == 0 {
+                    write_to(&mut sdl, format_args!(" @join__field(graph: S{i})"));
+                }
+            }
+            sdl.push('\n');
+        }
+    }
+    sdl.push_str("}\n");
+    let mut query = String::from("{ node {");
+    // Open places: how deep each still goes; a `None` closes one.
+    let mut open: Vec<Option<usize>> = Vec::new();
+    let mut visit = |level: usize, query: &mut String, open: &mut Vec<Option<usize>>| {
+        let first = random.below(subgraphs);
+        open.push(None);
+        for k in 0..4 {
+            let field = (first + k) % subgraphs;
+            if level == 0 {
+                write_to(query, format_args!(" f{field}"));
+            } else {
+                open.push(Some(field * 100 + level - 1));
+            }
+        }
+    };
+    visit(depth, &mut query, &mut open);
+    while let Some(next) = open.pop() {
+        match next {
+            None => query.push_str(" }"),
+            Some(code) => {
+                write_to(&mut query, format_args!(" n{} {{", code / 100));
+                visit(code % 100, &mut query, &mut open);
+            }
+        }
+    }
+    query.push_str(" }");
+    Case::one(
+        format!("like many-plans, {subgraphs} subgraphs, depth {depth}"),
+        sdl,
+        query,
+    )
+}
+
+/// An operation that asks one root field for numbered fields.
+fn ask(root: &str, prefix: &str, n: usize) -> String {
+    let mut query = format!("{{ {root} {{");
+    for i in 0..n {
+        write_to(&mut query, format_args!(" {prefix}{i}"));
+    }
+    query.push_str(" } }");
+    query
+}
+
+/// The head of a supergraph of `n` subgraphs, with a query type.
+fn supergraph(n: usize, query: &str) -> String {
+    let mut sdl = String::from(HEAD);
+    sdl.push_str("enum join__Graph {\n");
+    for i in 0..n {
+        write_to(
+            &mut sdl,
+            format_args!("  S{i} @join__graph(name: \"s{i}\", url: \"http://s{i}\")\n"),
+        );
+    }
+    sdl.push_str("}\ntype Query");
+    for i in 0..n {
+        write_to(&mut sdl, format_args!(" @join__type(graph: S{i})"));
+    }
+    write_to(&mut sdl, format_args!(" {{\n  {query}\n}}\n"));
+    sdl
+}
+
+fn write_to(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("strings take everything");
+}
+
+/// The vocabulary every supergraph of join v0.3 begins with.
+const HEAD: &str = r#"schema
+  @link(url: "https://specs.apollo.dev/link/v1.0")
+  @link(url: "https://specs.apollo.dev/join/v0.3", for: EXECUTION)
+{
+  query: Query
+}
+directive @join__enumValue(graph: join__Graph!) repeatable on ENUM_VALUE
+directive @join__field(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
+directive @join__graph(name: String!, url: String!) on ENUM_VALUE
+directive @join__implements(graph: join__Graph!, interface: String!) repeatable on OBJECT | INTERFACE
+directive @join__type(graph: join__Graph!, key: join__FieldSet, extension: Boolean! = false, resolvable: Boolean! = true, isInterfaceObject: Boolean! = false) repeatable on OBJECT | INTERFACE | UNION | ENUM | INPUT_OBJECT | SCALAR
+directive @join__unionMember(graph: join__Graph!, member: String!) repeatable on UNION
+directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
+scalar join__FieldSet
+scalar link__Import
+enum link__Purpose {
+  SECURITY
+  EXECUTION
+}
+"#;
+
+/// A seeded generator (splitmix64): the same graphs everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
