@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let subgraphs = start_subgraphs()?;
     let mut config = Config::default();
+    // There is nothing to hide here, and GraphiQL needs the schema.
+    config.supergraph.introspection = true;
+    config.include_subgraph_errors.all = true;
     let listen = match (arguments.once, &arguments.listen) {
         (true, _) => "127.0.0.1:0",
         (false, listen) => listen.as_deref().unwrap_or(LISTEN),

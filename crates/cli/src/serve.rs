@@ -75,7 +75,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if let Some(path) = &arguments.plans {
         load_plans(&mut state, path)?;
     }
-    let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(&config)));
+    let options = GatewayOptions::load(&config).map_err(|error| {
+        terminal::error(
+            error,
+            "correct `persisted_queries.local_manifests` in the configuration",
+        )
+    })?;
+    let gateway = Arc::new(Gateway::new(state, options));
     runtime()?.block_on(async {
         let bound = bind(&config.listen).await?;
         let path_of_endpoint = gateway.options().graphql_path.clone();

@@ -21,6 +21,16 @@ section! {
         pub homepage: HomepageOptions = HomepageOptions::default(),
         /// Endpoints for load balancers and orchestrators.
         pub health_check: HealthCheckOptions = HealthCheckOptions::default(),
+        /// Which pages of other origins may use the gateway from a browser.
+        pub cors: CorsOptions = CorsOptions::default(),
+        /// Refusal of requests that any web page could make a browser send.
+        pub csrf: CsrfOptions = CsrfOptions::default(),
+        /// Several operations in one HTTP request.
+        pub batching: BatchingOptions = BatchingOptions::default(),
+        /// Automatic persisted queries.
+        pub apq: ApqOptions = ApqOptions::default(),
+        /// Trusted documents: operations known by their id.
+        pub persisted_queries: PersistedQueriesOptions = PersistedQueriesOptions::default(),
         /// What a client may ask of the gateway.
         pub limits: LimitOptions = LimitOptions::default(),
         /// Headers that travel to subgraphs.
@@ -41,8 +51,8 @@ section! {
     pub struct SupergraphOptions {
         /// File with the supergraph SDL; relative to the working directory. `--supergraph` wins over it.
         pub path: Option<String> = None,
-        /// Whether `__schema` and `__type` are answered.
-        pub introspection: bool = true,
+        /// Whether `__schema` and `__type` are answered. `ogive demo` answers them.
+        pub introspection: bool = false,
     }
 
     /// `http`
@@ -79,8 +89,111 @@ section! {
         pub readiness_path: Path = Path("/readiness".into()),
     }
 
+    /// `cors`
+    pub struct CorsOptions {
+        /// Every origin, without credentials, unless a policy is about it.
+        pub allow_any_origin: bool = false,
+        /// Whether pages may send cookies and other credentials, where a policy does not say.
+        pub allow_credentials: bool = false,
+        /// Headers that pages may send; none listed: whatever they ask for. Where a policy does not say.
+        pub allow_headers: Vec<String> = Vec::new(),
+        /// Headers of answers that pages may read, where a policy does not say.
+        pub expose_headers: Vec<String> = Vec::new(),
+        /// Methods that pages may use.
+        pub methods: Vec<String> = vec!["GET".into(), "POST".into(), "OPTIONS".into()],
+        /// How long browsers may remember what they are allowed, where a policy does not say.
+        pub max_age: Duration = Duration::seconds(7_200),
+        /// What holds for which origins; the first that fits counts.
+        pub policies: Vec<CorsPolicy> = Vec::new(),
+    }
+
+    /// `cors.policies[]`
+    pub struct CorsPolicy {
+        /// Origins as browsers send them, such as `https://app.example.com`; no path, no slash at the end.
+        pub origins: Vec<String> = Vec::new(),
+        /// Regular expressions that match the whole origin.
+        pub match_origins: Vec<Pattern> = Vec::new(),
+        /// Instead of `cors.allow_credentials`.
+        pub allow_credentials: Option<bool> = None,
+        /// Instead of `cors.allow_headers`.
+        pub allow_headers: Option<Vec<String>> = None,
+        /// Instead of `cors.expose_headers`.
+        pub expose_headers: Option<Vec<String>> = None,
+        /// Instead of `cors.max_age`.
+        pub max_age: Option<Duration> = None,
+    }
+
+    /// `csrf`
+    pub struct CsrfOptions {
+        /// Whether a request that a browser sends without asking first (GET, or a body of a form's media type) needs
+        /// one of `required_headers`.
+        pub enabled: bool = true,
+        /// Any one of them is enough: a page of another origin cannot send them without the gateway's consent.
+        pub required_headers: Vec<String> = vec!["x-apollo-operation-name".into(), "apollo-require-preflight".into()],
+    }
+
+    /// `batching`
+    pub struct BatchingOptions {
+        /// Whether a list of requests is answered with a list of responses.
+        pub enabled: bool = false,
+        /// Most requests in one list.
+        pub maximum_size: NonZeroUsize = nonzero(10),
+    }
+
+    /// `apq`
+    pub struct ApqOptions {
+        /// Whether a client may send the SHA-256 of a document it has sent before.
+        pub enabled: bool = true,
+        /// Documents clients have sent.
+        pub router: ApqRouterOptions = ApqRouterOptions::default(),
+    }
+
+    /// `apq.router`
+    pub struct ApqRouterOptions {
+        /// Where they are kept.
+        pub cache: ApqCacheOptions = ApqCacheOptions::default(),
+    }
+
+    /// `apq.router.cache`
+    pub struct ApqCacheOptions {
+        /// In this process.
+        pub in_memory: ApqMemoryOptions = ApqMemoryOptions::default(),
+    }
+
+    /// `apq.router.cache.in_memory`
+    pub struct ApqMemoryOptions {
+        /// Most documents kept; one of more than 16 KiB counts as several.
+        pub limit: NonZeroUsize = nonzero(512),
+    }
+
+    /// `persisted_queries`
+    pub struct PersistedQueriesOptions {
+        /// Whether ids are looked up: in `documentId`, `id` or `doc_id` of body or query string, in
+        /// `extensions.persistedQuery.sha256Hash`, and in the path behind the GraphQL endpoint.
+        pub enabled: bool = false,
+        /// What becomes of documents that are not in a manifest: `allow` serves them, `log` serves and logs them,
+        /// `require` refuses them.
+        pub mode: PersistedMode = PersistedMode::Allow,
+        /// With `require`: whether a known document must be asked for by its id, too.
+        pub require_id: bool = false,
+        /// Files, or folders of them: Apollo's manifest, Relay's (a JSON object of id to document), or `ID.graphql`.
+        pub local_manifests: Vec<String> = Vec::new(),
+    }
+
     /// `limits`
     pub struct LimitOptions {
+        /// Most nested fields of an operation, fragments expanded.
+        pub max_depth: Option<u32> = None,
+        /// Most fields of an operation, fragments expanded, each response key of a place counted once.
+        pub max_height: Option<u32> = None,
+        /// Most aliases of an operation, fragments expanded.
+        pub max_aliases: Option<u32> = None,
+        /// Most fields of the root, fragments expanded.
+        pub max_root_fields: Option<u32> = None,
+        /// Most directives of a document, as written.
+        pub max_directives: Option<u32> = Some(500),
+        /// Whether the five above only log.
+        pub warn_only: bool = false,
         /// Largest request body, in bytes; a larger one is answered with 413.
         pub http_max_request_bytes: ByteSize = ByteSize(2_000_000),
         /// Most headers of a request; more are answered with 431.
@@ -175,7 +288,7 @@ section! {
     pub struct IncludeSubgraphErrorsOptions {
         /// Whether clients see message and code of errors that subgraphs report. Off: they learn where an error was, and
         /// no more.
-        pub all: bool = true,
+        pub all: bool = false,
         /// By subgraph name; wins over `all`.
         pub subgraphs: BTreeMap<String, bool> = BTreeMap::new(),
     }
@@ -202,6 +315,74 @@ pub enum PlanProfile {
 /// The name of an HTTP header, in lower case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderName(pub String);
+
+/// Declares the words an option takes.
+macro_rules! words {
+    ($(
+        $(#[doc = $doc:literal])*
+        pub enum $name:ident { $( $(#[doc = $word_doc:literal])* $variant:ident = $word:literal, )* }
+    )*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $( $(#[doc = $word_doc])* $variant, )* }
+        impl $name {
+            /// Every word.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+            /// The word.
+            pub fn word(self) -> &'static str {
+                match self { $( $name::$variant => $word, )* }
+            }
+        }
+        impl Decode for $name {
+            fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+                match errors.scalar(node, "a word")? {
+                    $( $word => Some($name::$variant), )*
+                    other => {
+                        let known = Self::WORDS.join("`, `");
+                        errors.invalid(node.span, format!("expected one of `{known}`, found `{other}`"), "");
+                        None
+                    }
+                }
+            }
+        }
+        impl crate::reference::Describe for $name {
+            fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<crate::reference::OptionRow>) {
+                crate::reference::word(path, Self::WORDS, self.word(), doc, rows);
+            }
+        }
+    )*};
+}
+
+words! {
+    /// What becomes of documents that no manifest lists.
+    pub enum PersistedMode {
+        /// They are served.
+        Allow = "allow",
+        /// They are served and logged.
+        Log = "log",
+        /// They are refused.
+        Require = "require",
+    }
+}
+
+/// A regular expression, checked to be one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pattern(pub String);
+
+impl Decode for Pattern {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "a regular expression")?;
+        if let Err(error) = regex_lite::Regex::new(text) {
+            errors.invalid(
+                node.span,
+                format!("`{text}` is no regular expression: {error}"),
+                "",
+            );
+            return None;
+        }
+        Some(Pattern(text.to_owned()))
+    }
+}
 
 /// How log lines are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Config, Duration, HeaderName, HeaderRule, Listen, LogFormat, Path, PlanProfile, Url,
+    ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, Listen, LogFormat, Path,
+    Pattern, PlanProfile, Url,
 };
 
 /// One option of the whole configuration.
@@ -51,6 +52,18 @@ fn row(path: &str, kind: &str, default: String, doc: &[&str], rows: &mut Vec<Opt
     });
 }
 
+/// The row of an option that takes one of some words.
+pub(crate) fn word(
+    path: &str,
+    words: &[&str],
+    default: &str,
+    doc: &[&str],
+    rows: &mut Vec<OptionRow>,
+) {
+    let kind = format!("`{}`", words.join("`, `"));
+    row(path, &kind, default.to_owned(), doc, rows);
+}
+
 macro_rules! leaf {
     ($($ty:ty, $kind:literal, |$value:ident| $show:expr;)*) => {$(
         impl Describe for $ty {
@@ -79,6 +92,8 @@ leaf! {
         PlanProfile::FewestRequests => "fewest-requests".to_owned(),
     };
     Vec<HeaderRule>, "list of rules", |_v| String::new();
+    Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
+    Vec<Pattern>, "list of regular expressions", |_v| String::new();
 }
 
 /// Kinds of options that have no default of their own.
@@ -99,12 +114,23 @@ sample! {
     ByteSize = ByteSize(0);
     Url = Url(String::new());
     bool = false;
+    u32 = 0;
+    Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();
 }
 
+impl Describe for Vec<CorsPolicy> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        CorsPolicy::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
 impl<T: Describe + Sample> Describe for Option<T> {
     fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {
+        if let Some(value) = self {
+            return value.describe(path, doc, rows);
+        }
         let start = rows.len();
         T::sample().describe(path, doc, rows);
         for row in &mut rows[start..] {

@@ -2,10 +2,13 @@
 
 use std::{
     fmt::Display,
+    future::{Future, poll_fn},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
 };
 
 use arc_swap::ArcSwap;
@@ -18,6 +21,8 @@ use tracing::Instrument;
 
 use crate::{
     body::ResponseBody,
+    cors::{Cors, Csrf},
+    documents::{DocumentOptions, Registered, resolve},
     error::{RequestError, internal},
     execute::execute,
     expose::{ExposeOptions, Exposed, add_plan, dry_run},
@@ -26,21 +31,30 @@ use crate::{
     panic::contained,
     plan::plan,
     prepare::prepare,
-    receive::{ReceiveLimits, receive},
-    respond::{refuse, respond, respond_with},
+    receive::{GraphqlRequest, ReceiveLimits, Received, receive},
+    respond::{refuse, respond, respond_batch, respond_with},
     state::SchemaState,
 };
 
 /// A gateway: one schema at a time, any number of workers.
 #[derive(Debug)]
 pub struct Gateway {
-    state: ArcSwap<SchemaState>,
-    options: GatewayOptions,
+    serving: ArcSwap<Serving>,
+    /// Documents that clients registered; they outlive schemas and configurations.
+    registered: Registered,
     draining: AtomicBool,
 }
 
+/// What new requests are served with: swapped as one, so that no request sees the schema of one configuration and the
+/// options of another.
+#[derive(Debug)]
+struct Serving {
+    state: Arc<SchemaState>,
+    options: Arc<GatewayOptions>,
+}
+
 /// What does not change with the schema.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct GatewayOptions {
     /// Path of the GraphQL endpoint.
     pub graphql_path: String,
@@ -52,12 +66,28 @@ pub struct GatewayOptions {
     pub receive: ReceiveLimits,
     /// Whether clients may see plans.
     pub expose: ExposeOptions,
+    /// Which pages of other origins may use the gateway.
+    pub cors: Cors,
+    /// The guard against requests that any page can cause.
+    pub csrf: Csrf,
+    /// How documents are found by an id.
+    pub documents: DocumentOptions,
+    /// Most documents that clients can have registered at a time.
+    pub registered_max: usize,
     /// The operation GraphiQL starts with.
     pub graphiql_query: Option<String>,
 }
 
 impl GatewayOptions {
-    /// The options that a configuration asks for.
+    /// The options that a configuration asks for, and the manifests it names. The error is for the operator.
+    pub fn load(config: &Config) -> Result<Self, String> {
+        Ok(GatewayOptions {
+            documents: DocumentOptions::new(config)?,
+            ..Self::new(config)
+        })
+    }
+
+    /// The options that a configuration asks for; reads no files, so there are no trusted documents.
     pub fn new(config: &Config) -> Self {
         let health = &config.health_check;
         GatewayOptions {
@@ -72,7 +102,18 @@ impl GatewayOptions {
             receive: ReceiveLimits {
                 body_bytes_max: config.limits.http_max_request_bytes.0,
                 body_timeout: config.http.body_read_timeout.0,
+                batch_max: config
+                    .batching
+                    .enabled
+                    .then(|| config.batching.maximum_size.get()),
             },
+            cors: Cors::new(config),
+            csrf: Csrf::new(config),
+            documents: DocumentOptions {
+                apq: config.apq.enabled,
+                trusted: None,
+            },
+            registered_max: config.apq.router.cache.in_memory.limit.get(),
             expose: ExposeOptions::new(config),
             graphiql_query: None,
         }
@@ -83,22 +124,36 @@ impl Gateway {
     /// A gateway that serves `state`.
     pub fn new(state: SchemaState, options: GatewayOptions) -> Self {
         Gateway {
-            state: ArcSwap::from_pointee(state),
-            options,
+            registered: Registered::new(options.registered_max),
+            serving: ArcSwap::from_pointee(Serving {
+                state: Arc::new(state),
+                options: Arc::new(options),
+            }),
             draining: AtomicBool::new(false),
         }
     }
     /// The schema that new requests are served with.
     pub fn state(&self) -> Arc<SchemaState> {
-        self.state.load_full()
+        Arc::clone(&self.serving.load().state)
     }
     /// Serves new requests with another schema; requests in flight keep theirs.
     pub fn replace(&self, state: SchemaState) {
-        self.state.store(Arc::new(state));
+        let options = self.options();
+        self.serving.store(Arc::new(Serving {
+            state: Arc::new(state),
+            options,
+        }));
+    }
+    /// Serves new requests with another schema and other options; requests in flight keep theirs.
+    pub fn replace_all(&self, state: SchemaState, options: GatewayOptions) {
+        self.serving.store(Arc::new(Serving {
+            state: Arc::new(state),
+            options: Arc::new(options),
+        }));
     }
     /// What does not change with the schema.
-    pub fn options(&self) -> &GatewayOptions {
-        &self.options
+    pub fn options(&self) -> Arc<GatewayOptions> {
+        Arc::clone(&self.serving.load().options)
     }
     /// Reports "not ready" from now on.
     pub fn start_draining(&self) {
@@ -117,27 +172,51 @@ impl Gateway {
             Accept::Graphql(media) => media,
             Accept::Html | Accept::Nothing => Media::Json,
         };
-        match contained(self.route(parts, body, client)).await {
-            Some(response) => response,
-            None => {
-                tracing::error!("a request ended in a panic; the process goes on");
-                refuse(&internal(), media)
-            }
+        let serving = self.serving.load_full();
+        let cors = &serving.options.cors;
+        let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
+            .then(|| (Cors::is_preflight(&parts), parts.headers.clone()));
+        let answered = contained(self.route(&serving, parts, body, client)).await;
+        let mut response = answered.unwrap_or_else(|| {
+            tracing::error!("a request ended in a panic; the process goes on");
+            refuse(&internal(), media)
+        });
+        if let Some((preflight, headers)) = asked {
+            cors.write(&headers, preflight, response.headers_mut());
         }
+        response
     }
 
-    async fn route<B>(&self, parts: Parts, body: B, client: &Client) -> Response<ResponseBody>
+    async fn route<B>(
+        &self,
+        serving: &Serving,
+        parts: Parts,
+        body: B,
+        client: &Client,
+    ) -> Response<ResponseBody>
     where
         B: Body,
         B::Error: Display,
     {
         let path = parts.uri.path();
-        let options = &self.options;
+        let options = &*serving.options;
+        if options.cors.is_on()
+            && path.starts_with(&options.graphql_path)
+            && Cors::is_preflight(&parts)
+        {
+            let mut response = Response::new(ResponseBody::default());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            return response;
+        }
+        if let Some(id) = document_path(options, path) {
+            let id = id.to_owned();
+            return self.graphql(serving, parts, body, client, Some(&id)).await;
+        }
         if path == options.graphql_path {
             let browser = parts.method == Method::GET && accept(&parts.headers) == Accept::Html;
             // A page that links back to the endpoint with `?query=` is still a page.
             if !browser || options.homepage_path.is_none() {
-                return self.graphql(parts, body, client).await;
+                return self.graphql(serving, parts, body, client, None).await;
             }
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
@@ -163,7 +242,14 @@ impl Gateway {
     }
 
     /// The five stops.
-    async fn graphql<B>(&self, parts: Parts, body: B, client: &Client) -> Response<ResponseBody>
+    async fn graphql<B>(
+        &self,
+        serving: &Serving,
+        parts: Parts,
+        body: B,
+        client: &Client,
+        document_id: Option<&str>,
+    ) -> Response<ResponseBody>
     where
         B: Body,
         B::Error: Display,
@@ -176,50 +262,65 @@ impl Gateway {
                 Media::Json,
             );
         };
-        match self.five_stops(&parts, body, media, client).await {
-            Ok(response) => response,
-            Err(error) => {
-                let _span = stop_span!(spans::RESPOND).entered();
-                if let Some(first) = error.errors.first() {
-                    tracing::debug!(
-                        code = first.code,
-                        message = first.message,
-                        "request refused"
-                    );
+        let received = async {
+            serving.options.csrf.check(&parts)?;
+            receive(&parts, body, &serving.options.receive, document_id)
+                .instrument(stop_span!(spans::RECEIVE))
+                .await
+        };
+        match received.await {
+            Ok(Received::One(request)) => {
+                match self
+                    .four_stops(serving, &parts, request, media, client)
+                    .await
+                {
+                    Ok(response) => response,
+                    Err(error) => refused(&error, media),
                 }
-                refuse(&error, media)
             }
+            Ok(Received::Batch(requests)) => {
+                let entries = requests.into_iter().map(|request| async {
+                    let response = match request {
+                        Ok(request) => {
+                            self.four_stops(serving, &parts, request, media, client)
+                                .await
+                        }
+                        Err(error) => Err(error),
+                    };
+                    response.unwrap_or_else(|error| refused(&error, media))
+                });
+                respond_batch(join_all(entries).await, media)
+            }
+            Err(error) => refused(&error, media),
         }
     }
 
-    async fn five_stops<B>(
+    async fn four_stops(
         &self,
+        serving: &Serving,
         parts: &Parts,
-        body: B,
+        mut request: GraphqlRequest,
         media: Media,
         client: &Client,
-    ) -> Result<Response<ResponseBody>, RequestError>
-    where
-        B: Body,
-        B::Error: Display,
-    {
-        let request = receive(parts, body, &self.options.receive)
-            .instrument(stop_span!(spans::RECEIVE))
-            .await?;
-        let state = self.state();
-        let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(&state, &request))?;
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let state = &serving.state;
+        let register = resolve(&mut request, &serving.options.documents, &self.registered)?;
+        let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(state, &request))?;
+        if let Some(hash) = register {
+            self.registered.insert(hash, &request.query);
+        }
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
-        let found = plan(&state, &prepared.operation)
+        let found = plan(state, &prepared.operation)
             .instrument(span.clone())
             .await;
         let (planned, source) = found?;
         span.record(spans::PLAN_SOURCE, source.as_str());
         drop(span);
-        let exposed = self.options.expose.asked(&parts.headers);
+        let exposed = serving.options.expose.asked(&parts.headers);
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned.plan).into(), media));
         }
-        let output = execute(&state, prepared, &planned, &parts.headers, client, false)
+        let output = execute(state, prepared, &planned, &parts.headers, client, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await?;
         Ok(stop_span!(spans::RESPOND).in_scope(|| match exposed {
@@ -230,6 +331,61 @@ impl Gateway {
             _ => respond(output, media),
         }))
     }
+}
+
+fn refused(error: &RequestError, media: Media) -> Response<ResponseBody> {
+    let _span = stop_span!(spans::RESPOND).entered();
+    if let Some(first) = error.errors.first() {
+        tracing::debug!(
+            code = first.code,
+            message = first.message,
+            "request refused"
+        );
+    }
+    refuse(error, media)
+}
+
+/// The id in the path behind the GraphQL endpoint, where trusted documents are served.
+fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str> {
+    options.documents.trusted.as_ref()?;
+    let id = path.strip_prefix(&*options.graphql_path)?;
+    let id = match options.graphql_path.ends_with('/') {
+        true => id,
+        false => id.strip_prefix('/')?,
+    };
+    (!id.is_empty() && !id.contains('/')).then_some(id)
+}
+
+/// Waits for all; their number is limited by what was received.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    enum Slot<F: Future> {
+        Running(Pin<Box<F>>),
+        Done(Option<F::Output>),
+    }
+    let mut slots: Vec<Slot<F>> = futures.map(|f| Slot::Running(Box::pin(f))).collect();
+    // An output is only ever moved out whole.
+    poll_fn(|cx| {
+        let mut waiting = false;
+        for slot in &mut slots {
+            if let Slot::Running(future) = slot {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(output) => *slot = Slot::Done(Some(output)),
+                    Poll::Pending => waiting = true,
+                }
+            }
+        }
+        if waiting {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    let outputs = slots.into_iter().filter_map(|slot| match slot {
+        Slot::Done(output) => output,
+        Slot::Running(_) => None,
+    });
+    outputs.collect()
 }
 
 fn media_of(parts: &Parts) -> Media {

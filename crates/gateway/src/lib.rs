@@ -10,12 +10,14 @@
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
 //! [`fingerprint`] (what plans are known by and rest on), [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`].
+//! [`explain`], [`expose`]. At the edge: [`cors`], [`documents`], [`operation_limits`].
 
 pub mod body;
 pub mod bundle;
 pub mod cache;
 pub mod canonical;
+pub mod cors;
+pub mod documents;
 pub mod error;
 pub mod execute;
 pub mod explain;
@@ -25,6 +27,7 @@ pub mod gateway;
 mod graphiql;
 mod json_value;
 pub mod media;
+pub mod operation_limits;
 mod panic;
 mod percent;
 pub mod plan;

@@ -14,7 +14,8 @@ use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
 
 use crate::{
-    cache::PreparedOperation, error::RequestError, receive::GraphqlRequest, state::SchemaState,
+    cache::PreparedOperation, error::RequestError, operation_limits::OperationLimits,
+    receive::GraphqlRequest, state::SchemaState,
 };
 
 /// What stop 3 gets.
@@ -37,6 +38,8 @@ pub struct PrepareLimits {
     pub validation: ValidationLimits,
     /// For the normal form.
     pub normalise: NormaliseLimits,
+    /// For the operation as a whole.
+    pub operation: OperationLimits,
 }
 
 impl Default for PrepareLimits {
@@ -49,6 +52,7 @@ impl Default for PrepareLimits {
             },
             validation: ValidationLimits::default(),
             normalise: NormaliseLimits::default(),
+            operation: OperationLimits::default(),
         }
     }
 }
@@ -113,6 +117,7 @@ pub fn prepare_operation(
         return refuse(&parsed.errors);
     }
     let document = parsed.document;
+    limits.operation.check_document(&document)?;
     // Which operation is meant is part of the request; whether the document is valid is asked first, because a
     // document without any operation is best explained by its own error.
     let api = &state.supergraph.api;
@@ -125,6 +130,7 @@ pub fn prepare_operation(
         Ok(operation) => operation,
         Err(error) => return refuse(&[error]),
     };
+    limits.operation.check_operation(api, &operation)?;
     let introspects = operation
         .fields
         .as_slice()

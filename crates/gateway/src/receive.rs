@@ -22,8 +22,10 @@ use crate::{
 /// One GraphQL request, wherever it came from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphqlRequest {
-    /// The document.
+    /// The document; empty if the request only has an id for it ([`documents`](crate::documents) finds it).
     pub query: String,
+    /// The id of a trusted document.
+    pub document_id: Option<String>,
     /// Which operation of it.
     pub operation_name: Option<String>,
     /// Values of its variables.
@@ -34,6 +36,15 @@ pub struct GraphqlRequest {
     pub read_only: bool,
 }
 
+/// What one HTTP request holds.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// One GraphQL request.
+    One(GraphqlRequest),
+    /// A list; each entry succeeds or fails on its own.
+    Batch(Vec<Result<GraphqlRequest, RequestError>>),
+}
+
 /// Limits on the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveLimits {
@@ -41,6 +52,8 @@ pub struct ReceiveLimits {
     pub body_bytes_max: usize,
     /// How long the body may take to arrive; default 30 s.
     pub body_timeout: Duration,
+    /// Most requests of one batch; `None`, the default, if batches are refused.
+    pub batch_max: Option<usize>,
 }
 
 impl Default for ReceiveLimits {
@@ -48,26 +61,31 @@ impl Default for ReceiveLimits {
         ReceiveLimits {
             body_bytes_max: 2_000_000,
             body_timeout: Duration::from_secs(30),
+            batch_max: None,
         }
     }
 }
 
-/// Reads a request.
+/// Reads a request. `document_id` is that of the path, if it has one.
 pub async fn receive<B>(
     parts: &Parts,
     body: B,
     limits: &ReceiveLimits,
-) -> Result<GraphqlRequest, RequestError>
+    document_id: Option<&str>,
+) -> Result<Received, RequestError>
 where
     B: Body,
     B::Error: std::fmt::Display,
 {
     match parts.method {
-        Method::GET => from_query(parts.uri.query().unwrap_or_default()),
+        Method::GET => {
+            let query = parts.uri.query().unwrap_or_default();
+            query_request(query, document_id).map(Received::One)
+        }
         Method::POST => {
             check_content(&parts.headers)?;
             let body = read_body(&parts.headers, body, limits).await?;
-            from_json(&body)
+            received(&body, limits, document_id)
         }
         _ => Err(RequestError {
             allow: Some("GET, POST"),
@@ -173,26 +191,70 @@ fn invalid(message: impl Into<String>) -> RequestError {
     RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
 }
 
-/// Reads the body of a POST.
+/// Reads the body of a POST that holds one request.
 pub fn from_json(body: &[u8]) -> Result<GraphqlRequest, RequestError> {
-    if body.iter().all(u8::is_ascii_whitespace) {
+    match received(body, &ReceiveLimits::default(), None)? {
+        Received::One(request) => Ok(request),
+        Received::Batch(_) => Err(invalid("the request's body is not a JSON object")),
+    }
+}
+
+fn received(
+    body: &[u8],
+    limits: &ReceiveLimits,
+    document_id: Option<&str>,
+) -> Result<Received, RequestError> {
+    if body.iter().all(u8::is_ascii_whitespace) && document_id.is_none() {
         return Err(invalid(
             "the request's body is empty: send a JSON object with `query`",
         ));
     }
     let value = json_value::read(body)
         .map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
-    let mut members = match value {
-        Value::Object(members) => members,
-        Value::Array(_) => {
-            return Err(invalid(
-                "batched requests are not supported: send one JSON object",
-            ));
+    match (value, limits.batch_max) {
+        (Value::Array(entries), _) if entries.is_empty() => {
+            Err(invalid("the list of requests is empty"))
         }
-        _ => return Err(invalid("the request's body is not a JSON object")),
+        (Value::Array(_), None) => Err(RequestError::http(
+            codes::BATCHING_NOT_ENABLED,
+            "batched requests are not served here: send one JSON object",
+        )),
+        (Value::Array(entries), Some(max)) if entries.len() > max => Err(RequestError::http(
+            codes::BATCH_LIMIT_EXCEEDED,
+            format!(
+                "the list has {} requests, more than the {max} allowed",
+                entries.len()
+            ),
+        )),
+        (Value::Array(entries), Some(_)) => {
+            let entries = entries
+                .into_iter()
+                .map(|entry| from_value(entry, document_id));
+            Ok(Received::Batch(entries.collect()))
+        }
+        (value, _) => from_value(value, document_id).map(Received::One),
+    }
+}
+
+fn from_value(value: Value, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
+    let Value::Object(mut members) = value else {
+        return Err(invalid("the request's body is not a JSON object"));
     };
+    let extensions = object("extensions", members.swap_remove("extensions"))?;
+    let mut id = document_id.map(str::to_owned);
+    for name in DOCUMENT_ID {
+        match members.swap_remove(name) {
+            Some(Value::String(text)) => id = id.or(Some(text)),
+            None | Some(Value::Null) => {}
+            // Other tools use these names for other things.
+            Some(_) => {}
+        }
+    }
     let query = match members.swap_remove("query") {
         Some(Value::String(query)) => query,
+        None | Some(Value::Null) if id.is_some() || extensions.contains_key("persistedQuery") => {
+            String::new()
+        }
         None | Some(Value::Null) => return Err(invalid("the request has no `query`")),
         Some(_) => return Err(invalid("`query` is not a string")),
     };
@@ -203,37 +265,55 @@ pub fn from_json(body: &[u8]) -> Result<GraphqlRequest, RequestError> {
     };
     Ok(GraphqlRequest {
         query,
+        document_id: id,
         operation_name: operation_name.filter(|name| !name.is_empty()),
         variables: object("variables", members.swap_remove("variables"))?,
-        extensions: object("extensions", members.swap_remove("extensions"))?,
+        extensions,
         read_only: false,
     })
 }
 
+/// Where clients write the id of a document: GraphQL over HTTP's appendix, then Relay's habits.
+const DOCUMENT_ID: [&str; 3] = ["documentId", "id", "doc_id"];
+
 /// Reads the query string of a GET.
 pub fn from_query(text: &str) -> Result<GraphqlRequest, RequestError> {
+    query_request(text, None)
+}
+
+fn query_request(text: &str, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
     let mut request = GraphqlRequest {
         read_only: true,
+        document_id: document_id.map(str::to_owned),
         ..GraphqlRequest::default()
     };
     let mut query = None;
     for pair in text.split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if !matches!(key, "query" | "operationName" | "variables" | "extensions") {
+        let is_id = DOCUMENT_ID.contains(&key);
+        if !is_id && !matches!(key, "query" | "operationName" | "variables" | "extensions") {
             continue;
         }
         let value = percent::decode_form(value)
             .ok_or_else(|| invalid(format!("`{key}` is not UTF-8 in percent-encoding")))?;
         match key {
             "query" => query = Some(value),
+            _ if is_id => {
+                request.document_id = request
+                    .document_id
+                    .or(Some(value).filter(|v| !v.is_empty()));
+            }
             "operationName" => request.operation_name = Some(value).filter(|v| !v.is_empty()),
             "variables" => request.variables = object_text("variables", &value)?,
             _ => request.extensions = object_text("extensions", &value)?,
         }
     }
-    request.query = query
-        .filter(|query| !query.is_empty())
-        .ok_or_else(|| invalid("the request has no `query`"))?;
+    let by_id = request.document_id.is_some() || request.extensions.contains_key("persistedQuery");
+    request.query = match query.filter(|query| !query.is_empty()) {
+        Some(query) => query,
+        None if by_id => String::new(),
+        None => return Err(invalid("the request has no `query`")),
+    };
     Ok(request)
 }
 
@@ -305,7 +385,7 @@ mod tests {
             (b"\xff", "is not JSON"),
             (b"{\"query\":\"\xff\"}", "is not JSON"),
             (b"3", "is not a JSON object"),
-            (b"[{\"query\":\"{a}\"}]", "batched"),
+            (b"[]", "list of requests is empty"),
             (b"{}", "no `query`"),
             (b"{\"query\":1}", "`query` is not a string"),
             (

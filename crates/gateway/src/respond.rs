@@ -20,6 +20,19 @@ pub fn respond_with(body: Bytes, media: Media) -> Response<ResponseBody> {
     framed(StatusCode::OK, media, body)
 }
 
+/// The responses to a batch, as one list in the order of the requests. The list was read and answered, so its status
+/// is 200 whatever became of the entries.
+pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Response<ResponseBody> {
+    let size: usize = entries.iter().map(|e| e.body().bytes().len() + 1).sum();
+    let mut body = Vec::with_capacity(size + 1);
+    for entry in &entries {
+        body.push(if body.is_empty() { b'[' } else { b',' });
+        body.extend_from_slice(entry.body().bytes());
+    }
+    body.push(b']');
+    framed(StatusCode::OK, media, body.into())
+}
+
 /// The response to a refused request.
 pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
     // Clients from before the status told anything take every other status for a broken connection.

@@ -18,6 +18,7 @@ use crate::{
     cache::{CacheLimits, OperationCache},
     canonical::ComparedFields,
     fingerprint::Fingerprints,
+    operation_limits::OperationLimits,
     plans::PlanCache,
     prepare::PrepareLimits,
 };
@@ -129,6 +130,7 @@ impl PipelineOptions {
                     errors_max: limits.errors_max,
                     ..ValidationLimits::default()
                 },
+                operation: OperationLimits::new(limits),
                 ..PrepareLimits::default()
             },
             plan: PipelineOptions::planning(config),

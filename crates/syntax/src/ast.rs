@@ -145,6 +145,10 @@ impl Document {
     pub fn string_value(&self, string: StringValue) -> std::borrow::Cow<'_, str> {
         crate::string_value::string_value(self.text(string.span), string.block)
     }
+    /// Number of directives, wherever they are.
+    pub fn directive_count(&self) -> usize {
+        self.directives.len()
+    }
     /// All operations in source order.
     pub fn operations(&self) -> impl Iterator<Item = &OperationDefinition> {
         self.definitions.iter().filter_map(|d| match d {

@@ -45,6 +45,15 @@ macro_rules! codes {
 }
 
 codes! {
+    BATCHING_NOT_ENABLED 400 Client
+        "The request is a list of requests, and `batching.enabled` is off."
+        "Send one request at a time, or switch batching on."
+    BATCH_LIMIT_EXCEEDED 422 Client
+        "The list holds more requests than `batching.maximum_size`."
+        "Send fewer at a time, or raise the limit."
+    CSRF_ERROR 400 Client
+        "A web page of another origin could have made a browser send this request."
+        "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."
     DOWNSTREAM_SERVICE_ERROR 200 Subgraph
         "A subgraph reported an error and gave it no code."
         "Look at the subgraph's log; let the subgraph set `extensions.code`."
@@ -75,12 +84,24 @@ codes! {
     INVALID_GRAPHQL_REQUEST 400 Client
         "The HTTP request holds no well-formed GraphQL request."
         "Send a JSON object with at least `query`, a string."
+    MAX_ALIASES_LIMIT 400 Client
+        "The operation has more aliases than `limits.max_aliases`."
+        "Use fewer aliases, or raise the limit."
     MAX_DEPTH_LIMIT 400 Client
-        "The operation is nested too deeply."
-        "Nest less."
+        "The operation is nested too deeply, or deeper than `limits.max_depth`."
+        "Nest less, or raise the limit."
+    MAX_DIRECTIVES_LIMIT 400 Client
+        "The document has more directives than `limits.max_directives`."
+        "Use fewer directives, or raise the limit."
+    MAX_HEIGHT_LIMIT 400 Client
+        "The operation has more fields than `limits.max_height`."
+        "Select fewer fields, or raise the limit."
     MAX_PARSE_DEPTH 400 Client
         "The document is nested deeper than `limits.parser_max_recursion`."
         "Nest less, or raise the limit."
+    MAX_ROOT_FIELDS_LIMIT 400 Client
+        "The operation has more fields at its root than `limits.max_root_fields`."
+        "Send several operations, or raise the limit."
     MAX_SOURCE_BYTES 400 Client
         "The document is larger than `limits.http_max_request_bytes`."
         "Send less, or raise the limit."
@@ -102,6 +123,24 @@ codes! {
     OPERATION_TOO_LARGE 400 Client
         "The operation selects more fields, fragments expanded, than the gateway is willing to plan."
         "Ask for less, or in several operations."
+    PERSISTED_QUERY_HASH_MISMATCH 400 Client
+        "The document sent along is not the one with this SHA-256."
+        "Send the SHA-256 of the document's bytes in lower-case hexadecimal."
+    PERSISTED_QUERY_ID_REQUIRED 400 Client
+        "The document is known but was not asked for by its id, and `persisted_queries.require_id` is on."
+        "Send the id instead of the document."
+    PERSISTED_QUERY_NOT_FOUND 200 Client
+        "No document of this SHA-256 has been sent before."
+        "Send the document along with it, once; clients of automatic persisted queries do so by themselves."
+    PERSISTED_QUERY_NOT_IN_LIST 400 Client
+        "No manifest has a document of this id."
+        "Publish the client's manifest before the client."
+    PERSISTED_QUERY_NOT_SUPPORTED 200 Client
+        "The request names a document by its SHA-256, and `apq.enabled` is off."
+        "Send documents; clients of automatic persisted queries do so by themselves."
+    QUERY_NOT_IN_SAFELIST 400 Client
+        "The document is in no manifest, and `persisted_queries.mode` is `require`."
+        "Add the operation to a manifest."
     QUERY_PLANNING_FAILED 500 Gateway
         "No plan was found for a valid operation."
         "Report it with supergraph and operation; a composed supergraph should make every operation possible."

@@ -70,7 +70,10 @@ fn get_answers_queries() {
         graph.address(),
         "GET",
         "/graphql?query=query(%24n:Int){topProducts(first:%24n){name}}&variables=%7B%22n%22:1%7D",
-        &[("accept", "application/graphql-response+json")],
+        &[
+            ("accept", "application/graphql-response+json"),
+            ("apollo-require-preflight", "true"),
+        ],
         b"",
     );
     assert_eq!(answer.status, 200);
@@ -86,7 +89,7 @@ fn get_answers_queries() {
 
 #[test]
 fn introspection_is_answered_without_subgraphs() {
-    let graph = Graph::start();
+    let graph = Graph::with("supergraph: { introspection: true }");
     let answer = post(
         graph.address(),
         "{ __schema { queryType { name } types { name } } __type(name: \"Person\") { kind } }",

@@ -41,7 +41,10 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(state: SchemaState, config: &Config) -> Served {
-        let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(config)));
+        let gateway = Arc::new(Gateway::new(
+            state,
+            GatewayOptions::load(config).unwrap_or_else(|e| panic!("{e}")),
+        ));
         let (stop, stopped) = oneshot::channel();
         let (tell, bound) = std::sync::mpsc::channel();
         let options = ServeOptions {

@@ -3,9 +3,11 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod answers;
+mod audit;
 mod bad_input;
 mod codes;
 mod connections;
+mod edge;
 mod five_stops;
 mod graph;
 mod headers;

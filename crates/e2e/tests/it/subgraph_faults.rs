@@ -53,7 +53,7 @@ fn only_shipping_costs_are_missing(answer: &Answer, fault: &str) {
 
 #[test]
 fn partial_data_survives_every_lie() {
-    let graph = Graph::start();
+    let graph = Graph::with("include_subgraph_errors: { all: true }");
     let cases = [
         ("status:503", "SUBREQUEST_HTTP_ERROR"),
         ("status:404", "SUBREQUEST_HTTP_ERROR"),
@@ -142,8 +142,7 @@ fn a_subgraph_url_that_cannot_be_used() {
 #[test]
 fn what_subgraphs_say_about_their_errors_can_be_kept_back() {
     let secret = "error:Product.shippingCost:secret detail";
-    let graph =
-        Graph::with("include_subgraph_errors: { all: false, subgraphs: { accounts: true } }");
+    let graph = Graph::with("include_subgraph_errors: { subgraphs: { accounts: true } }");
     let answer = ask_with(&graph, "inventory", secret);
     only_shipping_costs_are_missing(&answer, "kept back");
     assert_eq!(answer.codes()[0], "DOWNSTREAM_SERVICE_ERROR");
@@ -153,6 +152,10 @@ fn what_subgraphs_say_about_their_errors_can_be_kept_back() {
         path, r#"["topProducts",0,"shippingCost"]"#,
         "where it was is still told"
     );
-    let answer = ask_with(&Graph::start(), "inventory", secret);
+    let answer = ask_with(
+        &Graph::with("include_subgraph_errors: { all: true }"),
+        "inventory",
+        secret,
+    );
     assert!(answer.text().contains("secret detail"), "{}", answer.text());
 }

@@ -223,12 +223,17 @@ async fn get_is_for_queries_only() {
 #[tokio::test(flavor = "current_thread")]
 async fn introspection_can_be_switched_off() {
     let body = r#"{"query":"{__schema{queryType{name}}}"}"#;
-    let answer = post(&gateway_with(""), "", body).await;
+    let answer = post(
+        &gateway_with("supergraph: { introspection: true }"),
+        "",
+        body,
+    )
+    .await;
     assert_eq!(
         answer.body,
         r#"{"data":{"__schema":{"queryType":{"name":"Query"}}}}"#
     );
-    let gateway = gateway_with("supergraph: { introspection: false }");
+    let gateway = gateway_with("");
     let answer = post(&gateway, "", body).await;
     assert_eq!(
         (answer.status.as_u16(), answer.code().as_str()),

@@ -1,0 +1,404 @@
+//! Documents known by an id: automatic persisted queries, and trusted documents from manifests.
+//!
+//! Part of stop 1: afterwards a request has a document, or was refused. An automatic persisted query is remembered only
+//! after its document turned out to be valid, so that nobody can fill the memory with noise; its id must be the
+//! document's SHA-256, so one client cannot change what another means.
+
+use std::{path::Path, sync::Arc};
+
+use ogive_base::FastMap;
+use ogive_config::{Config, PersistedMode};
+use ogive_telemetry::codes;
+use quick_cache::{Weighter, sync::Cache};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{error::RequestError, json_value, receive::GraphqlRequest};
+
+/// Largest manifest file in bytes.
+const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+/// Longest id in bytes.
+const ID_BYTES_MAX: usize = 512;
+
+/// How documents are found.
+#[derive(Clone, Debug, Default)]
+pub struct DocumentOptions {
+    /// Whether clients may register documents.
+    pub apq: bool,
+    /// Trusted documents, if ids are looked up.
+    pub trusted: Option<Trusted>,
+}
+
+/// Trusted documents and what becomes of others.
+#[derive(Clone, Debug)]
+pub struct Trusted {
+    /// The documents.
+    pub manifest: Arc<Manifest>,
+    /// What becomes of documents that are not among them.
+    pub mode: PersistedMode,
+    /// Whether a known document must be asked for by its id when others are refused.
+    pub require_id: bool,
+}
+
+impl DocumentOptions {
+    /// The options that a configuration asks for; reads its manifests. The error is for the operator.
+    pub fn new(config: &Config) -> Result<Self, String> {
+        let persisted = &config.persisted_queries;
+        let trusted = match persisted.enabled {
+            false => None,
+            true => Some(Trusted {
+                manifest: Arc::new(Manifest::read(&persisted.local_manifests)?),
+                mode: persisted.mode,
+                require_id: persisted.require_id,
+            }),
+        };
+        Ok(DocumentOptions {
+            apq: config.apq.enabled,
+            trusted,
+        })
+    }
+}
+
+/// Documents by id.
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    by_id: FastMap<Box<str>, Arc<str>>,
+    /// SHA-256 of every document without the white space around it.
+    texts: FastMap<[u8; 32], ()>,
+}
+
+impl Manifest {
+    /// Reads files, and the files of folders in order of their names.
+    pub fn read(paths: &[String]) -> Result<Manifest, String> {
+        let mut manifest = Manifest::default();
+        for path in paths {
+            let path = Path::new(path);
+            if path.is_dir() {
+                let fail = |e| format!("cannot read the folder `{}`: {e}", path.display());
+                let mut files = Vec::new();
+                for entry in std::fs::read_dir(path).map_err(fail)? {
+                    files.push(entry.map_err(fail)?.path());
+                }
+                files.sort();
+                for file in files {
+                    let extension = file.extension().and_then(|e| e.to_str());
+                    if matches!(extension, Some("json" | "graphql" | "gql")) {
+                        manifest.read_file(&file)?;
+                    }
+                }
+            } else {
+                manifest.read_file(path)?;
+            }
+        }
+        Ok(manifest)
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), String> {
+        let fail = |what: &dyn std::fmt::Display| {
+            format!("cannot use the manifest `{}`: {what}", path.display())
+        };
+        let size = std::fs::metadata(path).map_err(|e| fail(&e))?.len();
+        if size > MANIFEST_BYTES_MAX {
+            return Err(fail(&"it is larger than 256 MiB"));
+        }
+        let bytes = std::fs::read(path).map_err(|e| fail(&e))?;
+        if path.extension().is_some_and(|e| e == "json") {
+            return self.add_json(&bytes).map_err(|e| fail(&e));
+        }
+        let id = path
+            .file_stem()
+            .and_then(|s| s.to_str())
+            .unwrap_or_default();
+        let text = String::from_utf8(bytes).map_err(|_| fail(&"it is not UTF-8"))?;
+        self.add(id, text).map_err(|e| fail(&e))
+    }
+
+    /// Adds Apollo's manifest, or Relay's object of id to document.
+    pub fn add_json(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let Value::Object(mut members) = json_value::read(bytes).map_err(|e| e.to_string())? else {
+            return Err("it is not a JSON object".into());
+        };
+        match members.get("format").and_then(Value::as_str) {
+            Some("apollo-persisted-query-manifest") => {}
+            Some(other) => return Err(format!("its format `{other}` is not known")),
+            None => {
+                for (id, text) in members {
+                    let Value::String(text) = text else {
+                        return Err(format!("the document `{id}` is not a string"));
+                    };
+                    self.add(&id, text)?;
+                }
+                return Ok(());
+            }
+        }
+        if members.get("version").and_then(Value::as_u64) != Some(1) {
+            return Err("only version 1 of Apollo's manifest is known".into());
+        }
+        let Some(Value::Array(operations)) = members.swap_remove("operations") else {
+            return Err("`operations` is not a list".into());
+        };
+        for mut operation in operations {
+            let (Value::String(id), Value::String(body)) =
+                (operation["id"].take(), operation["body"].take())
+            else {
+                return Err("an operation lacks `id` or `body`".into());
+            };
+            self.add(&id, body)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: &str, text: String) -> Result<(), String> {
+        if id.is_empty() || id.len() > ID_BYTES_MAX {
+            return Err(format!("an id has 1 to {ID_BYTES_MAX} bytes"));
+        }
+        if self.by_id.get(id).is_some_and(|before| **before != *text) {
+            return Err(format!("two documents have the id `{id}`"));
+        }
+        self.texts.insert(sha256(text.trim()), ());
+        self.by_id.insert(id.into(), text.into());
+        Ok(())
+    }
+
+    /// The document of an id.
+    pub fn get(&self, id: &str) -> Option<&Arc<str>> {
+        self.by_id.get(id)
+    }
+    /// Whether this is one of the documents.
+    pub fn has(&self, text: &str) -> bool {
+        self.texts.contains_key(&sha256(text.trim()))
+    }
+    /// Number of ids.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+}
+
+/// Documents that clients have registered.
+#[derive(Debug)]
+pub struct Registered {
+    entries: Cache<[u8; 32], Arc<str>, BySize>,
+}
+
+#[derive(Clone, Debug)]
+struct BySize;
+
+impl Weighter<[u8; 32], Arc<str>> for BySize {
+    fn weight(&self, _: &[u8; 32], text: &Arc<str>) -> u64 {
+        1 + (text.len() >> 14) as u64
+    }
+}
+
+impl Registered {
+    /// Room for so many documents.
+    pub fn new(size: usize) -> Self {
+        Registered {
+            entries: Cache::with_weighter(size, size as u64, BySize),
+        }
+    }
+    /// Remembers a document.
+    pub fn insert(&self, hash: [u8; 32], text: &str) {
+        if self.entries.get(&hash).is_none() {
+            self.entries.insert(hash, text.into());
+        }
+    }
+    /// Number of documents.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Gives a request its document. The hash, if any, is to be registered once the document has proved valid.
+pub fn resolve(
+    request: &mut GraphqlRequest,
+    options: &DocumentOptions,
+    registered: &Registered,
+) -> Result<Option<[u8; 32]>, RequestError> {
+    let hash = match persisted_hash(request)? {
+        Some(hash) => Some(hash),
+        None if request.document_id.is_none() && options.trusted.is_none() => return Ok(None),
+        None => None,
+    };
+    if let Some(trusted) = &options.trusted {
+        let id = request.document_id.as_deref().or(hash.as_deref());
+        if let Some(text) = id.and_then(|id| trusted.manifest.get(id)) {
+            if !request.query.is_empty() && request.query.trim() != text.trim() {
+                return Err(RequestError::graphql(
+                    codes::PERSISTED_QUERY_HASH_MISMATCH,
+                    "the document sent along is not the one of this id",
+                ));
+            }
+            request.query = text.to_string();
+            return Ok(None);
+        }
+        if request.query.is_empty()
+            && (request.document_id.is_some() || trusted.mode == PersistedMode::Require)
+        {
+            if id.is_none() {
+                return Ok(None);
+            }
+            return Err(not_in_list());
+        }
+        if !request.query.is_empty() && trusted.mode != PersistedMode::Allow {
+            let known = trusted.manifest.has(&request.query);
+            match (trusted.mode, known) {
+                (PersistedMode::Require, false) => {
+                    return Err(RequestError::graphql(
+                        codes::QUERY_NOT_IN_SAFELIST,
+                        "the operation is not in the list of known operations",
+                    ));
+                }
+                (PersistedMode::Require, true) if trusted.require_id => {
+                    return Err(RequestError::graphql(
+                        codes::PERSISTED_QUERY_ID_REQUIRED,
+                        "the operation must be asked for by its id",
+                    ));
+                }
+                (PersistedMode::Log, false) => tracing::warn!(
+                    operation = request.operation_name.as_deref(),
+                    sha256 = hex(&sha256(request.query.trim())),
+                    "an operation is not in any manifest"
+                ),
+                _ => {}
+            }
+        }
+    } else if request.document_id.is_some() && request.query.is_empty() {
+        return Err(RequestError::graphql(
+            codes::PERSISTED_QUERY_NOT_IN_LIST,
+            "documents are not served by id here",
+        ));
+    }
+    let Some(hash) = hash else {
+        return Ok(None);
+    };
+    if !options.apq {
+        return match request.query.is_empty() {
+            true => Err(RequestError::graphql(
+                codes::PERSISTED_QUERY_NOT_SUPPORTED,
+                "PersistedQueryNotSupported",
+            )),
+            false => Ok(None),
+        };
+    }
+    let wanted = unhex(&hash).ok_or_else(|| {
+        RequestError::graphql(
+            codes::PERSISTED_QUERY_HASH_MISMATCH,
+            "the hash is not a SHA-256 in hexadecimal",
+        )
+    })?;
+    if request.query.is_empty() {
+        // Clients of automatic persisted queries look for these very words.
+        let text = registered.entries.get(&wanted).ok_or_else(|| {
+            RequestError::graphql(codes::PERSISTED_QUERY_NOT_FOUND, "PersistedQueryNotFound")
+        })?;
+        request.query = text.to_string();
+        return Ok(None);
+    }
+    if sha256(&request.query) != wanted {
+        return Err(RequestError::graphql(
+            codes::PERSISTED_QUERY_HASH_MISMATCH,
+            "provided sha does not match query",
+        ));
+    }
+    Ok(Some(wanted))
+}
+
+fn not_in_list() -> RequestError {
+    RequestError::graphql(
+        codes::PERSISTED_QUERY_NOT_IN_LIST,
+        "no document has this id",
+    )
+}
+
+/// `extensions.persistedQuery.sha256Hash` of version 1.
+fn persisted_hash(request: &GraphqlRequest) -> Result<Option<String>, RequestError> {
+    let Some(persisted) = request.extensions.get("persistedQuery") else {
+        return Ok(None);
+    };
+    let malformed = |what: &str| Err(RequestError::http(codes::INVALID_GRAPHQL_REQUEST, what));
+    match persisted.get("version").and_then(Value::as_u64) {
+        Some(1) => {}
+        _ => return malformed("`extensions.persistedQuery.version` is not 1"),
+    }
+    match persisted.get("sha256Hash") {
+        Some(Value::String(hash)) if hash.len() <= ID_BYTES_MAX => Ok(Some(hash.clone())),
+        _ => malformed("`extensions.persistedQuery.sha256Hash` is not a hash"),
+    }
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 64 || !bytes.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut out = [0; 32];
+    for (byte, pair) in out.iter_mut().zip(bytes.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_of_apollo_and_relay() {
+        let mut manifest = Manifest::default();
+        manifest
+            .add_json(
+                br#"{"format":"apollo-persisted-query-manifest","version":1,
+                     "operations":[{"id":"a1","name":"A","type":"query","body":"query A{a}"}]}"#,
+            )
+            .unwrap();
+        manifest.add_json(br#"{"b2":"query B{b}"}"#).unwrap();
+        assert_eq!(manifest.len(), 2);
+        assert_eq!(manifest.get("a1").map(|t| &**t), Some("query A{a}"));
+        assert!(manifest.has("\nquery B{b} ") && !manifest.has("query C{c}"));
+        for (bad, why) in [
+            (&br#"[]"#[..], "not a JSON object"),
+            (br#"{"format":"other"}"#, "`other`"),
+            (
+                br#"{"format":"apollo-persisted-query-manifest","version":2}"#,
+                "version 1",
+            ),
+            (
+                br#"{"format":"apollo-persisted-query-manifest","version":1}"#,
+                "`operations`",
+            ),
+            (br#"{"a1":"{other}"}"#, "two documents"),
+            (br#"{"x":1}"#, "`x` is not a string"),
+        ] {
+            let found = manifest.add_json(bad).unwrap_err();
+            assert!(found.contains(why), "{found}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_hexadecimal() {
+        let hash = sha256("{__typename}");
+        assert_eq!(
+            hex(&hash),
+            "ecf4edb46db40b5132295c0291d62fb65d6759a9eedfa4d5d612dd5ec54a6b38"
+        );
+        assert_eq!(unhex(&hex(&hash)), Some(hash));
+        assert_eq!(unhex("xx"), None);
+        assert_eq!(unhex(&"g".repeat(64)), None);
+    }
+}
