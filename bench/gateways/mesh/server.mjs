@@ -1,10 +1,10 @@
 // GraphQL Mesh's serving runtime on Node's HTTP server: node server.mjs SUPERGRAPH PORT
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createServeRuntime } from "@graphql-mesh/serve-runtime";
+import { createGatewayRuntime } from "@graphql-mesh/serve-runtime";
 
 const [supergraph, port] = process.argv.slice(2);
-const gateway = createServeRuntime({
+const gateway = createGatewayRuntime({
   supergraph: readFileSync(supergraph, "utf8"),
   logging: false,
   maskedErrors: false,

@@ -10,8 +10,8 @@ use crate::{
     units::{Size, Time},
 };
 
-/// Longest warm-up of `--quick`.
-const QUICK_WARMUP: Time = Time::seconds(1);
+/// Longest warm-up of `--quick`, shortest of `--scale`.
+const SHORT_WARMUP: Time = Time::seconds(1);
 /// Longest request of `--quick`.
 const QUICK_TIMEOUT: Time = Time::seconds(10);
 
@@ -398,13 +398,17 @@ impl Scenario {
             Shape::Ramp { .. } | Shape::Rates { .. } => {}
         }
         let load = &mut scenario.load;
-        load.warmup = Time(load.warmup.0.min(QUICK_WARMUP.0));
+        load.warmup = Time(load.warmup.0.min(SHORT_WARMUP.0));
         load.timeout = Time(load.timeout.0.min(QUICK_TIMEOUT.0));
         Some(scenario)
     }
 
-    /// This scenario with all durations multiplied.
+    /// This scenario with all durations multiplied; a warm-up stays at least a second.
     pub fn scaled(mut self, factor: f64) -> Scenario {
+        let warmup = self.load.warmup;
+        if factor < 1.0 && warmup.0 > SHORT_WARMUP.0 {
+            self.load.warmup = Time(warmup.scaled(factor).0.max(SHORT_WARMUP.0));
+        }
         match &mut self.load.shape {
             Shape::Clients { duration, .. } | Shape::Rate { duration, .. } => {
                 *duration = duration.scaled(factor);
