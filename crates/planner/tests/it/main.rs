@@ -9,6 +9,9 @@
 //! subgraph's own schema.
 
 mod classes;
+mod generate;
+mod oracle;
+mod relations;
 mod rules;
 mod scenarios;
 
