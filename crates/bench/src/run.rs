@@ -334,10 +334,11 @@ fn beside(
             }
             None => {
                 n += 1;
-                let request = job.request.make(800_000_000 + u64::from(n));
+                let number = 800_000_000 + u64::from(n);
+                let request = job.request.make(number);
                 if let Ok(answer) = stage.ask(&request.bytes, job.timeout) {
                     kept.push(Kept {
-                        request: request.bytes[request.body..].to_vec(),
+                        request: job.request.body(number),
                         answer: answer.body,
                         status: answer.status,
                     });

@@ -316,13 +316,8 @@ impl State {
             tally.failure(at, &format!("status {}", answer.status), None);
         }
         drop(tally);
-        self.keep(
-            &request.bytes[request.body..],
-            answer,
-            odd || answer.status != 200,
-            keep,
-            due - self.start,
-        );
+        let odd = odd || answer.status != 200;
+        self.keep(n, answer, odd, keep, due - self.start);
         true
     }
 
@@ -335,13 +330,14 @@ impl State {
         small || missed || at >= kept.next_sample
     }
 
-    fn keep(&self, request: &[u8], answer: &Answer, odd: bool, whole: bool, at: Duration) {
+    fn keep(&self, n: u64, answer: &Answer, odd: bool, whole: bool, at: Duration) {
         let mut kept = self.kept.borrow_mut();
         if !whole || kept.bytes + answer.body.len() > KEPT_BYTES_MAX {
             return;
         }
         let item = || Kept {
-            request: request.to_vec(),
+            // Not what was sent: a server asked by GET answers what the operation would.
+            request: self.job.request.body(n),
             answer: answer.body.clone(),
             status: answer.status,
         };

@@ -48,7 +48,7 @@ pub struct Job {
 /// A request and its answer, kept to be checked later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The body that was sent.
+    /// The operation that was asked, as the body of a POST.
     pub request: Vec<u8>,
     /// The body that came back.
     pub answer: Vec<u8>,

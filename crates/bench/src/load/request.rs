@@ -40,8 +40,6 @@ enum Piece {
 pub struct Request {
     /// All of it.
     pub bytes: Vec<u8>,
-    /// Where the body starts.
-    pub body: usize,
 }
 
 /// What a request is made of.
@@ -169,9 +167,8 @@ impl RequestMaker {
             bytes.extend_from_slice(length.as_bytes());
         }
         bytes.extend_from_slice(b"\r\n");
-        let at = bytes.len();
         bytes.extend_from_slice(&body);
-        Request { bytes, body: at }
+        Request { bytes }
     }
 
     /// The body as a JavaScript expression over `n` (a number) with `pad(n, width)` and `draw(low, high)` in scope.
