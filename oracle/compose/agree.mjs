@@ -33,7 +33,7 @@ function about(message) {
   return /^Argument "(\w+\.\w+\(\w+:\))"/.exec(text)?.[1] ?? /"(@?\w+(?:\.\w+)?(?:\(\w+:\))?)"/.exec(text)?.[1] ?? "";
 }
 function unsatisfied(message) {
-  return [...message.matchAll(/cannot find field "(\w+\.\w+)"/g)].map((m) => m[1])[0] ?? "";
+  return /field "(\w+\.\w+)"/.exec(message)?.[1] ?? "";
 }
 const key = (e) => e.code === "INVALID_GRAPHQL" ? "INVALID_GRAPHQL " : `${e.code} ${e.code === "SATISFIABILITY_ERROR" ? unsatisfied(e.message) : about(e.message)}`;
 const count = { sets: sets.length, rejected: 0, crashed: 0, verdict: 0, codes: 0, coordinates: 0, hints: 0, supergraph: 0 };

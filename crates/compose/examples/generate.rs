@@ -179,6 +179,9 @@ fn split(rng: &mut Rng) -> Set {
         if nodes[s] {
             let _ = write!(query[s], " node{s}: Node");
         }
+        if !legacy[s] {
+            extras(rng, s, n, &mut sdl, &mut query[s], &keys, &legacy);
+        }
         let shared = if legacy[s] { "" } else { " @shareable" };
         let _ = write!(
             query[s],
@@ -192,6 +195,146 @@ fn split(rng: &mut Rng) -> Set {
         .zip(out)
         .map(|(name, sdl)| ((*name).to_owned(), sdl))
         .collect()
+}
+
+/// Rarer features, each now and then: interface objects, provided fields, overrides, mutations, unions, nested keys,
+/// authorisation, costs, deprecation, descriptions, uneven enums and inputs.
+fn extras(
+    rng: &mut Rng,
+    s: usize,
+    n: usize,
+    sdl: &mut String,
+    query: &mut String,
+    keys: &[&str],
+    legacy: &[bool],
+) {
+    let other = NAMES[(s + 1) % n];
+    if rng.chance(25) {
+        let _ = writeln!(
+            sdl,
+            "interface Media @key(fields: \"id\") {{ id: ID! title: String @deprecated }}\ntype Book implements Media @key(fields: \"id\") {{ id: ID! title: String @shareable }}\ntype Film implements Media @key(fields: \"id\") {{ id: ID! title: String @shareable }}"
+        );
+        query.push_str(" media: [Media] @shareable");
+    } else if rng.chance(15) {
+        let _ = writeln!(
+            sdl,
+            "type Media @interfaceObject @key(fields: \"id\") {{ id: ID! rating{s}: Int }}"
+        );
+        if rng.chance(40) {
+            let _ = write!(query, " rated{s}: Media");
+        }
+    }
+    if rng.chance(20) {
+        let _ = writeln!(
+            sdl,
+            "type Box @key(fields: \"inner {{ id }}\") {{ inner: Inner! @shareable w{s}: Int }}\ntype Inner @shareable {{ id: ID! }}"
+        );
+        let _ = write!(query, " box{s}: Box");
+    }
+    if rng.chance(20) {
+        let member = if rng.chance(30) { " | Extra" } else { "" };
+        let _ = writeln!(
+            sdl,
+            "union Any = Left | Right{member}\ntype Left @shareable {{ l: Int }}\ntype Right @shareable {{ r: Int }}"
+        );
+        if !member.is_empty() {
+            let _ = writeln!(sdl, "type Extra @shareable {{ x: Int }}");
+        }
+        query.push_str(" any: Any @shareable");
+    }
+    if rng.chance(15) && !keys[0].contains(' ') {
+        let key = keys[0];
+        let _ = writeln!(
+            sdl,
+            "type Prov{s} @key(fields: \"pid\") {{ pid: ID! of: Pal @provides(fields: \"nick\") }}\ntype Pal @key(fields: \"{key}\") {{ {key}: ID! nick: String @external }}"
+        );
+        let _ = write!(query, " prov{s}: Prov{s}");
+    } else if rng.chance(40) {
+        let key = keys[0].split(' ').next().unwrap_or("id");
+        let _ = writeln!(
+            sdl,
+            "type Pal @key(fields: \"{key}\") {{ {key}: ID! nick: String @shareable p{s}: Int }}"
+        );
+        let _ = write!(query, " pal{s}: Pal");
+    }
+    if rng.chance(15) && !legacy[(s + 1) % n] {
+        let _ = write!(query, " moved: Int @override(from: \"{other}\")");
+    } else if rng.chance(8) {
+        query.push_str(" moved: Int");
+    }
+    if rng.chance(15) {
+        let _ = writeln!(
+            sdl,
+            "type Mutation {{ do{s}(a: Int = {}): Money same: Money @shareable }}",
+            rng.below(3)
+        );
+    }
+    if rng.chance(15) {
+        let _ = writeln!(sdl, "type Subscription {{ on{s}: Money }}");
+    }
+    if rng.chance(20) {
+        let value = *rng.pick(&["MORE", "MORE @inaccessible", "@deprecated"]);
+        let value = if value == "@deprecated" { "" } else { value };
+        let _ = writeln!(
+            sdl,
+            "enum Uneven {{ ONE @deprecated(reason: \"r{}\") {value} }}\ninput Wide {{ a: Int b{}: Int c: Uneven }}",
+            rng.below(2),
+            rng.below(2)
+        );
+        let _ = write!(
+            query,
+            " wide(w: Wide, extra{}: Int): Int @shareable",
+            rng.below(2)
+        );
+        if rng.chance(30) {
+            let _ = write!(query, " uneven{s}: Uneven");
+        }
+    }
+    if rng.chance(20) {
+        let _ = writeln!(
+            sdl,
+            "directive @exec{} on FIELD{}",
+            rng.below(2),
+            if rng.chance(50) { " | QUERY" } else { "" }
+        );
+    }
+    if rng.chance(20) {
+        let _ = writeln!(
+            sdl,
+            "\"described {}\"\ntype Doc @shareable {{ \"text {}\" text(n: Int): String @tag(name: \"t{}\") hidden: Int @inaccessible }}",
+            rng.below(2),
+            rng.below(2),
+            rng.below(2)
+        );
+        query.push_str(" doc: Doc @shareable");
+    }
+    if rng.chance(15)
+        && (sdl.contains("federation/v2.5")
+            || sdl.contains("federation/v2.7")
+            || sdl.contains("federation/v2.9"))
+    {
+        *sdl = sdl.replacen(
+            "\"@tag\"",
+            "\"@tag\", \"@authenticated\", \"@requiresScopes\"",
+            1,
+        );
+        let scope = *rng.pick(&["a", "b"]);
+        let _ = writeln!(
+            sdl,
+            "type Secret @shareable @requiresScopes(scopes: [[\"{scope}\"], [\"c\"]]) {{ s: Int @authenticated }}"
+        );
+        query.push_str(" secret: Secret @shareable");
+    }
+    if rng.chance(15) && sdl.contains("federation/v2.9") {
+        *sdl = sdl.replacen("\"@tag\"", "\"@tag\", \"@cost\", \"@listSize\"", 1);
+        let _ = writeln!(
+            sdl,
+            "type Costly @shareable @cost(weight: {}) {{ c: [Int] @listSize(assumedSize: {}) @cost(weight: 3) }}",
+            rng.below(3),
+            rng.below(9)
+        );
+        query.push_str(" costly: Costly @shareable");
+    }
 }
 
 fn field_type(rng: &mut Rng, entities: usize) -> String {
@@ -257,6 +400,7 @@ fn fault(rng: &mut Rng, set: &mut Set) {
 /// Subgraphs over a few names, as they come.
 fn free(rng: &mut Rng) -> Set {
     let n = 2 + rng.below(2);
+    let table: Vec<usize> = (0..12).map(|_| rng.below(36)).collect();
     let common: Vec<usize> = (0..4).map(|_| rng.below(9)).collect();
     (0..n)
         .map(|s| {
@@ -284,14 +428,29 @@ fn free(rng: &mut Rng) -> Set {
                 if wrap == "[]" { format!("[{name}]") } else { format!("{name}{wrap}") }
             };
             for (name, kind) in names.iter().zip(&kinds) {
-                let share = |rng: &mut Rng| if !old && rng.chance(70) { " @shareable" } else { "" };
+                let share = |rng: &mut Rng| if !old && rng.chance(98) { " @shareable" } else { "" };
                 match kind {
                     0..=4 => {
-                        let key = if rng.chance(60) { " @key(fields: \"id\")" } else { "" };
+                        let key = if rng.chance(65) { " @key(fields: \"id\")" } else { "" };
                         let mut fields = String::from(" id: ID!");
                         fields.push_str(share(rng));
-                        for f in 0..1 + rng.below(3) {
-                            let _ = write!(fields, " x{f}: {}{}", composite(rng), share(rng));
+                        let at = names.iter().position(|n| n == name).unwrap() * 3;
+                        for f in 0..3 {
+                            if rng.chance(40) {
+                                continue;
+                            }
+                            // The type of a field is mostly the same everywhere.
+                            let code = if rng.chance(4) { rng.below(36) } else { table[at + f] };
+                            let base = ["Int", "String", "A", "B", "C", "D"][code % 6];
+                            if !used.contains(&base) {
+                                continue;
+                            }
+                            let ty = match code / 6 {
+                                0 => format!("[{base}]"),
+                                1 => format!("{base}!"),
+                                _ => base.to_owned(),
+                            };
+                            let _ = write!(fields, " x{f}: {ty}{}", share(rng));
                         }
                         if rng.chance(15) {
                             let _ = write!(fields, " ext: Int @external r{s}: Int @requires(fields: \"ext\")");

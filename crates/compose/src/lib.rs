@@ -6,7 +6,8 @@
 //! nothing depends on hash order.
 //!
 //! Reading order: [`codes`] (what errors and hints are called), [`spec`] (what is known of each specification),
-//! [`subgraph`] and [`fields`] (one subgraph), `links`, [`merge`], [`print`].
+//! [`subgraph`] and [`fields`] (one subgraph), `links`, `validate`, `upgrade`, `premerge`, [`merge`], `post`, [`satisfy`],
+//! [`mod@print`], [`composer`], [`contract`].
 
 pub mod codes;
 pub mod composer;
@@ -170,6 +171,7 @@ fn stages(subs: &mut [subgraph::Subgraph], report: &mut Report) -> Option<merge:
         return None;
     }
     premerge::queries(subs, report);
+    premerge::orphans(subs, report);
     let merged = merge::merge(subs, report);
     if report.has_errors() {
         return None;

@@ -89,16 +89,6 @@ fn interface_objects(subs: &[Subgraph], report: &mut Report) {
                     (o.schema.types[t].kind == TypeKind::Interface).then_some((o, t))
                 })
                 .collect();
-            if interfaces.is_empty() {
-                report.error_help(
-                    codes::INTERFACE_OBJECT_USAGE_ERROR,
-                    name,
-                    format!("`{name}` is an `@interfaceObject` in subgraph `{}`, and no subgraph defines interface `{name}`", sub.name),
-                    format!("define `interface {name}` with its implementations and the same key in another subgraph"),
-                    &at,
-                );
-                continue;
-            }
             // Implementations the same subgraph defines too.
             for (other, interface) in &interfaces {
                 for t in other.schema.types[*interface].possible.iter() {
@@ -119,6 +109,36 @@ fn interface_objects(subs: &[Subgraph], report: &mut Report) {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Interface objects whose interface nobody defines.
+pub(crate) fn orphans(subs: &[Subgraph], report: &mut Report) {
+    let mut seen: FastSet<&str> = FastSet::default();
+    for sub in subs {
+        for ty in sub
+            .merged_types()
+            .filter(|t| sub.types[*t].interface_object)
+        {
+            let name = sub.schema.type_name(ty);
+            let holders = subs
+                .iter()
+                .filter_map(|s| Some((s, s.schema.type_by_name(name)?)));
+            let defined = holders.clone().any(|(s, t)| !s.types[t].interface_object);
+            if defined || !seen.insert(name) {
+                continue;
+            }
+            let at: Vec<(Place, String)> = holders
+                .map(|(s, t)| (s.place(s.schema.types[t].span), String::new()))
+                .collect();
+            report.error_help(
+                codes::INTERFACE_OBJECT_USAGE_ERROR,
+                name,
+                format!("`{name}` is an `@interfaceObject` wherever it is defined; no subgraph defines interface `{name}`"),
+                format!("define `interface {name}` with its implementations and the same key in another subgraph"),
+                &at,
+            );
         }
     }
 }

@@ -71,7 +71,10 @@ fn externals(sub: &mut Subgraph, keys: &FastMap<String, Vec<String>>) {
     for ty in types {
         let kind = sub.schema.types[ty].kind;
         let extension = sub.is_extension(ty);
-        let own_keys = !sub.types[ty].keys.is_empty();
+        // A key that cannot be read is a key all the same.
+        let own_keys = sub
+            .find(&sub.schema.types[ty].directives, Word::Key)
+            .is_some();
         let foreign: &[String] = if own_keys {
             &[]
         } else {

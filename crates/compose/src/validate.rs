@@ -171,7 +171,10 @@ impl Check<'_, '_> {
     fn interface_object(&mut self, ty: TypeId) {
         let sub = self.sub;
         let info = &sub.types[ty];
-        if !info.interface_object || !info.keys.is_empty() {
+        let keyed = sub
+            .find(&sub.schema.types[ty].directives, Word::Key)
+            .is_some();
+        if !info.interface_object || keyed {
             return;
         }
         let name = sub.schema.type_name(ty);

@@ -797,7 +797,13 @@ fn max_args(all: &[&[(Box<str>, ConstValue)]]) -> Args {
 fn list_size(all: &[&[(Box<str>, ConstValue)]]) -> Args {
     let mut out: Args = Vec::new();
     for args in all {
-        for (name, value) in *args {
+        // Its default takes part in the merge.
+        let implied = (
+            Box::from("requireOneSlicingArgument"),
+            ConstValue::Boolean(true),
+        );
+        let implied = std::iter::once(&implied).filter(|(n, _)| !args.iter().any(|(m, _)| m == n));
+        for (name, value) in args.iter().chain(implied) {
             match out.iter_mut().find(|(n, _)| n == name) {
                 None => out.push((name.clone(), value.clone())),
                 Some((_, known)) => match (&mut *known, value) {

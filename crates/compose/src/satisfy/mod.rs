@@ -24,6 +24,8 @@ use graph::{Graph, NodeId};
 
 /// Most states of one check; a graph that needs more is refused.
 pub const STATES_MAX: usize = 2_000_000;
+/// Most states of the second walk, which finds every failure of a graph that has some.
+pub const RECOUNT_STATES_MAX: usize = 200_000;
 /// Most labels of progressive overrides whose combinations are all explored; beyond, each label is flipped alone.
 pub const LABELS_MAX: usize = 4;
 
@@ -58,6 +60,10 @@ struct Walk<'a, 'g> {
     failures: Vec<Failure>,
     /// Report runtime types; off in trial walks.
     checks: bool,
+    /// Skip only states that were visited as they are.
+    exact: bool,
+    /// Most states.
+    states_max: usize,
 }
 
 /// What clients cannot see.
@@ -83,20 +89,31 @@ pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
         let mut graph = Graph::new(merged, subs, labels);
         let mut closure = Closure::default();
         closure.settle(&mut graph);
-        let mut walk = Walk {
-            graph: &mut graph,
-            closure: &mut closure,
-            hidden: &hidden,
-            contexts: &contexts,
-            states: Vec::new(),
-            visited: FastMap::default(),
-            failures: Vec::new(),
-            checks: true,
+        let mut start = |exact: bool, states_max: usize| {
+            let mut walk = Walk {
+                graph: &mut graph,
+                closure: &mut closure,
+                hidden: &hidden,
+                contexts: &contexts,
+                states: Vec::new(),
+                visited: FastMap::default(),
+                failures: Vec::new(),
+                checks: true,
+                exact,
+                states_max,
+            };
+            let runtime = walk.run();
+            (walk.states, walk.failures, runtime)
         };
-        let runtime = walk.run();
-        let Walk {
-            states, failures, ..
-        } = walk;
+        let (mut states, mut failures, mut runtime) = start(false, STATES_MAX);
+        let exceeded = states.len() >= STATES_MAX;
+        if !failures.is_empty() {
+            // What a failing state covers was skipped, and may fail further on: look again at everything.
+            let again = start(true, RECOUNT_STATES_MAX);
+            if again.0.len() < RECOUNT_STATES_MAX {
+                (states, failures, runtime) = again;
+            }
+        }
         let explainer = explain::Explainer {
             states: &states,
             graph: &graph,
@@ -115,7 +132,7 @@ pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
                 runtime_types(merged, subs, field, mismatch, report);
             }
         }
-        if states.len() >= STATES_MAX {
+        if exceeded {
             let about = "Query";
             report.error(
                 codes::MAX_VALIDATION_SUBGRAPH_PATHS_EXCEEDED,
@@ -230,7 +247,7 @@ impl Walk<'_, '_> {
         }
         let mut runtime = Runtime::new();
         let mut at = 0;
-        while at < self.states.len() && self.states.len() < STATES_MAX {
+        while at < self.states.len() && self.states.len() < self.states_max {
             self.expand(at, &mut runtime);
             at += 1;
         }
@@ -247,6 +264,9 @@ impl Walk<'_, '_> {
         let visited = self.visited.entry(ty).or_default();
         let covered = visited.iter().any(|v| {
             let known = &self.states[*v as usize];
+            if self.exact {
+                return known.nodes == nodes && known.contexts == contexts;
+            }
             known.nodes.len() <= nodes.len()
                 && is_subset(&known.nodes, &nodes)
                 && is_subset(&known.contexts, &contexts)
@@ -391,6 +411,8 @@ impl Walk<'_, '_> {
                 visited: FastMap::default(),
                 failures: Vec::new(),
                 checks: false,
+                exact: false,
+                states_max: self.states_max,
             };
             trial.enter(ty, start, contexts.to_vec(), None);
             let mut runtime = Runtime::new();

@@ -110,3 +110,35 @@ fn two_subgraphs_of_one_name_are_refused() {
     let composed = run(&[sub("a", &sdl), sub("a", &sdl)]);
     assert_eq!(composed.errors[0].code, "INVALID_SUBGRAPH_NAME");
 }
+
+#[test]
+fn the_join_version_follows_the_newest_link_or_is_pinned() {
+    use ogive_federation::vocabulary::Version;
+    let links = |version: &str| {
+        format!(
+            "extend schema @link(url: \"https://specs.apollo.dev/federation/{version}\", import: [\"@key\"])\ntype Query {{ a: Int }}"
+        )
+    };
+    let join = |version: &str, pin: Option<Version>| {
+        let sdl = links(version);
+        let inputs = [SubgraphInput {
+            name: "a",
+            url: "http://a",
+            sdl: &sdl,
+        }];
+        let options = ComposeOptions { join_version: pin };
+        let out = compose(&inputs, &options).supergraph_sdl.unwrap();
+        let at = out.find("/join/").unwrap() + 6;
+        out[at..at + 4].to_owned()
+    };
+    for (version, expected) in [
+        ("v2.0", "v0.3"),
+        ("v2.6", "v0.3"),
+        ("v2.7", "v0.4"),
+        ("v2.8", "v0.5"),
+        ("v2.14", "v0.5"),
+    ] {
+        assert_eq!(join(version, None), expected, "{version}");
+    }
+    assert_eq!(join("v2.0", Some(Version::new(0, 5))), "v0.5");
+}
