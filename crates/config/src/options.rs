@@ -67,8 +67,19 @@ section! {
         pub header_read_timeout: Duration = Duration::seconds(60),
         /// How long a client may take to send the body of a request.
         pub body_read_timeout: Duration = Duration::seconds(30),
+        /// Encoding of answers.
+        pub compression: CompressionOptions = CompressionOptions::default(),
         /// How long requests in flight may take to finish after SIGTERM or SIGINT.
         pub connection_shutdown_timeout: Duration = Duration::seconds(30),
+    }
+
+    /// `http.compression`
+    pub struct CompressionOptions {
+        /// Whether answers are sent as `zstd`, `br` or `gzip` to clients that read it. Requests may come encoded
+        /// whatever is set here.
+        pub enabled: bool = true,
+        /// Smallest answer that is worth it.
+        pub min_bytes: ByteSize = ByteSize(4 << 10),
     }
 
     /// `homepage`
@@ -248,6 +259,11 @@ section! {
         pub connect_timeout: Option<Duration> = None,
         /// Largest subgraph answer, in bytes; default `128MiB`.
         pub response_max_bytes: Option<ByteSize> = None,
+        /// How request bodies of at least 1 KiB are encoded; default not at all. Answers are decoded whatever is set
+        /// here.
+        pub compression: Option<CompressionWord> = None,
+        /// Whether the subgraph is told that its answers may be `zstd`, `br` or `gzip`; default no.
+        pub accept_compression: Option<bool> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
         /// Most idle connections per worker and origin; default 100.
@@ -354,6 +370,16 @@ macro_rules! words {
 }
 
 words! {
+    /// Encodings.
+    pub enum CompressionWord {
+        /// `gzip`
+        Gzip = "gzip",
+        /// `br`
+        Br = "br",
+        /// `zstd`
+        Zstd = "zstd",
+    }
+
     /// What becomes of documents that no manifest lists.
     pub enum PersistedMode {
         /// They are served.
@@ -428,6 +454,10 @@ pub struct ResolvedTraffic {
     pub connect_timeout: std::time::Duration,
     /// See [`SubgraphTraffic::response_max_bytes`].
     pub response_max_bytes: usize,
+    /// See [`SubgraphTraffic::compression`].
+    pub compression: Option<CompressionWord>,
+    /// See [`SubgraphTraffic::accept_compression`].
+    pub accept_compression: bool,
     /// See [`SubgraphTraffic::pool_idle_timeout`].
     pub pool_idle_timeout: std::time::Duration,
     /// See [`SubgraphTraffic::pool_idle_max`].
@@ -456,6 +486,8 @@ impl Config {
                 ByteSize(128 << 20),
             )
             .0,
+            compression: own.compression.or(all.compression),
+            accept_compression: pick(own.accept_compression, all.accept_compression, false),
             pool_idle_timeout: pick(
                 own.pool_idle_timeout,
                 all.pool_idle_timeout,

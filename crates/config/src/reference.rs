@@ -115,6 +115,7 @@ sample! {
     Url = Url(String::new());
     bool = false;
     u32 = 0;
+    crate::CompressionWord = crate::CompressionWord::Gzip;
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();

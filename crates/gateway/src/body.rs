@@ -1,22 +1,31 @@
-//! The body of a response: bytes that are all there.
+//! The body of a response: bytes that are all there, encoded on their way out if the client reads that.
+//!
+//! Encoding happens piece by piece while the connection takes the bytes, so that a large answer neither exists twice
+//! nor keeps the thread from other requests.
 
 use std::{
-    convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
+use ogive_transport::encoding::{Encoder, Encoding};
+
+/// Bytes that are encoded in one go.
+const PIECE: usize = 64 << 10;
 
 /// A whole body.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ResponseBody {
+    /// What is still to be sent.
     bytes: Bytes,
+    encoder: Option<Box<Encoder>>,
 }
 
 impl ResponseBody {
-    /// The bytes.
+    /// The bytes, as they are before they are encoded.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -24,25 +33,136 @@ impl ResponseBody {
 
 impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
-        ResponseBody { bytes }
+        ResponseBody {
+            bytes,
+            encoder: None,
+        }
+    }
+}
+
+/// Encodes a response of at least `bytes_min` if the request's headers ask for it.
+pub(crate) fn encode(
+    request: &AcceptEncoding,
+    bytes_min: usize,
+    response: &mut Response<ResponseBody>,
+) {
+    let body = response.body();
+    if body.bytes.len() < bytes_min.max(1)
+        || response.headers().contains_key(header::CONTENT_ENCODING)
+    {
+        return;
+    }
+    let vary = HeaderValue::from_static("accept-encoding");
+    response.headers_mut().append(header::VARY, vary);
+    let Some(encoding) = request.0 else { return };
+    // Without an encoder the answer is sent as it is, which is never wrong.
+    let Ok(encoder) = Encoder::new(encoding) else {
+        return;
+    };
+    response.body_mut().encoder = Some(Box::new(encoder));
+    response.headers_mut().insert(
+        header::CONTENT_ENCODING,
+        HeaderValue::from_static(encoding.name()),
+    );
+}
+
+/// The encoding that a client likes best.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AcceptEncoding(Option<Encoding>);
+
+/// Most items of `accept-encoding` that are looked at.
+const ITEMS_MAX: usize = 32;
+
+impl AcceptEncoding {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut best: Option<(u32, Encoding)> = None;
+        let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+        let items = values
+            .filter_map(|v| v.to_str().ok())
+            .flat_map(|v| v.split(','));
+        for item in items.take(ITEMS_MAX) {
+            let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
+            let quality = parameters.trim().strip_prefix("q=");
+            let quality = quality.map_or(1000, |q| crate::media::thousandths(q.trim()));
+            // `*` says nothing about a particular one, and no encoding is always fine.
+            let Some(encoding) = Encoding::parse(name) else {
+                continue;
+            };
+            let rank = |e| Encoding::ALL.iter().position(|x| *x == e);
+            let better =
+                best.is_none_or(|(q, e)| quality > q || (quality == q && rank(encoding) < rank(e)));
+            if quality > 0 && better {
+                best = Some((quality, encoding));
+            }
+        }
+        AcceptEncoding(best.map(|(_, encoding)| encoding))
     }
 }
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = std::io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = std::mem::take(&mut self.bytes);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        let Some(mut encoder) = self.encoder.take() else {
+            let bytes = std::mem::take(&mut self.bytes);
+            return Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))));
+        };
+        let size = self.bytes.len().min(PIECE);
+        let piece = self.bytes.split_to(size);
+        let last = self.bytes.is_empty();
+        let encoded = encoder.push(&piece).and_then(|mut out| {
+            if last {
+                out.extend_from_slice(&encoder_end(encoder)?);
+            } else {
+                self.encoder = Some(encoder);
+            }
+            Ok(out)
+        });
+        match encoded {
+            Ok(out) if out.is_empty() && !last => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(out) => Poll::Ready(Some(Ok(Frame::data(out.into())))),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
     }
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.encoder.is_none()
     }
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.len() as u64)
+        match self.encoder {
+            None => SizeHint::with_exact(self.bytes.len() as u64),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn encoder_end(encoder: Box<Encoder>) -> std::io::Result<Vec<u8>> {
+    (*encoder).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preferred_encoding_is_taken() {
+        let best = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(text));
+            AcceptEncoding::of(&headers).0
+        };
+        assert_eq!(best("gzip, deflate, br, zstd"), Some(Encoding::Zstd));
+        assert_eq!(best("gzip, deflate, br"), Some(Encoding::Brotli));
+        assert_eq!(best("gzip;q=1.0, br;q=0.5"), Some(Encoding::Gzip));
+        assert_eq!(best("zstd;q=0, GZIP"), Some(Encoding::Gzip));
+        assert_eq!(best("identity"), None);
+        assert_eq!(best("*"), None);
+        assert_eq!(best("deflate"), None);
     }
 }

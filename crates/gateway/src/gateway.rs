@@ -20,7 +20,7 @@ use ogive_transport::Client;
 use tracing::Instrument;
 
 use crate::{
-    body::ResponseBody,
+    body::{AcceptEncoding, ResponseBody, encode},
     cors::{Cors, Csrf},
     documents::{DocumentOptions, Registered, resolve},
     error::{RequestError, internal},
@@ -72,6 +72,8 @@ pub struct GatewayOptions {
     pub csrf: Csrf,
     /// How documents are found by an id.
     pub documents: DocumentOptions,
+    /// Smallest answer that is encoded; `None` if none is.
+    pub encoded_bytes_min: Option<usize>,
     /// Most documents that clients can have registered at a time.
     pub registered_max: usize,
     /// The operation GraphiQL starts with.
@@ -113,6 +115,11 @@ impl GatewayOptions {
                 apq: config.apq.enabled,
                 trusted: None,
             },
+            encoded_bytes_min: config
+                .http
+                .compression
+                .enabled
+                .then_some(config.http.compression.min_bytes.0),
             registered_max: config.apq.router.cache.in_memory.limit.get(),
             expose: ExposeOptions::new(config),
             graphiql_query: None,
@@ -172,6 +179,7 @@ impl Gateway {
             Accept::Graphql(media) => media,
             Accept::Html | Accept::Nothing => Media::Json,
         };
+        let accepted = AcceptEncoding::of(&parts.headers);
         let serving = self.serving.load_full();
         let cors = &serving.options.cors;
         let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
@@ -181,6 +189,9 @@ impl Gateway {
             tracing::error!("a request ended in a panic; the process goes on");
             refuse(&internal(), media)
         });
+        if let Some(bytes_min) = serving.options.encoded_bytes_min {
+            encode(&accepted, bytes_min, &mut response);
+        }
         if let Some((preflight, headers)) = asked {
             cors.write(&headers, preflight, response.headers_mut());
         }

@@ -96,7 +96,7 @@ pub fn accept(headers: &HeaderMap) -> Accept {
 }
 
 /// `0.85` as 850; anything malformed as 0, so that it is not preferred.
-fn thousandths(text: &str) -> u32 {
+pub(crate) fn thousandths(text: &str) -> u32 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits_only = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     if !matches!(whole, "0" | "1") || fraction.len() > 3 || !digits_only(fraction) {

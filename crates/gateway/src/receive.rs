@@ -10,6 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, Method, header, request::Parts};
 use hyper::body::Body;
 use ogive_telemetry::codes;
+use ogive_transport::encoding::{self, DecodeError, Encoding};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -83,8 +84,11 @@ where
             query_request(query, document_id).map(Received::One)
         }
         Method::POST => {
-            check_content(&parts.headers)?;
-            let body = read_body(&parts.headers, body, limits).await?;
+            let encoding = check_content(&parts.headers)?;
+            let mut body = read_body(&parts.headers, body, limits).await?;
+            if let Some(encoding) = encoding {
+                body = decoded(encoding, &body, limits).await?;
+            }
             received(&body, limits, document_id)
         }
         _ => Err(RequestError {
@@ -97,7 +101,7 @@ where
     }
 }
 
-fn check_content(headers: &HeaderMap) -> Result<(), RequestError> {
+fn check_content(headers: &HeaderMap) -> Result<Option<Encoding>, RequestError> {
     let unsupported = |message: String| RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message);
     media::content_type_is_json(headers).map_err(|error| {
         unsupported(match error {
@@ -115,11 +119,32 @@ fn check_content(headers: &HeaderMap) -> Result<(), RequestError> {
             }
         })
     })?;
-    match headers.get(header::CONTENT_ENCODING) {
-        None => Ok(()),
-        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"identity") => Ok(()),
-        Some(_) => Err(unsupported("compressed requests are not supported".into())),
-    }
+    Encoding::of(headers).map_err(|name| {
+        unsupported(format!(
+            "the encoding `{}` is not supported: send `gzip`, `br`, `zstd` or none",
+            clip(&name)
+        ))
+    })
+}
+
+/// The limit holds for what arrives and for what it becomes.
+async fn decoded(
+    encoding: Encoding,
+    body: &[u8],
+    limits: &ReceiveLimits,
+) -> Result<Bytes, RequestError> {
+    let max = limits.body_bytes_max;
+    let decoded = encoding::decode(encoding, body, max).await;
+    decoded.map_err(|error| match error {
+        DecodeError::TooLarge => RequestError::http(
+            codes::REQUEST_TOO_LARGE,
+            format!("the request's decoded body is larger than {max} bytes"),
+        ),
+        DecodeError::Malformed(_) => invalid(format!(
+            "the request's body is not what `content-encoding: {}` says",
+            encoding.name()
+        )),
+    })
 }
 
 async fn read_body<B>(

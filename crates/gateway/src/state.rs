@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use ogive_config::{Config, HeaderSelector, PlanProfile};
+use ogive_config::{CompressionWord, Config, HeaderSelector, PlanProfile};
 use ogive_execute::{ExecuteLimits, ExecuteOptions};
 use ogive_federation::Supergraph;
 use ogive_operation::ValidationLimits;
 use ogive_planner::{PlanOptions, Profile};
 use ogive_syntax::Limits;
-use ogive_transport::{Endpoint, HeaderRule, HeaderRules, NameMatch, Traffic};
+use ogive_transport::{Encoding, Endpoint, HeaderRule, HeaderRules, NameMatch, Traffic};
 
 use crate::{
     cache::{CacheLimits, OperationCache},
@@ -165,6 +165,12 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
             timeout: traffic.timeout,
             connect_timeout: traffic.connect_timeout,
             response_bytes_max: traffic.response_max_bytes,
+            compression: traffic.compression.map(|word| match word {
+                CompressionWord::Gzip => Encoding::Gzip,
+                CompressionWord::Br => Encoding::Brotli,
+                CompressionWord::Zstd => Encoding::Zstd,
+            }),
+            accept_compression: traffic.accept_compression,
             idle_timeout: traffic.pool_idle_timeout,
             idle_max: traffic.pool_idle_max,
         },

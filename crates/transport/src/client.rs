@@ -12,7 +12,8 @@ use ogive_execute::{SubgraphResponse, TransportError};
 use tokio::net::TcpStream;
 
 use crate::{
-    endpoint::{Address, Endpoint},
+    encoding::{self, DecodeError, Encoding},
+    endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
     pool::{Pool, Sender},
 };
@@ -21,6 +22,7 @@ use crate::{
 const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("ogive/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("zstd, br, gzip");
 const ACCEPT: HeaderValue =
     HeaderValue::from_static("application/graphql-response+json, application/json;q=0.9");
 
@@ -70,6 +72,18 @@ impl Client {
                 format!("subgraph `{}`: {error}", endpoint.name),
             )
         })?;
+        let (mut headers, mut body) = (headers, body);
+        if endpoint.traffic.accept_compression {
+            headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
+        }
+        if let Some(encoding) = endpoint.traffic.compression
+            && body.len() >= ENCODED_BYTES_MIN
+            && let Ok(encoded) = encoding::encode(encoding, &body)
+        {
+            body = encoded.into();
+            let name = HeaderValue::from_static(encoding.name());
+            headers.insert(header::CONTENT_ENCODING, name);
+        }
         let mut request = build(address, headers, body);
         if let Some(sender) = self.idle_sender(endpoint, address, idempotent).await {
             let spare = idempotent.then(|| request.clone());
@@ -150,12 +164,27 @@ impl Client {
             }
         };
         let status = response.status().as_u16();
+        let encoded = Encoding::of(response.headers());
         let body = read_body(endpoint, response.into_body())
             .await
             .map_err(Failed::Final)?;
         let traffic = &endpoint.traffic;
         let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
         self.pool.keep(&address.origin, sender, timeout, max);
+        let body = match encoded {
+            Ok(None) => body,
+            Ok(Some(encoding)) => decoded(endpoint, encoding, &body)
+                .await
+                .map_err(Failed::Final)?,
+            Err(name) => {
+                return Err(Failed::Final(failed(
+                    HTTP_ERROR,
+                    &endpoint.name,
+                    "the answer is in an encoding that is not supported",
+                    format!("content-encoding `{name}`"),
+                )));
+            }
+        };
         Ok(SubgraphResponse { status, body })
     }
 }
@@ -215,6 +244,26 @@ async fn connect(endpoint: &Endpoint, address: &Address) -> Result<Sender, Trans
         }
     });
     Ok(sender)
+}
+
+async fn decoded(
+    endpoint: &Endpoint,
+    encoding: Encoding,
+    body: &[u8],
+) -> Result<Bytes, TransportError> {
+    let limit = endpoint.traffic.response_bytes_max;
+    let (what, detail) = match encoding::decode(encoding, body, limit).await {
+        Ok(body) => return Ok(body),
+        Err(DecodeError::TooLarge) => (
+            "the answer is too large",
+            format!("the decoded answer is larger than {limit} bytes"),
+        ),
+        Err(DecodeError::Malformed(why)) => (
+            "the answer cannot be decoded",
+            format!("it is no {}: {why}", encoding.name()),
+        ),
+    };
+    Err(failed(HTTP_ERROR, &endpoint.name, what, detail))
 }
 
 async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, TransportError> {

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use http::{HeaderValue, Uri, uri::PathAndQuery};
 
-use crate::HeaderRules;
+use crate::{Encoding, HeaderRules};
+
+/// Smaller bodies are never encoded: they fit into one packet anyway.
+pub const ENCODED_BYTES_MIN: usize = 1 << 10;
 
 /// Time and size limits for one subgraph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +18,11 @@ pub struct Traffic {
     pub connect_timeout: Duration,
     /// Largest answer in bytes; default 128 MiB.
     pub response_bytes_max: usize,
+    /// How request bodies of at least [`ENCODED_BYTES_MIN`] are encoded; default not at all.
+    pub compression: Option<Encoding>,
+    /// Whether answers may come encoded; default no, because near subgraphs it costs more than it saves. What comes
+    /// encoded all the same is decoded.
+    pub accept_compression: bool,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
     /// Most idle connections per worker and origin; default 100.
@@ -27,6 +35,8 @@ impl Default for Traffic {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             response_bytes_max: 128 << 20,
+            compression: None,
+            accept_compression: false,
             idle_timeout: Duration::from_secs(50),
             idle_max: 100,
         }

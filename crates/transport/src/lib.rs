@@ -13,9 +13,10 @@
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] (rules), [`request`] (the seam to the executor), `client`
-//! (one exchange), `pool` (idle connections), `error`.
+//! (one exchange), [`encoding`] (compressed bodies), `pool` (idle connections), `error`.
 
 mod client;
+pub mod encoding;
 pub mod endpoint;
 mod error;
 pub mod headers;
@@ -23,6 +24,7 @@ mod pool;
 pub mod request;
 
 pub use client::Client;
+pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Traffic};
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use request::RequestTransport;

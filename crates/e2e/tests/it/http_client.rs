@@ -92,6 +92,13 @@ impl Connection {
             .map(|line| line.split_once(':').unwrap())
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
+        if headers.contains(&("transfer-encoding".into(), "chunked".into())) {
+            return Answer {
+                status: status.parse().unwrap(),
+                headers,
+                body: self.read_chunks(),
+            };
+        }
         let length = headers.iter().find(|(name, _)| name == "content-length");
         let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
         while self.buffer.len() < length {
@@ -101,6 +108,27 @@ impl Connection {
             status: status.parse().unwrap(),
             headers,
             body: self.buffer.drain(..length).collect(),
+        }
+    }
+    fn read_chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let end = loop {
+                match find(&self.buffer, b"\r\n") {
+                    Some(end) => break end,
+                    None => assert!(self.fill(), "closed in the middle of a body"),
+                }
+            };
+            let size = std::str::from_utf8(&self.buffer[..end]).unwrap();
+            let size = usize::from_str_radix(size, 16).unwrap();
+            while self.buffer.len() < end + 2 + size + 2 {
+                assert!(self.fill(), "closed in the middle of a chunk");
+            }
+            let chunk: Vec<u8> = self.buffer.drain(..end + 2 + size + 2).collect();
+            body.extend_from_slice(&chunk[end + 2..end + 2 + size]);
+            if size == 0 {
+                return body;
+            }
         }
     }
     /// Whether the other side has closed the connection; waits until it does or says something.

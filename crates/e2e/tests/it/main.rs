@@ -6,6 +6,7 @@ mod answers;
 mod audit;
 mod bad_input;
 mod codes;
+mod compression;
 mod connections;
 mod edge;
 mod five_stops;

@@ -129,7 +129,7 @@ async fn media_types_of_bodies() {
     }
     let request = Request::post("/graphql")
         .header("content-type", "application/json;charset=UTF-8")
-        .header("content-encoding", "gzip");
+        .header("content-encoding", "compress");
     let answer = send(&gateway, request.body(Full::from(body)).unwrap()).await;
     assert_eq!(
         (answer.status.as_u16(), answer.code().as_str()),
