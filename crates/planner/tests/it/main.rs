@@ -9,6 +9,7 @@
 //! subgraph's own schema.
 
 mod classes;
+mod families;
 mod generate;
 mod oracle;
 mod relations;
