@@ -1,6 +1,6 @@
 //! What each specification brings into a subgraph, by version: directive and type definitions as data.
 //!
-//! A subgraph need not define what it links. [`prelude`] writes the missing definitions under the names the
+//! A subgraph need not define what it links. [`vocabulary`] writes the missing definitions under the names the
 //! subgraph's links give them, so that the ordinary schema builder can check the document.
 
 use std::fmt::Write;
