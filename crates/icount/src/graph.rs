@@ -205,9 +205,7 @@ impl Transport for Recorder<'_> {
             None => Vec::new(),
         };
         let body = Bytes::from(body);
-        self.answers
-            .borrow_mut()
-            .push((request.body, body.clone()));
+        self.answers.borrow_mut().push((request.body, body.clone()));
         Box::pin(std::future::ready(Ok(SubgraphResponse {
             status: 200,
             body,

@@ -7,18 +7,60 @@ use std::{
 };
 
 use anyhow::Result;
+use bytes::Bytes;
 use ogive_json::{Level, scan::validate};
+use serde_json::Value;
 
 use crate::{graph::Graph, scenario::respond};
 
 /// Rounds in which every candidate runs once.
 const ROUNDS: usize = 40;
 
+/// The same value with the members of every object the other way round.
+fn reversed(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(reversed).collect(),
+        Value::Object(members) => {
+            let members = members.iter().rev();
+            Value::Object(members.map(|(k, v)| (k.clone(), reversed(v))).collect())
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+/// The same text with an escape in every string that has an `e`.
+fn escaped(body: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body);
+    let strings = text.split('"').enumerate();
+    let parts: Vec<String> = strings
+        .map(|(at, part)| {
+            // Every other part is inside quotes; the generated texts have none in them.
+            if at % 2 == 1 && part.len() > 7 && !part.contains('\\') {
+                part.replacen('e', "\\u0065", 1)
+            } else {
+                part.to_owned()
+            }
+        })
+        .collect();
+    parts.join("\"").into_bytes()
+}
+
 /// Compares scanning and emitting eight megabytes with copying them. Gives a table.
 pub fn big_response() -> Result<String> {
     let all = Graph::read("big-response", "all", "{}")?.prepare()?;
     let held = Graph::read("big-response", "held", "{}")?.prepare()?;
     let body = all.answers[0].1.clone();
+    let value: Value = serde_json::from_slice(&body)?;
+    let mut variants = Vec::new();
+    for (name, text) in [
+        ("pretty-printed", serde_json::to_vec_pretty(&value)?),
+        ("members reversed", serde_json::to_vec(&reversed(&value))?),
+        ("strings escaped", escaped(&body)),
+    ] {
+        let mut variant = Graph::read("big-response", "all", "{}")?.prepare()?;
+        variant.answers[0].1 = Bytes::from(text);
+        variants.push((name, variant));
+    }
     let mut copy = vec![0u8; body.len()];
     let best = Level::current();
     let mut rows: Vec<(String, Duration)> = Vec::new();
@@ -56,6 +98,12 @@ pub fn big_response() -> Result<String> {
             black_box(respond(&held)?);
             Ok(())
         })?;
+        for (name, variant) in &variants {
+            time((*name).to_owned(), &mut || {
+                black_box(respond(variant)?);
+                Ok(())
+            })?;
+        }
         time("execute into one buffer".to_owned(), &mut || {
             black_box(held.run()?.body.into_bytes());
             Ok(())
