@@ -1,12 +1,13 @@
 //! What must not change, or not get worse, when the input changes in a way that should not matter.
 
+use ogive_federation::Supergraph;
 use ogive_planner::{
     PlanOptions,
     search::search,
     tree::{Tree, grow},
 };
 
-use super::generate::{Form, Random, World, text};
+use super::generate::{Form, Random, Selected, World, text};
 use super::{PREAMBLE, operation, read, schema_definition};
 
 /// Generated worlds.
@@ -19,31 +20,27 @@ fn exact() -> PlanOptions {
     }
 }
 
-fn supergraph(world: &World, order: &[usize]) -> ogive_federation::Supergraph {
+fn supergraph(world: &World, order: &[usize]) -> Supergraph {
     let sdl = world.sdl(order);
     read(&format!("{}{PREAMBLE}{sdl}", schema_definition(&sdl)))
 }
 
 /// Waves and requests; `None` if there is no plan.
-fn cost(
-    supergraph: &ogive_federation::Supergraph,
-    query: &str,
-    options: &PlanOptions,
-) -> Option<(usize, usize)> {
+fn cost(supergraph: &Supergraph, query: &str, options: &PlanOptions) -> Option<(usize, usize)> {
     let op = operation(supergraph, query);
     let tree: Tree<'_> = grow(supergraph, &op, options).expect("a tree");
     let found = search(&tree, &tree.scopes()[0], options).ok()?;
     Some((found.requests.waves.len(), found.requests.count()))
 }
 
-fn plan_text(supergraph: &ogive_federation::Supergraph, query: &str) -> Option<String> {
+fn plan_text(supergraph: &Supergraph, query: &str) -> Option<String> {
     let op = operation(supergraph, query);
     let plan = ogive_planner::plan(supergraph, &op, &PlanOptions::default()).ok()?;
     Some(ogive_plan::text(&plan))
 }
 
 /// Calls `check` with worlds, operations that can be planned, and a generator to go on with; returns how many.
-fn each(mut check: impl FnMut(&World, &[super::generate::Selected], &mut Random)) -> usize {
+fn each(mut check: impl FnMut(&World, &Supergraph, &[Selected], &mut Random)) -> usize {
     let mut count = 0;
     for seed in 1_000_000..1_000_000 + WORLDS {
         let mut random = Random(seed);
@@ -51,15 +48,10 @@ fn each(mut check: impl FnMut(&World, &[super::generate::Selected], &mut Random)
         let op = world.operation(&mut random);
         let natural: Vec<usize> = (0..world.subgraphs).collect();
         let query = text(&op, Form::default());
-        if cost(
-            &supergraph(&world, &natural),
-            &query,
-            &PlanOptions::default(),
-        )
-        .is_some()
-        {
+        let supergraph = supergraph(&world, &natural);
+        if cost(&supergraph, &query, &PlanOptions::default()).is_some() {
             count += 1;
-            check(&world, &op, &mut random);
+            check(&world, &supergraph, &op, &mut random);
         }
     }
     assert!(count > WORLDS as usize / 4, "{count} plans are too few");
@@ -69,10 +61,10 @@ fn each(mut check: impl FnMut(&World, &[super::generate::Selected], &mut Random)
 #[test]
 fn a_further_provider_makes_no_plan_worse() {
     let mut better = 0;
-    each(|world, op, random| {
+    each(|world, poorer, op, random| {
         let natural: Vec<usize> = (0..world.subgraphs).collect();
         let query = text(op, Form::default());
-        let before = cost(&supergraph(world, &natural), &query, &exact());
+        let before = cost(poorer, &query, &exact());
         let mut richer = world.clone();
         let t = random.below(world.entities.len());
         let entity = &mut richer.entities[t];
@@ -94,12 +86,12 @@ fn a_further_provider_makes_no_plan_worse() {
 
 #[test]
 fn the_order_of_subgraphs_changes_no_cost() {
-    each(|world, op, _| {
+    each(|world, original, op, _| {
         let natural: Vec<usize> = (0..world.subgraphs).collect();
         let reversed: Vec<usize> = (0..world.subgraphs).rev().collect();
         let query = text(op, Form::default());
         assert_eq!(
-            cost(&supergraph(world, &natural), &query, &exact()),
+            cost(original, &query, &exact()),
             cost(&supergraph(world, &reversed), &query, &exact()),
             "{query}\n{}",
             world.sdl(&natural)
@@ -109,9 +101,8 @@ fn the_order_of_subgraphs_changes_no_cost() {
 
 #[test]
 fn the_order_of_fields_changes_no_cost() {
-    each(|world, op, _| {
+    each(|world, supergraph, op, _| {
         let natural: Vec<usize> = (0..world.subgraphs).collect();
-        let supergraph = supergraph(world, &natural);
         let query = text(op, Form::default());
         let reversed = text(
             op,
@@ -122,8 +113,8 @@ fn the_order_of_fields_changes_no_cost() {
         );
         for options in [PlanOptions::default(), exact()] {
             assert_eq!(
-                cost(&supergraph, &query, &options),
-                cost(&supergraph, &reversed, &options),
+                cost(supergraph, &query, &options),
+                cost(supergraph, &reversed, &options),
                 "{query}\n{}",
                 world.sdl(&natural)
             );
@@ -133,17 +124,16 @@ fn the_order_of_fields_changes_no_cost() {
 
 #[test]
 fn fragments_change_nothing() {
-    each(|world, op, _| {
+    each(|world, supergraph, op, _| {
         let natural: Vec<usize> = (0..world.subgraphs).collect();
-        let supergraph = supergraph(world, &natural);
         let wrapped = Form {
             wrapped: true,
             ..Form::default()
         };
         let query = text(op, Form::default());
         assert_eq!(
-            plan_text(&supergraph, &query),
-            plan_text(&supergraph, &text(op, wrapped)),
+            plan_text(supergraph, &query),
+            plan_text(supergraph, &text(op, wrapped)),
             "{query}\n{}",
             world.sdl(&natural)
         );
@@ -152,17 +142,16 @@ fn fragments_change_nothing() {
 
 #[test]
 fn typenames_cost_no_request() {
-    each(|world, op, _| {
+    each(|world, supergraph, op, _| {
         let natural: Vec<usize> = (0..world.subgraphs).collect();
-        let supergraph = supergraph(world, &natural);
         let named = Form {
             typename: true,
             ..Form::default()
         };
         let query = text(op, Form::default());
         assert_eq!(
-            cost(&supergraph, &query, &PlanOptions::default()),
-            cost(&supergraph, &text(op, named), &PlanOptions::default()),
+            cost(supergraph, &query, &PlanOptions::default()),
+            cost(supergraph, &text(op, named), &PlanOptions::default()),
             "{query}\n{}",
             world.sdl(&natural)
         );
