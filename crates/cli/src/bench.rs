@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -396,7 +395,8 @@ fn tool(lab: &Lab, cache: &Cache, name: ToolName) -> Result<Tool> {
     })
 }
 
-/// The first Ctrl-C ends the campaign after the run under way, the second at once; no process stays behind.
+/// The first Ctrl-C ends the campaign after the run under way, the second at once, as does SIGTERM; no process stays
+/// behind.
 fn watch_for_stop() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();
@@ -408,14 +408,20 @@ fn watch_for_stop() -> Arc<AtomicBool> {
             return;
         };
         runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let terminate = signal(SignalKind::terminate());
+            let interrupt = signal(SignalKind::interrupt());
+            let (Ok(mut terminate), Ok(mut interrupt)) = (terminate, interrupt) else {
+                return;
+            };
             loop {
-                if tokio::signal::ctrl_c().await.is_err() {
-                    // Without the signal, the default of the operating system stays.
-                    return tokio::time::sleep(Duration::MAX).await;
-                }
-                if told.swap(true, Ordering::Relaxed) {
+                let code = tokio::select! {
+                    _ = interrupt.recv() => 130,
+                    _ = terminate.recv() => 143,
+                };
+                if told.swap(true, Ordering::Relaxed) || code == 143 {
                     process::kill_all();
-                    std::process::exit(130);
+                    std::process::exit(code);
                 }
                 terminal::remark("stopping after this run; press Ctrl-C again to stop at once");
             }
