@@ -7,10 +7,13 @@
 //! Prints one Markdown table; `--markdown FILE` writes it with machine and versions. `--rounds N` (default 15),
 //! `--seconds N` per plan before it counts as stalled (default 10), `--only TEXT` rows whose name contains it.
 //!
+//! `--explain NAME NUMBER` prints one operation of a row and everybody's plan instead.
+//!
 //! Every operation is first planned once in a child process ([`probe`]), which tells requests and waves and who
 //! stalls. What both can plan is then timed here: each round runs every planner once over each row in turns, a
 //! different one first each time, short ones repeated until a measurement is long enough; the table shows median and
-//! least of the rounds.
+//! least of the rounds. Time is that of the thread, not of the wall: planning waits for nothing, and what else the
+//! machine does is then mostly left out.
 
 mod cases;
 mod families;
@@ -31,7 +34,7 @@ use probe::Outcomes;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Shortest time one measurement may take; short plans are repeated until then.
-const MEASUREMENT: Duration = Duration::from_millis(5);
+const MEASUREMENT_SECONDS: f64 = 0.005;
 /// No further round of a row after this long, if there were enough.
 const ROW: Duration = Duration::from_secs(20);
 /// Rounds of even the slowest row.
@@ -55,6 +58,7 @@ struct Arguments {
     only: Option<String>,
     markdown: Option<String>,
     child: Option<(Who, usize, usize)>,
+    explain: Option<(String, usize)>,
 }
 
 fn main() {
@@ -69,6 +73,9 @@ fn run(arguments: &Arguments) {
     let cases = cases::all();
     if let Some((who, case, first)) = arguments.child {
         return probe::child(who, &cases[case], first);
+    }
+    if let Some((name, number)) = &arguments.explain {
+        return explain(&cases, name, *number);
     }
     let start_load = report::load();
     let mut rows = Vec::new();
@@ -140,7 +147,7 @@ fn time(case: &Case, outcomes: &[Outcomes], rounds: usize) -> Vec<Vec<f64>> {
 
 /// Seconds of one pass, the mean of as many as it takes.
 fn measure(engines: &[Option<Engine>], operations: &[&(usize, String)]) -> f64 {
-    let start = Instant::now();
+    let start = thread_seconds();
     let mut passes = 0;
     loop {
         for (graph, text) in operations {
@@ -149,10 +156,31 @@ fn measure(engines: &[Option<Engine>], operations: &[&(usize, String)]) -> f64 {
             }
         }
         passes += 1;
-        let elapsed = start.elapsed();
-        if elapsed >= MEASUREMENT {
-            return elapsed.as_secs_f64() / f64::from(passes);
+        let elapsed = thread_seconds() - start;
+        if elapsed >= MEASUREMENT_SECONDS {
+            return elapsed / f64::from(passes);
         }
+    }
+}
+
+/// Processor time of this thread.
+fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn explain(cases: &[Case], name: &str, number: usize) {
+    let case = cases.iter().find(|case| case.name.contains(name));
+    let case = case.expect("the name of a row");
+    let (graph, text) = &case.operations[number];
+    println!("{text}");
+    for who in Who::ALL {
+        let plan = Engine::new(who, &case.graphs[*graph]).and_then(|engine| engine.explain(text));
+        println!(
+            "== {} ==\n{}",
+            who.name(),
+            plan.unwrap_or_else(|error| error)
+        );
     }
 }
 
@@ -163,6 +191,7 @@ fn arguments() -> Arguments {
         only: None,
         markdown: None,
         child: None,
+        explain: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -173,6 +202,7 @@ fn arguments() -> Arguments {
             "--seconds" => arguments.limit = Duration::from_secs(number(value()) as u64),
             "--only" => arguments.only = Some(value()),
             "--markdown" => arguments.markdown = Some(value()),
+            "--explain" => arguments.explain = Some((value(), number(value()))),
             "--child" => {
                 let name = value();
                 let who = Who::ALL.into_iter().find(|who| who.name() == name);

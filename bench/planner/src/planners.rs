@@ -11,7 +11,10 @@ use graphql_tools::validation::{
 use hive_router_query_planner::{
     ast::normalization::normalize_operation,
     graph::PlannerOverrideContext,
-    planner::{Planner as HivePlanner, QueryPlannerOptions, plan_nodes::PlanNode},
+    planner::{
+        Planner as HivePlanner, QueryPlannerOptions,
+        plan_nodes::{PlanNode, QueryPlan},
+    },
     utils::{
         cancellation::CancellationToken,
         parsing::{safe_parse_operation, safe_parse_schema},
@@ -20,6 +23,7 @@ use hive_router_query_planner::{
 use ogive_base::SourceId;
 use ogive_federation::Supergraph;
 use ogive_operation::{NormaliseLimits, ValidationLimits, normalise, validate};
+use ogive_plan::Plan;
 use ogive_planner::PlanOptions;
 use ogive_syntax::{Limits, parse};
 
@@ -89,8 +93,30 @@ impl Engine {
     /// Plans one operation.
     pub fn plan(&self, text: &str) -> Result<Counts, String> {
         match self {
-            Engine::Ogive(supergraph, options) => ogive(supergraph, options, text),
-            Engine::Hive(planner, rules) => hive(planner, rules, text),
+            Engine::Ogive(supergraph, options) => {
+                let plan = ogive(supergraph, options, text)?;
+                Ok(Counts {
+                    requests: plan.fetches.len() as u32,
+                    waves: plan.fetches.iter().map(|(_, f)| f.wave).max().unwrap_or(0),
+                })
+            }
+            Engine::Hive(planner, rules) => {
+                let plan = hive(planner, rules, text)?;
+                Ok(plan.node.as_ref().map_or(Counts::default(), count))
+            }
+        }
+    }
+
+    /// Plans one operation, for people to read.
+    pub fn explain(&self, text: &str) -> Result<String, String> {
+        match self {
+            Engine::Ogive(supergraph, options) => {
+                ogive(supergraph, options, text).map(|plan| ogive_plan::text(&plan))
+            }
+            Engine::Hive(planner, rules) => {
+                let plan = hive(planner, rules, text)?;
+                serde_json::to_string_pretty(&plan).map_err(|e| e.to_string())
+            }
         }
     }
 
@@ -100,7 +126,7 @@ impl Engine {
     }
 }
 
-fn ogive(supergraph: &Supergraph, options: &PlanOptions, text: &str) -> Result<Counts, String> {
+fn ogive(supergraph: &Supergraph, options: &PlanOptions, text: &str) -> Result<Plan, String> {
     let parsed = parse(text, SourceId(0), &Limits::default());
     if let Some(error) = parsed.errors.first() {
         return Err(format!("refused: {}", error.message));
@@ -113,11 +139,7 @@ fn ogive(supergraph: &Supergraph, options: &PlanOptions, text: &str) -> Result<C
     let definition = document.operations().next().ok_or("no operation")?;
     let operation = normalise(api, &document, definition, &NormaliseLimits::default())
         .map_err(|error| format!("refused: {}", error.message))?;
-    let plan = ogive_planner::plan(supergraph, &operation, options).map_err(|e| e.to_string())?;
-    Ok(Counts {
-        requests: plan.fetches.len() as u32,
-        waves: plan.fetches.iter().map(|(_, f)| f.wave).max().unwrap_or(0),
-    })
+    ogive_planner::plan(supergraph, &operation, options).map_err(|e| e.to_string())
 }
 
 fn hive_engine(sdl: &str) -> Result<Engine, String> {
@@ -128,7 +150,7 @@ fn hive_engine(sdl: &str) -> Result<Engine, String> {
     Ok(Engine::Hive(Box::new(planner), Box::new(rules)))
 }
 
-fn hive(planner: &HivePlanner, rules: &ValidationPlan, text: &str) -> Result<Counts, String> {
+fn hive(planner: &HivePlanner, rules: &ValidationPlan, text: &str) -> Result<QueryPlan, String> {
     let document = safe_parse_operation(text).map_err(|e| format!("refused: {e}"))?;
     let errors: Vec<ValidationError> = graphql_tools::validation::validate::validate(
         &planner.consumer_schema.document,
@@ -140,14 +162,13 @@ fn hive(planner: &HivePlanner, rules: &ValidationPlan, text: &str) -> Result<Cou
     }
     let normal = normalize_operation(&planner.supergraph, &document, None)
         .map_err(|e| format!("refused: {e}"))?;
-    let plan = planner
+    planner
         .plan_from_normalized_operation(
             &normal.operation,
             PlannerOverrideContext::default(),
             &CancellationToken::new(),
         )
-        .map_err(|e| e.to_string())?;
-    Ok(plan.node.as_ref().map_or(Counts::default(), count))
+        .map_err(|e| e.to_string())
 }
 
 /// Requests of a plan tree and its longest chain. Recursion is as deep as the plan the crate itself recursed over.

@@ -1,6 +1,6 @@
 //! The table, and the page around it.
 
-use std::{fmt::Write, process::Command, time::Duration};
+use std::{collections::BTreeMap, fmt::Write, process::Command, time::Duration};
 
 use crate::{
     Measured,
@@ -74,7 +74,7 @@ pub fn page(rows: &[Measured], table: &str, rounds: usize, limit: Duration, load
     out.push_str("```sh\ncargo run --release --manifest-path bench/planner/Cargo.toml -- --markdown docs/planner-benchmark.md\n```\n\n");
     let _ = write!(
         out,
-        "- {}; {}; load average {load} when it began, so times of a busy machine: compare within a row.\n\
+        "- {}; {}; load average {load} when it began, times are processor time of the planning thread.\n\
          - One process, one thread, mimalloc {} for both, fat LTO, at most {rounds} interleaved rounds a row (fewer, but \
          never below {}, when they take longer than {} s); median of the rounds, the least in brackets.\n\
          - Requests: HTTP requests of the plan, those under conditions included. Waves: the longest chain of them. Lower is \
@@ -164,17 +164,23 @@ fn many(row: &Measured) -> String {
         common.len()
     );
     let compare = |who: usize| {
-        let (mut fewer, mut more, mut shorter, mut longer) = (0, 0, 0, 0);
+        let (mut fewer, mut more, mut shorter, mut longer) = (0, Vec::new(), 0, Vec::new());
         for op in &common {
             if let (Ok(ours), Ok(theirs)) = (&row.outcomes[who][*op], &row.outcomes[HIVE][*op]) {
                 fewer += usize::from(ours.requests < theirs.requests);
-                more += usize::from(ours.requests > theirs.requests);
+                if ours.requests > theirs.requests {
+                    more.push(*op);
+                }
                 shorter += usize::from(ours.waves < theirs.waves);
-                longer += usize::from(ours.waves > theirs.waves);
+                if ours.waves > theirs.waves {
+                    longer.push(*op);
+                }
             }
         }
         format!(
-            "fewer requests than Hive on {fewer}, more on {more}; fewer waves on {shorter}, more on {longer}"
+            "fewer requests than Hive on {fewer}, more on {}; fewer waves on {shorter}, more on {}",
+            numbers(&more),
+            numbers(&longer)
         )
     };
     let _ = write!(
@@ -184,18 +190,29 @@ fn many(row: &Measured) -> String {
         compare(REFINED)
     );
     for (who, outcomes) in row.outcomes.iter().enumerate() {
-        let errors: Vec<&String> = outcomes.iter().filter_map(|o| o.as_ref().err()).collect();
-        if let Some(first) = errors.first() {
-            let _ = write!(
-                text,
-                " {} does not plan {}, e.g. `{}`.",
-                Who::ALL[who].name(),
-                errors.len(),
-                escaped(first)
-            );
+        let mut errors: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (op, outcome) in outcomes.iter().enumerate() {
+            if let Err(error) = outcome {
+                errors.entry(escaped(error)).or_default().push(op);
+            }
+        }
+        if !errors.is_empty() {
+            let _ = write!(text, "\n\nNot planned by {}:\n", Who::ALL[who].name());
+        }
+        for (error, ops) in errors {
+            let _ = write!(text, "\n- {} (number {}): `{error}`", ops.len(), ops[0]);
         }
     }
     text
+}
+
+/// How many, and which, for `--explain`.
+fn numbers(ops: &[usize]) -> String {
+    let names: Vec<String> = ops.iter().map(usize::to_string).collect();
+    match names.len() {
+        0 => "0".to_owned(),
+        n => format!("{n} (number {})", names.join(", ")),
+    }
 }
 
 fn loss(row: &Measured) -> Option<String> {
