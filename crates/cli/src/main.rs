@@ -9,6 +9,7 @@ mod load;
 mod mock;
 mod operation;
 mod plan;
+mod reload;
 mod serve;
 mod terminal;
 

@@ -10,7 +10,7 @@ use ogive_config::{Config, Listen, LogFormat};
 use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions};
 use ogive_telemetry::log::{self, Format};
 
-use crate::{load, terminal};
+use crate::{load, reload, terminal};
 
 /// The configuration that is read when none is named.
 const DEFAULT_CONFIG: &str = "ogive.yaml";
@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Plans made by `ogive plan build`; their operations need no planning
     #[arg(long, value_name = "FILE")]
     plans: Option<PathBuf>,
+    /// Watch the files of configuration and supergraph; SIGHUP reloads them in any case
+    #[arg(long)]
+    hot_reload: bool,
     /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug; wins over
     /// `log.filter`
     #[arg(long, value_name = "FILTER")]
@@ -41,48 +44,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let default = Path::new(DEFAULT_CONFIG);
-    let config_path = match &arguments.config {
-        Some(path) => Some(path.as_path()),
-        None => default.exists().then_some(default),
-    };
-    let mut config = match config_path {
-        Some(path) => load::config(path)?,
-        None => Config::default(),
-    };
-    if let Some(listen) = &arguments.listen {
-        config.listen = parse_listen(listen)?;
-    }
+    let config = arguments.config()?;
     start_log(&config, arguments.log.as_deref())?;
-    let path = arguments
-        .supergraph
-        .or_else(|| config.supergraph.path.as_ref().map(PathBuf::from))
-        .ok_or_else(|| {
-            terminal::error(
-                "no supergraph to serve",
-                "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
-                 configuration; `ogive demo` needs none",
-            )
-        })?;
-    let supergraph = load::supergraph(&path)?;
-    for warning in &supergraph.warnings {
-        tracing::warn!(code = warning.code, "{}", warning.message);
-    }
-    let (mut state, notes) = SchemaState::new(supergraph, &config);
-    for note in notes {
-        tracing::warn!("{note}");
-    }
-    if let Some(path) = &arguments.plans {
-        load_plans(&mut state, path)?;
-    }
-    let options = GatewayOptions::load(&config).map_err(|error| {
-        terminal::error(
-            error,
-            "correct `persisted_queries.local_manifests` in the configuration",
-        )
-    })?;
+    let path = arguments.supergraph_path(&config)?;
+    let (state, options) = arguments.compile(&config)?;
     let gateway = Arc::new(Gateway::new(state, options));
     runtime()?.block_on(async {
+        let reloading = reload::Reloading::start(arguments, config.clone(), Arc::clone(&gateway))?;
         let bound = bind(&config.listen).await?;
         let path_of_endpoint = gateway.options().graphql_path.clone();
         let announce = |bound: &Bound| {
@@ -92,8 +60,70 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 bound.address(),
             );
         };
-        serve(bound, gateway, ServeOptions::new(&config), announce).await
+        tokio::select! {
+            served = serve(bound, gateway, ServeOptions::new(&config), announce) => served,
+            never = reloading.run() => match never {},
+        }
     })
+}
+
+impl Arguments {
+    /// The configuration file, if there is one.
+    pub(crate) fn config_path(&self) -> Option<PathBuf> {
+        match &self.config {
+            Some(path) => Some(path.clone()),
+            None => Path::new(DEFAULT_CONFIG)
+                .exists()
+                .then(|| DEFAULT_CONFIG.into()),
+        }
+    }
+    /// Reads the configuration; arguments win over it.
+    pub(crate) fn config(&self) -> Result<Config> {
+        let mut config = match self.config_path() {
+            Some(path) => load::config(&path)?,
+            None => Config::default(),
+        };
+        if let Some(listen) = &self.listen {
+            config.listen = parse_listen(listen)?;
+        }
+        config.hot_reload.enabled |= self.hot_reload;
+        Ok(config)
+    }
+    /// Where the supergraph is.
+    pub(crate) fn supergraph_path(&self, config: &Config) -> Result<PathBuf> {
+        let path = self
+            .supergraph
+            .clone()
+            .or_else(|| config.supergraph.path.as_ref().map(PathBuf::from));
+        path.ok_or_else(|| {
+            terminal::error(
+                "no supergraph to serve",
+                "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
+                 configuration; `ogive demo` needs none",
+            )
+        })
+    }
+    /// Makes a configuration ready to serve.
+    pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
+        let supergraph = load::supergraph(&self.supergraph_path(config)?)?;
+        for warning in &supergraph.warnings {
+            tracing::warn!(code = warning.code, "{}", warning.message);
+        }
+        let (mut state, notes) = SchemaState::new(supergraph, config);
+        for note in notes {
+            tracing::warn!("{note}");
+        }
+        if let Some(path) = &self.plans {
+            load_plans(&mut state, path)?;
+        }
+        let options = GatewayOptions::load(config).map_err(|error| {
+            terminal::error(
+                error,
+                "correct `persisted_queries.local_manifests` in the configuration",
+            )
+        })?;
+        Ok((state, options))
+    }
 }
 
 /// Reads a bundle of plans. One that does not fit at all is an error, because whoever asks for it counts on it.

@@ -15,6 +15,8 @@ section! {
         pub listen: Listen = Listen("127.0.0.1:4000".into()),
         /// The supergraph.
         pub supergraph: SupergraphOptions = SupergraphOptions::default(),
+        /// Serving another configuration or supergraph without a restart.
+        pub hot_reload: HotReloadOptions = HotReloadOptions::default(),
         /// The HTTP server.
         pub http: HttpOptions = HttpOptions::default(),
         /// GraphiQL for people with a browser.
@@ -53,6 +55,14 @@ section! {
         pub path: Option<String> = None,
         /// Whether `__schema` and `__type` are answered. `ogive demo` answers them.
         pub introspection: bool = false,
+    }
+
+    /// `hot_reload`
+    pub struct HotReloadOptions {
+        /// Whether the files of configuration and supergraph are watched. SIGHUP reloads them whatever is set here.
+        pub enabled: bool = false,
+        /// How often they are looked at.
+        pub interval: Duration = Duration::seconds(1),
     }
 
     /// `http`

@@ -116,7 +116,7 @@ impl Body for ResponseBody {
         let last = self.bytes.is_empty();
         let encoded = encoder.push(&piece).and_then(|mut out| {
             if last {
-                out.extend_from_slice(&encoder_end(encoder)?);
+                out.extend_from_slice(&encoder.finish()?);
             } else {
                 self.encoder = Some(encoder);
             }
@@ -140,10 +140,6 @@ impl Body for ResponseBody {
             Some(_) => SizeHint::default(),
         }
     }
-}
-
-fn encoder_end(encoder: Box<Encoder>) -> std::io::Result<Vec<u8>> {
-    (*encoder).finish()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
+    GatewayOptions,
     fingerprint::{Part, renumbered},
     gateway::Gateway,
     plan::plan_now,
@@ -34,6 +35,12 @@ impl Gateway {
     pub fn reload(&self, mut state: SchemaState) -> WarmUp {
         let done = state.warm_up(&self.state());
         self.replace(state);
+        done
+    }
+    /// Like [`Gateway::reload`], with other options too; both are swapped as one.
+    pub fn reload_all(&self, mut state: SchemaState, options: GatewayOptions) -> WarmUp {
+        let done = state.warm_up(&self.state());
+        self.replace_all(state, options);
         done
     }
 }

@@ -5,4 +5,5 @@ mod commands;
 mod planning;
 mod process;
 mod refusals;
+mod reloading;
 mod serving;

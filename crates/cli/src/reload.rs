@@ -1,0 +1,185 @@
+//! Reloading while serving: on SIGHUP, and when a watched file changes.
+//!
+//! The new configuration and supergraph are read, checked and warmed up on a thread of their own, beside the ones that
+//! serve, and swapped by one pointer. Whatever is wrong with them is logged, and what was served before goes on.
+//! Files are looked at by size, time and identity, which needs no help of the operating system and works on every
+//! mounted volume, links of config maps included.
+
+use std::{
+    convert::Infallible,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Result;
+use ogive_config::Config;
+use ogive_gateway::Gateway;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::serve::Arguments;
+
+/// Shortest time between two looks at the files.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// What a file looks like from outside; `None` if it is not there.
+type Look = Option<(u64, u64, i64, i64)>;
+
+/// What is needed to load again what was loaded at the start.
+pub(crate) struct Reloading {
+    arguments: Arc<Arguments>,
+    config: Config,
+    gateway: Arc<Gateway>,
+    hangup: Signal,
+    seen: Vec<(PathBuf, Look)>,
+}
+
+impl Reloading {
+    /// Listens for SIGHUP from now on, so that an early one does not end the process.
+    pub(crate) fn start(
+        arguments: Arguments,
+        config: Config,
+        gateway: Arc<Gateway>,
+    ) -> Result<Self> {
+        let hangup = signal(SignalKind::hangup())?;
+        let mut reloading = Reloading {
+            arguments: Arc::new(arguments),
+            config,
+            gateway,
+            hangup,
+            seen: Vec::new(),
+        };
+        reloading.seen = reloading.look();
+        Ok(reloading)
+    }
+
+    /// Reloads whenever it is time to.
+    pub(crate) async fn run(mut self) -> Infallible {
+        loop {
+            let why = self.cause().await;
+            // Looked at before it is read: a change in between is found the next time.
+            self.seen = self.look();
+            let (arguments, gateway) = (Arc::clone(&self.arguments), Arc::clone(&self.gateway));
+            let loaded = tokio::task::spawn_blocking(move || -> Result<_> {
+                let config = arguments.config()?;
+                let (state, options) = arguments.compile(&config)?;
+                Ok((gateway.reload_all(state, options), config))
+            });
+            match loaded.await {
+                Ok(Ok((warm, config))) => {
+                    tracing::info!(
+                        plans_kept = warm.kept,
+                        operations_planned = warm.planned,
+                        "{why}: reloaded"
+                    );
+                    for key in needs_restart(&self.config, &config) {
+                        tracing::warn!("`{key}` has changed; it needs a restart");
+                    }
+                    self.config = config;
+                    // Another configuration may name another supergraph.
+                    self.seen = self.watch_again();
+                }
+                Ok(Err(error)) => {
+                    tracing::error!("{why}: reload refused, serving on as before: {error:#}");
+                }
+                Err(_) => tracing::error!("{why}: reload failed, serving on as before"),
+            }
+        }
+    }
+
+    async fn cause(&mut self) -> &'static str {
+        if !self.config.hot_reload.enabled {
+            self.hangup.recv().await;
+            return "SIGHUP";
+        }
+        let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
+        loop {
+            tokio::select! {
+                _ = self.hangup.recv() => return "SIGHUP",
+                () = tokio::time::sleep(interval) => {}
+            }
+            // A file that is gone is being replaced; what comes after it counts.
+            let now = self.look();
+            if now != self.seen && now.iter().all(|(_, look)| look.is_some()) {
+                return "a file has changed";
+            }
+        }
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        let supergraph = self.arguments.supergraph_path(&self.config).ok();
+        let manifests = &self.config.persisted_queries.local_manifests;
+        let manifests = manifests.iter().map(PathBuf::from);
+        let config = self.arguments.config_path();
+        config
+            .into_iter()
+            .chain(supergraph)
+            .chain(manifests)
+            .collect()
+    }
+
+    fn look(&self) -> Vec<(PathBuf, Look)> {
+        let paths = self.paths().into_iter();
+        paths
+            .map(|path| (look(&path), path))
+            .map(|(look, path)| (path, look))
+            .collect()
+    }
+
+    /// Keeps what was seen of files that were watched before, so that a change while they were read is not lost.
+    fn watch_again(&self) -> Vec<(PathBuf, Look)> {
+        let mut now = self.look();
+        for (path, look) in &mut now {
+            if let Some((_, before)) = self.seen.iter().find(|(p, _)| p == path) {
+                *look = *before;
+            }
+        }
+        now
+    }
+}
+
+fn look(path: &Path) -> Look {
+    let found = fs::metadata(path).ok()?;
+    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+}
+
+/// Keys that are read once.
+fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
+    let (old, new) = (&before.http, &after.http);
+    let changed = [
+        ("listen", before.listen != after.listen),
+        ("http.workers", old.workers != new.workers),
+        (
+            "http.connections_max",
+            old.connections_max != new.connections_max,
+        ),
+        (
+            "http.header_read_timeout",
+            old.header_read_timeout != new.header_read_timeout,
+        ),
+        (
+            "http.connection_shutdown_timeout",
+            old.connection_shutdown_timeout != new.connection_shutdown_timeout,
+        ),
+        (
+            "limits.http1_max_request_headers",
+            before.limits.http1_max_request_headers != after.limits.http1_max_request_headers,
+        ),
+        (
+            "limits.http1_max_request_buf_size",
+            before.limits.http1_max_request_buf_size != after.limits.http1_max_request_buf_size,
+        ),
+        (
+            "apq.router.cache.in_memory.limit",
+            before.apq.router.cache != after.apq.router.cache,
+        ),
+        ("log", before.log != after.log),
+    ];
+    changed
+        .into_iter()
+        .filter(|(_, is)| *is)
+        .map(|(key, _)| key)
+        .collect()
+}

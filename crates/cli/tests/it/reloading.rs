@@ -1,0 +1,152 @@
+//! Another configuration or supergraph while requests are under way: none of them fails, and a broken one changes
+//! nothing.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use crate::process::{Running, address, answer, ask, demo, file};
+
+const QUERY: &str = r#"{"query":"{ me { name } }"}"#;
+const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#;
+
+fn mock() -> (Running, String) {
+    let mut mock = Running::start(&[
+        "mock",
+        "--config",
+        &demo("mock.yaml"),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let subgraphs = address(&mock.printed("accounts "));
+    (mock, subgraphs)
+}
+
+/// Replaces a file in one step, as tools that deploy files do.
+fn replace(path: &str, text: &str) {
+    let other = format!("{path}.new");
+    fs::write(&other, text).unwrap();
+    fs::rename(other, path).unwrap();
+}
+
+#[test]
+fn twenty_reloads_under_load_fail_no_request() {
+    let (_mock, subgraphs) = mock();
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let supergraph = file("reload.graphql", &schema);
+    let config = |extra: &str| {
+        let urls: String = ["accounts", "inventory", "products", "reviews"]
+            .iter()
+            .map(|name| format!("  {name}: http://{subgraphs}/graphql/{name}\n"))
+            .collect();
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{supergraph}' }}\noverride_subgraph_url:\n{urls}{extra}\n"
+        )
+    };
+    let path = file("reload.yaml", config(""));
+    let mut serve = Running::start(&["serve", "-c", &path]);
+    let gateway = address(&serve.logged("serving http://"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            let (gateway, stop, asked) = (gateway.clone(), Arc::clone(&stop), Arc::clone(&asked));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(
+                        answer(ask(&gateway, "POST", "/graphql", QUERY)),
+                        (200, ANSWER.into())
+                    );
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for swap in 0..20 {
+        let before = asked.load(Ordering::Relaxed);
+        match swap {
+            7 => replace(&supergraph, "type Query { broken"),
+            8 => replace(&supergraph, ""),
+            9 => {
+                replace(&supergraph, &schema);
+                replace(&path, &config("limits: { max_dept: 3 }"));
+            }
+            _ => {
+                replace(
+                    &path,
+                    &config(&format!("limits: {{ max_depth: {} }}", 10 + swap)),
+                );
+                replace(
+                    &supergraph,
+                    &schema.replace("type Person", &format!("\"v{swap}\"\ntype Person")),
+                );
+            }
+        }
+        serve.signal("HUP");
+        let line = serve.logged("SIGHUP: reload");
+        let refused = line.contains("reload refused");
+        assert_eq!(refused, (7..=9).contains(&swap), "{swap}: {line}");
+        // Requests go on between two swaps, too.
+        while asked.load(Ordering::Relaxed) < before + 5 && !clients.iter().any(|c| c.is_finished())
+        {
+            std::thread::yield_now();
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().expect("no request fails");
+    }
+    assert!(asked.load(Ordering::Relaxed) >= 100);
+    assert_eq!(answer(ask(&gateway, "GET", "/readiness", "")).0, 200);
+    serve.signal("TERM");
+    assert_eq!(serve.ended().0, Some(0));
+}
+
+#[test]
+fn watched_files_are_reloaded_and_options_take_hold() {
+    let (_mock, subgraphs) = mock();
+    let config = |extra: &str| {
+        format!(
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{subgraphs}/graphql/accounts' }}\n\
+             hot_reload: {{ interval: 10ms }}\n{extra}\n"
+        )
+    };
+    let path = file("watch.yaml", config(""));
+    let mut serve = Running::start(&[
+        "serve",
+        "--hot-reload",
+        "-c",
+        &path,
+        "-s",
+        &demo("supergraph.graphql"),
+    ]);
+    let gateway = address(&serve.logged("serving http://"));
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/graphql", QUERY)),
+        (200, ANSWER.into())
+    );
+    replace(&path, &config("limits: { max_depth: 1 }"));
+    serve.logged("a file has changed: reloaded");
+    let (status, body) = answer(ask(&gateway, "POST", "/graphql", QUERY));
+    assert!(
+        status == 400 && body.contains("MAX_DEPTH_LIMIT"),
+        "{status} {body}"
+    );
+    replace(&path, &config("limits: { max_depth: deep }"));
+    serve.logged("a file has changed: reload refused");
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/graphql", QUERY)).0,
+        400,
+        "as before"
+    );
+    replace(&path, &config("http: { workers: 1 }"));
+    serve.logged("`http.workers` has changed; it needs a restart");
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/graphql", QUERY)),
+        (200, ANSWER.into())
+    );
+}
