@@ -3,6 +3,7 @@
 //! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
 
 mod bench;
+mod compose;
 mod demo;
 mod explain;
 mod load;
@@ -40,6 +41,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Serve a supergraph
     Serve(serve::Arguments),
+    /// Compose subgraphs into a supergraph
+    Compose(compose::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
     Mock(mock::Arguments),
     /// Measure gateways against each other, answers checked
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Compose(arguments) => compose::run(&arguments),
         Command::Mock(arguments) => mock::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),
