@@ -9,7 +9,7 @@ fn document(source: &str) -> Document {
     parsed.document
 }
 
-fn texts<'a>(doc: &'a Document, spans: impl IntoIterator<Item = Span>) -> Vec<&'a str> {
+fn texts(doc: &Document, spans: impl IntoIterator<Item = Span>) -> Vec<&str> {
     spans.into_iter().map(|span| doc.text(span)).collect()
 }
 
