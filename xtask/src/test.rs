@@ -101,16 +101,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         root,
         &mut count,
         "demo",
-        &[
-            "cargo",
-            "run",
-            "--quiet",
-            "--package",
-            "ogive-cli",
-            "--",
-            "demo",
-            "--once",
-        ],
+        &["cargo", "run", "--quiet", "--", "demo", "--once"],
         &[],
     );
     if quick || env.is_empty() || !has("chromium") {
