@@ -7,7 +7,7 @@
 //! Prints one Markdown table; `--markdown FILE` writes it with machine and versions. `--rounds N` (default 15),
 //! `--seconds N` per plan before it counts as stalled (default 10), `--only TEXT` rows whose name contains it.
 //!
-//! `--explain NAME NUMBER` prints one operation of a row and everybody's plan instead.
+//! `--explain NAME NUMBER` prints one operation of a row, its supergraph and everybody's plan instead.
 //!
 //! Every operation is first planned once in a child process ([`probe`]), which tells requests and waves and who
 //! stalls. What both can plan is then timed here: each round runs every planner once over each row in turns, a
@@ -173,7 +173,7 @@ fn explain(cases: &[Case], name: &str, number: usize) {
     let case = cases.iter().find(|case| case.name.contains(name));
     let case = case.expect("the name of a row");
     let (graph, text) = &case.operations[number];
-    println!("{text}");
+    println!("{}\n{text}", case.graphs[*graph]);
     for who in Who::ALL {
         let plan = Engine::new(who, &case.graphs[*graph]).and_then(|engine| engine.explain(text));
         println!(

@@ -29,6 +29,8 @@ use ogive_syntax::{Limits, parse};
 
 /// Patience of the refined plans of the table.
 pub const REFINED_PATIENCE: u32 = 50;
+/// Rule firings the refined plans of the table may spend on searching.
+pub const REFINED_FUEL: u64 = 400_000_000;
 /// Rule firings the refined plans of the table may spend on proof.
 pub const REFINED_EXACT_FUEL: u64 = 20_000_000;
 
@@ -82,6 +84,7 @@ impl Engine {
             Who::Ogive => PlanOptions::default(),
             Who::Refined => PlanOptions {
                 patience: REFINED_PATIENCE,
+                fuel: REFINED_FUEL,
                 exact_fuel: REFINED_EXACT_FUEL,
                 ..PlanOptions::default()
             },

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write, process::Command, time::Duration};
 
 use crate::{
     Measured,
-    planners::{REFINED_EXACT_FUEL, REFINED_PATIENCE, Who},
+    planners::{REFINED_EXACT_FUEL, REFINED_FUEL, REFINED_PATIENCE, Who},
     probe::Outcomes,
 };
 
@@ -79,8 +79,8 @@ pub fn page(rows: &[Measured], table: &str, rounds: usize, limit: Duration, load
          never below {}, when they take longer than {} s); median of the rounds, the least in brackets.\n\
          - Requests: HTTP requests of the plan, those under conditions included. Waves: the longest chain of them. Lower is \
          better for every figure but the last column.\n\
-         - \"Ogive\" is what a request gets from the default options. \"Refined\" is the same planner with patience {} and \
-         {} rule firings of exact search; it is no part of the ratio.\n\
+         - \"Ogive\" is what a request gets from the default options. \"Refined\" is the same planner with patience {}, \
+         {} rule firings of search and {} of exact search; it is no part of the ratio.\n\
          - Every plan is made first in a child process that may take {} s and 3 GiB; whoever needs more is shown so.\n\
          - Plans are counted here, not executed. That ours are right is what the differential test is for \
          ([testing](testing.md)); that theirs are is taken for granted, also where they have fewer requests.\n\n",
@@ -90,6 +90,7 @@ pub fn page(rows: &[Measured], table: &str, rounds: usize, limit: Duration, load
         crate::ROUNDS_MIN,
         crate::ROW.as_secs(),
         REFINED_PATIENCE,
+        grouped(REFINED_FUEL),
         grouped(REFINED_EXACT_FUEL),
         limit.as_secs(),
     );
