@@ -259,6 +259,51 @@ section! {
         /// How long a client request may take altogether; then subgraph requests still under way are given up and
         /// their fields answered with null and an error.
         pub timeout: Duration = Duration::seconds(60),
+        /// Most requests at a time; more are answered with 503 and `retry-after`.
+        pub concurrency_limit: Option<NonZeroUsize> = None,
+        /// How often a client may ask; more often is answered with 429 and `retry-after`.
+        pub rate_limit: Option<RateLimitOptions> = None,
+    }
+
+    /// `traffic_shaping.router.rate_limit`
+    pub struct RateLimitOptions {
+        /// So many requests; default 1000.
+        pub capacity: NonZeroUsize = nonzero(1_000),
+        /// In so much time; default `1s`.
+        pub interval: Duration = Duration::seconds(1),
+        /// Whose requests are counted together: everybody's (`global`, the default), those of one `ip`, or those with
+        /// the same value of a `header`.
+        pub key: RateLimitKey = RateLimitKey::Global,
+        /// Which header, with `key: header`; default `authorization`.
+        pub header: String = "authorization".into(),
+        /// Whether exceeding the rate is only logged; default no.
+        pub measure_only: bool = false,
+    }
+
+    /// `traffic_shaping.all.retry` and `traffic_shaping.subgraphs.<name>.retry`
+    pub struct RetryOptions {
+        /// Most further tries of one query; default 2.
+        pub attempts: u32 = 2,
+        /// Longest wait before the first of them, doubled with each; the wait is a random part of it; default `50ms`.
+        pub backoff: Duration = Duration::milliseconds(50),
+        /// Longest wait before any of them; default `1s`.
+        pub backoff_max: Duration = Duration::seconds(1),
+        /// Further tries in percent of all requests to the subgraph; default 20.
+        pub budget_percent: u32 = 20,
+        /// Further tries per second that are fine however few requests there are; default 10.
+        pub min_per_sec: u32 = 10,
+    }
+
+    /// `traffic_shaping.all.circuit_breaker` and `traffic_shaping.subgraphs.<name>.circuit_breaker`
+    pub struct CircuitBreakerOptions {
+        /// Failures in percent of the requests of a window; default 50.
+        pub error_threshold_percent: u32 = 50,
+        /// Fewest requests of a window that say anything; default 20.
+        pub volume_threshold: u32 = 20,
+        /// How long requests are counted together; default `10s`.
+        pub window: Duration = Duration::seconds(10),
+        /// How long the subgraph is left alone before one request tries again; default `30s`.
+        pub reset_timeout: Duration = Duration::seconds(30),
     }
 
     /// `traffic_shaping.all` and `traffic_shaping.subgraphs.<name>`
@@ -274,6 +319,11 @@ section! {
         pub compression: Option<CompressionWord> = None,
         /// Whether the subgraph is told that its answers may be `zstd`, `br` or `gzip`; default no.
         pub accept_compression: Option<bool> = None,
+        /// When failed queries are sent once more: the connection failed, or the answer is 429, 502, 503 or 504. Default
+        /// never; mutations never are.
+        pub retry: Option<RetryOptions> = None,
+        /// When the subgraph is left alone because too many requests failed (no answer, or 5xx); default never.
+        pub circuit_breaker: Option<CircuitBreakerOptions> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
         /// Most idle connections per worker and origin; default 100.
@@ -380,6 +430,16 @@ macro_rules! words {
 }
 
 words! {
+    /// Whose requests are counted together.
+    pub enum RateLimitKey {
+        /// Everybody's.
+        Global = "global",
+        /// Those of one address.
+        Ip = "ip",
+        /// Those with the same value of a header.
+        Header = "header",
+    }
+
     /// Encodings.
     pub enum CompressionWord {
         /// `gzip`
@@ -456,7 +516,7 @@ pub struct Path(pub String);
 pub struct Url(pub String);
 
 /// What holds for one subgraph, defaults filled in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ResolvedTraffic {
     /// See [`SubgraphTraffic::timeout`].
     pub timeout: std::time::Duration,
@@ -464,6 +524,10 @@ pub struct ResolvedTraffic {
     pub connect_timeout: std::time::Duration,
     /// See [`SubgraphTraffic::response_max_bytes`].
     pub response_max_bytes: usize,
+    /// See [`SubgraphTraffic::retry`].
+    pub retry: Option<RetryOptions>,
+    /// See [`SubgraphTraffic::circuit_breaker`].
+    pub circuit_breaker: Option<CircuitBreakerOptions>,
     /// See [`SubgraphTraffic::compression`].
     pub compression: Option<CompressionWord>,
     /// See [`SubgraphTraffic::accept_compression`].
@@ -496,6 +560,12 @@ impl Config {
                 ByteSize(128 << 20),
             )
             .0,
+            retry: own.retry.as_ref().or(all.retry.as_ref()).cloned(),
+            circuit_breaker: own
+                .circuit_breaker
+                .as_ref()
+                .or(all.circuit_breaker.as_ref())
+                .cloned(),
             compression: own.compression.or(all.compression),
             accept_compression: pick(own.accept_compression, all.accept_compression, false),
             pool_idle_timeout: pick(

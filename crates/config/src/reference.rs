@@ -115,6 +115,9 @@ sample! {
     Url = Url(String::new());
     bool = false;
     u32 = 0;
+    crate::RateLimitOptions = crate::RateLimitOptions::default();
+    crate::RetryOptions = crate::RetryOptions::default();
+    crate::CircuitBreakerOptions = crate::CircuitBreakerOptions::default();
     crate::CompressionWord = crate::CompressionWord::Gzip;
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();

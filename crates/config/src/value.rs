@@ -11,6 +11,10 @@ impl Duration {
     pub const fn seconds(seconds: u64) -> Self {
         Duration(std::time::Duration::from_secs(seconds))
     }
+    /// So many milliseconds.
+    pub const fn milliseconds(milliseconds: u64) -> Self {
+        Duration(std::time::Duration::from_millis(milliseconds))
+    }
     /// Longest: a day. Whoever waits longer means "never", which no option here supports.
     pub const MAX: Duration = Duration::seconds(86_400);
 }

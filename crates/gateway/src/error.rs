@@ -17,6 +17,8 @@ pub struct RequestError {
     pub well_formed: bool,
     /// Value of the `allow` header, for 405.
     pub allow: Option<&'static str>,
+    /// Seconds after which to come back.
+    pub retry_after: Option<u64>,
     /// At least one.
     pub errors: Vec<GraphqlError>,
 }
@@ -39,6 +41,7 @@ impl RequestError {
             status: codes::find(code).map_or(500, |row| row.status),
             well_formed: false,
             allow: None,
+            retry_after: None,
             errors: vec![GraphqlError {
                 message: message.into(),
                 locations: Vec::new(),
@@ -71,6 +74,7 @@ impl RequestError {
             status: codes::find(errors[0].code).map_or(400, |row| row.status),
             well_formed: true,
             allow: None,
+            retry_after: None,
             errors,
         }
     }

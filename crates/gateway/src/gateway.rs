@@ -20,6 +20,7 @@ use ogive_transport::Client;
 use tracing::Instrument;
 
 use crate::{
+    admission::{Admission, AdmissionOptions, ClientAddress},
     body::{AcceptEncoding, ResponseBody, encode},
     cors::{Cors, Csrf},
     documents::{DocumentOptions, Registered, resolve},
@@ -42,6 +43,7 @@ pub struct Gateway {
     serving: ArcSwap<Serving>,
     /// Documents that clients registered; they outlive schemas and configurations.
     registered: Registered,
+    admission: Admission,
     draining: AtomicBool,
 }
 
@@ -66,6 +68,8 @@ pub struct GatewayOptions {
     pub receive: ReceiveLimits,
     /// Whether clients may see plans.
     pub expose: ExposeOptions,
+    /// Who gets in.
+    pub admission: AdmissionOptions,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// The guard against requests that any page can cause.
@@ -109,6 +113,7 @@ impl GatewayOptions {
                     .enabled
                     .then(|| config.batching.maximum_size.get()),
             },
+            admission: AdmissionOptions::new(config),
             cors: Cors::new(config),
             csrf: Csrf::new(config),
             documents: DocumentOptions {
@@ -132,6 +137,7 @@ impl Gateway {
     pub fn new(state: SchemaState, options: GatewayOptions) -> Self {
         Gateway {
             registered: Registered::new(options.registered_max),
+            admission: Admission::default(),
             serving: ArcSwap::from_pointee(Serving {
                 state: Arc::new(state),
                 options: Arc::new(options),
@@ -273,6 +279,38 @@ impl Gateway {
                 Media::Json,
             );
         };
+        let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
+        let admitted = self
+            .admission
+            .admit(&serving.options.admission, &parts.headers, address);
+        let (answer, rate) = match &admitted {
+            Ok(admitted) => (
+                self.admitted(serving, parts, body, media, client, document_id)
+                    .await,
+                admitted.rate,
+            ),
+            Err((error, rate)) => (refused(error, media), *rate),
+        };
+        let mut answer = answer;
+        if let Some(rate) = rate {
+            rate.write(answer.headers_mut());
+        }
+        answer
+    }
+
+    async fn admitted<B>(
+        &self,
+        serving: &Serving,
+        parts: Parts,
+        body: B,
+        media: Media,
+        client: &Client,
+        document_id: Option<&str>,
+    ) -> Response<ResponseBody>
+    where
+        B: Body,
+        B::Error: Display,
+    {
         let received = async {
             serving.options.csrf.check(&parts)?;
             receive(&parts, body, &serving.options.receive, document_id)

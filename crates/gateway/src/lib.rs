@@ -10,8 +10,9 @@
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
 //! [`fingerprint`] (what plans are known by and rest on), [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`]. At the edge: [`cors`], [`documents`], [`operation_limits`].
+//! [`explain`], [`expose`]. At the edge: [`admission`], [`cors`], [`documents`], [`operation_limits`].
 
+pub mod admission;
 pub mod body;
 pub mod bundle;
 pub mod cache;

@@ -41,6 +41,10 @@ pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
         _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
     let mut response = framed(status, media, error.to_json().into());
+    if let Some(seconds) = error.retry_after {
+        let seconds = HeaderValue::from(seconds);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
     if let Some(allow) = error.allow {
         let allow = HeaderValue::from_static(allow);
         response.headers_mut().insert(header::ALLOW, allow);

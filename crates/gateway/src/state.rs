@@ -12,7 +12,9 @@ use ogive_federation::Supergraph;
 use ogive_operation::ValidationLimits;
 use ogive_planner::{PlanOptions, Profile};
 use ogive_syntax::Limits;
-use ogive_transport::{Encoding, Endpoint, HeaderRule, HeaderRules, NameMatch, Traffic};
+use ogive_transport::{
+    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, NameMatch, Retry, Traffic,
+};
 
 use crate::{
     cache::{CacheLimits, OperationCache},
@@ -171,6 +173,19 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
                 CompressionWord::Zstd => Encoding::Zstd,
             }),
             accept_compression: traffic.accept_compression,
+            retry: traffic.retry.map(|retry| Retry {
+                attempts: retry.attempts,
+                backoff: retry.backoff.0,
+                backoff_max: retry.backoff_max.0,
+                budget_percent: retry.budget_percent,
+                budget_per_second: retry.min_per_sec,
+            }),
+            breaker: traffic.circuit_breaker.map(|breaker| CircuitBreaker {
+                error_percent: breaker.error_threshold_percent,
+                volume: breaker.volume_threshold,
+                window: breaker.window.0,
+                reset_timeout: breaker.reset_timeout.0,
+            }),
             idle_timeout: traffic.pool_idle_timeout,
             idle_max: traffic.pool_idle_max,
         },

@@ -51,6 +51,9 @@ codes! {
     BATCH_LIMIT_EXCEEDED 422 Client
         "The list holds more requests than `batching.maximum_size`."
         "Send fewer at a time, or raise the limit."
+    CIRCUIT_BREAKER_OPEN 200 Subgraph
+        "The subgraph failed too often and is left alone for a while; the fields concerned are null."
+        "Look at the subgraph; see `traffic_shaping`'s `circuit_breaker`."
     CSRF_ERROR 400 Client
         "A web page of another origin could have made a browser send this request."
         "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."
@@ -147,6 +150,12 @@ codes! {
     QUERY_PLAN_TOO_LARGE 400 Client
         "Planning the operation exceeds a limit."
         "Ask for less, or in several operations."
+    REQUEST_CONCURRENCY_LIMITED 503 Gateway
+        "More requests at a time than `traffic_shaping.router.concurrency_limit`."
+        "Come back after the seconds of `retry-after`."
+    REQUEST_RATE_LIMITED 429 Client
+        "The client asks more often than `traffic_shaping.router.rate_limit` allows."
+        "Come back after the seconds of `retry-after`."
     REQUEST_TIMEOUT 408 Client
         "The request's body did not arrive in time."
         "Send it faster, or raise `http.body_read_timeout`."

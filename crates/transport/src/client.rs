@@ -3,6 +3,8 @@
 //! Timeouts: `connect_timeout` for connecting, `timeout` for everything up to the last byte of the answer; the latter
 //! is laid around the whole exchange by [`RequestTransport`](crate::RequestTransport).
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use http_body_util::{BodyExt, Full};
@@ -14,7 +16,7 @@ use tokio::net::TcpStream;
 use crate::{
     encoding::{self, DecodeError, Encoding},
     endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
-    error::{HTTP_ERROR, TIMEOUT, chain, failed},
+    error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
     pool::{Pool, Sender},
 };
 
@@ -40,7 +42,14 @@ enum Failed {
         returned: Option<Box<Request<Full<Bytes>>>>,
         error: TransportError,
     },
-    Final(TransportError),
+    Final(ExchangeError),
+}
+
+/// A whole answer.
+pub(crate) struct Exchanged {
+    pub(crate) response: SubgraphResponse,
+    /// How long the subgraph asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Client {
@@ -63,7 +72,7 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
         idempotent: bool,
-    ) -> Result<SubgraphResponse, TransportError> {
+    ) -> Result<Exchanged, ExchangeError> {
         let address = endpoint.address.as_ref().map_err(|error| {
             failed(
                 HTTP_ERROR,
@@ -94,7 +103,7 @@ impl Client {
                     // Never written at all: safe to send even if it is a mutation.
                     request = match returned.map(|r| *r).or(spare) {
                         Some(request) => request,
-                        None => return Err(error),
+                        None => return Err(transient(error)),
                     };
                     tracing::debug!(
                         subgraph = &*endpoint.name,
@@ -103,10 +112,11 @@ impl Client {
                 }
             }
         }
-        let sender = connect(endpoint, address).await?;
+        let sender = connect(endpoint, address).await.map_err(transient)?;
         match self.attempt(endpoint, address, sender, request).await {
             Ok(response) => Ok(response),
-            Err(Failed::Final(error) | Failed::Stale { error, .. }) => Err(error),
+            Err(Failed::Final(error)) => Err(error),
+            Err(Failed::Stale { error, .. }) => Err(transient(error)),
         }
     }
 
@@ -137,7 +147,7 @@ impl Client {
         address: &Address,
         mut sender: Sender,
         request: Request<Full<Bytes>>,
-    ) -> Result<SubgraphResponse, Failed> {
+    ) -> Result<Exchanged, Failed> {
         let response = match sender.try_send_request(request).await {
             Ok(response) => response,
             Err(mut refused) => {
@@ -159,12 +169,13 @@ impl Client {
                 return Err(if stale {
                     Failed::Stale { returned, error }
                 } else {
-                    Failed::Final(error)
+                    Failed::Final(error.into())
                 });
             }
         };
         let status = response.status().as_u16();
         let encoded = Encoding::of(response.headers());
+        let retry_after = retry_after(response.headers());
         let body = read_body(endpoint, response.into_body())
             .await
             .map_err(Failed::Final)?;
@@ -175,17 +186,18 @@ impl Client {
             Ok(None) => body,
             Ok(Some(encoding)) => decoded(endpoint, encoding, &body)
                 .await
-                .map_err(Failed::Final)?,
+                .map_err(|error| Failed::Final(error.into()))?,
             Err(name) => {
-                return Err(Failed::Final(failed(
-                    HTTP_ERROR,
-                    &endpoint.name,
-                    "the answer is in an encoding that is not supported",
-                    format!("content-encoding `{name}`"),
-                )));
+                let what = "the answer is in an encoding that is not supported";
+                let detail = format!("content-encoding `{name}`");
+                let error = failed(HTTP_ERROR, &endpoint.name, what, detail);
+                return Err(Failed::Final(error.into()));
             }
         };
-        Ok(SubgraphResponse { status, body })
+        Ok(Exchanged {
+            response: SubgraphResponse { status, body },
+            retry_after,
+        })
     }
 }
 
@@ -266,7 +278,13 @@ async fn decoded(
     Err(failed(HTTP_ERROR, &endpoint.name, what, detail))
 }
 
-async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, TransportError> {
+/// Seconds of `retry-after`; dates are not worth a calendar here.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, ExchangeError> {
     let limit = endpoint.traffic.response_bytes_max;
     let too_large = || {
         failed(
@@ -278,7 +296,7 @@ async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, Tra
     };
     let expected = body.size_hint().lower();
     if expected > limit as u64 {
-        return Err(too_large());
+        return Err(too_large().into());
     }
     // The announced length is only a hint from outside: never reserve more than this ahead of the bytes themselves.
     const RESERVE_MAX: u64 = 16 << 20;
@@ -286,19 +304,19 @@ async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, Tra
     let mut rest: Option<BytesMut> = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            failed(
+            transient(failed(
                 HTTP_ERROR,
                 &endpoint.name,
                 "the connection failed in the middle of an answer",
                 chain(&error),
-            )
+            ))
         })?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
         let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
         if so_far + data.len() > limit {
-            return Err(too_large());
+            return Err(too_large().into());
         }
         match &mut rest {
             Some(buffer) => buffer.extend_from_slice(&data),

@@ -1,10 +1,10 @@
 //! Where subgraphs are served and how to treat them.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Uri, uri::PathAndQuery};
 
-use crate::{Encoding, HeaderRules};
+use crate::{CircuitBreaker, Encoding, HeaderRules, Health, Retry};
 
 /// Smaller bodies are never encoded: they fit into one packet anyway.
 pub const ENCODED_BYTES_MIN: usize = 1 << 10;
@@ -23,6 +23,10 @@ pub struct Traffic {
     /// Whether answers may come encoded; default no, because near subgraphs it costs more than it saves. What comes
     /// encoded all the same is decoded.
     pub accept_compression: bool,
+    /// When failed queries are sent once more; default never.
+    pub retry: Option<Retry>,
+    /// When the subgraph is left alone; default never.
+    pub breaker: Option<CircuitBreaker>,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
     /// Most idle connections per worker and origin; default 100.
@@ -37,6 +41,8 @@ impl Default for Traffic {
             response_bytes_max: 128 << 20,
             compression: None,
             accept_compression: false,
+            retry: None,
+            breaker: None,
             idle_timeout: Duration::from_secs(50),
             idle_max: 100,
         }
@@ -52,6 +58,8 @@ pub struct Endpoint {
     pub traffic: Traffic,
     /// Header rules, those for all subgraphs first.
     pub headers: HeaderRules,
+    /// What its past says about its next request.
+    pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
     pub shows_errors: bool,
     /// Where it is; an error if its URL cannot be used, reported by the first fetch.
@@ -119,6 +127,7 @@ impl Endpoint {
             name: name.into(),
             traffic,
             headers,
+            health: Arc::default(),
             shows_errors: true,
             address: Address::parse(url),
         }

@@ -4,6 +4,32 @@ use std::{error::Error, fmt::Write};
 
 use ogive_execute::TransportError;
 
+/// How an exchange failed.
+pub(crate) struct ExchangeError {
+    pub(crate) error: TransportError,
+    /// Whether the same request may well succeed a moment later.
+    pub(crate) transient: bool,
+}
+
+impl From<TransportError> for ExchangeError {
+    fn from(error: TransportError) -> Self {
+        ExchangeError {
+            error,
+            transient: false,
+        }
+    }
+}
+
+/// An error that may be gone a moment later.
+pub(crate) fn transient(error: TransportError) -> ExchangeError {
+    ExchangeError {
+        error,
+        transient: true,
+    }
+}
+
+/// The subgraph is left alone for a while.
+pub(crate) const BREAKER_OPEN: &str = "CIRCUIT_BREAKER_OPEN";
 /// The subgraph could not be reached or did not speak HTTP.
 pub(crate) const HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
 /// It took too long.

@@ -6,14 +6,14 @@
 //!
 //! Invariants:
 //! - A request that a subgraph may have seen is sent again only if it is idempotent, once, on a fresh connection, and
-//!   only when a kept-alive connection turned out to be stale.
+//!   only when a kept-alive connection turned out to be stale; further tries need a retry policy and its budget.
 //! - Hop-by-hop headers never travel, whatever the header rules say.
 //! - Dropping the future closes the connection of a request in flight: cancelled work does not continue upstream and
 //!   a half-read connection is never reused.
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] (rules), [`request`] (the seam to the executor), `client`
-//! (one exchange), [`encoding`] (compressed bodies), `pool` (idle connections), `error`.
+//! (one exchange), [`encoding`] (compressed bodies), [`resilience`] (retries, circuit breaker), `pool` (idle connections), `error`.
 
 mod client;
 pub mod encoding;
@@ -22,9 +22,11 @@ mod error;
 pub mod headers;
 mod pool;
 pub mod request;
+pub mod resilience;
 
 pub use client::Client;
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Traffic};
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use request::RequestTransport;
+pub use resilience::{CircuitBreaker, Health, Retry};

@@ -3,12 +3,14 @@
 use std::cell::OnceCell;
 
 use http::HeaderMap;
-use ogive_execute::{SubgraphRequest, Transport, TransportError, TransportFuture};
+use ogive_execute::{
+    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture,
+};
 use tokio::time::Instant;
 
 use crate::{
     Client, Endpoint,
-    error::{HTTP_ERROR, TIMEOUT, failed},
+    error::{BREAKER_OPEN, HTTP_ERROR, TIMEOUT, failed},
 };
 
 /// Lends a worker's [`Client`] to the execution of one client request. Header rules run at most once per subgraph.
@@ -38,6 +40,78 @@ impl<'a> RequestTransport<'a> {
     }
 }
 
+impl RequestTransport<'_> {
+    /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
+    async fn tries(
+        &self,
+        endpoint: &Endpoint,
+        headers: &HeaderMap,
+        request: SubgraphRequest,
+        deadline: Instant,
+    ) -> Result<SubgraphResponse, TransportError> {
+        let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
+        let retry = traffic.retry.filter(|_| request.idempotent);
+        if let Some(retry) = &retry {
+            health.deposit(retry);
+        }
+        let mut attempt = 0;
+        loop {
+            let Some(permit) = health.admit(traffic.breaker) else {
+                return Err(failed(
+                    BREAKER_OPEN,
+                    &endpoint.name,
+                    "the subgraph has failed too often and is left alone for a while",
+                    "its circuit breaker is open",
+                ));
+            };
+            let exchange = self.client.exchange(
+                endpoint,
+                headers.clone(),
+                request.body.clone(),
+                request.idempotent,
+            );
+            let exchanged = match tokio::time::timeout_at(deadline, exchange).await {
+                Ok(exchanged) => exchanged,
+                Err(_) => Err(failed(
+                    TIMEOUT,
+                    &endpoint.name,
+                    "the subgraph took too long",
+                    format!("no whole answer within {:?}", traffic.timeout),
+                )
+                .into()),
+            };
+            let well = matches!(&exchanged, Ok(e) if e.response.status < 500);
+            if permit.done(well) {
+                tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
+            }
+            let (may_retry, at_least) = match &exchanged {
+                Ok(e) => (
+                    matches!(e.response.status, 429 | 502 | 503 | 504),
+                    e.retry_after,
+                ),
+                Err(e) => (e.transient, None),
+            };
+            let wait = retry
+                .filter(|retry| may_retry && attempt < retry.attempts)
+                .and_then(|retry| health.withdraw(&retry, attempt))
+                .map(|wait| wait.max(at_least.unwrap_or_default()))
+                // An answer that comes too late helps nobody.
+                .filter(|wait| Instant::now() + *wait < deadline);
+            let Some(wait) = wait else {
+                return exchanged.map(|e| e.response).map_err(|e| e.error);
+            };
+            attempt += 1;
+            tracing::debug!(
+                subgraph = &*endpoint.name,
+                attempt,
+                ?wait,
+                "trying once more"
+            );
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
 impl Transport for RequestTransport<'_> {
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         Box::pin(async move {
@@ -54,18 +128,7 @@ impl Transport for RequestTransport<'_> {
             let headers = headers.get_or_init(|| endpoint.headers.apply(self.client_headers));
             let own = Instant::now() + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
-            let exchange =
-                self.client
-                    .exchange(endpoint, headers.clone(), request.body, request.idempotent);
-            let result = match tokio::time::timeout_at(deadline, exchange).await {
-                Ok(result) => result,
-                Err(_) => Err(failed(
-                    TIMEOUT,
-                    &endpoint.name,
-                    "the subgraph took too long",
-                    format!("no whole answer within {:?}", endpoint.traffic.timeout),
-                )),
-            };
+            let result = self.tries(endpoint, headers, request, deadline).await;
             if let Err(error) = &result {
                 tracing::warn!(
                     subgraph = &*endpoint.name,

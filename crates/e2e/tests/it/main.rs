@@ -13,5 +13,6 @@ mod five_stops;
 mod graph;
 mod headers;
 mod http_client;
+mod resilience;
 mod scenarios;
 mod subgraph_faults;

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::ServeOptions;
-use crate::Gateway;
+use crate::{Gateway, admission::ClientAddress};
 
 /// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -149,7 +149,11 @@ async fn serve_connection(
     };
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| {
+    let address = stream.peer_addr().ok().map(|a| ClientAddress(a.ip()));
+    let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+        if let Some(address) = address {
+            request.extensions_mut().insert(address);
+        }
         let (gateway, client) = (Arc::clone(&gateway), Rc::clone(&client));
         async move { Ok::<_, Infallible>(gateway.handle(request, &client).await) }
     });

@@ -1,0 +1,329 @@
+//! Retries, circuit breaker, load shedding and rates, with every attempt counted where it arrives.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+};
+
+use serde_json::json;
+
+use crate::{
+    graph::Graph,
+    http_client::{Connection, post, post_with, request},
+};
+
+const GOOD: &str = r#"{"data":{"me":{"name":"Zoe"}}}"#;
+
+/// A subgraph that follows a script, one step per request and connection; the last step repeats.
+struct Scripted {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    /// Status, further header lines, body.
+    Answer(u16, &'static str, &'static str),
+    /// The connection is closed without an answer.
+    Close,
+    /// The connection is closed in the middle of an answer.
+    Cut,
+}
+use Step::{Answer, Close, Cut};
+
+const OK: Step = Answer(200, "", GOOD);
+const BUSY: Step = Answer(503, "", "busy");
+
+impl Scripted {
+    fn start(script: &[Step]) -> Scripted {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (script, count) = (script.to_vec(), Arc::clone(&asked));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                if !read_request(&mut stream) {
+                    continue;
+                }
+                let nth = count.fetch_add(1, Ordering::SeqCst);
+                match script[nth.min(script.len() - 1)] {
+                    Close => {}
+                    Cut => {
+                        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{";
+                        let _ = stream.write_all(head.as_bytes());
+                    }
+                    Answer(status, headers, body) => {
+                        let answer = format!(
+                            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n\
+                             {headers}content-length: {}\r\n\r\n{body}",
+                            body.len()
+                        );
+                        let _ = stream.write_all(answer.as_bytes());
+                    }
+                }
+            }
+        });
+        Scripted { address, asked }
+    }
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+    fn graph(&self, yaml: &str) -> Graph {
+        let address = self.address;
+        Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: 'http://{address}/', reviews: 'http://{address}/' }}\n{yaml}"
+        ))
+    }
+}
+
+fn read_request(stream: &mut TcpStream) -> bool {
+    let mut request = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        if let Some(head) = request.windows(4).position(|w| w == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&request[..head]).to_ascii_lowercase();
+            let length = text.split("content-length: ").nth(1).unwrap();
+            let length: usize = length.lines().next().unwrap().parse().unwrap();
+            if request.len() >= head + 4 + length {
+                return true;
+            }
+        }
+        match stream.read(&mut piece) {
+            Ok(n) if n > 0 => request.extend_from_slice(&piece[..n]),
+            _ => return false,
+        }
+    }
+}
+
+const QUERY: &str = "{ me { name } }";
+const RETRY: &str = "traffic_shaping: { all: { retry: { attempts: 2, backoff: 1ms } } }";
+
+#[test]
+fn failed_queries_are_sent_again() {
+    for (name, script, attempts) in [
+        ("well", &[OK][..], 1),
+        ("503", &[BUSY, OK], 2),
+        (
+            "502 and 504",
+            &[Answer(502, "", ""), Answer(504, "", ""), OK],
+            3,
+        ),
+        (
+            "429 at once",
+            &[Answer(429, "retry-after: 0\r\n", ""), OK],
+            2,
+        ),
+        ("closed", &[Close, Close, OK], 3),
+        ("cut", &[Cut, OK], 2),
+    ] {
+        let subgraph = Scripted::start(script);
+        let answer = post(subgraph.graph(RETRY).address(), QUERY);
+        assert_eq!(answer.text(), GOOD, "{name}");
+        assert_eq!(subgraph.asked(), attempts, "{name}");
+    }
+}
+
+#[test]
+fn some_failures_are_final() {
+    for (name, script, attempts) in [
+        ("busy for ever", &[BUSY][..], 3),
+        ("500", &[Answer(500, "", "")], 1),
+        ("400", &[Answer(400, "", "")], 1),
+        ("no JSON", &[Answer(200, "", "<html>")], 1),
+        (
+            "errors",
+            &[Answer(200, "", r#"{"errors":[{"message":"no"}]}"#)],
+            1,
+        ),
+        (
+            "later than the deadline",
+            &[Answer(503, "retry-after: 3600\r\n", ""), OK],
+            1,
+        ),
+    ] {
+        let subgraph = Scripted::start(script);
+        let answer = post(subgraph.graph(RETRY).address(), QUERY);
+        assert_eq!(answer.json()["data"], json!({ "me": null }), "{name}");
+        assert!(!answer.codes().is_empty(), "{name}");
+        assert_eq!(subgraph.asked(), attempts, "{name}");
+    }
+    let subgraph = Scripted::start(&[BUSY]);
+    post(subgraph.graph("").address(), QUERY);
+    assert_eq!(subgraph.asked(), 1, "never, unless asked for");
+}
+
+#[test]
+fn a_mutation_is_never_sent_twice() {
+    let mutation =
+        r#"mutation { addReview(review: {product: "HP-204", stars: 5, title: "New"}) { stars } }"#;
+    for (name, step) in [("busy", BUSY), ("closed", Close), ("cut", Cut)] {
+        let subgraph = Scripted::start(&[step]);
+        let answer = post(subgraph.graph(RETRY).address(), mutation);
+        assert!(!answer.codes().is_empty(), "{name}");
+        assert_eq!(subgraph.asked(), 1, "{name}");
+    }
+}
+
+#[test]
+fn retries_stay_within_their_budget() {
+    let subgraph = Scripted::start(&[BUSY]);
+    let graph = subgraph.graph(
+        "traffic_shaping: { all: { retry: { attempts: 1, backoff: 1ms, budget_percent: 10, min_per_sec: 0 } } }",
+    );
+    for _ in 0..40 {
+        post(graph.address(), QUERY);
+    }
+    assert_eq!(subgraph.asked(), 44, "a tenth of forty");
+}
+
+#[test]
+fn a_subgraph_that_keeps_failing_is_left_alone_and_tried_again() {
+    let mut script = vec![BUSY; 4];
+    script.push(OK);
+    let subgraph = Scripted::start(&script);
+    let graph = subgraph.graph(
+        "traffic_shaping: { all: { circuit_breaker: { volume_threshold: 4, reset_timeout: 300ms } } }",
+    );
+    for _ in 0..4 {
+        assert_eq!(
+            post(graph.address(), QUERY).codes(),
+            ["SUBREQUEST_HTTP_ERROR"]
+        );
+    }
+    let opened = std::time::Instant::now();
+    let answer = post(
+        graph.address(),
+        "{ me { name } topProducts(first: 1) { name } }",
+    );
+    if opened.elapsed().as_millis() < 250 {
+        assert_eq!(answer.codes(), ["CIRCUIT_BREAKER_OPEN"]);
+        assert_eq!(
+            answer.json()["data"].to_string(),
+            r#"{"me":null,"topProducts":[{"name":"Ridge 30 backpack"}]}"#,
+            "others are asked as ever"
+        );
+        assert_eq!(subgraph.asked(), 4);
+    }
+    // Waits for the time to come; asking meanwhile changes nothing.
+    let well = (0..).find_map(|_| {
+        let answer = post(graph.address(), QUERY);
+        (answer.text() == GOOD).then_some(answer)
+    });
+    assert!(well.is_some());
+    assert_eq!(subgraph.asked(), 5);
+}
+
+#[test]
+fn more_requests_at_a_time_than_allowed_are_shed() {
+    // The test plays the subgraph, so it decides how long the first request takes.
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: 'http://{}/' }}\ntraffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
+        accounts.local_addr().unwrap()
+    ));
+    let body = json!({ "query": QUERY }).to_string();
+    let headers = [("content-type", "application/json")];
+    let mut first = Connection::open(graph.address());
+    first.write(&request("POST", "/graphql", &headers, body.as_bytes()));
+    let (mut stream, _) = accounts.accept().unwrap();
+    assert!(read_request(&mut stream));
+    let second = post(graph.address(), "{ __typename }");
+    assert_eq!(
+        (second.status, second.codes()),
+        (503, vec!["REQUEST_CONCURRENCY_LIMITED".into()])
+    );
+    assert_eq!(second.header("retry-after"), Some("1"));
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{GOOD}",
+        GOOD.len()
+    );
+    stream.write_all(answer.as_bytes()).unwrap();
+    assert_eq!(first.read().text(), GOOD);
+    assert_eq!(
+        post(graph.address(), "{ __typename }").status,
+        200,
+        "there is room again"
+    );
+}
+
+#[test]
+fn a_client_that_left_makes_room() {
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: 'http://{}/' }}\ntraffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
+        accounts.local_addr().unwrap()
+    ));
+    let body = json!({ "query": QUERY }).to_string();
+    let mut first = Connection::open(graph.address());
+    first.write(&request(
+        "POST",
+        "/graphql",
+        &[("content-type", "application/json")],
+        body.as_bytes(),
+    ));
+    let (mut stream, _) = accounts.accept().unwrap();
+    assert!(read_request(&mut stream));
+    drop(first);
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut rest = [0];
+        // The gateway gives the subgraph request up as well.
+        let ended = !matches!(stream.read(&mut rest), Ok(n) if n > 0);
+        tell.send(ended).unwrap();
+    });
+    assert!(told.recv().unwrap());
+    assert_eq!(post(graph.address(), "{ __typename }").status, 200);
+}
+
+#[test]
+fn rates_are_kept_per_client() {
+    let graph = Graph::with(
+        "traffic_shaping: { router: { rate_limit: { capacity: 3, interval: 1h, key: header, header: x-client } } }",
+    );
+    let ask = |client| post_with(graph.address(), "{ __typename }", &[("x-client", client)]);
+    for remaining in ["2", "1", "0"] {
+        let answer = ask("a");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("ratelimit-limit"), Some("3"));
+        assert_eq!(answer.header("ratelimit-remaining"), Some(remaining));
+    }
+    let fourth = ask("a");
+    assert_eq!(
+        (fourth.status, fourth.codes()),
+        (429, vec!["REQUEST_RATE_LIMITED".into()])
+    );
+    assert_eq!(fourth.header("ratelimit-remaining"), Some("0"));
+    let seconds: u32 = fourth.header("retry-after").unwrap().parse().unwrap();
+    assert!(
+        (1_190..=1_200).contains(&seconds),
+        "a third of an hour: {seconds}"
+    );
+    assert_eq!(ask("b").status, 200, "another client has a rate of its own");
+
+    for (yaml, last) in [
+        ("capacity: 1, interval: 1h, key: ip", 429),
+        ("capacity: 1, interval: 1h", 429),
+        ("capacity: 1, interval: 1h, measure_only: true", 200),
+        ("capacity: 2, interval: 1h", 200),
+    ] {
+        let graph = Graph::with(&format!(
+            "traffic_shaping: {{ router: {{ rate_limit: {{ {yaml} }} }} }}"
+        ));
+        assert_eq!(
+            post(graph.address(), "{ __typename }").status,
+            200,
+            "{yaml}"
+        );
+        assert_eq!(
+            post(graph.address(), "{ __typename }").status,
+            last,
+            "{yaml}"
+        );
+    }
+}

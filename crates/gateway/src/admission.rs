@@ -1,0 +1,211 @@
+//! Who gets in: a cap on requests at a time, and a rate per client.
+//!
+//! Both say when to come back. The rate is kept per key as one number, the time at which the key will have used up what
+//! it has taken (the generic cell rate algorithm), so a key costs a few bytes and no timer; the least used keys are
+//! forgotten first.
+
+use std::{
+    hash::BuildHasher,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::{Config, RateLimitKey};
+use ogive_telemetry::codes;
+use quick_cache::sync::Cache;
+
+use crate::error::RequestError;
+
+/// Most keys a rate is kept for.
+const KEYS_MAX: usize = 100_000;
+
+/// The address of the client's end of the connection, as an extension of the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClientAddress(pub IpAddr);
+
+/// What a configuration asks for.
+#[derive(Clone, Debug, Default)]
+pub struct AdmissionOptions {
+    /// Most requests at a time.
+    pub concurrency: Option<usize>,
+    /// How many requests of one key in how much time.
+    pub rate: Option<Rate>,
+}
+
+/// A rate.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    /// So many requests.
+    pub capacity: u32,
+    /// In so much time.
+    pub interval: Duration,
+    /// Whose.
+    pub key: RateLimitKey,
+    /// With [`RateLimitKey::Header`].
+    pub header: Option<HeaderName>,
+    /// Whether exceeding it is only logged.
+    pub measure_only: bool,
+}
+
+impl AdmissionOptions {
+    /// The options that a configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        let router = &config.traffic_shaping.router;
+        AdmissionOptions {
+            concurrency: router.concurrency_limit.map(usize::from),
+            rate: router.rate_limit.as_ref().map(|rate| Rate {
+                capacity: rate.capacity.get().min(u32::MAX as usize) as u32,
+                interval: rate.interval.0.max(Duration::from_millis(1)),
+                key: rate.key,
+                header: HeaderName::from_bytes(rate.header.as_bytes()).ok(),
+                measure_only: rate.measure_only,
+            }),
+        }
+    }
+}
+
+/// What is known about the clients of one process; outlives configurations.
+#[derive(Debug)]
+pub struct Admission {
+    running: Arc<AtomicUsize>,
+    start: Instant,
+    /// Nanoseconds since `start`, by hash of the key.
+    used_until: Cache<u64, Arc<AtomicU64>>,
+    hasher: foldhash::fast::RandomState,
+}
+
+/// A request that is let in; counts until it is dropped.
+#[derive(Debug)]
+pub struct Admitted {
+    running: Arc<AtomicUsize>,
+    /// What to tell about the rate.
+    pub rate: Option<RateState>,
+}
+
+/// What is left of a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RateState {
+    limit: u32,
+    remaining: u32,
+    reset_seconds: u64,
+}
+
+impl RateState {
+    /// Writes `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        headers.insert("ratelimit-limit", HeaderValue::from(self.limit));
+        headers.insert("ratelimit-remaining", HeaderValue::from(self.remaining));
+        headers.insert("ratelimit-reset", HeaderValue::from(self.reset_seconds));
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Admission {
+            running: Arc::default(),
+            start: Instant::now(),
+            used_until: Cache::new(KEYS_MAX),
+            hasher: foldhash::fast::RandomState::default(),
+        }
+    }
+}
+
+impl Admission {
+    /// Lets a request in, or says when to come back.
+    pub fn admit(
+        &self,
+        options: &AdmissionOptions,
+        headers: &HeaderMap,
+        client: Option<IpAddr>,
+    ) -> Result<Admitted, (RequestError, Option<RateState>)> {
+        let before = self.running.fetch_add(1, Ordering::Relaxed);
+        let mut admitted = Admitted {
+            running: Arc::clone(&self.running),
+            rate: None,
+        };
+        if options.concurrency.is_some_and(|max| before >= max) {
+            let error = RequestError::http(
+                codes::REQUEST_CONCURRENCY_LIMITED,
+                "too many requests at a time",
+            );
+            return Err((retry_after(error, 1), None));
+        }
+        let Some(rate) = &options.rate else {
+            return Ok(admitted);
+        };
+        let (ok, state) = self.take(rate, headers, client);
+        if !ok {
+            if !rate.measure_only {
+                let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
+                return Err((retry_after(error, state.reset_seconds.max(1)), Some(state)));
+            }
+            tracing::warn!("a client exceeds the rate limit");
+        }
+        admitted.rate = Some(state);
+        Ok(admitted)
+    }
+
+    fn take(&self, rate: &Rate, headers: &HeaderMap, client: Option<IpAddr>) -> (bool, RateState) {
+        let key = match rate.key {
+            RateLimitKey::Global => self.hasher.hash_one(0u8),
+            RateLimitKey::Ip => self.hasher.hash_one((1u8, client)),
+            RateLimitKey::Header => {
+                let value = rate.header.as_ref().and_then(|name| headers.get(name));
+                self.hasher
+                    .hash_one((2u8, value.map(HeaderValue::as_bytes)))
+            }
+        };
+        let cell = self
+            .used_until
+            .get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(Arc::default()));
+        let cell = match cell {
+            Ok(cell) => cell,
+            Err(never) => match never {},
+        };
+        let now = self.start.elapsed().as_nanos() as u64;
+        let interval = rate.interval.as_nanos() as u64;
+        let cost = (interval / u64::from(rate.capacity)).max(1);
+        let mut ok = true;
+        let taken = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
+            let next = until.max(now) + cost;
+            ok = next <= now + interval;
+            ok.then_some(next)
+        });
+        let until = match taken {
+            Ok(before) => before.max(now) + cost,
+            Err(unchanged) => unchanged,
+        };
+        let ahead = until.saturating_sub(now);
+        let remaining = interval.saturating_sub(ahead) / cost;
+        // When the next request would fit, or when everything is free again.
+        let reset = if ok {
+            ahead
+        } else {
+            (until + cost).saturating_sub(now + interval)
+        };
+        let state = RateState {
+            limit: rate.capacity,
+            remaining: remaining.min(u64::from(rate.capacity)) as u32,
+            reset_seconds: reset.div_ceil(1_000_000_000),
+        };
+        (ok, state)
+    }
+}
+
+fn retry_after(error: RequestError, seconds: u64) -> RequestError {
+    RequestError {
+        retry_after: Some(seconds),
+        ..error
+    }
+}
