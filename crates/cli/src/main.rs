@@ -4,6 +4,7 @@
 
 mod bench;
 mod compose;
+mod config;
 mod demo;
 mod explain;
 mod load;
@@ -45,6 +46,8 @@ enum Command {
     Compose(compose::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
     Mock(mock::Arguments),
+    /// Check a configuration, or write schema and defaults
+    Config(config::Arguments),
     /// Measure gateways against each other, answers checked
     Bench(bench::Arguments),
     /// Show how an operation is split into subgraph requests
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),
         Command::Mock(arguments) => mock::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),

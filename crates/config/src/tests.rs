@@ -319,3 +319,55 @@ fn the_examples_of_the_reference_page_can_be_loaded() {
         load_text(example).unwrap_or_else(|errors| panic!("{errors}"));
     }
 }
+
+#[test]
+fn the_defaults_are_the_defaults() {
+    let text = schema::defaults();
+    assert_eq!(
+        load_text(&text).unwrap_or_else(|e| panic!("{e}\n{text}")),
+        Config::default()
+    );
+    for row in reference::options() {
+        let key = row.path.rsplit('.').next().unwrap();
+        let shown = text
+            .lines()
+            .any(|l| l.trim_start().starts_with(&format!("{key}: ")));
+        assert!(shown || row.default.is_empty(), "{} is missing", row.path);
+    }
+}
+
+#[test]
+fn the_schema_has_every_option() {
+    let text = schema::schema();
+    for row in reference::options() {
+        for part in row.path.split('.').filter(|p| *p != "<name>") {
+            let key = part.trim_end_matches("[]");
+            assert!(
+                text.contains(&format!("\"{key}\": {{")),
+                "{} is missing",
+                row.path
+            );
+        }
+    }
+    let (open, close) = (text.matches('{').count(), text.matches('}').count());
+    assert!(
+        text.starts_with('{') && text.ends_with("}\n"),
+        "{open} {close}"
+    );
+}
+
+/// The file next to the page; `BLESS=1` rewrites it.
+#[test]
+fn the_schema_file_is_up_to_date() {
+    let schema = schema::schema();
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ogive.schema.json");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &schema).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == schema,
+        "docs/ogive.schema.json is out of date: run this test with BLESS=1"
+    );
+}

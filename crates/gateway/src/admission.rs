@@ -80,9 +80,9 @@ pub struct Admission {
 }
 
 /// A request that is let in; counts until it is dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Admitted {
-    running: Arc<AtomicUsize>,
+    running: Option<Arc<AtomicUsize>>,
     /// What to tell about the rate.
     pub rate: Option<RateState>,
 }
@@ -106,7 +106,9 @@ impl RateState {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.running.fetch_sub(1, Ordering::Relaxed);
+        if let Some(running) = &self.running {
+            running.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -129,17 +131,18 @@ impl Admission {
         headers: &HeaderMap,
         client: Option<IpAddr>,
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
-        let before = self.running.fetch_add(1, Ordering::Relaxed);
-        let mut admitted = Admitted {
-            running: Arc::clone(&self.running),
-            rate: None,
-        };
-        if options.concurrency.is_some_and(|max| before >= max) {
-            let error = RequestError::http(
-                codes::REQUEST_CONCURRENCY_LIMITED,
-                "too many requests at a time",
-            );
-            return Err((retry_after(error, 1), None));
+        let mut admitted = Admitted::default();
+        // Counted only on demand: a counter that all threads write to costs each of them.
+        if let Some(max) = options.concurrency {
+            let before = self.running.fetch_add(1, Ordering::Relaxed);
+            admitted.running = Some(Arc::clone(&self.running));
+            if before >= max {
+                let error = RequestError::http(
+                    codes::REQUEST_CONCURRENCY_LIMITED,
+                    "too many requests at a time",
+                );
+                return Err((retry_after(error, 1), None));
+            }
         }
         let Some(rate) = &options.rate else {
             return Ok(admitted);
