@@ -1,8 +1,8 @@
 //! The `ogive` binary as a user meets it: what it prints, its exit code, signals.
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-mod config;
 mod commands;
+mod config;
 mod planning;
 mod process;
 mod refusals;
