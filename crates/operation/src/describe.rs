@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use ogive_base::BitSet;
-use ogive_schema::{ConstValue, Schema, TypeId};
+use ogive_schema::{Schema, TypeId};
 
 use crate::ir::*;
 
@@ -118,7 +118,9 @@ fn value(op: &Operation, v: &ArgValue, out: &mut String) {
         ArgValue::Variable(i) => {
             let _ = write!(out, "${}", op.variables[*i as usize].name);
         }
-        ArgValue::Const(c) => constant(c, out),
+        ArgValue::Const(c) => {
+            let _ = write!(out, "{c}");
+        }
         ArgValue::List(items) => {
             out.push('[');
             for (i, item) in items.iter().enumerate() {
@@ -134,37 +136,6 @@ fn value(op: &Operation, v: &ArgValue, out: &mut String) {
             for (i, (name, field)) in fields.iter().enumerate() {
                 let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
                 value(op, field, out);
-            }
-            out.push('}');
-        }
-    }
-}
-
-fn constant(v: &ConstValue, out: &mut String) {
-    match v {
-        ConstValue::Null => out.push_str("null"),
-        ConstValue::Boolean(b) => {
-            let _ = write!(out, "{b}");
-        }
-        ConstValue::Int(t) | ConstValue::Float(t) | ConstValue::Enum(t) => out.push_str(t),
-        ConstValue::String(s) => {
-            let _ = write!(out, "{s:?}");
-        }
-        ConstValue::List(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push_str(", ");
-                }
-                constant(item, out);
-            }
-            out.push(']');
-        }
-        ConstValue::Object(fields) => {
-            out.push('{');
-            for (i, (name, field)) in fields.iter().enumerate() {
-                let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
-                constant(field, out);
             }
             out.push('}');
         }

@@ -10,7 +10,9 @@
 //! selection set a fragment is entered once per (type, condition).
 
 use ogive_base::{BitSet, Diagnostic, FastMap, FastSet, IdVec, Interner, Span, Symbol};
-use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, Schema, Type, TypeId, Wrapping};
+use ogive_schema::{
+    FieldId, InputId, OperationKind, Schema, Type, TypeId, Wrapping, value::const_value,
+};
 use ogive_syntax::{
     Document,
     ast::{self, List, Selection, ValueKind},
@@ -729,43 +731,6 @@ fn has_variable(document: &Document, value: &ast::Value) -> bool {
         }
     }
     false
-}
-
-/// A literal as data. Nesting is bounded by the parser's depth limit; a variable, which callers exclude, reads as null.
-pub(crate) fn const_value(document: &Document, value: &ast::Value) -> ConstValue {
-    let text = || document.text(value.span);
-    match value.kind {
-        ValueKind::Variable(_) | ValueKind::Null => ConstValue::Null,
-        ValueKind::Int => ConstValue::Int(text().into()),
-        ValueKind::Float => ConstValue::Float(text().into()),
-        ValueKind::Enum => ConstValue::Enum(text().into()),
-        ValueKind::Boolean(b) => ConstValue::Boolean(b),
-        ValueKind::String { block } => ConstValue::String(
-            document
-                .string_value(ast::StringValue {
-                    span: value.span,
-                    block,
-                })
-                .into(),
-        ),
-        ValueKind::List(items) => ConstValue::List(
-            document[items]
-                .iter()
-                .map(|v| const_value(document, v))
-                .collect(),
-        ),
-        ValueKind::Object(fields) => ConstValue::Object(
-            document[fields]
-                .iter()
-                .map(|f| {
-                    (
-                        document.name(f.name).into(),
-                        const_value(document, &f.value),
-                    )
-                })
-                .collect(),
-        ),
-    }
 }
 
 /// Validation would have refused this; said as an error rather than trusted.
