@@ -1,6 +1,14 @@
 //! Codes of composition errors and hints, under the names people know, each with one sentence of meaning.
 //!
-//! A code never changes its meaning; message texts may. `docs` and `ogive explain` are generated from these tables.
+//! A code never changes its meaning; message texts may. [`explain`] gives the page `ogive explain CODE` shows, with a bad
+//! and a good example; [`table`] writes `docs/composition-codes.md`.
+
+mod hints;
+mod merge_errors;
+mod pages;
+mod subgraph_errors;
+
+pub use pages::{ELSEWHERE, Example, ExampleFile, Kind, Page, explain, pages, table};
 
 /// How loud a hint is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -60,7 +68,6 @@ errors! {
     INVALID_LINK_IDENTIFIER "A link's URL or version cannot be read."
     UNKNOWN_LINK_VERSION "A subgraph links a version of the link specification that does not exist."
     UNKNOWN_FEDERATION_LINK_VERSION "A subgraph links a version of the federation specification that is not known."
-    UNSUPPORTED_LINKED_FEATURE "A subgraph links a feature, for execution or security, that composition does not know."
     LINK_IMPORT_NAME_MISMATCH "A directive is imported under different names by different subgraphs."
     INVALID_SUBGRAPH_NAME "A subgraph has a name that is reserved."
     ROOT_QUERY_USED "A type is named `Query` but is not the query root type."
@@ -126,7 +133,6 @@ errors! {
     DISALLOWED_INACCESSIBLE "Something that cannot be hidden is inaccessible."
     ONLY_INACCESSIBLE_CHILDREN "A visible type has inaccessible members only."
     CONTEXT_NAME_INVALID "The name of a `@context` is no name."
-    CONTEXT_NAME_CONTAINS_UNDERSCORE "The name of a `@context` contains an underscore."
     CONTEXT_NOT_SET "A `@fromContext` names a context that nothing sets."
     CONTEXT_INVALID_SELECTION "The selection of a `@fromContext` cannot be read or does not fit."
     NO_CONTEXT_IN_SELECTION "A `@fromContext` names no context or selects nothing."
@@ -142,9 +148,6 @@ errors! {
     SATISFIABILITY_ERROR "Some queries of the supergraph cannot be resolved by the subgraphs."
     SHAREABLE_HAS_MISMATCHED_RUNTIME_TYPES "A shared field of an abstract type has no possible type in common."
     MAX_VALIDATION_SUBGRAPH_PATHS_EXCEEDED "Checking satisfiability needs more memory than allowed."
-    UNSUPPORTED_FEATURE "A feature is used that composition does not have."
-    INVALID_FEDERATION_SUPERGRAPH "A supergraph was found inconsistent."
-    DOWNSTREAM_SERVICE_ERROR "A subgraph could not be asked for its schema."
     INVALID_TAG_NAME "The name of a `@tag` has characters it must not have."
     CACHE_TAG_INVALID_FORMAT "The format of a `@cacheTag` cannot be read."
 }
@@ -177,8 +180,6 @@ hints! {
     INCONSISTENT_INTERFACE_VALUE_TYPE_FIELD Debug "A field of an interface exists in some subgraphs only."
     INCONSISTENT_UNION_MEMBER Debug "A member of a union exists in some subgraphs only."
     INCONSISTENT_ENUM_VALUE_FOR_OUTPUT_ENUM Debug "A value of an output enum exists in some subgraphs only."
-    INCONSISTENT_TYPE_SYSTEM_DIRECTIVE_REPEATABLE Debug "A type system directive is repeatable in some subgraphs only."
-    INCONSISTENT_TYPE_SYSTEM_DIRECTIVE_LOCATIONS Debug "A type system directive has different locations in different subgraphs."
     UNUSED_ENUM_TYPE Debug "An enum is used by nothing."
 }
 

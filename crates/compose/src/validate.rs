@@ -495,9 +495,15 @@ impl Check<'_, '_> {
     }
 }
 
-/// The reference of 2.14 takes any tag; only names that no tool can select by are refused here.
+/// Most characters of a tag's name.
+const TAG_MAX: usize = 128;
+
+/// Names contracts can list; version 2.14 of the reference takes any, later ones these.
 fn is_tag(name: &str) -> bool {
-    !name.is_empty()
+    (1..=TAG_MAX).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-/".contains(&b))
 }
 
 /// A label: a name, or a percentage with at most eight decimals.
