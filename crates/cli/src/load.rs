@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, SourceId, Sources};
-use ogive_config::Config;
+use ogive_config::{Config, Expansion};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 
 use crate::terminal::{self, Rendered};
@@ -20,14 +20,29 @@ pub(crate) fn config(path: &Path) -> Result<Config> {
         "check the path given with `--config`",
     )?;
     let (sources, id) = source(path, &text);
-    let env = |name: &str| std::env::var(name).ok();
-    ogive_config::load(id, &text, &env).map_err(|errors| {
+    let from = Expansion {
+        env: &|name| std::env::var(name).ok(),
+        file: &secret,
+    };
+    ogive_config::load_with(id, &text, from).map_err(|errors| {
         render(
             errors,
             &sources,
             "correct the configuration and start again; `ogive serve` runs without one, too",
         )
     })
+}
+
+/// Largest file that a configuration may refer to.
+const SECRET_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a file that a configuration refers to.
+fn secret(path: &str) -> Result<String, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > SECRET_BYTES_MAX {
+        return Err("it is larger than 1 MiB".to_owned());
+    }
+    fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 /// Reads a supergraph file.

@@ -1,16 +1,17 @@
-//! `${env.NAME}` and `${env.NAME:-default}` inside scalars.
+//! `${env.NAME}`, `${env.NAME:-default}` and `${file.PATH}` inside scalars.
 //!
 //! Expansion works on the tree, after YAML was read, so a variable's value can never change the structure of the
-//! configuration. `$$` is a literal `$`. Keys are not expanded.
+//! configuration. `$$` is a literal `$`. Keys are not expanded. Files are secrets mounted beside the process: their text
+//! counts without the line break at its end.
 
 use crate::{
-    Env, codes,
+    Expansion, codes,
     decode::Errors,
     yaml::{Node, Value},
 };
 
 /// Expands every scalar of the tree. No recursion: the tree's depth comes from the user.
-pub(crate) fn expand(root: &mut Node, env: Env<'_>, errors: &mut Errors) {
+pub(crate) fn expand(root: &mut Node, from: Expansion<'_>, errors: &mut Errors) {
     let mut open = vec![root];
     while let Some(node) = open.pop() {
         match &mut node.value {
@@ -20,7 +21,7 @@ pub(crate) fn expand(root: &mut Node, env: Env<'_>, errors: &mut Errors) {
                 if !text.contains('$') {
                     continue;
                 }
-                match expand_text(text, env) {
+                match expand_text(text, from) {
                     Ok(expanded) => {
                         // An expanded value is never null: `${env.X}` with X empty means the empty text.
                         *plain = false;
@@ -35,7 +36,7 @@ pub(crate) fn expand(root: &mut Node, env: Env<'_>, errors: &mut Errors) {
     }
 }
 
-fn expand_text(text: &str, env: Env<'_>) -> Result<String, (String, String)> {
+fn expand_text(text: &str, from: Expansion<'_>) -> Result<String, (String, String)> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -61,13 +62,28 @@ fn expand_text(text: &str, env: Env<'_>) -> Result<String, (String, String)> {
             Some((expression, default)) => (expression, Some(default)),
             None => (&after[..end], None),
         };
+        if let Some(path) = expression.strip_prefix("file.").filter(|p| !p.is_empty()) {
+            match ((from.file)(path), default) {
+                (Ok(value), _) => out.push_str(value.trim_end_matches(['\r', '\n'])),
+                (Err(_), Some(default)) => out.push_str(default),
+                (Err(why), None) => {
+                    return Err((
+                        format!("the file `{path}` cannot be read: {why}"),
+                        format!("write it, or give a default: `${{file.{path}:-default}}`"),
+                    ));
+                }
+            }
+            rest = &after[end + 1..];
+            continue;
+        }
         let Some(name) = expression.strip_prefix("env.").filter(|n| !n.is_empty()) else {
             return Err((
                 format!("`${{{expression}}}` is not known"),
-                "write `${env.NAME}` or `${env.NAME:-default}`, or `$$` for a dollar sign".into(),
+                "write `${env.NAME}`, `${env.NAME:-default}` or `${file.PATH}`, or `$$` for a dollar sign"
+                    .into(),
             ));
         };
-        match (env(name), default) {
+        match ((from.env)(name), default) {
             (Some(value), _) => out.push_str(&value),
             (None, Some(default)) => out.push_str(default),
             (None, None) => {

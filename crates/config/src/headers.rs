@@ -1,4 +1,4 @@
-//! Header rules: which of the client's headers a subgraph gets to see.
+//! Header rules: which of the client's headers a subgraph gets to see, and which of a subgraph's the client.
 //!
 //! ```yaml
 //! headers:
@@ -8,10 +8,13 @@
 //!       - propagate: { matching: "^x-tenant-" }
 //!       - insert: { name: x-from, value: ogive }
 //!       - remove: { named: cookie }
+//!     response:
+//!       - propagate: { named: set-cookie }
+//!       - propagate: { matching: "^x-rate-", algorithm: first }
 //! ```
 
 use crate::{
-    codes,
+    HeaderAlgorithm, codes,
     decode::{Decode, Errors},
     yaml::Node,
 };
@@ -49,6 +52,94 @@ pub enum HeaderSelector {
     Matching(String),
 }
 
+/// One step for the answers of subgraphs, taken for each of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ResponseHeaderRule {
+    /// Copies headers of the answer.
+    Propagate {
+        /// Which.
+        from: HeaderSelector,
+        /// The name towards the client; only with [`HeaderSelector::Named`].
+        rename: Option<String>,
+        /// Taken if the answer has none; only with [`HeaderSelector::Named`].
+        default: Option<String>,
+        /// What becomes of several answers' values; `None` leaves it to the header.
+        algorithm: Option<HeaderAlgorithm>,
+    },
+    /// Sets a header, whatever it was before.
+    Insert {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// Takes back what earlier steps have copied from the same answer.
+    Remove(HeaderSelector),
+}
+
+impl Decode for ResponseHeaderRule {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let entries = errors.entries(node)?;
+        let [(step, body)] = entries else {
+            errors.invalid(
+                node.span,
+                "a header rule is one of `propagate`, `insert` and `remove`",
+                "write each rule as its own list item, such as `- propagate: { named: set-cookie }`",
+            );
+            return None;
+        };
+        match step.text.as_str() {
+            "propagate" => {
+                let names = ["named", "matching", "rename", "default", "algorithm"];
+                let [named, matching, rename, default, algorithm] = fields(body, names, errors)?;
+                let algorithm = match algorithm {
+                    Some(node) => Some(HeaderAlgorithm::decode(node, errors)?),
+                    None => None,
+                };
+                let rule = propagate(body, [named, matching, rename, default], errors)?;
+                let HeaderRule::Propagate {
+                    from,
+                    rename,
+                    default,
+                } = rule
+                else {
+                    return None;
+                };
+                Some(ResponseHeaderRule::Propagate {
+                    from,
+                    rename,
+                    default,
+                    algorithm,
+                })
+            }
+            "insert" => {
+                insert(body, errors).map(|(name, value)| ResponseHeaderRule::Insert { name, value })
+            }
+            "remove" => remove(body, errors).map(ResponseHeaderRule::Remove),
+            _ => {
+                errors.unknown_key(step, STEPS.into_iter());
+                None
+            }
+        }
+    }
+}
+
+const STEPS: [&str; 3] = ["propagate", "insert", "remove"];
+
+fn insert(body: &Node, errors: &mut Errors) -> Option<(String, String)> {
+    let [name, value] = fields(body, ["name", "value"], errors)?;
+    let (Some(name), Some(value)) = (name, value) else {
+        errors.invalid(body.span, "`insert` needs `name` and `value`", "");
+        return None;
+    };
+    Some((header_name(name, errors)?, header_value(value, errors)?))
+}
+
+fn remove(body: &Node, errors: &mut Errors) -> Option<HeaderSelector> {
+    let [named, matching] = fields(body, ["named", "matching"], errors)?;
+    selector(body, named, matching, errors)
+}
+
 impl Decode for HeaderRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
         let entries = errors.entries(node)?;
@@ -61,33 +152,28 @@ impl Decode for HeaderRule {
             return None;
         };
         match step.text.as_str() {
-            "propagate" => propagate(body, errors),
+            "propagate" => {
+                let names = ["named", "matching", "rename", "default"];
+                let parts = fields(body, names, errors)?;
+                propagate(body, parts, errors)
+            }
             "insert" => {
-                let [name, value] = fields(body, ["name", "value"], errors)?;
-                let (Some(name), Some(value)) = (name, value) else {
-                    errors.invalid(body.span, "`insert` needs `name` and `value`", "");
-                    return None;
-                };
-                Some(HeaderRule::Insert {
-                    name: header_name(name, errors)?,
-                    value: header_value(value, errors)?,
-                })
+                insert(body, errors).map(|(name, value)| HeaderRule::Insert { name, value })
             }
-            "remove" => {
-                let [named, matching] = fields(body, ["named", "matching"], errors)?;
-                selector(body, named, matching, errors).map(HeaderRule::Remove)
-            }
+            "remove" => remove(body, errors).map(HeaderRule::Remove),
             _ => {
-                errors.unknown_key(step, ["propagate", "insert", "remove"].into_iter());
+                errors.unknown_key(step, STEPS.into_iter());
                 None
             }
         }
     }
 }
 
-fn propagate(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
-    let [named, matching, rename, default] =
-        fields(body, ["named", "matching", "rename", "default"], errors)?;
+fn propagate(
+    body: &Node,
+    [named, matching, rename, default]: [Option<&Node>; 4],
+    errors: &mut Errors,
+) -> Option<HeaderRule> {
     let from = selector(body, named, matching, errors)?;
     if let (HeaderSelector::Matching(_), Some(extra)) = (&from, rename.or(default)) {
         errors.invalid(

@@ -23,7 +23,7 @@ mod yaml;
 use ogive_base::{Diagnostic, SourceId};
 
 pub use decode::{OptionDoc, Section};
-pub use headers::{HeaderRule, HeaderSelector};
+pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
 pub use options::*;
 pub use value::{ByteSize, Duration};
 
@@ -46,13 +46,33 @@ pub mod codes {
 /// Where `${env.NAME}` looks names up: the process environment, or a table in tests.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Reads a configuration. Diagnostics point into `source_id`, whose text must be `text`.
+/// Where values come from that are not in the text. This crate reads neither environment nor files itself.
+#[derive(Clone, Copy)]
+pub struct Expansion<'a> {
+    /// For `${env.NAME}`.
+    pub env: Env<'a>,
+    /// For `${file.PATH}`: the file's text, or why there is none.
+    pub file: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+/// Reads a configuration that refers to no files. Diagnostics point into `source_id`, whose text must be `text`.
 /// Every mistake is reported, up to 50 of them.
 pub fn load(source_id: SourceId, text: &str, env: Env<'_>) -> Result<Config, Vec<Diagnostic>> {
+    let file = |_: &str| Err("files are not read here".to_owned());
+    load_with(source_id, text, Expansion { env, file: &file })
+}
+
+/// Reads a configuration. Diagnostics point into `source_id`, whose text must be `text`. Every mistake is reported, up
+/// to 50 of them.
+pub fn load_with(
+    source_id: SourceId,
+    text: &str,
+    from: Expansion<'_>,
+) -> Result<Config, Vec<Diagnostic>> {
     let mut errors = decode::Errors::new(source_id);
     let config = match yaml::parse(text, &mut errors) {
         Some(mut root) => {
-            expand::expand(&mut root, env, &mut errors);
+            expand::expand(&mut root, from, &mut errors);
             decode::decode_root(&root, &mut errors)
         }
         None => Config::default(),

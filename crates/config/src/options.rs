@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Duration, HeaderRule,
+    ByteSize, Duration, HeaderRule, ResponseHeaderRule,
     decode::{Decode, Errors, section},
     yaml::Node,
 };
@@ -35,7 +35,7 @@ section! {
         pub persisted_queries: PersistedQueriesOptions = PersistedQueriesOptions::default(),
         /// What a client may ask of the gateway.
         pub limits: LimitOptions = LimitOptions::default(),
-        /// Headers that travel to subgraphs.
+        /// Headers that travel to subgraphs, and from them to clients.
         pub headers: HeaderOptions = HeaderOptions::default(),
         /// URLs to use instead of those in the supergraph, by subgraph name.
         pub override_subgraph_url: BTreeMap<String, Url> = BTreeMap::new(),
@@ -242,6 +242,8 @@ section! {
     pub struct HeaderSection {
         /// Rules for requests to the subgraph, in order. Without rules no client header travels.
         pub request: Vec<HeaderRule> = Vec::new(),
+        /// Rules for the subgraph's answers, in order. Without rules no header of a subgraph reaches a client.
+        pub response: Vec<ResponseHeaderRule> = Vec::new(),
     }
 
     /// `traffic_shaping`
@@ -440,6 +442,16 @@ words! {
         Header = "header",
     }
 
+    /// What becomes of a header that several answers have.
+    pub enum HeaderAlgorithm {
+        /// That of the request that was sent first.
+        First = "first",
+        /// That of the request that was sent last.
+        Last = "last",
+        /// All of them, as one list.
+        Append = "append",
+    }
+
     /// Encodings.
     pub enum CompressionWord {
         /// `gzip`
@@ -588,6 +600,18 @@ impl Config {
             .request
             .iter()
             .chain(own.into_iter().flat_map(|s| &s.request))
+    }
+    /// The rules for the headers of one subgraph's answers, in order.
+    pub fn response_header_rules<'a>(
+        &'a self,
+        subgraph: &str,
+    ) -> impl Iterator<Item = &'a ResponseHeaderRule> {
+        let own = self.headers.subgraphs.get(subgraph);
+        self.headers
+            .all
+            .response
+            .iter()
+            .chain(own.into_iter().flat_map(|s| &s.response))
     }
     /// Whether clients see the errors of one subgraph.
     pub fn includes_subgraph_errors(&self, subgraph: &str) -> bool {

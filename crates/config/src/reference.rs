@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, Listen, LogFormat, Path,
-    Pattern, PlanProfile, Url,
+    Pattern, PlanProfile, ResponseHeaderRule, Url,
 };
 
 /// One option of the whole configuration.
@@ -92,6 +92,7 @@ leaf! {
         PlanProfile::FewestRequests => "fewest-requests".to_owned(),
     };
     Vec<HeaderRule>, "list of rules", |_v| String::new();
+    Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
     Vec<Pattern>, "list of regular expressions", |_v| String::new();
 }

@@ -221,8 +221,8 @@ fn expansion_needs_a_known_source_and_never_changes_structure() {
         ],
     );
     fails_with(
-        "supergraph: { path: '${file.x}' }",
-        &["`${file.x}` is not known"],
+        "supergraph: { path: '${cmd.x}' }",
+        &["`${cmd.x}` is not known"],
     );
     fails_with("supergraph: { path: '${env.X' }", &["without a closing"]);
     let config = load_text("supergraph: { path: '${env.YAML}' }").unwrap();
@@ -305,16 +305,19 @@ fn the_reference_page_is_up_to_date() {
     );
 }
 
-/// The examples of the page are configurations.
+/// The examples of the pages are configurations.
 #[test]
-fn the_examples_of_the_reference_page_can_be_loaded() {
-    let page = include_str!("reference.md");
-    let examples: Vec<&str> = page
-        .split("```yaml\n")
-        .skip(1)
+fn the_examples_of_the_pages_can_be_loaded() {
+    let pages = [
+        include_str!("reference.md"),
+        include_str!("../../../docs/headers.md"),
+    ];
+    let examples: Vec<&str> = pages
+        .iter()
+        .flat_map(|page| page.split("```yaml\n").skip(1))
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert!(examples.len() >= 2);
+    assert!(examples.len() >= 4);
     for example in examples {
         load_text(example).unwrap_or_else(|errors| panic!("{errors}"));
     }
@@ -370,4 +373,81 @@ fn the_schema_file_is_up_to_date() {
         found == schema,
         "docs/ogive.schema.json is out of date: run this test with BLESS=1"
     );
+}
+
+#[test]
+fn files_are_expanded_without_the_line_break_at_their_end() {
+    let file = |path: &str| match path {
+        "/run/secrets/token" => Ok("a: {b\r\n".to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    let load = |text: &str| {
+        let from = Expansion {
+            env: &|_| None,
+            file: &file,
+        };
+        load_with(SourceId(0), text, from)
+    };
+    let rule = |value: &str| {
+        format!(
+            "headers: {{ all: {{ request: [{{ insert: {{ name: a, value: '{value}' }} }}] }} }}"
+        )
+    };
+    let config = load(&rule("Bearer ${file./run/secrets/token}")).unwrap();
+    assert_eq!(
+        config.headers.all.request,
+        [HeaderRule::Insert {
+            name: "a".into(),
+            value: "Bearer a: {b".into()
+        }]
+    );
+    assert!(load(&rule("${file.nope:-x}")).is_ok());
+    let errors = load(&rule("${file.nope}")).unwrap_err();
+    assert_eq!(errors[0].code, codes::EXPANSION);
+    assert!(
+        errors[0]
+            .message
+            .contains("`nope` cannot be read: no such file")
+    );
+}
+
+#[test]
+fn response_header_rules_are_read_and_checked() {
+    let config = load_text(
+        r#"
+headers:
+  all:
+    response:
+      - propagate: { named: Set-Cookie }
+      - propagate: { matching: "^x-", algorithm: first }
+      - insert: { name: x-served-by, value: ogive }
+  subgraphs:
+    a:
+      response:
+        - propagate: { named: x-a, rename: x-b, default: c, algorithm: append }
+        - remove: { named: x-internal }
+"#,
+    )
+    .unwrap();
+    assert_eq!(config.response_header_rules("b").count(), 3);
+    let rules: Vec<_> = config.response_header_rules("a").cloned().collect();
+    assert_eq!(
+        rules[3],
+        ResponseHeaderRule::Propagate {
+            from: HeaderSelector::Named("x-a".into()),
+            rename: Some("x-b".into()),
+            default: Some("c".into()),
+            algorithm: Some(HeaderAlgorithm::Append),
+        }
+    );
+    let rule = |rule: &str| format!("headers: {{ all: {{ response: [{rule}] }} }}");
+    fails_with(
+        &rule("{ propagate: { named: a, algorithm: newest } }"),
+        &["`first`, `last`, `append`"],
+    );
+    fails_with(
+        &rule("{ propagate: { name: a } }"),
+        &["did you mean `named`?"],
+    );
+    fails_with(&rule("{ set: { name: a } }"), &["unknown key `set`"]);
 }

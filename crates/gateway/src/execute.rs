@@ -4,7 +4,6 @@
 //! the work, and computes the fields that no subgraph answers (introspection).
 
 use bytes::Bytes;
-use http::HeaderMap;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
@@ -12,7 +11,10 @@ use ogive_telemetry::codes;
 use ogive_transport::{Client, RequestTransport};
 use tokio::time::Instant;
 
-use crate::{error::RequestError, plan::PlannedOperation, prepare::Prepared, state::SchemaState};
+use crate::{
+    context::RequestContext, error::RequestError, plan::PlannedOperation, prepare::Prepared,
+    state::SchemaState,
+};
 
 /// Runs a plan. Fails only if introspection alone would fill a whole response; everything that goes wrong with a
 /// subgraph is part of the output.
@@ -20,12 +22,13 @@ pub async fn execute(
     state: &SchemaState,
     prepared: Prepared,
     planned: &PlannedOperation,
-    headers: &HeaderMap,
+    context: &RequestContext<'_>,
     client: &Client,
     trace: bool,
 ) -> Result<ExecuteOutput, RequestError> {
     let deadline = Instant::now() + state.options.request_timeout;
-    let transport = RequestTransport::new(client, &state.endpoints, headers, Some(deadline));
+    let transport =
+        RequestTransport::new(client, &state.endpoints, context.headers, Some(deadline));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
@@ -38,7 +41,9 @@ pub async fn execute(
             ..state.options.tell
         },
     };
-    Ok(ogive_execute::execute(&planned.plan, input, &transport).await)
+    let output = ogive_execute::execute(&planned.plan, input, &transport).await;
+    context.add(transport.collected().merge(output.errors > 0));
+    Ok(output)
 }
 
 /// The values of introspection fields, in the order in which the plan numbers them.

@@ -11,6 +11,7 @@ use ogive_transport::Client;
 use serde_json::Value;
 
 use crate::{
+    context::RequestContext,
     error::RequestError,
     execute::execute,
     plan::plan,
@@ -74,7 +75,15 @@ async fn stops(
         .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
         .collect();
     if let Some(client) = client {
-        let output = execute(state, prepared, &planned, headers, client, true).await?;
+        let output = execute(
+            state,
+            prepared,
+            &planned,
+            &RequestContext::new(headers),
+            client,
+            true,
+        )
+        .await?;
         let ExecuteOutput { body, trace, .. } = output;
         explanation.fetches = Some(trace.unwrap_or_default());
         explanation.response = Some(body.into_bytes());

@@ -22,6 +22,7 @@ use tracing::Instrument;
 use crate::{
     admission::{Admission, AdmissionOptions, ClientAddress},
     body::{AcceptEncoding, ResponseBody, encode},
+    context::RequestContext,
     cors::{Cors, Csrf},
     documents::{DocumentOptions, Registered, resolve},
     error::{RequestError, internal},
@@ -369,16 +370,19 @@ impl Gateway {
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned.plan).into(), media));
         }
-        let output = execute(state, prepared, &planned, &parts.headers, client, false)
+        let context = RequestContext::new(&parts.headers);
+        let output = execute(state, prepared, &planned, &context, client, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await?;
-        Ok(stop_span!(spans::RESPOND).in_scope(|| match exposed {
+        let mut response = stop_span!(spans::RESPOND).in_scope(|| match exposed {
             Exposed::WithResponse => {
                 let body = add_plan(&planned.plan, &output.body.into_bytes());
                 respond_with(body.into(), media)
             }
             _ => respond(output, media),
-        }))
+        });
+        response.headers_mut().extend(context.take_added());
+        Ok(response)
     }
 }
 

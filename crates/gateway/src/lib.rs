@@ -17,6 +17,7 @@ pub mod body;
 pub mod bundle;
 pub mod cache;
 pub mod canonical;
+pub mod context;
 pub mod cors;
 pub mod documents;
 pub mod error;

@@ -30,7 +30,22 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
         body.extend_from_slice(entry.body().bytes());
     }
     body.push(b']');
-    framed(StatusCode::OK, media, body.into())
+    let mut response = framed(StatusCode::OK, media, body.into());
+    let headers = response.headers_mut();
+    for (name, value) in entries.iter().flat_map(Response::headers) {
+        if name == header::SET_COOKIE {
+            headers.append(name, value.clone());
+        } else if name == header::CACHE_CONTROL {
+            // What single answers say of themselves does not hold for a list of them.
+            headers.insert(name, HeaderValue::from_static("no-store"));
+        } else if !matches!(
+            *name,
+            header::CONTENT_TYPE | header::ALLOW | header::RETRY_AFTER
+        ) {
+            headers.insert(name, value.clone());
+        }
+    }
+    response
 }
 
 /// The response to a refused request.

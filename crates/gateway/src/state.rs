@@ -6,14 +6,15 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use ogive_config::{CompressionWord, Config, HeaderSelector, PlanProfile};
+use ogive_config::{CompressionWord, Config, HeaderAlgorithm, HeaderSelector, PlanProfile};
 use ogive_execute::{ExecuteLimits, ExecuteOptions};
 use ogive_federation::Supergraph;
 use ogive_operation::ValidationLimits;
 use ogive_planner::{PlanOptions, Profile};
 use ogive_syntax::Limits;
 use ogive_transport::{
-    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, NameMatch, Retry, Traffic,
+    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, Merge, NameMatch,
+    ResponseHeaderRule, ResponseHeaderRules, Retry, Traffic,
 };
 
 use crate::{
@@ -196,21 +197,26 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
                 .collect(),
         ),
     );
+    let answers = config.response_header_rules(name);
+    endpoint.response_headers =
+        ResponseHeaderRules::new(answers.filter_map(response_header_rule).collect());
     endpoint.shows_errors = config.includes_subgraph_errors(name);
     endpoint
 }
 
+fn header_name(text: &str) -> Option<HeaderName> {
+    HeaderName::from_bytes(text.as_bytes()).ok()
+}
+
+fn selector(selector: &HeaderSelector) -> Option<NameMatch> {
+    Some(match selector {
+        HeaderSelector::Named(text) => NameMatch::Named(header_name(text)?),
+        HeaderSelector::Matching(regex) => NameMatch::matching(regex)?,
+    })
+}
+
 /// The configuration was checked when it was read, so nothing is lost here.
 fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
-    fn name(text: &str) -> Option<HeaderName> {
-        HeaderName::from_bytes(text.as_bytes()).ok()
-    }
-    fn selector(selector: &HeaderSelector) -> Option<NameMatch> {
-        Some(match selector {
-            HeaderSelector::Named(text) => NameMatch::Named(name(text)?),
-            HeaderSelector::Matching(regex) => NameMatch::matching(regex)?,
-        })
-    }
     Some(match rule {
         ogive_config::HeaderRule::Propagate {
             from,
@@ -218,14 +224,42 @@ fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
             default,
         } => HeaderRule::Propagate {
             from: selector(from)?,
-            rename: rename.as_deref().and_then(name),
+            rename: rename.as_deref().and_then(header_name),
             default: default
                 .as_deref()
                 .and_then(|v| HeaderValue::from_str(v).ok()),
         },
-        ogive_config::HeaderRule::Insert { name: n, value } => {
-            HeaderRule::Insert(name(n)?, HeaderValue::from_str(value).ok()?)
+        ogive_config::HeaderRule::Insert { name, value } => {
+            HeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
         }
         ogive_config::HeaderRule::Remove(from) => HeaderRule::Remove(selector(from)?),
+    })
+}
+
+fn response_header_rule(rule: &ogive_config::ResponseHeaderRule) -> Option<ResponseHeaderRule> {
+    Some(match rule {
+        ogive_config::ResponseHeaderRule::Propagate {
+            from,
+            rename,
+            default,
+            algorithm,
+        } => ResponseHeaderRule::Propagate {
+            from: selector(from)?,
+            rename: rename.as_deref().and_then(header_name),
+            default: default
+                .as_deref()
+                .and_then(|v| HeaderValue::from_str(v).ok()),
+            algorithm: algorithm.map(|algorithm| match algorithm {
+                HeaderAlgorithm::First => Merge::First,
+                HeaderAlgorithm::Last => Merge::Last,
+                HeaderAlgorithm::Append => Merge::Append,
+            }),
+        },
+        ogive_config::ResponseHeaderRule::Insert { name, value } => {
+            ResponseHeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
+        }
+        ogive_config::ResponseHeaderRule::Remove(from) => {
+            ResponseHeaderRule::Remove(selector(from)?)
+        }
     })
 }

@@ -50,6 +50,8 @@ pub(crate) struct Exchanged {
     pub(crate) response: SubgraphResponse,
     /// How long the subgraph asks to be left alone.
     pub(crate) retry_after: Option<Duration>,
+    /// The head of the answer.
+    pub(crate) headers: HeaderMap,
 }
 
 impl Client {
@@ -176,9 +178,8 @@ impl Client {
         let status = response.status().as_u16();
         let encoded = Encoding::of(response.headers());
         let retry_after = retry_after(response.headers());
-        let body = read_body(endpoint, response.into_body())
-            .await
-            .map_err(Failed::Final)?;
+        let (head, body) = response.into_parts();
+        let body = read_body(endpoint, body).await.map_err(Failed::Final)?;
         let traffic = &endpoint.traffic;
         let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
         self.pool.keep(&address.origin, sender, timeout, max);
@@ -197,6 +198,7 @@ impl Client {
         Ok(Exchanged {
             response: SubgraphResponse { status, body },
             retry_after,
+            headers: head.headers,
         })
     }
 }

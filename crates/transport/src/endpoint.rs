@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Uri, uri::PathAndQuery};
 
-use crate::{CircuitBreaker, Encoding, HeaderRules, Health, Retry};
+use crate::{CircuitBreaker, Encoding, HeaderRules, Health, ResponseHeaderRules, Retry};
 
 /// Smaller bodies are never encoded: they fit into one packet anyway.
 pub const ENCODED_BYTES_MIN: usize = 1 << 10;
@@ -58,6 +58,8 @@ pub struct Endpoint {
     pub traffic: Traffic,
     /// Header rules, those for all subgraphs first.
     pub headers: HeaderRules,
+    /// Header rules for its answers; default none.
+    pub response_headers: ResponseHeaderRules,
     /// What its past says about its next request.
     pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
@@ -127,6 +129,7 @@ impl Endpoint {
             name: name.into(),
             traffic,
             headers,
+            response_headers: ResponseHeaderRules::default(),
             health: Arc::default(),
             shows_errors: true,
             address: Address::parse(url),

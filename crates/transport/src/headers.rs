@@ -38,7 +38,7 @@ impl NameMatch {
     pub fn matching(regex: &str) -> Option<Self> {
         Regex::new(regex).ok().map(NameMatch::Matching)
     }
-    fn matches(&self, name: &HeaderName) -> bool {
+    pub(crate) fn matches(&self, name: &HeaderName) -> bool {
         match self {
             NameMatch::Named(wanted) => wanted == name,
             NameMatch::Matching(regex) => regex.is_match(name.as_str()),
@@ -118,6 +118,18 @@ impl HeaderRules {
 /// Headers of one connection or one body: they describe the client's hop, and copying them would at best lie and at
 /// worst let a client smuggle requests (RFC 9110, section 7.6.1).
 fn is_reserved(name: &HeaderName, client: &HeaderMap) -> bool {
+    is_hop_by_hop(name)
+        || client.get_all(header::CONNECTION).iter().any(|value| {
+            // `Connection: close, x-mine` makes `x-mine` hop-by-hop too.
+            value.to_str().is_ok_and(|list| {
+                list.split(',')
+                    .any(|item| item.trim().eq_ignore_ascii_case(name.as_str()))
+            })
+        })
+}
+
+/// The same, as far as the name alone tells.
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     const RESERVED: [HeaderName; 16] = [
         header::ACCEPT,
         header::ACCEPT_CHARSET,
@@ -136,16 +148,7 @@ fn is_reserved(name: &HeaderName, client: &HeaderMap) -> bool {
         header::UPGRADE,
         header::VIA,
     ];
-    RESERVED.contains(name)
-        || name == "keep-alive"
-        || name == "proxy-connection"
-        || client.get_all(header::CONNECTION).iter().any(|value| {
-            // `Connection: close, x-mine` makes `x-mine` hop-by-hop too.
-            value.to_str().is_ok_and(|list| {
-                list.split(',')
-                    .any(|item| item.trim().eq_ignore_ascii_case(name.as_str()))
-            })
-        })
+    RESERVED.contains(name) || name == "keep-alive" || name == "proxy-connection"
 }
 
 #[cfg(test)]

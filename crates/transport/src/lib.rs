@@ -12,7 +12,7 @@
 //!   a half-read connection is never reused.
 //! - Messages for clients name the subgraph, never its host.
 //!
-//! Reading order: [`endpoint`] (where and how), [`headers`] (rules), [`request`] (the seam to the executor), `client`
+//! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to the executor), `client`
 //! (one exchange), [`encoding`] (compressed bodies), [`resilience`] (retries, circuit breaker), `pool` (idle connections), `error`.
 
 mod client;
@@ -23,6 +23,7 @@ pub mod headers;
 mod pool;
 pub mod request;
 pub mod resilience;
+pub mod response_headers;
 
 pub use client::Client;
 pub use encoding::Encoding;
@@ -30,3 +31,4 @@ pub use endpoint::{Endpoint, EndpointError, Endpoints, Traffic};
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Retry};
+pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderRules};

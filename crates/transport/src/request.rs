@@ -3,13 +3,12 @@
 use std::cell::OnceCell;
 
 use http::HeaderMap;
-use ogive_execute::{
-    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture,
-};
+use ogive_execute::{SubgraphRequest, Transport, TransportError, TransportFuture};
 use tokio::time::Instant;
 
 use crate::{
-    Client, Endpoint,
+    Client, Collected, Endpoint,
+    client::Exchanged,
     error::{BREAKER_OPEN, HTTP_ERROR, TIMEOUT, failed},
 };
 
@@ -20,6 +19,7 @@ pub struct RequestTransport<'a> {
     client_headers: &'a HeaderMap,
     deadline: Option<Instant>,
     headers: Box<[OnceCell<HeaderMap>]>,
+    collected: Collected,
 }
 
 impl<'a> RequestTransport<'a> {
@@ -36,7 +36,13 @@ impl<'a> RequestTransport<'a> {
             client_headers,
             deadline,
             headers: endpoints.iter().map(|_| OnceCell::new()).collect(),
+            collected: Collected::default(),
         }
+    }
+
+    /// What the answers' headers add to the client's response.
+    pub fn collected(&self) -> &Collected {
+        &self.collected
     }
 }
 
@@ -48,7 +54,7 @@ impl RequestTransport<'_> {
         headers: &HeaderMap,
         request: SubgraphRequest,
         deadline: Instant,
-    ) -> Result<SubgraphResponse, TransportError> {
+    ) -> Result<Exchanged, TransportError> {
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
         let retry = traffic.retry.filter(|_| request.idempotent);
         if let Some(retry) = &retry {
@@ -98,7 +104,7 @@ impl RequestTransport<'_> {
                 // An answer that comes too late helps nobody.
                 .filter(|wait| Instant::now() + *wait < deadline);
             let Some(wait) = wait else {
-                return exchanged.map(|e| e.response).map_err(|e| e.error);
+                return exchanged.map_err(|e| e.error);
             };
             attempt += 1;
             tracing::debug!(
@@ -128,7 +134,12 @@ impl Transport for RequestTransport<'_> {
             let headers = headers.get_or_init(|| endpoint.headers.apply(self.client_headers));
             let own = Instant::now() + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
+            let number = self.collected.sent();
             let result = self.tries(endpoint, headers, request, deadline).await;
+            if let Ok(exchanged) = &result {
+                let rules = &endpoint.response_headers;
+                self.collected.answered(number, rules, &exchanged.headers);
+            }
             if let Err(error) = &result {
                 tracing::warn!(
                     subgraph = &*endpoint.name,
@@ -137,7 +148,7 @@ impl Transport for RequestTransport<'_> {
                     "subgraph request failed"
                 );
             }
-            result
+            result.map(|exchanged| exchanged.response)
         })
     }
 

@@ -2,7 +2,8 @@
 
 use crate::{
     graph::{Graph, demo_file},
-    http_client::post_with,
+    http_client::{Answer, post, post_with, send},
+    resilience::{Scripted, Step},
 };
 
 const RULES: &str = r#"
@@ -93,4 +94,78 @@ fn without_rules_nothing_of_the_client_travels() {
             "user-agent"
         ]
     );
+}
+
+/// The answer of a subgraph that says a lot about itself.
+const TALKATIVE: Step = Step::Answer(
+    200,
+    "set-cookie: a=1\r\nset-cookie: b=2; HttpOnly\r\ncache-control: private, max-age=60\r\n\
+     x-trace: t\r\nx-internal-host: db7\r\nserver: secret/1.0\r\n",
+    r#"{"data":{"me":{"name":"Zoe"}}}"#,
+);
+
+const RESPONSE_RULES: &str = r#"
+headers:
+  all:
+    response:
+      - propagate: { named: set-cookie }
+      - propagate: { named: cache-control }
+  subgraphs:
+    accounts:
+      response:
+        - propagate: { matching: "^x-" }
+        - remove: { matching: "^x-internal" }
+        - insert: { name: x-from, value: accounts }
+"#;
+
+fn values<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
+    let all = answer.headers.iter().filter(|(n, _)| n == name);
+    all.map(|(_, value)| value.as_str()).collect()
+}
+
+#[test]
+fn rules_decide_what_of_an_answer_reaches_the_client() {
+    let graph = Scripted::start(&[TALKATIVE]).graph(RESPONSE_RULES);
+    let answer = post(graph.address(), "{ me { name } }");
+    assert_eq!(values(&answer, "set-cookie"), ["a=1", "b=2; HttpOnly"]);
+    assert_eq!(values(&answer, "cache-control"), ["private, max-age=60"]);
+    assert_eq!(values(&answer, "x-trace"), ["t"]);
+    assert_eq!(values(&answer, "x-from"), ["accounts"]);
+    assert_eq!(values(&answer, "x-internal-host"), Vec::<&str>::new());
+    assert_eq!(values(&answer, "server"), Vec::<&str>::new());
+    // The products say nothing about being stored, so the whole may not be.
+    let answer = post(
+        graph.address(),
+        "{ me { name } topProducts(first: 1) { name } }",
+    );
+    assert_eq!(answer.codes(), Vec::<String>::new());
+    assert_eq!(values(&answer, "cache-control"), ["no-store"]);
+    assert_eq!(values(&answer, "set-cookie"), ["a=1", "b=2; HttpOnly"]);
+}
+
+#[test]
+fn without_rules_nothing_of_a_subgraph_reaches_the_client() {
+    let graph = Scripted::start(&[TALKATIVE]).graph("");
+    let answer = post(graph.address(), "{ me { name } }");
+    let names: Vec<&str> = answer.headers.iter().map(|(n, _)| n.as_str()).collect();
+    assert_eq!(names, ["content-type", "content-length", "date"]);
+}
+
+#[test]
+fn a_batch_keeps_every_cookie_and_is_never_stored() {
+    let graph = Scripted::start(&[TALKATIVE])
+        .graph(&format!("batching: {{ enabled: true }}\n{RESPONSE_RULES}"));
+    let body = r#"[{"query":"{ me { name } }"},{"query":"{ me { name } }"}]"#;
+    let json = ("content-type", "application/json");
+    let answer = send(
+        graph.address(),
+        "POST",
+        "/graphql",
+        &[json],
+        body.as_bytes(),
+    );
+    assert_eq!(answer.status, 200);
+    assert_eq!(values(&answer, "cache-control"), ["no-store"]);
+    assert_eq!(values(&answer, "set-cookie").len(), 4);
+    assert_eq!(values(&answer, "content-type").len(), 1);
 }

@@ -20,13 +20,13 @@ use crate::{
 const GOOD: &str = r#"{"data":{"me":{"name":"Zoe"}}}"#;
 
 /// A subgraph that follows a script, one step per request and connection; the last step repeats.
-struct Scripted {
+pub(crate) struct Scripted {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy)]
-enum Step {
+pub(crate) enum Step {
     /// Status, further header lines, body.
     Answer(u16, &'static str, &'static str),
     /// The connection is closed without an answer.
@@ -40,7 +40,7 @@ const OK: Step = Answer(200, "", GOOD);
 const BUSY: Step = Answer(503, "", "busy");
 
 impl Scripted {
-    fn start(script: &[Step]) -> Scripted {
+    pub(crate) fn start(script: &[Step]) -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
@@ -74,7 +74,7 @@ impl Scripted {
     fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
-    fn graph(&self, yaml: &str) -> Graph {
+    pub(crate) fn graph(&self, yaml: &str) -> Graph {
         let address = self.address;
         Graph::with(&format!(
             "override_subgraph_url: {{ accounts: 'http://{address}/', reviews: 'http://{address}/' }}\n{yaml}"
