@@ -4,7 +4,7 @@
 //! need it: visits are taken from the last wave back, children before parents, so that every demand is known when a
 //! visit is reached. Conditions are relative to the object: if its parent is off, the object does not exist.
 
-use ogive_base::{IdVec, id::Id as _};
+use ogive_base::{FastSet, IdVec, id::Id as _};
 use ogive_operation::{Clause, CondId, Conditions};
 use ogive_plan::Cond;
 
@@ -36,6 +36,10 @@ impl Conditional {
             table: tree.op.conditions.clone(),
             facts: tree.facts.iter().map(|(_, f)| f.cond).collect(),
         };
+        if out.table.len() == 1 {
+            // Everything is unconditional.
+            return out;
+        }
         let mut brings: IdVec<VisitId, Vec<FactId>> =
             IdVec::from_vec(vec![Vec::new(); schedule.visits.len()]);
         for fact in tree.facts.ids() {
@@ -43,10 +47,12 @@ impl Conditional {
                 brings[*visit].push(fact);
             }
         }
+        let mut edges: FastSet<(VisitId, FactId)> = FastSet::default();
         for (_, visit) in schedule.visits.iter().filter(|(_, v)| v.live) {
             if let (Via::Parent(parent), Some(edge)) =
                 (visit.via, tree.places[tree.nodes[visit.node].place].edge)
-                && !brings[parent].contains(&edge)
+                && schedule.provider.get(&edge) != Some(&parent)
+                && edges.insert((parent, edge))
             {
                 brings[parent].push(edge);
             }

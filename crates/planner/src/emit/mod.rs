@@ -4,12 +4,15 @@
 //! (keys and required values), [`output`] (layouts and what the client sees), and [`emit`] which puts them together.
 
 pub mod conditions;
+mod lookups;
 pub mod output;
 pub mod print;
 pub mod representation;
 pub mod request;
+mod selection;
+mod tables;
 
-use ogive_base::{BitSet, FastMap, IdVec, id::Id as _};
+use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, id::Id as _};
 use ogive_operation::CondId;
 use ogive_plan::{
     Cond, DerivedCell, EnumId, Fetch, FetchId, ObjectShape, OperationKind, Plan, RootPart,
@@ -21,29 +24,34 @@ use crate::{
     assign::{Schedule, Via, Visit, VisitId},
     emit::{
         conditions::Conditional,
-        request::{Part, Selected, Taken, Token, compatible},
+        lookups::{LookupLists, Question},
+        request::{Part, Selected},
+        selection::{Chunk, Piece, SelectionId, Selections},
+        tables::Grouped,
     },
-    tree::{FactId, NodeId, PlaceId, Tree},
+    tree::{FactId, PlaceId, Tree},
 };
 
-/// Turns a schedule into a plan.
+/// Turns a schedule into a plan. Takes time and memory in proportion to the plan.
 pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
+    let index = Index::new(tree, schedule);
     let mut emitter = Emitter {
         tree,
         schedule,
         conditional: Conditional::new(tree, schedule),
-        facts_of: FastMap::default(),
-        children_of: FastMap::default(),
-        visits_of: FastMap::default(),
+        index,
         runtime_types: FastMap::default(),
         types: IdVec::new(),
         enum_ids: FastMap::default(),
         enums: IdVec::new(),
         shapes: IdVec::new(),
-        selections: Vec::new(),
+        questions: FastMap::default(),
         possible: IdVec::new(),
+        selections: Selections::default(),
+        names: Interner::new(),
+        variables: tree.op.variables.iter().map(|v| &*v.name).collect(),
+        text: String::new(),
     };
-    emitter.index();
     emitter.possible_types();
     emitter.plan()
 }
@@ -53,21 +61,76 @@ pub(crate) struct Emitter<'a> {
     pub(crate) tree: &'a Tree<'a>,
     pub(crate) schedule: &'a Schedule,
     pub(crate) conditional: Conditional,
-    /// Facts each visit brings, gateway-only ones first, edges of descents included.
-    pub(crate) facts_of: FastMap<VisitId, Vec<FactId>>,
-    /// Descents from a visit into a child place.
-    pub(crate) children_of: FastMap<(VisitId, PlaceId), Vec<VisitId>>,
-    /// Live visits of each node.
-    pub(crate) visits_of: FastMap<NodeId, Vec<VisitId>>,
+    index: Index,
     pub(crate) runtime_types: FastMap<TypeId, RuntimeType>,
     pub(crate) types: IdVec<RuntimeType, Box<str>>,
     pub(crate) enum_ids: FastMap<TypeId, EnumId>,
     pub(crate) enums: IdVec<EnumId, Vec<Box<str>>>,
     pub(crate) shapes: IdVec<ShapeId, ObjectShape>,
-    /// What look-ups ask: subgraph, concrete types (`TypeId.0`), text.
-    selections: Vec<(u32, BitSet, Vec<Token>)>,
+    /// What look-ups ask: subgraph, concrete types (`TypeId.0`), selection. Equal questions have one number.
+    questions: FastMap<(u32, BitSet, SelectionId), u32>,
     /// Concrete types (`TypeId.0`) that the subgraphs asked for a place can answer there.
     pub(crate) possible: IdVec<PlaceId, BitSet>,
+    pub(crate) selections: Selections,
+    /// Response names.
+    pub(crate) names: Interner,
+    /// Names of the client's variables.
+    pub(crate) variables: FastSet<&'a str>,
+    /// Room for text while it is written.
+    pub(crate) text: String,
+}
+
+/// What is found by visit or by node.
+struct Index {
+    /// By visit: the facts it brings, gateway-only ones first, edges of descents included.
+    facts: Grouped<FactId>,
+    /// By visit: descents from it into child places, in order of places.
+    children: Grouped<(PlaceId, VisitId)>,
+    /// By node: its live visits.
+    visits: Grouped<VisitId>,
+}
+
+impl Index {
+    fn new(tree: &Tree<'_>, schedule: &Schedule) -> Self {
+        let mut facts: Vec<(u32, FactId)> = Vec::with_capacity(tree.facts.len());
+        for fact in tree.facts.ids() {
+            if let Some(visit) = schedule.provider.get(&fact)
+                && schedule.visits[*visit].live
+            {
+                facts.push((visit.0, fact));
+            }
+        }
+        let mut children = Vec::new();
+        let mut visits = Vec::with_capacity(schedule.visits.len());
+        // The edges of descents from visits that do not provide them; several classes of types share an edge.
+        let mut edges: FastSet<(VisitId, FactId)> = FastSet::default();
+        for (id, visit) in schedule.visits.iter().filter(|(_, v)| v.live) {
+            visits.push((visit.node.0, id));
+            let Via::Parent(parent) = visit.via else {
+                continue;
+            };
+            let place = tree.nodes[visit.node].place;
+            children.push((parent.0, (place, id)));
+            if let Some(edge) = tree.places[place].edge
+                && schedule.provider.get(&edge) != Some(&parent)
+                && edges.insert((parent, edge))
+            {
+                facts.push((parent.0, edge));
+            }
+        }
+        let n = schedule.visits.len();
+        let mut out = Index {
+            facts: Grouped::new(n, &facts),
+            children: Grouped::new(n, &children),
+            visits: Grouped::new(tree.nodes.len(), &visits),
+        };
+        for visit in 0..n {
+            let of_visit = out.facts.of_mut(visit);
+            of_visit.sort_unstable_by_key(|f| (tree.facts[*f].client.is_some(), *f));
+            out.children.of_mut(visit).sort_unstable();
+        }
+        out
+    }
 }
 
 /// Which request a visit belongs to: scope, wave, subgraph.
@@ -78,39 +141,25 @@ fn request_key(visit: &Visit) -> RequestKey {
 }
 
 impl<'a> Emitter<'a> {
-    fn index(&mut self) {
-        for (fact_id, fact) in self.tree.facts.iter() {
-            if let Some(visit) = self.schedule.provider.get(&fact_id)
-                && self.schedule.visits[*visit].live
-            {
-                self.facts_of.entry(*visit).or_default().push(fact_id);
-            }
-            let _ = fact;
-        }
-        for (id, visit) in self.schedule.visits.iter() {
-            if visit.live {
-                self.visits_of.entry(visit.node).or_default().push(id);
-            }
-            if let (true, Via::Parent(parent)) = (visit.live, visit.via) {
-                let place = self.tree.nodes[visit.node].place;
-                self.children_of
-                    .entry((parent, place))
-                    .or_default()
-                    .push(id);
-                if let Some(edge) = self.tree.places[place].edge {
-                    let facts = self.facts_of.entry(parent).or_default();
-                    if !facts.contains(&edge) {
-                        facts.push(edge);
-                    }
-                }
-            }
-        }
-        for (id, _) in self.schedule.visits.iter() {
-            if let Some(facts) = self.facts_of.get_mut(&id) {
-                let facts_table = &self.tree.facts;
-                facts.sort_by_key(|f| (facts_table[*f].client.is_some(), *f));
-            }
-        }
+    /// The facts a visit brings, gateway-only ones first.
+    pub(crate) fn facts_of(&self, visit: VisitId) -> &[FactId] {
+        self.index.facts.of(visit.index())
+    }
+
+    /// Descents from a visit into a child place.
+    fn children_of(&self, visit: VisitId, place: PlaceId) -> &[(PlaceId, VisitId)] {
+        let all = self.index.children.of(visit.index());
+        let start = all.partition_point(|(p, _)| *p < place);
+        let end = start + all[start..].partition_point(|(p, _)| *p == place);
+        &all[start..end]
+    }
+
+    /// Everything the descents from a visit into a child place bring.
+    pub(crate) fn facts_below(&self, visit: VisitId, place: PlaceId) -> Vec<(VisitId, FactId)> {
+        let visits = self.children_of(visit, place).iter().map(|(_, v)| *v);
+        visits
+            .flat_map(|v| self.facts_of(v).iter().map(move |f| (v, *f)))
+            .collect()
     }
 
     /// A subgraph answers a place with the concrete types it knows there; others are impossible, whatever the client
@@ -127,7 +176,7 @@ impl<'a> Emitter<'a> {
                 asked.insert(self.schedule.visits[*provider].subgraph);
             }
             for node in &place.nodes {
-                for visit in self.visits_of.get(node).into_iter().flatten() {
+                for visit in self.index.visits.of(node.index()) {
                     if let Via::Parent(_) = self.schedule.visits[*visit].via {
                         asked.insert(self.schedule.visits[*visit].subgraph);
                     }
@@ -223,14 +272,15 @@ impl<'a> Emitter<'a> {
     ) -> Fetch {
         let mut parts: Vec<Part> = Vec::new();
         let mut root = None;
-        let mut lists: Vec<LookupList> = Vec::new();
+        let mut lists = LookupLists::default();
         let mut kind = OperationKind::Query;
         let mut dependencies: Vec<FetchId> = Vec::new();
         for visit_id in visits {
             let visit = &self.schedule.visits[*visit_id];
             let place = self.tree.nodes[visit.node].place;
             if visit.via == Via::Root {
-                let wanted = self.facts_in(&[*visit_id]);
+                let facts = self.facts_of(*visit_id).iter();
+                let wanted = facts.map(|f| (*visit_id, *f)).collect();
                 let selected = self.object(place, wanted, subgraph, None);
                 kind = self.tree.op.kind;
                 root = Some(RootPart {
@@ -239,7 +289,10 @@ impl<'a> Emitter<'a> {
                 });
                 parts.push(Part {
                     lookup: None,
-                    tokens: selected.tokens,
+                    pieces: vec![Piece {
+                        cond: CondId::TRUE,
+                        chunk: Chunk::Selection(selected.selection),
+                    }],
                 });
                 continue;
             }
@@ -250,7 +303,7 @@ impl<'a> Emitter<'a> {
             for (facts, representations) in self.representable_groups(*visit_id) {
                 let wanted = facts.iter().map(|f| (*visit_id, *f)).collect();
                 let Selected {
-                    tokens,
+                    selection,
                     shape,
                     names,
                     cond,
@@ -261,9 +314,9 @@ impl<'a> Emitter<'a> {
                     cond: Cond(cond.0),
                     representations,
                     shape,
-                    selection: self.selection((subgraph, &types, &tokens)),
+                    selection: self.question(subgraph, &types, selection),
                 };
-                add_lookup(&mut lists, &types, (cond, tokens), names, target);
+                lists.add(&types, Question { cond, selection }, names, target);
             }
         }
         // Descents count too: a `@requires` on the way down is sent with the entry above it.
@@ -289,7 +342,7 @@ impl<'a> Emitter<'a> {
                 .collect(),
             None => Vec::new(),
         };
-        for (i, list) in lists.into_iter().enumerate() {
+        for (i, list) in lists.into_lists().enumerate() {
             let (part, lookup) = self.lookup_part(i, list, &taken);
             parts.push(part);
             lookups.push(lookup);
@@ -309,26 +362,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// The number of what a look-up asks; equal for the same question.
-    fn selection(&mut self, (subgraph, types, tokens): (u32, &BitSet, &[Token])) -> u32 {
-        let same = |(s, ts, text): &(u32, BitSet, Vec<Token>)| {
-            *s == subgraph && ts == types && text == tokens
-        };
-        let known = self.selections.iter().position(same);
-        let at = known.unwrap_or_else(|| {
-            self.selections
-                .push((subgraph, types.clone(), tokens.to_vec()));
-            self.selections.len() - 1
-        });
-        at as u32
-    }
-
-    /// Everything some visits bring.
-    pub(crate) fn facts_in(&self, visits: &[VisitId]) -> Vec<(VisitId, FactId)> {
-        let facts = |v: &VisitId| self.facts_of.get(v).map_or(&[][..], Vec::as_slice);
-        visits
-            .iter()
-            .flat_map(|v| facts(v).iter().map(|f| (*v, *f)))
-            .collect()
+    fn question(&mut self, subgraph: u32, types: &BitSet, selection: SelectionId) -> u32 {
+        let next = self.questions.len() as u32;
+        let key = (subgraph, types.clone(), selection);
+        *self.questions.entry(key).or_insert(next)
     }
 
     /// Facts that must be in hand before a request with these entries can be written.
@@ -337,12 +374,8 @@ impl<'a> Emitter<'a> {
         let mut stack: Vec<VisitId> = visits.to_vec();
         while let Some(id) = stack.pop() {
             let visit = &self.schedule.visits[id];
-            let facts = self.facts_of.get(&id).map_or(&[][..], Vec::as_slice);
-            for fact in facts {
-                if let Some(place) = self.tree.facts[*fact].child {
-                    stack.extend(self.children_of.get(&(id, place)).into_iter().flatten());
-                }
-            }
+            let children = self.index.children.of(id.index());
+            stack.extend(children.iter().map(|(_, child)| *child));
             let keys = &self.tree.nodes[visit.node].keys;
             out.extend(visit.keys().flat_map(|k| &keys[k].facts));
             if let Via::Key(_) = visit.via {
@@ -356,8 +389,7 @@ impl<'a> Emitter<'a> {
     /// Facts that the `@requires` of what an entry brings need.
     pub(crate) fn required_facts(&self, id: VisitId) -> Vec<FactId> {
         let visit = &self.schedule.visits[id];
-        let facts = self.facts_of.get(&id).map_or(&[][..], Vec::as_slice);
-        facts
+        self.facts_of(id)
             .iter()
             .flat_map(|f| &self.tree.facts[*f].requires)
             .filter(|r| r.subgraph.0 == visit.subgraph)
@@ -391,51 +423,6 @@ impl<'a> Emitter<'a> {
             previous = members;
         }
     }
-}
-
-/// Look-ups of one `_entities` field while it is put together: each concrete type has one selection.
-pub(crate) struct LookupList {
-    /// Concrete type, condition under which anything is asked of it, what is asked.
-    pub(crate) selections: Vec<(TypeId, CondId, Vec<Token>)>,
-    /// Response names of all selections.
-    names: Vec<Taken>,
-    pub(crate) targets: Vec<Target>,
-}
-
-/// Places with the same type and selection share representations; other types join the list if their response names
-/// agree; the same type with another selection needs a list of its own.
-fn add_lookup(
-    lists: &mut Vec<LookupList>,
-    types: &BitSet,
-    (cond, tokens): (CondId, Vec<Token>),
-    names: Vec<Taken>,
-    target: Target,
-) {
-    let of_type =
-        |list: &LookupList, t: u32| list.selections.iter().position(|(ty, _, _)| ty.0 == t);
-    for list in lists.iter_mut() {
-        let same = |i: usize| list.selections[i].1 == cond && list.selections[i].2 == tokens;
-        if types.iter().all(|t| of_type(list, t).is_none_or(same))
-            && (types.iter().all(|t| of_type(list, t).is_some()) || compatible(&list.names, &names))
-        {
-            for t in types.iter() {
-                if of_type(list, t).is_none() {
-                    list.selections.push((TypeId(t), cond, tokens.clone()));
-                }
-            }
-            list.names.extend(names);
-            list.targets.push(target);
-            return;
-        }
-    }
-    lists.push(LookupList {
-        selections: types
-            .iter()
-            .map(|t| (TypeId(t), cond, tokens.clone()))
-            .collect(),
-        names,
-        targets: vec![target],
-    });
 }
 
 /// Numbers waves by longest chain, fills successors, and orders fetches by wave, then subgraph.

@@ -1,13 +1,15 @@
 //! Layouts: the slots of each place, and what the client sees of it.
 
-use ogive_base::{BitSet, FastMap, IdVec, id::Id as _};
+use std::borrow::Cow;
+
+use ogive_base::{BitSet, IdVec, Symbol, id::Id as _};
 use ogive_operation::{FieldNodeId, FieldRef};
 use ogive_plan::{EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, Slot, SlotIndex};
 use ogive_schema::{TypeId, TypeKind};
 
 use crate::{
-    emit::{Emitter, plan_cond, print},
-    tree::{FactId, PlaceId},
+    emit::{Emitter, plan_cond, print, tables::Positions},
+    tree::{PlaceId, Tree},
 };
 
 /// Places are layouts, row by row.
@@ -69,24 +71,36 @@ impl Emitter<'_> {
             return Vec::new();
         };
         let set = &tree.op.selection_sets[selection];
-        let mut out: Vec<OutField> = Vec::new();
+        let sources = sources(tree, place);
+        let mut keys: Positions<Symbol> = Positions::default();
+        let mut is_repeated = false;
+        let mut out: Vec<OutField> = Vec::with_capacity(set.order.len());
         for occurrence in &set.order {
             let node = &tree.op.fields[occurrence.field];
             let key = &tree.op.keys[node.key];
             let mut push =
                 |this: &mut Self, source: OutSource, types: &BitSet, coordinate: Box<str>| {
-                    let types = types
-                        .intersection(&occurrence.types)
-                        .intersection(&this.possible[place]);
-                    if types.is_empty() {
+                    let possible = &this.possible[place];
+                    let everywhere =
+                        possible.is_subset(types) && possible.is_subset(&occurrence.types);
+                    let types = (!everywhere).then(|| {
+                        let types = types.intersection(&occurrence.types);
+                        types.intersection(possible)
+                    });
+                    if possible.is_empty() || types.as_ref().is_some_and(BitSet::is_empty) {
                         return;
                     }
-                    let everywhere = this.possible[place].is_subset(&types);
+                    match keys.find(node.key) {
+                        Some(_) => is_repeated = true,
+                        None => {
+                            keys.push(node.key);
+                        }
+                    }
                     out.push(OutField {
                         key_json: print::key_json(key),
                         key: key.into(),
                         source,
-                        types: (!everywhere).then(|| this.runtime_set(&types)),
+                        types: types.map(|types| this.runtime_set(&types)),
                         cond: plan_cond(occurrence.cond),
                         repeated: false,
                         wrapping: node.ty.wrapping,
@@ -118,37 +132,19 @@ impl Emitter<'_> {
                 }
                 FieldRef::Field(row) => {
                     let coordinate: Box<str> = tree.schema().field_coordinate(row).into();
-                    for (slot, types) in self.sources(place, occurrence.field) {
+                    for (slot, types) in sources.of(occurrence.field) {
                         let source = if node.selection_set.is_some() {
-                            OutSource::Object(slot)
+                            OutSource::Object(*slot)
                         } else {
-                            OutSource::Leaf(slot, self.leaf_kind(node.ty.id))
+                            OutSource::Leaf(*slot, self.leaf_kind(node.ty.id))
                         };
-                        push(self, source, &types, coordinate.clone());
+                        push(self, source, types, coordinate.clone());
                     }
                 }
             }
         }
-        mark_repeated(&mut out);
-        out
-    }
-
-    /// Slots that hold a client's field, with the concrete types each serves.
-    fn sources(&self, place: PlaceId, field: FieldNodeId) -> Vec<(SlotIndex, BitSet)> {
-        let tree = self.tree;
-        let mut out: Vec<(SlotIndex, BitSet)> = Vec::new();
-        for node in &tree.places[place].nodes {
-            let of_field = |f: &&FactId| tree.facts[**f].client == Some(field);
-            if let Some(fact) = tree.nodes[*node].facts.iter().find(of_field) {
-                let slot = tree.facts[*fact].slot;
-                let of_node = &tree.nodes[*node].types;
-                match out.iter_mut().find(|(s, _)| *s == slot) {
-                    Some((_, types)) => {
-                        types.union_with(of_node);
-                    }
-                    None => out.push((slot, of_node.clone())),
-                }
-            }
+        if is_repeated {
+            mark_repeated(&mut out);
         }
         out
     }
@@ -183,20 +179,77 @@ impl Emitter<'_> {
     }
 }
 
-/// Entries that share their key with another entry some object can have both of.
-fn mark_repeated(fields: &mut [OutField]) {
-    let mut by_key: FastMap<Box<str>, Vec<usize>> = FastMap::default();
-    for (i, field) in fields.iter().enumerate() {
-        by_key.entry(field.key.clone()).or_default().push(i);
+/// Slots that hold the client's fields, with the concrete types each serves.
+fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId) -> Sources<'a> {
+    let mut out = Sources::default();
+    for node in &tree.places[place].nodes {
+        let node = &tree.nodes[*node];
+        for fact in &node.facts {
+            let fact = &tree.facts[*fact];
+            if let Some(client) = fact.client {
+                out.add(client, fact.slot, &node.types);
+            }
+        }
     }
-    for i in 0..fields.len() {
-        let rivals = by_key.get(&fields[i].key).map_or(&[][..], Vec::as_slice);
-        fields[i].repeated = rivals.iter().any(|j| {
-            i != *j
-                && match (&fields[i].types, &fields[*j].types) {
-                    (Some(a), Some(b)) => a.intersects(b),
-                    _ => true,
+    out
+}
+
+/// By client field: slots and the concrete types each serves, in order of classes.
+#[derive(Default)]
+struct Sources<'a> {
+    at: Positions<FieldNodeId>,
+    rows: Vec<Vec<(SlotIndex, Cow<'a, BitSet>)>>,
+}
+
+impl<'a> Sources<'a> {
+    /// Classes that share the slot of a leaf come one after another.
+    fn add(&mut self, field: FieldNodeId, slot: SlotIndex, types: &'a BitSet) {
+        let Some(at) = self.at.find(field) else {
+            self.at.push(field);
+            self.rows.push(vec![(slot, Cow::Borrowed(types))]);
+            return;
+        };
+        match self.rows[at].last_mut() {
+            Some((last, have)) if *last == slot => {
+                have.to_mut().union_with(types);
+            }
+            _ => self.rows[at].push((slot, Cow::Borrowed(types))),
+        }
+    }
+    fn of(&self, field: FieldNodeId) -> &[(SlotIndex, Cow<'a, BitSet>)] {
+        self.at
+            .find(field)
+            .map_or(&[][..], |at| self.rows[at].as_slice())
+    }
+}
+
+/// Marks entries that share their key with another entry some object can have both of.
+fn mark_repeated(fields: &mut [OutField]) {
+    let mut order: Vec<usize> = (0..fields.len()).collect();
+    order.sort_unstable_by(|a, b| (&fields[*a].key, a).cmp(&(&fields[*b].key, b)));
+    let mut repeated: Vec<usize> = Vec::new();
+    for rivals in order.chunk_by(|a, b| fields[*a].key == fields[*b].key) {
+        if rivals.len() < 2 {
+            continue;
+        }
+        // Types that one entry has, and types that several have.
+        let (mut once, mut twice) = (BitSet::new(), BitSet::new());
+        let mut everywhere = 0;
+        for i in rivals {
+            match &fields[*i].types {
+                Some(types) => {
+                    twice.union_with(&once.intersection(types));
+                    once.union_with(types);
                 }
-        });
+                None => everywhere += 1,
+            }
+        }
+        repeated.extend(rivals.iter().filter(|i| match &fields[**i].types {
+            Some(types) => everywhere > 0 || types.intersects(&twice),
+            None => true,
+        }));
+    }
+    for i in repeated {
+        fields[i].repeated = true;
     }
 }

@@ -53,7 +53,7 @@ impl Emitter<'_> {
         &mut self,
         id: VisitId,
     ) -> Vec<(Vec<FactId>, Vec<Representation>)> {
-        let facts = self.facts_of.get(&id).cloned().unwrap_or_default();
+        let facts = self.facts_of(id).to_vec();
         let whole = self.representations(id, &facts);
         if !whole.iter().any(|r| has_rivals(&r.members)) {
             return vec![(facts, whole)];

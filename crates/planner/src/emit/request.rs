@@ -6,80 +6,94 @@
 //! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
 //! interface; the rest goes into fragments.
 
-use std::rc::Rc;
-
-use ogive_base::{BitSet, FastMap, FastSet};
+use ogive_base::{BitSet, FastMap, Symbol};
 use ogive_federation::SubgraphId;
 use ogive_operation::CondId;
 use ogive_plan::{
-    Gate, Lookup, ObjectShape, OperationKind, Segment, ShapeField, ShapeId, VariableUse,
+    Gate, Lookup, ObjectShape, OperationKind, Segment, ShapeField, ShapeId, SlotIndex, VariableUse,
 };
 use ogive_schema::{Type, TypeId, Wrapping};
 
 use crate::{
     assign::VisitId,
-    emit::{Emitter, LookupList, conditions::Both, output::layout_id, plan_cond, print},
-    tree::{FactId, PlaceId, Tree},
+    emit::{
+        Emitter,
+        conditions::Both,
+        lookups::LookupList,
+        output::layout_id,
+        plan_cond, print,
+        selection::{Chunk, Piece, SelectionId},
+        tables::Positions,
+    },
+    tree::{FactId, PlaceId},
 };
-
-/// A piece of selection text that is written if its condition holds.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Token {
-    pub(crate) text: String,
-    pub(crate) cond: CondId,
-    /// Variables the text uses.
-    pub(crate) variables: Vec<u32>,
-}
 
 /// A top-level part of a request: the root selection, or one `_entities` field.
 pub(crate) struct Part {
     pub(crate) lookup: Option<u16>,
-    pub(crate) tokens: Vec<Token>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// One value of some concrete types, with its own sub-selection.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Item {
     fact: FactId,
-    types: BitSet,
-    name: Rc<str>,
+    name: Symbol,
     cond: CondId,
-    sub: Option<(Rc<[Token]>, ShapeId)>,
+    sub: Option<(SelectionId, ShapeId)>,
 }
 
 /// A response name that is taken.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    name: Rc<str>,
+    pub(crate) name: Symbol,
     /// The value; `None` for `__typename`.
     fact: Option<FactId>,
     /// Type in the subgraph.
     ty: Type,
-    sub: Option<Rc<[Token]>>,
+    sub: Option<SelectionId>,
+}
+
+impl Taken {
+    /// Whether both may stand in one selection set for different concrete types (`SameResponseShape`).
+    pub(crate) fn agrees_with(&self, other: &Taken) -> bool {
+        self.ty == other.ty && self.sub == other.sub
+    }
+}
+
+/// The response names of one object.
+#[derive(Default)]
+struct Names {
+    taken: Vec<Taken>,
+    at: Positions<Symbol>,
+    /// Aliases given instead of a name: by that name, the field's name, the type and the sub-selection.
+    aliases: FastMap<(Symbol, Symbol, Type, Option<SelectionId>), Vec<Taken>>,
+    /// By name, the number of the next alias.
+    numbers: FastMap<Symbol, u32>,
+}
+
+impl Names {
+    fn push(&mut self, taken: Taken) {
+        self.at.push(taken.name);
+        self.taken.push(taken);
+    }
 }
 
 /// What is asked of an object.
 pub(crate) struct Selected {
-    pub(crate) tokens: Vec<Token>,
+    pub(crate) selection: SelectionId,
     pub(crate) shape: ShapeId,
-    /// Response names of the object itself.
+    /// Response names of the object itself, each once.
     pub(crate) names: Vec<Taken>,
     /// Holds if anything is asked.
     pub(crate) cond: CondId,
 }
 
-/// Whether selections of different concrete types may stand in one selection set (`SameResponseShape`).
-pub(crate) fn compatible(a: &[Taken], b: &[Taken]) -> bool {
-    a.iter().all(|x| {
-        b.iter()
-            .all(|y| x.name != y.name || (x.ty == y.ty && x.sub == y.sub))
-    })
-}
-
 impl Emitter<'_> {
     /// The selection of some values of one place in one request (no braces), and the shape of its objects.
     /// `declared` is the subgraph's type of the place; `None` for the root and for look-ups, whose concrete type is
-    /// known. Recursion is bounded by the operation's depth limit.
+    /// known. Recursion is bounded by the operation's depth limit. Takes time in proportion to the values and the
+    /// types they serve.
     pub(crate) fn object(
         &mut self,
         place: PlaceId,
@@ -90,15 +104,15 @@ impl Emitter<'_> {
         let tree = self.tree;
         let abstract_here = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
         let ask_typename = declared.is_some() && (abstract_here || self.possible[place].len() > 1);
-        let mut taken: Vec<Taken> = Vec::new();
+        let mut names = Names::default();
         if ask_typename {
             let id = ogive_schema::builtins::STRING;
             let ty = Type {
                 id,
                 wrapping: Wrapping::NON_NULL,
             };
-            taken.push(Taken {
-                name: "__typename".into(),
+            names.push(Taken {
+                name: self.names.intern("__typename"),
                 fact: None,
                 ty,
                 sub: None,
@@ -109,31 +123,32 @@ impl Emitter<'_> {
         wanted.sort_by_key(|(_, fact)| tree.facts[*fact].client.is_none());
         let mut items: Vec<Item> = Vec::with_capacity(wanted.len());
         for (visit, fact) in wanted {
-            items.push(self.item(visit, fact, subgraph, &mut taken));
+            items.push(self.item(visit, fact, subgraph, &mut names));
         }
         items.sort_by_key(|i| {
             // Fragments come in order of types.
-            let first = abstract_here.then(|| i.types.first());
-            (first, tree.facts[i.fact].client.is_some())
+            let fact = &tree.facts[i.fact];
+            let first = abstract_here.then(|| tree.nodes[fact.node].types.first());
+            (first, fact.client.is_some())
         });
         let any = self.any_of_items(&items);
         let shape = self.shape(place, &items, ask_typename);
-        let mut tokens = Vec::new();
+        let mut pieces = Vec::with_capacity(items.len() + 1);
         if ask_typename {
-            put(&mut tokens, plain("__typename "));
+            pieces.push(self.selections.text(CondId::TRUE, "__typename "));
         }
         match declared.filter(|_| abstract_here) {
             None => {
                 // A look-up or root is asked only if something is wanted of it, unless that is not known exactly.
                 let is_certain = any == CondId::TRUE || declared.is_some();
-                self.write_items(items, &mut tokens, is_certain && !ask_typename);
+                self.write_items(&items, &mut pieces, is_certain && !ask_typename);
             }
-            Some(declared) => self.write_fragments(place, items, subgraph, declared, &mut tokens),
+            Some(declared) => self.write_fragments(place, &items, subgraph, declared, &mut pieces),
         }
         Selected {
-            tokens,
+            selection: self.selections.intern(&pieces),
             shape,
-            names: taken,
+            names: names.taken,
             cond: any,
         }
     }
@@ -145,100 +160,114 @@ impl Emitter<'_> {
         conds.fold(first, |any, cond| self.conditional.or(any, cond))
     }
 
-    fn item(
-        &mut self,
-        visit: VisitId,
-        fact_id: FactId,
-        subgraph: u32,
-        taken: &mut Vec<Taken>,
-    ) -> Item {
+    fn item(&mut self, visit: VisitId, fact_id: FactId, subgraph: u32, names: &mut Names) -> Item {
         let tree = self.tree;
         let fact = &tree.facts[fact_id];
         let source = tree.graph().field_source(fact.field, SubgraphId(subgraph));
         let ty = source.and_then(|s| s.ty).unwrap_or(fact.ty);
         let sub = fact.child.map(|place| {
-            let children = self
-                .children_of
-                .get(&(visit, place))
-                .cloned()
-                .unwrap_or_default();
-            let wanted = self.facts_in(&children);
+            let wanted = self.facts_below(visit, place);
             let selected = self.object(place, wanted, subgraph, Some(ty.id));
-            (Rc::from(selected.tokens), selected.shape)
+            (selected.selection, selected.shape)
         });
-        let field = tree.schema().field_name(fact.field);
-        let wanted = match fact.client {
-            Some(c) => &tree.op.keys[tree.op.fields[c].key],
-            None => field,
-        };
-        let sub_tokens = sub.as_ref().map(|(tokens, _)| tokens);
-        let same_call = |other: Option<FactId>| {
-            other.map(|o| &tree.facts[o]).is_some_and(|o| {
-                let names = &tree.schema().fields;
-                names[o.field].name == names[fact.field].name && o.args == fact.args
-            })
-        };
-        let mut name: Rc<str> = wanted.into();
-        let mut n = 0;
-        let clash = |t: &Taken, name: &str| {
-            *t.name == *name && (t.ty != ty || t.sub.as_ref() != sub_tokens || !same_call(t.fact))
-        };
-        while taken.iter().any(|t| clash(t, &name)) {
-            name = format!("_{n}_{wanted}").into();
-            n += 1;
-        }
-        if !taken.iter().any(|t| t.name == name) {
-            let (name, sub) = (Rc::clone(&name), sub_tokens.cloned());
-            taken.push(Taken {
-                name,
-                fact: Some(fact_id),
-                ty,
-                sub,
-            });
-        }
-        let cond = self.conditional.of_fact(fact_id);
+        let name = self.name(fact_id, ty, sub.map(|(selection, _)| selection), names);
         Item {
             fact: fact_id,
-            types: tree.nodes[fact.node].types.clone(),
             name,
-            cond,
+            cond: self.conditional.of_fact(fact_id),
             sub,
+        }
+    }
+
+    /// The client's response key, unless another value of the object has it; then an alias.
+    fn name(
+        &mut self,
+        fact_id: FactId,
+        ty: Type,
+        sub: Option<SelectionId>,
+        names: &mut Names,
+    ) -> Symbol {
+        let tree = self.tree;
+        let fact = &tree.facts[fact_id];
+        let field = tree.schema().fields[fact.field].name;
+        let text = match fact.client {
+            Some(c) => &tree.op.keys[tree.op.fields[c].key],
+            None => tree.schema().name(field),
+        };
+        let same = |taken: &Taken| {
+            let call = taken.fact.map(|other| &tree.facts[other]);
+            taken.ty == ty
+                && taken.sub == sub
+                && call.is_some_and(|other| {
+                    tree.schema().fields[other.field].name == field && other.args == fact.args
+                })
+        };
+        let wanted = self.names.intern(text);
+        let mut taken = Taken {
+            name: wanted,
+            fact: Some(fact_id),
+            ty,
+            sub,
+        };
+        match names.at.find(wanted) {
+            Some(at) if same(&names.taken[at]) => return wanted,
+            Some(_) => {}
+            None => {
+                names.push(taken);
+                return wanted;
+            }
+        }
+        let aliases = names.aliases.entry((wanted, field, ty, sub)).or_default();
+        if let Some(alias) = aliases.iter().find(|alias| same(alias)) {
+            return alias.name;
+        }
+        let number = names.numbers.entry(wanted).or_default();
+        loop {
+            taken.name = self.names.intern(&format!("_{number}_{text}"));
+            *number += 1;
+            if names.at.find(taken.name).is_none() {
+                aliases.push(taken);
+                names.push(taken);
+                return taken.name;
+            }
         }
     }
 
     fn shape(&mut self, place: PlaceId, items: &[Item], ask_typename: bool) -> ShapeId {
         let tree = self.tree;
-        let mut fields: Vec<(ShapeField, BitSet)> = Vec::new();
+        let is_one_class = tree.places[place].nodes.len() == 1;
+        let mut at: Positions<(Symbol, SlotIndex, Option<ShapeId>)> = Positions::default();
+        let mut types: Vec<BitSet> = Vec::new();
+        let mut fields: Vec<ShapeField> = Vec::with_capacity(items.len());
         for item in items {
             let fact = &tree.facts[item.fact];
-            let shape = item.sub.as_ref().map(|(_, s)| *s);
-            let types = self.runtime_set(&item.types);
-            let same = fields
-                .iter_mut()
-                .find(|(f, _)| *f.key == *item.name && f.slot == fact.slot && f.shape == shape);
-            match same {
-                Some((_, have)) => {
-                    have.union_with(&types);
+            let shape = item.sub.map(|(_, shape)| shape);
+            let key = (item.name, fact.slot, shape);
+            let found = at.find(key);
+            if found.is_none() {
+                at.push(key);
+                fields.push(ShapeField {
+                    key: self.names[item.name].into(),
+                    slot: fact.slot,
+                    types: None,
+                    shape,
+                });
+            }
+            if !is_one_class {
+                let of_item = &tree.nodes[fact.node].types;
+                match found {
+                    Some(found) => {
+                        types[found].union_with(of_item);
+                    }
+                    None => types.push(of_item.clone()),
                 }
-                None => fields.push((
-                    ShapeField {
-                        key: (*item.name).into(),
-                        slot: fact.slot,
-                        types: None,
-                        shape,
-                    },
-                    types,
-                )),
             }
         }
-        let all = self.runtime_set(&self.possible[place].clone());
-        let fields = fields
-            .into_iter()
-            .map(|(field, types)| ShapeField {
-                types: (!all.is_subset(&types)).then_some(types),
-                ..field
-            })
-            .collect();
+        for (field, types) in fields.iter_mut().zip(types) {
+            if !self.possible[place].is_subset(&types) {
+                field.types = Some(self.runtime_set(&types));
+            }
+        }
         let typename_key = ask_typename.then(|| "__typename".into());
         self.shapes.push(ObjectShape {
             layout: layout_id(place),
@@ -249,61 +278,66 @@ impl Emitter<'_> {
 
     /// Writes items one after another; adds `__typename` where they could all be switched off while the object is
     /// still asked for. (A root or look-up is not asked for then.)
-    fn write_items(&mut self, items: Vec<Item>, tokens: &mut Vec<Token>, guard_empty: bool) {
+    fn write_items(&mut self, items: &[Item], pieces: &mut Vec<Piece>, guard_empty: bool) {
         if guard_empty && !items.iter().any(|i| i.cond == CondId::TRUE) {
-            put(tokens, plain("__typename "));
+            pieces.push(self.selections.text(CondId::TRUE, "__typename "));
         }
         for item in items {
-            self.write_item(item, tokens);
+            self.write_item(item, pieces);
         }
     }
 
-    fn write_item(&mut self, item: Item, tokens: &mut Vec<Token>) {
+    fn write_item(&mut self, item: &Item, pieces: &mut Vec<Piece>) {
         let tree = self.tree;
         let fact = &tree.facts[item.fact];
         let field = tree.schema().field_name(fact.field);
-        let mut text = String::new();
-        if *item.name != *field {
-            text.push_str(&item.name);
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let name = &self.names[item.name];
+        if *name != *field {
+            text.push_str(name);
             text.push(':');
         }
         text.push_str(field);
         let mut variables = Vec::new();
         print::arguments(tree.op, &fact.args, &mut text, &mut variables);
         text.push(if item.sub.is_some() { '{' } else { ' ' });
-        put(
-            tokens,
-            Token {
-                text,
+        pieces.push(self.selections.text_with(item.cond, &text, &variables));
+        self.text = text;
+        let Some((sub, _)) = item.sub else { return };
+        if self.selections.is_plain(sub) {
+            pieces.push(Piece {
                 cond: item.cond,
-                variables,
-            },
-        );
-        if let Some((sub, _)) = item.sub {
+                chunk: Chunk::Selection(sub),
+            });
+        } else {
+            let sub = self.selections.pieces(sub);
             let conds: Vec<Both> = sub
                 .iter()
-                .map(|t| self.conditional.and(item.cond, t.cond))
+                .map(|p| self.conditional.and(item.cond, p.cond))
                 .collect();
             // Braces and what they enclose must agree: where one condition is too large, all take the outer one.
             let is_widened = conds.contains(&Both::TooLarge);
-            for (token, both) in sub.iter().zip(conds) {
-                match both {
-                    _ if is_widened => put_copy(tokens, token, item.cond),
-                    Both::Cond(cond) => put_copy(tokens, token, cond),
-                    Both::Never | Both::TooLarge => {}
-                }
+            for (piece, both) in sub.iter().zip(conds) {
+                let cond = match both {
+                    _ if is_widened => item.cond,
+                    Both::Cond(cond) => cond,
+                    Both::Never | Both::TooLarge => continue,
+                };
+                pieces.push(Piece { cond, ..*piece });
             }
-            put(tokens, under(item.cond, "} ".into()));
         }
+        pieces.push(self.selections.text(item.cond, "} "));
     }
 
+    /// Writes once, on the interface, what all concrete types of the subgraph share; the rest as one fragment per type.
     fn write_fragments(
         &mut self,
         place: PlaceId,
-        items: Vec<Item>,
+        items: &[Item],
         subgraph: u32,
         declared: TypeId,
-        tokens: &mut Vec<Token>,
+        pieces: &mut Vec<Piece>,
     ) {
         let tree = self.tree;
         let subgraph = SubgraphId(subgraph);
@@ -316,56 +350,65 @@ impl Emitter<'_> {
                 .filter(|t| source.is_some_and(|s| s.possible.contains(t.0)))
                 .collect()
         };
-        let shared = |items: &[Item], item: &Item| -> bool {
-            let name = tree.schema().fields[tree.facts[item.fact].field].name;
-            let on_interface = tree
-                .schema()
-                .fields_by_name
-                .get(&(declared, name))
-                .is_some_and(|f| {
-                    tree.graph()
-                        .field_source(*f, subgraph)
-                        .is_some_and(|s| !s.external)
-                });
-            on_interface
-                && here.iter().all(|t| {
-                    items.iter().any(|i| {
-                        i.types.contains(t.0)
-                            && i.name == item.name
-                            && i.cond == item.cond
-                            && i.sub.as_ref().map(|s| &s.0) == item.sub.as_ref().map(|s| &s.0)
-                    })
-                })
+        // By what is asked: the types that ask it.
+        let same = |item: &Item| {
+            (
+                item.name,
+                item.cond,
+                item.sub.map(|(selection, _)| selection),
+            )
         };
-        let folded: Vec<bool> = items
+        let mut at = Positions::default();
+        let mut asking: Vec<BitSet> = Vec::new();
+        for item in items {
+            let types = &tree.nodes[tree.facts[item.fact].node].types;
+            match at.find(same(item)) {
+                Some(found) => {
+                    asking[found].union_with(types);
+                }
+                None => {
+                    at.push(same(item));
+                    asking.push(types.clone());
+                }
+            }
+        }
+        let all: BitSet = here.iter().map(|t| t.0).collect();
+        let by_all: Vec<bool> = asking
             .iter()
-            .map(|i| here.len() > 1 && shared(&items, i))
+            .map(|types| here.len() > 1 && all.is_subset(types))
             .collect();
-        let mut written: FastSet<Rc<str>> = FastSet::default();
-        let mut rest: Vec<Item> = Vec::new();
-        for (item, folded) in items.into_iter().zip(folded) {
-            if !folded {
-                rest.push(item);
-            } else if written.insert(Rc::clone(&item.name)) {
-                self.write_item(item, tokens);
+        let is_shared = |item: &Item| {
+            let name = tree.schema().fields[tree.facts[item.fact].field].name;
+            let on_interface = || {
+                tree.schema()
+                    .fields_by_name
+                    .get(&(declared, name))
+                    .and_then(|f| tree.graph().field_source(*f, subgraph))
+                    .is_some_and(|s| !s.external)
+            };
+            at.find(same(item)).is_some_and(|found| by_all[found]) && on_interface()
+        };
+        let mut written: Positions<Symbol> = Positions::default();
+        let mut of_type: FastMap<u32, Vec<Item>> = FastMap::default();
+        for item in items {
+            if !is_shared(item) {
+                for t in tree.nodes[tree.facts[item.fact].node].types.iter() {
+                    of_type.entry(t).or_default().push(*item);
+                }
+            } else if written.find(item.name).is_none() {
+                written.push(item.name);
+                self.write_item(item, pieces);
             }
         }
         for ty in here {
-            let items: Vec<Item> = rest
-                .iter()
-                .filter(|i| i.types.contains(ty.0))
-                .cloned()
-                .collect();
-            if items.is_empty() {
+            let Some(items) = of_type.get(&ty.0) else {
                 continue;
-            }
-            let any = self.any_of_items(&items);
-            put(
-                tokens,
-                under(any, format!("...on {}{{", tree.schema().type_name(ty))),
-            );
-            self.write_items(items, tokens, any == CondId::TRUE);
-            put(tokens, under(any, "} ".into()));
+            };
+            let any = self.any_of_items(items);
+            let head = format!("...on {}{{", tree.schema().type_name(ty));
+            pieces.push(self.selections.text(any, &head));
+            self.write_items(items, pieces, any == CondId::TRUE);
+            pieces.push(self.selections.text(any, "} "));
         }
     }
 
@@ -384,26 +427,26 @@ impl Emitter<'_> {
         while taken.iter().any(|t| **t == *response_key) {
             response_key.insert(0, '_');
         }
-        let variable = free_name(tree, &variable);
+        let variable = self.free_name(variable);
         let alias = match response_key.as_str() {
             "_entities" => String::new(),
             other => format!("{other}:"),
         };
-        let mut tokens = vec![plain(&format!(
-            "{alias}_entities(representations:${variable}){{"
-        ))];
-        for (ty, cond, selection) in &list.selections {
-            tokens.push(under(
-                *cond,
-                format!("...on {}{{", tree.schema().type_name(*ty)),
-            ));
-            tokens.extend(selection.iter().cloned());
-            tokens.push(under(*cond, "} ".into()));
+        let head = format!("{alias}_entities(representations:${variable}){{");
+        let mut pieces = vec![self.selections.text(CondId::TRUE, &head)];
+        for (ty, question) in &list.selections {
+            let head = format!("...on {}{{", tree.schema().type_name(*ty));
+            pieces.push(self.selections.text(question.cond, &head));
+            pieces.push(Piece {
+                cond: CondId::TRUE,
+                chunk: Chunk::Selection(question.selection),
+            });
+            pieces.push(self.selections.text(question.cond, "} "));
         }
-        tokens.push(plain("} "));
+        pieces.push(self.selections.text(CondId::TRUE, "} "));
         let part = Part {
             lookup: Some(index as u16),
-            tokens,
+            pieces,
         };
         let lookup = Lookup {
             response_key: response_key.into(),
@@ -411,6 +454,14 @@ impl Emitter<'_> {
             targets: list.targets,
         };
         (part, lookup)
+    }
+
+    /// A variable name the client does not use.
+    fn free_name(&self, mut name: String) -> String {
+        while self.variables.contains(name.as_str()) {
+            name.insert(0, '_');
+        }
+        name
     }
 
     /// The whole request: header with the variables in use, then the parts.
@@ -423,22 +474,23 @@ impl Emitter<'_> {
         let tree = self.tree;
         let mut uses: Vec<(u32, Vec<Gate>)> = Vec::new();
         let mut use_index: FastMap<u32, usize> = FastMap::default();
-        let mut body: Vec<Segment> = Vec::new();
+        let mut body = Text::default();
         for part in parts {
-            for token in part.tokens {
-                let gates = gates(part.lookup, token.cond);
-                for variable in token.variables {
-                    let at = *use_index.entry(variable).or_insert_with(|| {
-                        uses.push((variable, Vec::new()));
-                        uses.len() - 1
-                    });
-                    uses[at].1.push(gates.first().copied().unwrap_or(Gate {
-                        lookup: None,
-                        cond: plan_cond(CondId::TRUE),
-                    }));
-                }
-                push_segment(&mut body, &token.text, gates);
-            }
+            self.selections
+                .write(&part.pieces, |text, cond, variables| {
+                    let gate = gate(part.lookup, cond);
+                    for variable in variables {
+                        let at = *use_index.entry(*variable).or_insert_with(|| {
+                            uses.push((*variable, Vec::new()));
+                            uses.len() - 1
+                        });
+                        uses[at].1.push(gate.unwrap_or(Gate {
+                            lookup: None,
+                            cond: plan_cond(CondId::TRUE),
+                        }));
+                    }
+                    body.push(text, gate.as_slice());
+                });
         }
         uses.sort_by_key(|(v, _)| *v);
         let uses: Vec<VariableUse> = uses
@@ -448,15 +500,15 @@ impl Emitter<'_> {
                 gates: any_of(gates),
             })
             .collect();
-        let mut segments: Vec<Segment> = Vec::new();
-        push_segment(&mut segments, kind.as_str(), Vec::new());
+        let mut segments = Text::default();
+        segments.push(kind.as_str(), &[]);
         let mut headers: Vec<(String, Vec<Gate>)> = lookups
             .iter()
             .enumerate()
             .map(|(i, l)| {
                 (
                     format!("${}:[_Any!]! ", l.variable),
-                    gates(Some(i as u16), CondId::TRUE),
+                    gate(Some(i as u16), CondId::TRUE).into_iter().collect(),
                 )
             })
             .collect();
@@ -484,113 +536,69 @@ impl Emitter<'_> {
                         .collect(),
                 ),
             };
-            push_segment(&mut segments, "(", any.clone());
+            segments.push("(", &any);
+            let mut escaped = String::new();
             for (text, gates) in headers {
-                push_segment(&mut segments, &text, gates);
+                escaped.clear();
+                print::escape(&text, &mut escaped);
+                segments.push(&escaped, &gates);
             }
-            push_segment(&mut segments, ")", any);
+            segments.push(")", &any);
         }
-        push_segment(&mut segments, "{", Vec::new());
-        for segment in body {
-            push_escaped(&mut segments, &segment.text, segment.gates);
-        }
-        push_segment(&mut segments, "}", Vec::new());
-        (segments, uses)
+        segments.push("{", &[]);
+        segments.append(body);
+        segments.push("}", &[]);
+        (segments.finish(), uses)
     }
 }
 
-/// Appends a token, joining it to the last one under the same condition.
-fn put(tokens: &mut Vec<Token>, token: Token) {
-    match tokens.last_mut() {
-        Some(last) if last.cond == token.cond => {
-            last.text.push_str(&token.text);
-            last.variables.extend(token.variables);
-        }
-        _ => tokens.push(token),
-    }
-}
-
-/// Appends a copy of a token under another condition.
-fn put_copy(tokens: &mut Vec<Token>, token: &Token, cond: CondId) {
-    match tokens.last_mut() {
-        Some(last) if last.cond == cond => {
-            last.text.push_str(&token.text);
-            last.variables.extend_from_slice(&token.variables);
-        }
-        _ => tokens.push(Token {
-            cond,
-            ..token.clone()
-        }),
-    }
-}
-
-fn plain(text: &str) -> Token {
-    Token {
-        text: text.into(),
-        cond: CondId::TRUE,
-        variables: Vec::new(),
-    }
-}
-
-fn under(cond: CondId, text: String) -> Token {
-    Token {
-        text,
-        cond,
-        variables: Vec::new(),
-    }
-}
-
-fn gates(lookup: Option<u16>, cond: CondId) -> Vec<Gate> {
-    if lookup.is_none() && cond == CondId::TRUE {
-        return Vec::new();
-    }
-    vec![Gate {
+/// The gate of a piece; `None` if it is always written.
+fn gate(lookup: Option<u16>, cond: CondId) -> Option<Gate> {
+    (lookup.is_some() || cond != CondId::TRUE).then(|| Gate {
         lookup,
         cond: plan_cond(cond),
-    }]
+    })
 }
 
 /// Gates of which any must be open; none if one of them always is.
 fn any_of(all: Vec<Gate>) -> Vec<Gate> {
+    let mut seen: Positions<(Option<u16>, u32)> = Positions::default();
     let mut out: Vec<Gate> = Vec::new();
     for gate in all {
         if gate.lookup.is_none() && gate.cond == plan_cond(CondId::TRUE) {
             return Vec::new();
         }
-        if !out.contains(&gate) {
+        let key = (gate.lookup, gate.cond.0);
+        if seen.find(key).is_none() {
+            seen.push(key);
             out.push(gate);
         }
     }
     out
 }
 
-fn push_segment(segments: &mut Vec<Segment>, text: &str, gates: Vec<Gate>) {
-    let mut escaped = String::with_capacity(text.len());
-    print::escape(text, &mut escaped);
-    push_escaped(segments, &escaped, gates);
-}
+/// Request text while it is written: neighbours under the same gates are one segment.
+#[derive(Default)]
+struct Text(Vec<(String, Vec<Gate>)>);
 
-/// Appends text that is escaped already, joining neighbours under the same gates.
-fn push_escaped(segments: &mut Vec<Segment>, text: &str, gates: Vec<Gate>) {
-    match segments.last_mut() {
-        Some(last) if last.gates == gates => {
-            let mut joined = String::with_capacity(last.text.len() + text.len());
-            joined.push_str(&last.text);
-            joined.push_str(text);
-            last.text = joined.into();
+impl Text {
+    /// Appends text that is escaped already.
+    fn push(&mut self, text: &str, gates: &[Gate]) {
+        match self.0.last_mut() {
+            Some((last, of_last)) if *of_last == *gates => last.push_str(text),
+            _ => self.0.push((text.to_owned(), gates.to_vec())),
         }
-        _ => segments.push(Segment {
+    }
+    fn append(&mut self, other: Text) {
+        for (text, gates) in other.0 {
+            self.push(&text, &gates);
+        }
+    }
+    fn finish(self) -> Vec<Segment> {
+        let segment = |(text, gates): (String, Vec<Gate>)| Segment {
             text: text.into(),
             gates,
-        }),
+        };
+        self.0.into_iter().map(segment).collect()
     }
-}
-
-/// A variable name the client does not use.
-fn free_name(tree: &Tree<'_>, wanted: &str) -> String {
-    let mut name = wanted.to_string();
-    while tree.op.variables.iter().any(|v| *v.name == *name) {
-        name.insert(0, '_');
-    }
-    name
 }
