@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::Config;
-use ogive_gateway::{SchemaState, explain};
-use ogive_transport::Client;
+use ogive_gateway::{SchemaState, WorkerState, explain};
 
 use crate::{demo, load, operation::OperationArguments, serve, terminal};
 
@@ -56,8 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         terminal::remark(&format!("note: {note}"));
     }
     let text = serve::runtime()?.block_on(async {
-        let client = arguments.execute.then(Client::new);
-        let explanation = explain(&state, request, &headers, client.as_ref()).await;
+        let worker = arguments.execute.then(WorkerState::new);
+        let explanation = explain(&state, request, &headers, worker.as_ref()).await;
         explanation.text(arguments.execute)
     });
     terminal::print(&text);

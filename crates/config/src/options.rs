@@ -43,6 +43,8 @@ section! {
         pub traffic_shaping: TrafficShapingOptions = TrafficShapingOptions::default(),
         /// Planning of operations.
         pub query_planning: QueryPlanningOptions = QueryPlanningOptions::default(),
+        /// Execution of plans.
+        pub execution: ExecutionOptions = ExecutionOptions::default(),
         /// Whether clients see the messages of subgraph errors.
         pub include_subgraph_errors: IncludeSubgraphErrorsOptions = IncludeSubgraphErrorsOptions::default(),
         /// What is logged, and how.
@@ -263,6 +265,9 @@ section! {
         pub timeout: Duration = Duration::seconds(60),
         /// Most requests at a time; more are answered with 503 and `retry-after`.
         pub concurrency_limit: Option<NonZeroUsize> = None,
+        /// Whether equal queries of clients that are under way at the same time are answered once: same operation,
+        /// same variables, and the same headers for every subgraph that is asked. Default no.
+        pub deduplicate_query: bool = false,
         /// How often a client may ask; more often is answered with 429 and `retry-after`.
         pub rate_limit: Option<RateLimitOptions> = None,
     }
@@ -326,6 +331,9 @@ section! {
         pub retry: Option<RetryOptions> = None,
         /// When the subgraph is left alone because too many requests failed (no answer, or 5xx); default never.
         pub circuit_breaker: Option<CircuitBreakerOptions> = None,
+        /// Whether equal queries to the subgraph, headers included, that are under way at the same time are sent
+        /// once, whoever asks; default yes.
+        pub deduplicate_query: Option<bool> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
         /// Most idle connections per worker and origin; default 100.
@@ -341,6 +349,13 @@ section! {
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),
         /// Showing plans to clients.
         pub expose: ExposePlanOptions = ExposePlanOptions::default(),
+    }
+
+    /// `execution`
+    pub struct ExecutionOptions {
+        /// What need not be asked again within one query: `entities` asks a subgraph for the same fields of the same
+        /// entity once, wherever it appears; `off` asks again.
+        pub reuse: ReuseWord = ReuseWord::Entities,
     }
 
     /// `query_planning.cache`
@@ -462,6 +477,14 @@ words! {
         Zstd = "zstd",
     }
 
+    /// What need not be asked again within one query.
+    pub enum ReuseWord {
+        /// Nothing.
+        Off = "off",
+        /// The same entity for the same fields of the same subgraph.
+        Entities = "entities",
+    }
+
     /// What becomes of documents that no manifest lists.
     pub enum PersistedMode {
         /// They are served.
@@ -544,6 +567,8 @@ pub struct ResolvedTraffic {
     pub compression: Option<CompressionWord>,
     /// See [`SubgraphTraffic::accept_compression`].
     pub accept_compression: bool,
+    /// See [`SubgraphTraffic::deduplicate_query`].
+    pub deduplicate_query: bool,
     /// See [`SubgraphTraffic::pool_idle_timeout`].
     pub pool_idle_timeout: std::time::Duration,
     /// See [`SubgraphTraffic::pool_idle_max`].
@@ -580,6 +605,7 @@ impl Config {
                 .cloned(),
             compression: own.compression.or(all.compression),
             accept_compression: pick(own.accept_compression, all.accept_compression, false),
+            deduplicate_query: pick(own.deduplicate_query, all.deduplicate_query, true),
             pool_idle_timeout: pick(
                 own.pool_idle_timeout,
                 all.pool_idle_timeout,

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
 //! `request` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope` and `scan` (what becomes of its answer), `respond` and `leaf`
-//! (stop 5), [`share`] (equal requests of several clients), [`limits`] and [`codes`].
+//! (stop 5), [`limits`] and [`codes`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
 //! answer does not depend on the order in which subgraphs answer.
@@ -22,7 +22,6 @@ mod respond;
 mod reuse;
 pub mod run;
 mod scan;
-pub mod share;
 mod store;
 pub mod transport;
 
@@ -30,5 +29,4 @@ pub use limits::{ExecuteLimits, ExecuteOptions};
 pub use output::ResponseBody;
 pub use reuse::Reuse;
 pub use run::{ExecuteInput, ExecuteOutput, ExecuteStats, FetchTrace, execute};
-pub use share::{Flights, SharedTransport};
 pub use transport::*;

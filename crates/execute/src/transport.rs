@@ -45,14 +45,6 @@ pub trait Transport {
     /// Sends one request.
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_>;
 
-    /// Everything besides the body that decides what is sent to a subgraph and who asks: URL, headers, credentials, as
-    /// bytes that are equal only if all of it is. With it, equal requests of different clients may share one answer
-    /// ([`SharedTransport`](crate::SharedTransport)); `None` forbids it.
-    fn fingerprint(&self, subgraph: u32) -> Option<Bytes> {
-        let _ = subgraph;
-        None
-    }
-
     /// Whether the client may see message, code and extensions of the errors this subgraph reports. Otherwise it
     /// learns where there was an error, and no more.
     fn shows_errors(&self, subgraph: u32) -> bool {

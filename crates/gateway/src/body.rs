@@ -1,9 +1,11 @@
-//! The body of a response: bytes that are all there, encoded on their way out if the client reads that.
+//! The body of a response: bytes that are all there, in pieces that may share memory with subgraphs' answers, encoded
+//! on their way out if the client reads that.
 //!
 //! Encoding happens piece by piece while the connection takes the bytes, so that a large answer neither exists twice
 //! nor keeps the thread from other requests.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -19,22 +21,58 @@ const PIECE: usize = 64 << 10;
 /// A whole body.
 #[derive(Debug, Default)]
 pub struct ResponseBody {
-    /// What is still to be sent.
-    bytes: Bytes,
+    /// What is still to be sent; no piece is empty.
+    pieces: VecDeque<Bytes>,
+    /// Bytes in `pieces`.
+    len: usize,
     encoder: Option<Box<Encoder>>,
 }
 
 impl ResponseBody {
-    /// The bytes, as they are before they are encoded.
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+    /// Number of bytes before they are encoded.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// The bytes before they are encoded, in pieces that follow one another.
+    pub fn pieces(&self) -> impl Iterator<Item = &Bytes> {
+        self.pieces.iter()
+    }
+    /// The bytes before they are encoded, in one piece; copies them.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(self.len);
+        self.pieces
+            .iter()
+            .for_each(|piece| whole.extend_from_slice(piece));
+        whole
+    }
+    /// Takes the next piece of at most `max` bytes.
+    fn take(&mut self, max: usize) -> Option<Bytes> {
+        let mut piece = self.pieces.pop_front()?;
+        if piece.len() > max {
+            let rest = piece.split_off(max);
+            self.pieces.push_front(rest);
+        }
+        self.len -= piece.len();
+        Some(piece)
     }
 }
 
 impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
+        ResponseBody::from_iter([bytes])
+    }
+}
+
+impl FromIterator<Bytes> for ResponseBody {
+    fn from_iter<I: IntoIterator<Item = Bytes>>(pieces: I) -> Self {
+        let pieces: VecDeque<Bytes> = pieces.into_iter().filter(|p| !p.is_empty()).collect();
         ResponseBody {
-            bytes,
+            len: pieces.iter().map(Bytes::len).sum(),
+            pieces,
             encoder: None,
         }
     }
@@ -47,9 +85,7 @@ pub(crate) fn encode(
     response: &mut Response<ResponseBody>,
 ) {
     let body = response.body();
-    if body.bytes.len() < bytes_min.max(1)
-        || response.headers().contains_key(header::CONTENT_ENCODING)
-    {
+    if body.len() < bytes_min.max(1) || response.headers().contains_key(header::CONTENT_ENCODING) {
         return;
     }
     let vary = HeaderValue::from_static("accept-encoding");
@@ -108,12 +144,10 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
         let Some(mut encoder) = self.encoder.take() else {
-            let bytes = std::mem::take(&mut self.bytes);
-            return Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))));
+            return Poll::Ready(self.take(usize::MAX).map(|piece| Ok(Frame::data(piece))));
         };
-        let size = self.bytes.len().min(PIECE);
-        let piece = self.bytes.split_to(size);
-        let last = self.bytes.is_empty();
+        let piece = self.take(PIECE).unwrap_or_default();
+        let last = self.is_empty();
         let encoded = encoder.push(&piece).and_then(|mut out| {
             if last {
                 out.extend_from_slice(&encoder.finish()?);
@@ -132,11 +166,11 @@ impl Body for ResponseBody {
         }
     }
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty() && self.encoder.is_none()
+        self.is_empty() && self.encoder.is_none()
     }
     fn size_hint(&self) -> SizeHint {
         match self.encoder {
-            None => SizeHint::with_exact(self.bytes.len() as u64),
+            None => SizeHint::with_exact(self.len as u64),
             Some(_) => SizeHint::default(),
         }
     }

@@ -1,18 +1,25 @@
 //! Stop 4 of 5: execute. Comes from [`plan`](crate::plan), goes to [`respond`](crate::respond).
 //!
 //! Lends the worker's connections, the client's headers and the deadline to [`ogive_execute::execute`], which does
-//! the work, and computes the fields that no subgraph answers (introspection).
+//! the work unless an equal request is being answered ([`crate::sharing`]), and computes the fields that no subgraph
+//! answers (introspection).
+
+use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::{Client, RequestTransport};
+use ogive_transport::RequestTransport;
 use tokio::time::Instant;
 
 use crate::{
-    context::RequestContext, error::RequestError, plan::PlannedOperation, prepare::Prepared,
+    context::RequestContext,
+    error::RequestError,
+    plan::PlannedOperation,
+    prepare::Prepared,
+    sharing::{Executed, OperationKey, WorkerState},
     state::SchemaState,
 };
 
@@ -23,12 +30,16 @@ pub async fn execute(
     prepared: Prepared,
     planned: &PlannedOperation,
     context: &RequestContext<'_>,
-    client: &Client,
+    worker: &WorkerState,
     trace: bool,
 ) -> Result<ExecuteOutput, RequestError> {
     let deadline = Instant::now() + state.options.request_timeout;
-    let transport =
-        RequestTransport::new(client, &state.endpoints, context.headers, Some(deadline));
+    let transport = RequestTransport::new(
+        &worker.client,
+        &state.endpoints,
+        context.headers,
+        Some(deadline),
+    );
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
@@ -41,8 +52,22 @@ pub async fn execute(
             ..state.options.tell
         },
     };
-    let output = ogive_execute::execute(&planned.plan, input, &transport).await;
-    context.add(transport.collected().merge(output.errors > 0));
+    let key = (state.options.share_operations && !trace)
+        .then(|| OperationKey::new(&planned.plan, &variables, &locals, &transport))
+        .flatten();
+    let execution = async {
+        let output = ogive_execute::execute(&planned.plan, input, &transport).await;
+        let headers = transport.collected().merge(output.errors > 0);
+        (output, headers)
+    };
+    let (output, headers) = match key {
+        Some(key) => {
+            let execution: Pin<Box<dyn Future<Output = Executed>>> = Box::pin(execution);
+            worker.operations.fly(key, || execution).await
+        }
+        None => execution.await,
+    };
+    context.add(headers);
     Ok(output)
 }
 

@@ -7,7 +7,6 @@ use http::HeaderMap;
 use ogive_execute::{ExecuteOutput, FetchTrace};
 use ogive_operation::describe;
 use ogive_plan::Plan;
-use ogive_transport::Client;
 use serde_json::Value;
 
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     plan::plan,
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
+    sharing::WorkerState,
     state::SchemaState,
 };
 
@@ -37,13 +37,13 @@ pub struct Explanation {
     pub response: Option<Bytes>,
 }
 
-/// Takes a request through the stops. Without `client` it stays at home: nothing is sent, and the last two stops have
+/// Takes a request through the stops. Without `worker` it stays at home: nothing is sent, and the last two stops have
 /// nothing to show.
 pub async fn explain(
     state: &SchemaState,
     request: GraphqlRequest,
     headers: &HeaderMap,
-    client: Option<&Client>,
+    worker: Option<&WorkerState>,
 ) -> Explanation {
     let mut explanation = Explanation {
         request,
@@ -53,7 +53,7 @@ pub async fn explain(
         fetches: None,
         response: None,
     };
-    if let Err(error) = stops(state, headers, client, &mut explanation).await {
+    if let Err(error) = stops(state, headers, worker, &mut explanation).await {
         explanation.response = Some(error.to_json().into());
     }
     explanation
@@ -62,7 +62,7 @@ pub async fn explain(
 async fn stops(
     state: &SchemaState,
     headers: &HeaderMap,
-    client: Option<&Client>,
+    worker: Option<&WorkerState>,
     explanation: &mut Explanation,
 ) -> Result<(), RequestError> {
     let prepared = prepare(state, &explanation.request)?;
@@ -74,13 +74,13 @@ async fn stops(
     explanation.literals = literals
         .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
         .collect();
-    if let Some(client) = client {
+    if let Some(worker) = worker {
         let output = execute(
             state,
             prepared,
             &planned,
             &RequestContext::new(headers),
-            client,
+            worker,
             true,
         )
         .await?;

@@ -16,7 +16,6 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::
 use hyper::body::{Body, Bytes};
 use ogive_config::Config;
 use ogive_telemetry::{codes, spans, stop_span};
-use ogive_transport::Client;
 use tracing::Instrument;
 
 use crate::{
@@ -35,6 +34,7 @@ use crate::{
     prepare::prepare,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
     respond::{refuse, respond, respond_batch, respond_with},
+    sharing::WorkerState,
     state::SchemaState,
 };
 
@@ -174,9 +174,13 @@ impl Gateway {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Answers one HTTP request. `client` belongs to the calling thread. Dropping the future stops all work for the
+    /// Answers one HTTP request. `worker` belongs to the calling thread. Dropping the future stops all work for the
     /// request, upstream requests included.
-    pub async fn handle<B>(&self, request: Request<B>, client: &Client) -> Response<ResponseBody>
+    pub async fn handle<B>(
+        &self,
+        request: Request<B>,
+        worker: &WorkerState,
+    ) -> Response<ResponseBody>
     where
         B: Body,
         B::Error: Display,
@@ -191,7 +195,7 @@ impl Gateway {
         let cors = &serving.options.cors;
         let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
             .then(|| (Cors::is_preflight(&parts), parts.headers.clone()));
-        let answered = contained(self.route(&serving, parts, body, client)).await;
+        let answered = contained(self.route(&serving, parts, body, worker)).await;
         let mut response = answered.unwrap_or_else(|| {
             tracing::error!("a request ended in a panic; the process goes on");
             refuse(&internal(), media)
@@ -210,7 +214,7 @@ impl Gateway {
         serving: &Serving,
         parts: Parts,
         body: B,
-        client: &Client,
+        worker: &WorkerState,
     ) -> Response<ResponseBody>
     where
         B: Body,
@@ -228,13 +232,13 @@ impl Gateway {
         }
         if let Some(id) = document_path(options, path) {
             let id = id.to_owned();
-            return self.graphql(serving, parts, body, client, Some(&id)).await;
+            return self.graphql(serving, parts, body, worker, Some(&id)).await;
         }
         if path == options.graphql_path {
             let browser = parts.method == Method::GET && accept(&parts.headers) == Accept::Html;
             // A page that links back to the endpoint with `?query=` is still a page.
             if !browser || options.homepage_path.is_none() {
-                return self.graphql(serving, parts, body, client, None).await;
+                return self.graphql(serving, parts, body, worker, None).await;
             }
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
@@ -265,7 +269,7 @@ impl Gateway {
         serving: &Serving,
         parts: Parts,
         body: B,
-        client: &Client,
+        worker: &WorkerState,
         document_id: Option<&str>,
     ) -> Response<ResponseBody>
     where
@@ -286,7 +290,7 @@ impl Gateway {
             .admit(&serving.options.admission, &parts.headers, address);
         let (answer, rate) = match &admitted {
             Ok(admitted) => (
-                self.admitted(serving, parts, body, media, client, document_id)
+                self.admitted(serving, parts, body, media, worker, document_id)
                     .await,
                 admitted.rate,
             ),
@@ -305,7 +309,7 @@ impl Gateway {
         parts: Parts,
         body: B,
         media: Media,
-        client: &Client,
+        worker: &WorkerState,
         document_id: Option<&str>,
     ) -> Response<ResponseBody>
     where
@@ -321,7 +325,7 @@ impl Gateway {
         match received.await {
             Ok(Received::One(request)) => {
                 match self
-                    .four_stops(serving, &parts, request, media, client)
+                    .four_stops(serving, &parts, request, media, worker)
                     .await
                 {
                     Ok(response) => response,
@@ -332,7 +336,7 @@ impl Gateway {
                 let entries = requests.into_iter().map(|request| async {
                     let response = match request {
                         Ok(request) => {
-                            self.four_stops(serving, &parts, request, media, client)
+                            self.four_stops(serving, &parts, request, media, worker)
                                 .await
                         }
                         Err(error) => Err(error),
@@ -351,7 +355,7 @@ impl Gateway {
         parts: &Parts,
         mut request: GraphqlRequest,
         media: Media,
-        client: &Client,
+        worker: &WorkerState,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let state = &serving.state;
         let register = resolve(&mut request, &serving.options.documents, &self.registered)?;
@@ -371,7 +375,7 @@ impl Gateway {
             return Ok(respond_with(dry_run(&planned.plan).into(), media));
         }
         let context = RequestContext::new(&parts.headers);
-        let output = execute(state, prepared, &planned, &context, client, false)
+        let output = execute(state, prepared, &planned, &context, worker, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await?;
         let mut response = stop_span!(spans::RESPOND).in_scope(|| match exposed {

@@ -39,6 +39,7 @@ pub mod receive;
 pub mod reload;
 pub mod respond;
 pub mod server;
+pub mod sharing;
 pub mod state;
 
 pub use body::ResponseBody;
@@ -47,4 +48,5 @@ pub use explain::{Explanation, explain};
 pub use gateway::{Gateway, GatewayOptions};
 pub use receive::GraphqlRequest;
 pub use server::{Bound, ServeOptions};
+pub use sharing::WorkerState;
 pub use state::SchemaState;

@@ -12,25 +12,27 @@ use crate::{body::ResponseBody, error::RequestError, media::Media};
 
 /// The response to an executed operation.
 pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {
-    respond_with(output.body.into_bytes(), media)
+    framed(StatusCode::OK, media, output.body.into_segments().collect())
 }
 
 /// A response whose body is written already.
 pub fn respond_with(body: Bytes, media: Media) -> Response<ResponseBody> {
-    framed(StatusCode::OK, media, body)
+    framed(StatusCode::OK, media, body.into())
 }
 
 /// The responses to a batch, as one list in the order of the requests. The list was read and answered, so its status
 /// is 200 whatever became of the entries.
 pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Response<ResponseBody> {
-    let size: usize = entries.iter().map(|e| e.body().bytes().len() + 1).sum();
+    let size: usize = entries.iter().map(|e| e.body().len() + 1).sum();
     let mut body = Vec::with_capacity(size + 1);
     for entry in &entries {
         body.push(if body.is_empty() { b'[' } else { b',' });
-        body.extend_from_slice(entry.body().bytes());
+        for piece in entry.body().pieces() {
+            body.extend_from_slice(piece);
+        }
     }
     body.push(b']');
-    let mut response = framed(StatusCode::OK, media, body.into());
+    let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
     let headers = response.headers_mut();
     for (name, value) in entries.iter().flat_map(Response::headers) {
         if name == header::SET_COOKIE {
@@ -55,7 +57,7 @@ pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
         Media::LegacyJson if error.well_formed && error.status < 500 => StatusCode::OK,
         _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
-    let mut response = framed(status, media, error.to_json().into());
+    let mut response = framed(status, media, Bytes::from(error.to_json()).into());
     if let Some(seconds) = error.retry_after {
         let seconds = HeaderValue::from(seconds);
         response.headers_mut().insert(header::RETRY_AFTER, seconds);
@@ -67,8 +69,8 @@ pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
     response
 }
 
-fn framed(status: StatusCode, media: Media, body: Bytes) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::from(body));
+fn framed(status: StatusCode, media: Media, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, media.content_type());

@@ -6,8 +6,10 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use ogive_config::{CompressionWord, Config, HeaderAlgorithm, HeaderSelector, PlanProfile};
-use ogive_execute::{ExecuteLimits, ExecuteOptions};
+use ogive_config::{
+    CompressionWord, Config, HeaderAlgorithm, HeaderSelector, PlanProfile, ReuseWord,
+};
+use ogive_execute::{ExecuteLimits, ExecuteOptions, Reuse};
 use ogive_federation::Supergraph;
 use ogive_operation::ValidationLimits;
 use ogive_planner::{PlanOptions, Profile};
@@ -58,6 +60,8 @@ pub struct PipelineOptions {
     pub tell: ExecuteOptions,
     /// Whether `__schema` and `__type` are answered; default true.
     pub introspection: bool,
+    /// Whether equal operations under way are executed once; default no.
+    pub share_operations: bool,
     /// How long the execution of a request may take; default 60 s.
     pub request_timeout: Duration,
 }
@@ -148,7 +152,14 @@ impl PipelineOptions {
                 answers_bytes_max: execute.answers_bytes_max.max(largest),
                 ..execute
             },
-            tell: ExecuteOptions::default(),
+            tell: ExecuteOptions {
+                reuse: match config.execution.reuse {
+                    ReuseWord::Off => Reuse::Off,
+                    ReuseWord::Entities => Reuse::Entities,
+                },
+                ..ExecuteOptions::default()
+            },
+            share_operations: config.traffic_shaping.router.deduplicate_query,
             introspection: config.supergraph.introspection,
             request_timeout: config.traffic_shaping.router.timeout.0,
         }
@@ -174,6 +185,7 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
                 CompressionWord::Zstd => Encoding::Zstd,
             }),
             accept_compression: traffic.accept_compression,
+            deduplicate_query: traffic.deduplicate_query,
             retry: traffic.retry.map(|retry| Retry {
                 attempts: retry.attempts,
                 backoff: retry.backoff.0,

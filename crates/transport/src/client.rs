@@ -17,7 +17,9 @@ use crate::{
     encoding::{self, DecodeError, Encoding},
     endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
     error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
+    flights::Flights,
     pool::{Pool, Sender},
+    request::{Outcome, RequestKey},
 };
 
 /// What the gateway calls itself.
@@ -32,6 +34,8 @@ const ACCEPT: HeaderValue =
 #[derive(Default)]
 pub struct Client {
     pool: Pool,
+    /// The queries under way that others may join.
+    pub(crate) flights: Flights<RequestKey, Outcome>,
 }
 
 /// How a try ended without an answer.
@@ -46,6 +50,7 @@ enum Failed {
 }
 
 /// A whole answer.
+#[derive(Clone)]
 pub(crate) struct Exchanged {
     pub(crate) response: SubgraphResponse,
     /// How long the subgraph asks to be left alone.

@@ -27,6 +27,8 @@ pub struct Traffic {
     pub retry: Option<Retry>,
     /// When the subgraph is left alone; default never.
     pub breaker: Option<CircuitBreaker>,
+    /// Whether equal queries of any clients that are under way at the same time are sent once; default yes.
+    pub deduplicate_query: bool,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
     /// Most idle connections per worker and origin; default 100.
@@ -43,6 +45,7 @@ impl Default for Traffic {
             accept_compression: false,
             retry: None,
             breaker: None,
+            deduplicate_query: true,
             idle_timeout: Duration::from_secs(50),
             idle_max: 100,
         }

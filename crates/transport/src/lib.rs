@@ -13,12 +13,14 @@
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to the executor), `client`
-//! (one exchange), [`encoding`] (compressed bodies), [`resilience`] (retries, circuit breaker), `pool` (idle connections), `error`.
+//! (one exchange), [`encoding`] (compressed bodies), [`flights`] (equal requests sent once), [`resilience`]
+//! (retries, circuit breaker), `pool` (idle connections), `error`.
 
 mod client;
 pub mod encoding;
 pub mod endpoint;
 mod error;
+pub mod flights;
 pub mod headers;
 mod pool;
 pub mod request;
@@ -28,6 +30,7 @@ pub mod response_headers;
 pub use client::Client;
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Traffic};
+pub use flights::Flights;
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Retry};

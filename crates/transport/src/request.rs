@@ -1,7 +1,8 @@
 //! The seam to the executor: one client request's view of the subgraphs.
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, future::Future, pin::Pin};
 
+use bytes::Bytes;
 use http::HeaderMap;
 use ogive_execute::{SubgraphRequest, Transport, TransportError, TransportFuture};
 use tokio::time::Instant;
@@ -18,8 +19,45 @@ pub struct RequestTransport<'a> {
     endpoints: &'a [Endpoint],
     client_headers: &'a HeaderMap,
     deadline: Option<Instant>,
-    headers: Box<[OnceCell<HeaderMap>]>,
+    outgoing: Box<[OnceCell<Outgoing>]>,
     collected: Collected,
+}
+
+/// What one client request sends to a subgraph besides bodies.
+struct Outgoing {
+    headers: HeaderMap,
+    /// Endpoint and headers as bytes; made when somebody asks for it.
+    fingerprint: OnceCell<Bytes>,
+}
+
+impl Outgoing {
+    fn identity(&self, endpoint: &Endpoint) -> Bytes {
+        let bytes = self.fingerprint.get_or_init(|| {
+            let sizes = self.headers.iter();
+            let sizes = sizes.map(|(n, v)| n.as_str().len() + v.len() + 9);
+            let mut bytes = Vec::with_capacity(8 + sizes.sum::<usize>());
+            // An endpoint belongs to one schema under one configuration, and lives as long as requests to it do.
+            bytes.extend_from_slice(&(std::ptr::from_ref(endpoint) as u64).to_ne_bytes());
+            for (name, value) in &self.headers {
+                bytes.extend_from_slice(name.as_str().as_bytes());
+                bytes.push(b':');
+                bytes.extend_from_slice(&(value.len() as u64).to_ne_bytes());
+                bytes.extend_from_slice(value.as_bytes());
+            }
+            bytes.into()
+        });
+        bytes.clone()
+    }
+}
+
+/// What a whole answer, or the lack of one, is shared as.
+pub(crate) type Outcome = Result<Exchanged, TransportError>;
+
+/// What requests to subgraphs are equal by.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RequestKey {
+    identity: Bytes,
+    body: Bytes,
 }
 
 impl<'a> RequestTransport<'a> {
@@ -35,7 +73,7 @@ impl<'a> RequestTransport<'a> {
             endpoints,
             client_headers,
             deadline,
-            headers: endpoints.iter().map(|_| OnceCell::new()).collect(),
+            outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
             collected: Collected::default(),
         }
     }
@@ -47,6 +85,47 @@ impl<'a> RequestTransport<'a> {
 }
 
 impl RequestTransport<'_> {
+    /// A subgraph, and what this client request sends to it.
+    fn outgoing(&self, subgraph: u32) -> Option<(&Endpoint, &Outgoing)> {
+        let endpoint = self.endpoints.get(subgraph as usize)?;
+        let outgoing = self.outgoing.get(subgraph as usize)?;
+        let outgoing = outgoing.get_or_init(|| Outgoing {
+            headers: endpoint.headers.apply(self.client_headers),
+            fingerprint: OnceCell::new(),
+        });
+        Some((endpoint, outgoing))
+    }
+
+    /// Everything that decides what a subgraph is sent for this client request besides bodies, and who asks, as bytes
+    /// that are equal only if all of it is.
+    pub fn identity(&self, subgraph: u32) -> Option<Bytes> {
+        let (endpoint, outgoing) = self.outgoing(subgraph)?;
+        Some(outgoing.identity(endpoint))
+    }
+
+    /// Sends a request, or joins an equal one that is under way.
+    async fn shared(
+        &self,
+        endpoint: &Endpoint,
+        outgoing: &Outgoing,
+        request: SubgraphRequest,
+        deadline: Instant,
+    ) -> Outcome {
+        if !request.idempotent || !endpoint.traffic.deduplicate_query {
+            return self
+                .tries(endpoint, &outgoing.headers, request, deadline)
+                .await;
+        }
+        let key = RequestKey {
+            identity: outgoing.identity(endpoint),
+            body: request.body.clone(),
+        };
+        let tries = || -> Pin<Box<dyn Future<Output = Outcome>>> {
+            Box::pin(self.tries(endpoint, &outgoing.headers, request, deadline))
+        };
+        self.client.flights.fly(key, tries).await
+    }
+
     /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
     async fn tries(
         &self,
@@ -54,7 +133,7 @@ impl RequestTransport<'_> {
         headers: &HeaderMap,
         request: SubgraphRequest,
         deadline: Instant,
-    ) -> Result<Exchanged, TransportError> {
+    ) -> Outcome {
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
         let retry = traffic.retry.filter(|_| request.idempotent);
         if let Some(retry) = &retry {
@@ -121,21 +200,17 @@ impl RequestTransport<'_> {
 impl Transport for RequestTransport<'_> {
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         Box::pin(async move {
-            let index = request.subgraph as usize;
-            let (Some(endpoint), Some(headers)) =
-                (self.endpoints.get(index), self.headers.get(index))
-            else {
+            let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
                 return Err(TransportError {
                     code: HTTP_ERROR,
                     message: "the subgraph is not known".into(),
-                    detail: format!("no endpoint for subgraph {index}"),
+                    detail: format!("no endpoint for subgraph {}", request.subgraph),
                 });
             };
-            let headers = headers.get_or_init(|| endpoint.headers.apply(self.client_headers));
             let own = Instant::now() + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
             let number = self.collected.sent();
-            let result = self.tries(endpoint, headers, request, deadline).await;
+            let result = self.shared(endpoint, outgoing, request, deadline).await;
             if let Ok(exchanged) = &result {
                 let rules = &endpoint.response_headers;
                 self.collected.answered(number, rules, &exchanged.headers);

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use http::HeaderMap;
 use ogive_gateway::{GraphqlRequest, explain};
-use ogive_transport::Client;
+
 use serde_json::json;
 
 use crate::graph::Graph;
@@ -31,8 +31,8 @@ async fn five_stops() {
         ..GraphqlRequest::default()
     };
     let state = graph.served.gateway.state();
-    let (headers, client) = (HeaderMap::new(), Client::new());
-    let explanation = explain(&state, request, &headers, Some(&client)).await;
+    let (headers, worker) = (HeaderMap::new(), ogive_gateway::WorkerState::new());
+    let explanation = explain(&state, request, &headers, Some(&worker)).await;
     let found = explanation.text(false);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/five_stops.txt");
     if std::env::var_os("BLESS").is_some() {

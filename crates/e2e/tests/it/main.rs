@@ -15,4 +15,5 @@ mod headers;
 mod http_client;
 mod resilience;
 mod scenarios;
+mod sharing;
 mod subgraph_faults;

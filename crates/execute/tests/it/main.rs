@@ -16,6 +16,5 @@ mod order;
 mod passing;
 mod reuse;
 mod script;
-mod share;
 mod simple;
 mod types;

@@ -13,7 +13,6 @@ use std::{
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use ogive_transport::Client;
 use tokio::{
     net::TcpStream,
     sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
@@ -21,7 +20,7 @@ use tokio::{
 };
 
 use super::ServeOptions;
-use crate::{Gateway, admission::ClientAddress};
+use crate::{Gateway, WorkerState, admission::ClientAddress};
 
 /// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -98,7 +97,7 @@ async fn run(
     draining: watch::Receiver<bool>,
     open: Arc<AtomicUsize>,
 ) -> usize {
-    let client = Rc::new(Client::new());
+    let worker = Rc::new(WorkerState::new());
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
@@ -106,11 +105,11 @@ async fn run(
                 Some(connection) => {
                     let guard = OpenGuard(Arc::clone(&open));
                     let gateway = Arc::clone(&gateway);
-                    let client = Rc::clone(&client);
+                    let worker = Rc::clone(&worker);
                     let draining = draining.clone();
                     tasks.spawn_local(async move {
                         let _guard = guard;
-                        serve_connection(connection, gateway, client, options, draining).await;
+                        serve_connection(connection, gateway, worker, options, draining).await;
                     });
                 }
                 None => break,
@@ -135,7 +134,7 @@ impl Drop for OpenGuard {
 async fn serve_connection(
     connection: Connection,
     gateway: Arc<Gateway>,
-    client: Rc<Client>,
+    worker: Rc<WorkerState>,
     options: ServeOptions,
     mut draining: watch::Receiver<bool>,
 ) {
@@ -154,8 +153,8 @@ async fn serve_connection(
         if let Some(address) = address {
             request.extensions_mut().insert(address);
         }
-        let (gateway, client) = (Arc::clone(&gateway), Rc::clone(&client));
-        async move { Ok::<_, Infallible>(gateway.handle(request, &client).await) }
+        let (gateway, worker) = (Arc::clone(&gateway), Rc::clone(&worker));
+        async move { Ok::<_, Infallible>(gateway.handle(request, &worker).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -288,19 +288,19 @@ impl hyper::body::Body for Never {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn broken_bodies_and_bugs_cost_one_answer() {
     let gateway = gateway_with("");
-    let client = ogive_transport::Client::new();
+    let worker = ogive_gateway::WorkerState::new();
     let request = || Request::post("/graphql").header("content-type", "application/json");
     let status = gateway
-        .handle(request().body(Broken).unwrap(), &client)
+        .handle(request().body(Broken).unwrap(), &worker)
         .await;
     assert_eq!(status.status(), 400);
-    let bug = gateway.handle(request().body(Bug).unwrap(), &client).await;
+    let bug = gateway.handle(request().body(Bug).unwrap(), &worker).await;
     assert_eq!(bug.status(), 500);
-    let body = String::from_utf8_lossy(bug.body().bytes()).into_owned();
+    let body = String::from_utf8_lossy(&bug.body().to_vec()).into_owned();
     assert!(body.contains("INTERNAL_SERVER_ERROR"), "{body}");
     // Time is paused: the timeout passes at once.
     let late = gateway
-        .handle(request().body(Never).unwrap(), &client)
+        .handle(request().body(Never).unwrap(), &worker)
         .await;
     assert_eq!(late.status(), 408);
     let answer = post(&gateway, "", r#"{"query":"{__typename}"}"#).await;

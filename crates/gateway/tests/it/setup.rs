@@ -8,8 +8,8 @@ use http_body_util::Full;
 use ogive_base::{SourceId, Sources};
 use ogive_config::Config;
 use ogive_federation::{ReadOptions, read_supergraph};
+use ogive_gateway::WorkerState;
 use ogive_gateway::{Gateway, GatewayOptions, SchemaState};
-use ogive_transport::Client;
 use serde_json::Value;
 
 pub(crate) const SUPERGRAPH: &str = r#"
@@ -85,12 +85,12 @@ impl Answer {
 }
 
 pub(crate) async fn send(gateway: &Gateway, request: Request<Full<Bytes>>) -> Answer {
-    let response = gateway.handle(request, &Client::new()).await;
+    let response = gateway.handle(request, &WorkerState::new()).await;
     let (parts, body) = response.into_parts();
     Answer {
         status: parts.status,
         headers: parts.headers,
-        body: body.bytes().clone(),
+        body: body.to_vec().into(),
     }
 }
 

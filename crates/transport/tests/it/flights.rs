@@ -12,10 +12,33 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_execute::{
-    Flights, SharedTransport, SubgraphRequest, SubgraphResponse, Transport, TransportError,
-    TransportFuture,
-};
+use ogive_execute::{SubgraphRequest, SubgraphResponse, TransportError, TransportFuture};
+use ogive_transport::Flights;
+
+/// Subgraph, credentials and body.
+type Key = (u32, &'static str, Bytes);
+type Shared = Flights<Key, Result<SubgraphResponse, TransportError>>;
+
+/// One client's requests, sharing flights with those of others.
+struct SharedTransport<'a> {
+    client: &'a Client<'a>,
+    flights: &'a Shared,
+}
+
+impl<'a> SharedTransport<'a> {
+    fn new(client: &'a Client<'a>, flights: &'a Shared) -> Self {
+        SharedTransport { client, flights }
+    }
+    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        match self.client.authorization {
+            Some(authorization) if request.idempotent => {
+                let key = (request.subgraph, authorization, request.body.clone());
+                Box::pin(self.flights.fly(key, || self.client.send()))
+            }
+            _ => self.client.send(),
+        }
+    }
+}
 
 /// Counts what is sent; answers when told to.
 #[derive(Default)]
@@ -74,18 +97,14 @@ impl Drop for Sent<'_> {
     }
 }
 
-impl Transport for Client<'_> {
-    fn send(&self, _: SubgraphRequest) -> TransportFuture<'_> {
+impl Client<'_> {
+    fn send(&self) -> TransportFuture<'_> {
         self.upstream.sent.set(self.upstream.sent.get() + 1);
         Box::pin(Sent {
             upstream: self.upstream,
             number: self.upstream.sent.get(),
             done: false,
         })
-    }
-    fn fingerprint(&self, _: u32) -> Option<Bytes> {
-        self.authorization
-            .map(|text| Bytes::from_static(text.as_bytes()))
     }
 }
 

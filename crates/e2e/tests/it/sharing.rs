@@ -1,0 +1,273 @@
+//! Equal requests that are under way at the same time: asked once, and never across two identities.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use crate::{
+    graph::Graph,
+    http_client::{Connection, post_with, request},
+};
+
+const QUERY: &[u8] = br#"{"query":"{ me { name } }"}"#;
+/// One worker, because work is shared within a worker.
+const ONE: &str = "http: { workers: 1 }\nheaders: { all: { request: [{ propagate: { named: authorization } }] } }\n";
+const NO_REQUESTS: &str = "traffic_shaping: { all: { deduplicate_query: false } }\n";
+const OPERATIONS: &str =
+    "traffic_shaping: { all: { deduplicate_query: false }, router: { deduplicate_query: true } }\n";
+
+/// The subgraphs `accounts` and `reviews`, played by the test.
+struct Accounts(TcpListener);
+
+/// A request that waits for its answer.
+struct Asked {
+    stream: TcpStream,
+    text: String,
+}
+
+impl Asked {
+    fn read(mut stream: TcpStream) -> Option<Asked> {
+        let mut bytes = Vec::new();
+        let mut piece = [0; 4096];
+        while !bytes.ends_with(b"}") {
+            match stream.read(&mut piece) {
+                Ok(n) if n > 0 => bytes.extend_from_slice(&piece[..n]),
+                _ => return None,
+            }
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        Some(Asked { stream, text })
+    }
+    fn authorization(&self) -> &str {
+        let header = self
+            .text
+            .lines()
+            .find_map(|l| l.strip_prefix("authorization: "));
+        header.unwrap_or("nobody")
+    }
+    fn answer(mut self, body: &str) -> TcpStream {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        self.stream
+            .write_all((head + body).as_bytes())
+            .expect("the gateway is there");
+        self.stream
+    }
+    fn name(self, name: &str) -> TcpStream {
+        self.answer(&format!(r#"{{"data":{{"me":{{"name":"{name}"}}}}}}"#))
+    }
+}
+
+impl Accounts {
+    fn with(yaml: &str) -> (Graph, Accounts) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/graphql", listener.local_addr().unwrap());
+        let graph = Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: '{url}', reviews: '{url}' }}\n{ONE}{yaml}"
+        ));
+        (graph, Accounts(listener))
+    }
+    fn asked(&self) -> Asked {
+        Asked::read(self.0.accept().unwrap().0).expect("a request")
+    }
+    /// Whether nobody else is connecting.
+    fn is_left_alone(&self) -> bool {
+        self.0.set_nonblocking(true).unwrap();
+        let next = self.0.accept();
+        self.0.set_nonblocking(false).unwrap();
+        next.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+    }
+}
+
+/// A connection that the worker knows already.
+fn client(graph: &Graph) -> Connection {
+    let mut connection = Connection::open(graph.address());
+    settle(&mut connection);
+    connection
+}
+
+/// Returns when the only worker has seen everything that was written before.
+fn settle(connection: &mut Connection) {
+    for _ in 0..2 {
+        connection.write(&request("GET", "/health", &[], b""));
+        assert_eq!(connection.read().status, 200);
+    }
+}
+
+fn ask(connection: &mut Connection, authorization: &str, body: &[u8]) {
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", authorization),
+    ];
+    connection.write(&request("POST", "/graphql", &headers, body));
+}
+
+fn me(name: &str) -> String {
+    format!(r#"{{"data":{{"me":{{"name":"{name}"}}}}}}"#)
+}
+
+/// Clients that ask the same at the same time; how often the subgraph is asked.
+fn times_asked(yaml: &str, body: &[u8], answer: &str, clients: usize, at_most: usize) -> usize {
+    let (graph, accounts) = Accounts::with(yaml);
+    let mut probe = client(&graph);
+    let mut clients: Vec<Connection> = (0..clients).map(|_| client(&graph)).collect();
+    for connection in &mut clients {
+        ask(connection, "Bearer a", body);
+    }
+    let mut open = vec![accounts.asked()];
+    settle(&mut probe);
+    while open.len() < at_most {
+        open.push(accounts.asked());
+    }
+    assert!(accounts.is_left_alone());
+    let times = open.len();
+    let _kept: Vec<TcpStream> = open.into_iter().map(|asked| asked.answer(answer)).collect();
+    for connection in &mut clients {
+        assert_eq!(connection.read().text(), answer);
+    }
+    times
+}
+
+#[test]
+fn equal_subgraph_requests_under_way_are_sent_once() {
+    assert_eq!(times_asked("", QUERY, &me("Ann"), 8, 1), 1);
+}
+
+#[test]
+fn sharing_can_be_switched_off() {
+    assert_eq!(times_asked(NO_REQUESTS, QUERY, &me("Ann"), 3, 3), 3);
+}
+
+#[test]
+fn equal_operations_under_way_are_executed_once() {
+    assert_eq!(times_asked(OPERATIONS, QUERY, &me("Ann"), 8, 1), 1);
+}
+
+#[test]
+fn mutations_are_never_shared() {
+    let yaml = "traffic_shaping: { router: { deduplicate_query: true } }\n";
+    let body = br#"{"query":"mutation { addReview(review: { product: \"a\", stars: 1, title: \"t\" }) { title } }"}"#;
+    let answer = r#"{"data":{"addReview":{"title":"t"}}}"#;
+    assert_eq!(times_asked(yaml, body, answer, 3, 3), 3);
+}
+
+#[test]
+fn a_failure_is_everybodys_and_the_next_request_asks_again() {
+    let (graph, accounts) = Accounts::with("");
+    let (mut one, mut two) = (client(&graph), client(&graph));
+    ask(&mut one, "Bearer a", QUERY);
+    let asked = accounts.asked();
+    ask(&mut two, "Bearer a", QUERY);
+    settle(&mut client(&graph));
+    let _kept = asked.answer("no JSON");
+    assert_eq!(one.read().codes().len(), 1);
+    assert_eq!(two.read().codes().len(), 1);
+    drop(_kept);
+    ask(&mut two, "Bearer a", QUERY);
+    let _kept = accounts.asked().name("Ann");
+    assert_eq!(two.read().text(), me("Ann"));
+}
+
+#[test]
+fn when_the_one_who_asks_leaves_the_next_one_asks() {
+    for yaml in ["", OPERATIONS] {
+        let (graph, accounts) = Accounts::with(yaml);
+        let (mut one, mut two) = (client(&graph), client(&graph));
+        ask(&mut one, "Bearer a", QUERY);
+        let given_up = accounts.asked();
+        ask(&mut two, "Bearer a", QUERY);
+        settle(&mut client(&graph));
+        drop(one);
+        let _kept = accounts.asked().name("Ann");
+        assert_eq!(two.read().text(), me("Ann"));
+        drop(given_up);
+    }
+}
+
+#[test]
+fn identities_and_variables_are_told_apart() {
+    for yaml in ["", OPERATIONS] {
+        let (graph, accounts) = Accounts::with(yaml);
+        let (mut one, mut two) = (client(&graph), client(&graph));
+        ask(&mut one, "Bearer a", QUERY);
+        ask(&mut two, "Bearer b", QUERY);
+        let asked = [accounts.asked(), accounts.asked()];
+        let _kept = asked.map(|asked| {
+            let name = asked.authorization().to_owned();
+            asked.name(&name)
+        });
+        assert_eq!(one.read().text(), me("Bearer a"));
+        assert_eq!(two.read().text(), me("Bearer b"));
+    }
+}
+
+/// A thousand identities at once, each asking twice at a time: everybody sees their own answer and nobody else's.
+#[test]
+fn no_answer_crosses_two_identities_under_load() {
+    const IDENTITIES: usize = 1_000;
+    const AT_ONCE: usize = 16;
+    for yaml in ["", OPERATIONS] {
+        let (graph, accounts) = Accounts::with(yaml);
+        let (address, times) = (graph.address(), AtomicUsize::new(0));
+        let subgraph = accounts.0.local_addr().unwrap();
+        thread::scope(|scope| {
+            let times = &times;
+            scope.spawn(move || {
+                // Ends with the empty connection below.
+                while let Ok((stream, _)) = accounts.0.accept() {
+                    let Some(mut asked) = Asked::read(stream) else {
+                        break;
+                    };
+                    scope.spawn(move || {
+                        loop {
+                            times.fetch_add(1, Ordering::Relaxed);
+                            let name = asked.authorization().to_owned();
+                            match Asked::read(asked.name(&name)) {
+                                Some(next) => asked = next,
+                                None => break,
+                            }
+                        }
+                    });
+                }
+            });
+            let clients: Vec<_> = (0..AT_ONCE)
+                .map(|client| {
+                    scope.spawn(move || {
+                        for identity in 0..IDENTITIES {
+                            // Two clients each walk the same identities.
+                            if identity % (AT_ONCE / 2) == client % (AT_ONCE / 2) {
+                                let name = format!("Bearer {identity}");
+                                let headers = [("authorization", &*name)];
+                                let answer = post_with(address, "{ me { name } }", &headers);
+                                assert_eq!(answer.text(), me(&name));
+                            }
+                        }
+                    })
+                })
+                .collect();
+            clients.into_iter().for_each(|c| c.join().unwrap());
+            assert!((IDENTITIES..=2 * IDENTITIES).contains(&times.load(Ordering::Relaxed)));
+            drop(TcpStream::connect(subgraph));
+            // Closes what the gateway keeps open, so that every thread ends.
+            drop(graph);
+        });
+    }
+}
+
+#[test]
+fn what_one_query_has_asked_it_need_not_ask_again() {
+    // The reviews are found by way of the makers, and lead back to products whose makers are known.
+    let query = "{ warehouses { products { maker { products { reviews { product { maker { products { sku } } } } } } } } }";
+    let representations = |yaml: &str| {
+        let graph = Graph::with(yaml);
+        let answer = post_with(graph.address(), query, &[]);
+        let entities = graph.service.counts("products").unwrap().entities;
+        (answer.text(), entities)
+    };
+    let (answer, entities) = representations("");
+    let (again, all) = representations("execution: { reuse: off }");
+    assert_eq!(answer, again);
+    assert!(entities < all, "{entities} of {all}");
+}

@@ -1,0 +1,76 @@
+//! What one worker thread lends to requests: its connections, and the work under way that equal requests may join.
+//!
+//! Two client requests are equal if their plans are the same plan, the values of its variables are equal, and every
+//! subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
+//! subgraph request would be equal, and so is the response. Mutations are never shared.
+
+use std::{ptr, sync::Arc};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use ogive_execute::ExecuteOutput;
+use ogive_plan::{OperationKind, Plan};
+use ogive_transport::{Client, Flights, RequestTransport};
+
+/// What equal requests share: the response, and the headers that subgraphs' answers add to it.
+pub(crate) type Executed = (ExecuteOutput, HeaderMap);
+
+/// What lives as long as a worker thread.
+#[derive(Default)]
+pub struct WorkerState {
+    /// Connections to subgraphs, and requests to them under way.
+    pub client: Client,
+    /// Whole operations under way.
+    pub(crate) operations: Flights<OperationKey, Executed>,
+}
+
+impl WorkerState {
+    /// A worker without connections.
+    pub fn new() -> Self {
+        WorkerState::default()
+    }
+    /// How many operations were executed and how many joined one under way, of those that could be shared.
+    pub fn shared_operations(&self) -> (u64, u64) {
+        (self.operations.led(), self.operations.joined())
+    }
+}
+
+/// What client requests are equal by.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(crate) struct OperationKey {
+    /// Address of the plan, which everybody who shares it keeps alive.
+    plan: usize,
+    variables: Vec<Option<Box<str>>>,
+    locals: Vec<Bytes>,
+    /// For every subgraph the plan asks, in the plan's order.
+    identities: Vec<Bytes>,
+}
+
+impl OperationKey {
+    /// The key of an operation; `None` if it must not be shared.
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        variables: &[Option<Box<str>>],
+        locals: &[Bytes],
+        transport: &RequestTransport<'_>,
+    ) -> Option<Self> {
+        if plan.kind != OperationKind::Query {
+            return None;
+        }
+        let mut identities = Vec::new();
+        let mut asked: Vec<u32> = Vec::new();
+        for fetch in plan.fetches.as_slice() {
+            let subgraph = fetch.subgraph;
+            if !asked.contains(&subgraph) {
+                asked.push(subgraph);
+                identities.push(transport.identity(subgraph)?);
+            }
+        }
+        Some(OperationKey {
+            plan: ptr::from_ref(&**plan) as usize,
+            variables: variables.to_vec(),
+            locals: locals.to_vec(),
+            identities,
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! In-flight sharing: equal work that is under way at the same time is done once, whoever asks.
+//!
+//! [`RequestTransport`](crate::RequestTransport) shares requests to subgraphs; a gateway shares whole operations with a
+//! key of its own. For a request, equal means: every byte that would be sent is equal, headers and credentials included.
+//! A keyed hash finds candidates, full comparison decides, so that nobody can aim for somebody else's answer. Only
+//! queries are shared. Everybody gets the same result, failures included. Nothing is kept: a request that comes after
+//! the answer is sent again.
+//!
+//! One of those who wait is the leader: its work is done. If the leader's client leaves, its work is cancelled and the
+//! next who is polled leads, with work of its own.
+//!
+//! Lives on one thread: one [`Flights`] per worker.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    hash::{BuildHasher, Hash},
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+
+/// The work under way on one thread, by what makes it equal: a key `K`, which decides by `Eq`, and its outcome `O`.
+#[derive(Debug)]
+pub struct Flights<K, O> {
+    hasher: RandomState,
+    table: RefCell<HashTable<Rc<Flight<K, O>>>>,
+    led: Cell<u64>,
+    joined: Cell<u64>,
+}
+
+impl<K, O> Default for Flights<K, O> {
+    fn default() -> Self {
+        Flights {
+            hasher: RandomState::default(),
+            table: RefCell::default(),
+            led: Cell::default(),
+            joined: Cell::default(),
+        }
+    }
+}
+
+impl<K, O> Flights<K, O> {
+    /// How often work was begun.
+    pub fn led(&self) -> u64 {
+        self.led.get()
+    }
+    /// How often somebody joined work under way.
+    pub fn joined(&self) -> u64 {
+        self.joined.get()
+    }
+    /// How much different work is under way.
+    pub fn under_way(&self) -> usize {
+        self.table.borrow().len()
+    }
+}
+
+impl<K: Eq + Hash, O: Clone> Flights<K, O> {
+    /// The outcome of the work that `key` stands for: `lead` begins it, unless somebody is at it already.
+    pub fn fly<'a, F>(&'a self, key: K, lead: F) -> impl Future<Output = O> + 'a
+    where
+        F: FnOnce() -> Pin<Box<dyn Future<Output = O> + 'a>> + Unpin + 'a,
+    {
+        Passenger {
+            flight: self.join(key),
+            flights: self,
+            lead: Some(lead),
+            leading: None,
+            landed: false,
+        }
+    }
+
+    /// The flight of a key, made if there is none.
+    fn join(&self, key: K) -> Rc<Flight<K, O>> {
+        let hash = self.hasher.hash_one(&key);
+        let mut table = self.table.borrow_mut();
+        if let Some(flight) = table.find(hash, |flight| flight.key == key) {
+            flight.passengers.set(flight.passengers.get() + 1);
+            self.joined.set(self.joined.get() + 1);
+            return Rc::clone(flight);
+        }
+        let flight = Rc::new(Flight {
+            key,
+            state: RefCell::default(),
+            passengers: Cell::new(1),
+        });
+        table.insert_unique(hash, Rc::clone(&flight), |flight| {
+            self.hasher.hash_one(&flight.key)
+        });
+        flight
+    }
+    fn remove(&self, flight: &Rc<Flight<K, O>>) {
+        let hash = self.hasher.hash_one(&flight.key);
+        let mut table = self.table.borrow_mut();
+        if let Ok(entry) = table.find_entry(hash, |known| Rc::ptr_eq(known, flight)) {
+            entry.remove();
+        }
+    }
+}
+
+/// Work under way.
+#[derive(Debug)]
+struct Flight<K, O> {
+    key: K,
+    state: RefCell<State<O>>,
+    /// Futures that have not been answered or dropped.
+    passengers: Cell<usize>,
+}
+
+#[derive(Debug)]
+struct State<O> {
+    led: bool,
+    outcome: Option<O>,
+    /// Of those who wait.
+    wakers: Vec<Waker>,
+}
+
+impl<O> Default for State<O> {
+    fn default() -> Self {
+        State {
+            led: false,
+            outcome: None,
+            wakers: Vec::new(),
+        }
+    }
+}
+
+impl<K, O> Flight<K, O> {
+    /// Everybody looks again. Woken after the borrow ends, because an executor may poll at once.
+    fn wake_all(&self) {
+        let wakers = std::mem::take(&mut self.state.borrow_mut().wakers);
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+}
+
+/// Somebody who wants the outcome.
+struct Passenger<'a, K: Eq + Hash, O: Clone, F> {
+    flights: &'a Flights<K, O>,
+    flight: Rc<Flight<K, O>>,
+    /// Begins the work; there until this passenger leads.
+    lead: Option<F>,
+    /// The leader's own work.
+    leading: Option<Pin<Box<dyn Future<Output = O> + 'a>>>,
+    landed: bool,
+}
+
+impl<'a, K, O, F> Future for Passenger<'a, K, O, F>
+where
+    K: Eq + Hash,
+    O: Clone,
+    F: FnOnce() -> Pin<Box<dyn Future<Output = O> + 'a>> + Unpin,
+{
+    type Output = O;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<O> {
+        let this = &mut *self;
+        if this.leading.is_none() {
+            let mut state = this.flight.state.borrow_mut();
+            if let Some(outcome) = state.outcome.clone() {
+                drop(state);
+                this.land();
+                return Poll::Ready(outcome);
+            }
+            if state.led {
+                if !state.wakers.iter().any(|w| w.will_wake(context.waker())) {
+                    state.wakers.push(context.waker().clone());
+                }
+                return Poll::Pending;
+            }
+            let Some(lead) = this.lead.take() else {
+                return Poll::Pending;
+            };
+            state.led = true;
+            drop(state);
+            this.flights.led.set(this.flights.led.get() + 1);
+            this.leading = Some(lead());
+        }
+        let Some(future) = &mut this.leading else {
+            return Poll::Pending;
+        };
+        match future.as_mut().poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(outcome) => {
+                this.leading = None;
+                this.flight.state.borrow_mut().outcome = Some(outcome.clone());
+                // Whoever comes now is too late to share.
+                this.flights.remove(&this.flight);
+                this.land();
+                this.flight.wake_all();
+                Poll::Ready(outcome)
+            }
+        }
+    }
+}
+
+impl<K: Eq + Hash, O: Clone, F> Passenger<'_, K, O, F> {
+    fn land(&mut self) {
+        self.landed = true;
+        self.flight.passengers.set(self.flight.passengers.get() - 1);
+    }
+}
+
+impl<K: Eq + Hash, O: Clone, F> Drop for Passenger<'_, K, O, F> {
+    fn drop(&mut self) {
+        if self.landed {
+            return;
+        }
+        self.land();
+        if self.flight.passengers.get() == 0 {
+            self.flights.remove(&self.flight);
+        }
+        if self.leading.take().is_some() {
+            // The work is cancelled; somebody else leads.
+            self.flight.state.borrow_mut().led = false;
+            self.flight.wake_all();
+        }
+    }
+}
