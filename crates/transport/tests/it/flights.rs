@@ -32,7 +32,7 @@ impl<'a> SharedTransport<'a> {
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         match self.client.authorization {
             Some(authorization) if request.idempotent => {
-                let key = (request.subgraph, authorization, request.body.clone());
+                let key = (request.subgraph, authorization, request.body);
                 Box::pin(self.flights.fly(key, || self.client.send()))
             }
             _ => self.client.send(),
