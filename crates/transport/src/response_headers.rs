@@ -355,11 +355,10 @@ mod tests {
         }
         map
     }
+    type Headers<'h> = &'h [(&'static str, &'static str)];
+
     /// Answers in the order of sending, each with the rules of its subgraph; they come in the opposite order.
-    fn merged(
-        answers: &[(&[ResponseHeaderRule], &[(&'static str, &'static str)])],
-        errors: bool,
-    ) -> Vec<String> {
+    fn merged(answers: &[(&[ResponseHeaderRule], Headers)], errors: bool) -> Vec<String> {
         let collected = Collected::default();
         let numbers: Vec<u32> = answers.iter().map(|_| collected.sent()).collect();
         for (number, (rules, headers)) in numbers.iter().zip(answers).rev() {
