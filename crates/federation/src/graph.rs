@@ -162,6 +162,25 @@ impl FieldRow {
     }
 }
 
+impl FieldRow {
+    /// Whether a source of this field counts when the override labels in `on` are switched on: an overriding one does
+    /// if its label is on, an overridden one unless it is.
+    pub fn is_active(&self, source: &FieldSource, on: &BitSet) -> bool {
+        if source.used_overridden {
+            return false;
+        }
+        if let Some((_, Some(label))) = source.overrides
+            && !on.contains(label)
+        {
+            return false;
+        }
+        !self.sources.iter().any(|other| {
+            matches!(other.overrides, Some((from, Some(label)))
+                if from == source.subgraph && on.contains(label))
+        })
+    }
+}
+
 impl QueryGraph {
     /// The type in a subgraph, if that subgraph defines it.
     pub fn type_source(&self, ty: TypeId, subgraph: SubgraphId) -> Option<&TypeSource> {

@@ -167,12 +167,13 @@ impl<'a> Classes<'a> {
         for source in &row.sources {
             let _ = write!(
                 text,
-                " {} {} {:?} {} {:?}",
+                " {} {} {:?} {} {:?} {:?}",
                 source.subgraph.0,
                 source.external,
                 source.ty,
                 source.used_overridden,
-                source.via_interface_object
+                source.via_interface_object,
+                source.overrides
             );
             for set in [source.requires, source.provides] {
                 text.push('/');

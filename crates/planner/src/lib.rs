@@ -23,6 +23,7 @@ mod probe;
 pub mod search;
 pub mod tree;
 
+use ogive_base::BitSet;
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
@@ -32,7 +33,7 @@ use ogive_plan::Plan;
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
 /// Limits and choices of one planning run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Most object-valued places times concrete types; default 50,000.
     pub nodes_max: u32,
@@ -48,6 +49,9 @@ pub struct PlanOptions {
     pub exact_fuel: u64,
     /// What to minimise.
     pub profile: Profile,
+    /// Override labels that are on, by index into
+    /// [`QueryGraph::override_labels`](ogive_federation::QueryGraph::override_labels); default none.
+    pub labels: BitSet,
 }
 
 /// What the search minimises first.
@@ -69,6 +73,7 @@ impl Default for PlanOptions {
             patience: 6,
             exact_fuel: 0,
             profile: Profile::CriticalPath,
+            labels: BitSet::new(),
         }
     }
 }

@@ -180,14 +180,20 @@ fn everything(
         .copied()
         .filter(|f| tree.facts[*f].client.is_some())
         .collect();
-    let mut waves = 6;
+    let mut waves = 6.min(options.waves_max.max(1) as usize);
+    // Whether more might be known in later waves than are allowed.
+    let mut is_cut = false;
     loop {
         let requests = Requests {
             waves: vec![subgraphs.clone(); waves],
         };
         closure.run(tree, scope, &requests);
         let last = wave_of_last_news(tree, scope, closure);
-        if last + 1 < waves || waves >= options.waves_max as usize {
+        if last + 1 < waves {
+            break;
+        }
+        if waves >= options.waves_max as usize {
+            is_cut = true;
             break;
         }
         waves = (waves * 2).min(options.waves_max as usize);
@@ -197,6 +203,12 @@ fn everything(
         if closure.known(fact) != NEVER {
             wanted.push(fact);
             continue;
+        }
+        if is_cut {
+            let most = options.waves_max;
+            return Err(PlanError::too_large(format!(
+                "the operation needs more than {most} requests one after another"
+            )));
         }
         let node = tree.facts[fact].node;
         let reachable = (0..closure.waves()).any(|w| !closure.open(node, w).is_empty());

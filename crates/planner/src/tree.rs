@@ -434,7 +434,7 @@ impl<'a> Grower<'a, '_> {
             child: None,
             slot,
             ty,
-            plain: graph.fields[field].resolvers.clone(),
+            plain: graph.fields[field].resolvers_with(&self.options.labels),
             provided: provided.iter().map(|(s, _)| s.0).collect(),
             requires: Vec::new(),
         });
@@ -494,17 +494,7 @@ impl<'a> Grower<'a, '_> {
         let mut next = 0;
         while next < self.tree.nodes[node].facts.len() {
             let fact = self.tree.nodes[node].facts[next];
-            for source in &graph.fields[self.tree.facts[fact].field].sources {
-                if let (Some(fields), false) = (source.requires, source.used_overridden) {
-                    let facts = self.field_set(node, fields)?;
-                    let requirement = Requirement {
-                        subgraph: source.subgraph,
-                        fields,
-                        facts,
-                    };
-                    self.tree.facts[fact].requires.push(requirement);
-                }
-            }
+            self.requirements(node, fact)?;
             next += 1;
         }
         if node == Tree::ROOT {
@@ -530,19 +520,32 @@ impl<'a> Grower<'a, '_> {
                 // Key members are rarely computed, but may be.
                 for i in before..self.tree.nodes[node].facts.len() {
                     let fact = self.tree.nodes[node].facts[i];
-                    for source in &graph.fields[self.tree.facts[fact].field].sources {
-                        if let Some(fields) = source.requires {
-                            let facts = self.field_set(node, fields)?;
-                            let requirement = Requirement {
-                                subgraph: source.subgraph,
-                                fields,
-                                facts,
-                            };
-                            self.tree.facts[fact].requires.push(requirement);
-                        }
-                    }
+                    self.requirements(node, fact)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Notes what the subgraphs with `@requires` on a fact need; a subgraph that an override label switches off, or has
+    /// taken the field from, resolves nothing.
+    fn requirements(&mut self, node: NodeId, fact: FactId) -> Result<(), PlanError> {
+        let graph: &'a QueryGraph = &self.tree.supergraph.graph;
+        let row = &graph.fields[self.tree.facts[fact].field];
+        for source in &row.sources {
+            let Some(fields) = source.requires else {
+                continue;
+            };
+            if !row.is_active(source, &self.options.labels) {
+                continue;
+            }
+            let facts = self.field_set(node, fields)?;
+            let requirement = Requirement {
+                subgraph: source.subgraph,
+                fields,
+                facts,
+            };
+            self.tree.facts[fact].requires.push(requirement);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Planner tests.
 //!
 //! `cases/<rule>/<name>.graphql` holds one operation after `#!` header lines (`#! supergraph: NAME`, and `#! operation:
-//! NAME` where there are several), and below it the expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
+//! NAME` where there are several, `#! labels: A, B` for override labels that are on), and below it the expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
 //! Supergraphs lie in `supergraphs/NAME.graphql`, without the definitions of the join and link specifications, which
 //! the harness adds.
 //!
@@ -32,8 +32,13 @@ fn schema_definition(text: &str) -> String {
     } else {
         ""
     };
+    let subscription = if text.contains("type Subscription") {
+        " subscription: Subscription"
+    } else {
+        ""
+    };
     format!(
-        "schema @link(url: \"https://specs.apollo.dev/link/v1.0\") @link(url: \"https://specs.apollo.dev/join/v0.4\", for: EXECUTION) {{ query: Query{mutation} }}\n"
+        "schema @link(url: \"https://specs.apollo.dev/link/v1.0\") @link(url: \"https://specs.apollo.dev/join/v0.4\", for: EXECUTION) {{ query: Query{mutation}{subscription} }}\n"
     )
 }
 
@@ -182,7 +187,17 @@ fn cases() {
             let name = text.lines().find_map(|l| l.strip_prefix("#! operation: "));
             let supergraph = supergraph(header.trim());
             let op = operation_named(&supergraph, &body, name.map(str::trim));
-            let outcome = match ogive_planner::plan(&supergraph, &op, &PlanOptions::default()) {
+            let labels = text.lines().find_map(|l| l.strip_prefix("#! labels: "));
+            let labels = labels.into_iter().flat_map(|l| l.split(','));
+            let known = &supergraph.graph.override_labels;
+            let label = |name: &str| known.iter().position(|l| **l == *name.trim());
+            let options = PlanOptions {
+                labels: labels
+                    .map(|l| label(l).expect("a label of the supergraph") as u32)
+                    .collect(),
+                ..PlanOptions::default()
+            };
+            let outcome = match ogive_planner::plan(&supergraph, &op, &options) {
                 Ok(plan) => {
                     if let Err(why) = soundness(&supergraph, &plan) {
                         wrong.push(format!("{}: {why}", file.display()));

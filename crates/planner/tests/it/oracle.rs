@@ -93,13 +93,13 @@ fn the_search_finds_what_trying_everything_finds() {
     let exact = PlanOptions {
         exact_fuel: u64::MAX,
         profile: Profile::CriticalPath,
-        ..default
+        ..default.clone()
     };
     // The first deletion order alone: shows that the instances leave something to find.
     let hasty = PlanOptions {
         fuel: 0,
         patience: 0,
-        ..default
+        ..default.clone()
     };
     let (mut gaps, mut hasty_gaps) = ([0usize; 8], [0usize; 8]);
     let (mut waves_seen, mut requests_seen) = ([0usize; 10], [0usize; 16]);
