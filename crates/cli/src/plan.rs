@@ -9,12 +9,15 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use ogive_base::BitSet;
 use ogive_config::{Config, PlanProfile};
+use ogive_federation::Supergraph;
 use ogive_gateway::{
     SchemaState, canonical::canonical, explain::literals_text, prepare::prepare_operation,
     state::PipelineOptions,
 };
 use ogive_plan::{Plan, apollo};
+use ogive_planner::PlanOptions;
 
 use crate::{
     demo, load,
@@ -66,6 +69,9 @@ struct Show {
     /// Plan with another profile too, and show both
     #[arg(long, value_enum, value_name = "PROFILE", conflicts_with = "stage")]
     compare: Option<Profile>,
+    /// Plan as if this label of `@override(label:)` were on; may be repeated
+    #[arg(long = "label", value_name = "NAME")]
+    labels: Vec<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -124,7 +130,9 @@ fn show(arguments: &Show) -> Result<()> {
         Some(path) => load::supergraph(path)?,
         None => demo::supergraph()?,
     };
-    let (state, _) = SchemaState::new(supergraph, &arguments.profile.config());
+    let (mut state, _) = SchemaState::new(supergraph, &arguments.profile.config());
+    let labels = labels(&arguments.labels, &state.supergraph)?;
+    state.options.plan.labels.clone_from(&labels);
     let name = request.operation_name.as_deref();
     let document = arguments.operation.document_name();
     let fail = |error| refused(&error, &document);
@@ -160,7 +168,10 @@ fn show(arguments: &Show) -> Result<()> {
         terminal::print(&written(&passes.plan));
         return Ok(());
     };
-    let other_passes = run(&PipelineOptions::planning(&other.config()))?;
+    let other_passes = run(&PlanOptions {
+        labels,
+        ..PipelineOptions::planning(&other.config())
+    })?;
     let both = [(arguments.profile, passes), (other, other_passes)];
     let mut out = String::new();
     for (profile, passes) in &both {
@@ -175,6 +186,27 @@ fn show(arguments: &Show) -> Result<()> {
     }
     terminal::print(&out);
     Ok(())
+}
+
+/// The indexes of override labels.
+fn labels(names: &[String], supergraph: &Supergraph) -> Result<BitSet> {
+    let known = &supergraph.graph.override_labels;
+    let mut out = BitSet::new();
+    for name in names {
+        let Some(at) = known.iter().position(|label| **label == **name) else {
+            let known: Vec<String> = known.iter().map(|label| format!("`{label}`")).collect();
+            let help = match known.is_empty() {
+                true => "no `@override` of this supergraph has a label".to_owned(),
+                false => format!("its labels are {}", known.join(", ")),
+            };
+            return Err(terminal::error(
+                format_args!("no `@override` of the supergraph has the label `{name}`"),
+                &help,
+            ));
+        };
+        out.insert(at as u32);
+    }
+    Ok(out)
 }
 
 fn write(plan: &Plan, form: Form) -> String {

@@ -109,6 +109,13 @@ impl Arguments {
         for warning in &supergraph.warnings {
             tracing::warn!(code = warning.code, "{}", warning.message);
         }
+        ogive_gateway::authorization::check(&supergraph, config).map_err(|error| {
+            terminal::error(
+                error,
+                "if the subgraphs check by themselves who may see what, set `authorization.directives: ignore` in \
+                 the configuration",
+            )
+        })?;
         let (mut state, notes) = SchemaState::new(supergraph, config);
         for note in notes {
             tracing::warn!("{note}");

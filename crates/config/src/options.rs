@@ -45,6 +45,10 @@ section! {
         pub query_planning: QueryPlanningOptions = QueryPlanningOptions::default(),
         /// Execution of plans.
         pub execution: ExecutionOptions = ExecutionOptions::default(),
+        /// Who may see what.
+        pub authorization: AuthorizationOptions = AuthorizationOptions::default(),
+        /// Progressive overrides: for which requests a field is taken from its new subgraph.
+        pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.
         pub include_subgraph_errors: IncludeSubgraphErrorsOptions = IncludeSubgraphErrorsOptions::default(),
         /// What is logged, and how.
@@ -377,6 +381,26 @@ section! {
         pub header: HeaderName = HeaderName("apollo-expose-query-plan".into()),
     }
 
+    /// `authorization`
+    pub struct AuthorizationOptions {
+        /// What becomes of a supergraph with `@authenticated`, `@requiresScopes` or `@policy`, which the gateway does not
+        /// enforce: `refuse` does not serve it, `ignore` serves it as if nothing was restricted, for graphs whose
+        /// subgraphs check by themselves.
+        pub directives: AuthorizationDirectives = AuthorizationDirectives::Refuse,
+    }
+
+    /// `override_labels`
+    pub struct OverrideLabelOptions {
+        /// By label of `@override(label:)`: `true`, `false`, or the part of requests for which it is on, such as `25%`.
+        /// A label that is not named is off, except for `percent(25)`, which says itself what it is.
+        pub labels: BTreeMap<String, LabelShare> = BTreeMap::new(),
+        /// Header in which a client names labels that are on for its request, separated by commas; default none.
+        pub header: Option<HeaderName> = None,
+        /// Header whose value decides about parts of requests, so that equal values always get the same; without it, or
+        /// in a request without that header, chance decides.
+        pub sticky_by: Option<HeaderName> = None,
+    }
+
     /// `include_subgraph_errors`
     pub struct IncludeSubgraphErrorsOptions {
         /// Whether clients see message and code of errors that subgraphs report. Off: they learn where an error was, and
@@ -403,6 +427,27 @@ pub enum PlanProfile {
     CriticalPath,
     /// Requests.
     FewestRequests,
+}
+
+/// For which part of requests an override label is on, in percent from 0 to 100.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub struct LabelShare(pub f64);
+
+impl LabelShare {
+    /// Reads `true`, `false` or `12.5%`.
+    pub fn parse(text: &str) -> Option<LabelShare> {
+        match text {
+            "true" => Some(LabelShare(100.0)),
+            "false" => Some(LabelShare(0.0)),
+            _ => Self::percent(text.strip_suffix('%')?.trim_end()),
+        }
+    }
+    /// Reads a percentage without its sign.
+    pub fn percent(text: &str) -> Option<LabelShare> {
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let value: f64 = text.parse().ok().filter(|_| text.chars().all(digits))?;
+        (value <= 100.0).then_some(LabelShare(value))
+    }
 }
 
 /// The name of an HTTP header, in lower case.
@@ -483,6 +528,14 @@ words! {
         Off = "off",
         /// The same entity for the same fields of the same subgraph.
         Entities = "entities",
+    }
+
+    /// What becomes of directives that say who may see what.
+    pub enum AuthorizationDirectives {
+        /// A supergraph that has them is not served.
+        Refuse = "refuse",
+        /// They mean nothing.
+        Ignore = "ignore",
     }
 
     /// What becomes of documents that no manifest lists.
@@ -727,6 +780,21 @@ impl Decode for Url {
 impl Decode for HeaderName {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
         crate::headers::header_name(node, errors).map(HeaderName)
+    }
+}
+
+impl Decode for LabelShare {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "`true`, `false` or a percentage")?;
+        let share = LabelShare::parse(text);
+        if share.is_none() {
+            errors.invalid(
+                node.span,
+                format!("expected `true`, `false` or a percentage, found `{text}`"),
+                "a percentage is a number from 0 to 100 with its sign, such as `25%`",
+            );
+        }
+        share
     }
 }
 

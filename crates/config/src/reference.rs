@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, Listen, LogFormat, Path,
-    Pattern, PlanProfile, ResponseHeaderRule, Url,
+    ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, LabelShare, Listen, LogFormat,
+    Path, Pattern, PlanProfile, ResponseHeaderRule, Url,
 };
 
 /// One option of the whole configuration.
@@ -87,6 +87,7 @@ leaf! {
     Url, "URL", |v| v.0.clone();
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
     HeaderName, "header name", |v| v.0.clone();
+    LabelShare, "`true`, `false` or percentage", |v| format!("{}%", v.0);
     PlanProfile, "`critical-path` or `fewest-requests`", |v| match v {
         PlanProfile::CriticalPath => "critical-path".to_owned(),
         PlanProfile::FewestRequests => "fewest-requests".to_owned(),
@@ -116,6 +117,8 @@ sample! {
     Url = Url(String::new());
     bool = false;
     u32 = 0;
+    HeaderName = HeaderName(String::new());
+    LabelShare = LabelShare(0.0);
     crate::RateLimitOptions = crate::RateLimitOptions::default();
     crate::RetryOptions = crate::RetryOptions::default();
     crate::CircuitBreakerOptions = crate::CircuitBreakerOptions::default();

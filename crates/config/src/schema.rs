@@ -104,6 +104,9 @@ fn kind(kind: &str) -> String {
                 .into()
         }
         "list of rules" => r#""type": ["array", "null"], "items": { "type": "object" }"#.into(),
+        "`true`, `false` or percentage" => format!(
+            r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "string", "pattern": "^[0-9.]+ *%$" }}, {expanded}]"#
+        ),
         words if words.contains("` or `") || words.contains("`, `") => {
             let words: Vec<String> = words.split('`').skip(1).step_by(2).map(quoted).collect();
             format!(

@@ -7,9 +7,10 @@
 
 use std::{
     hash::{Hash, Hasher},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use ogive_base::BitSet;
 use ogive_operation::Operation;
 use ogive_syntax::{Document, ast::OperationDefinition};
 use quick_cache::{Equivalent, Weighter, sync::Cache};
@@ -27,6 +28,41 @@ pub struct PreparedOperation {
     pub operation: Operation,
     /// The plan; set by stop 3.
     pub planned: OnceLock<Arc<PlannedOperation>>,
+    /// Override labels that can matter to its plan, by index; none for most operations.
+    pub labels: Box<[u32]>,
+    /// Its plans with some of them on.
+    pub(crate) variants: Mutex<Vec<(BitSet, Arc<PlannedOperation>)>>,
+}
+
+impl PreparedOperation {
+    /// Most variants kept with an operation; further ones are found a level below.
+    const VARIANTS_MAX: usize = 16;
+
+    /// The plan with these labels on, if it was made before.
+    pub(crate) fn known(&self, on: &BitSet) -> Option<Arc<PlannedOperation>> {
+        if on.is_empty() {
+            return self.planned.get().cloned();
+        }
+        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = variants.iter().find(|(labels, _)| labels == on);
+        found.map(|(_, planned)| Arc::clone(planned))
+    }
+    /// Keeps the plan with these labels on; gives back what is kept.
+    pub(crate) fn keep(
+        &self,
+        on: &BitSet,
+        make: impl FnOnce() -> PlannedOperation,
+    ) -> Arc<PlannedOperation> {
+        if on.is_empty() {
+            return Arc::clone(self.planned.get_or_init(|| Arc::new(make())));
+        }
+        let planned = Arc::new(make());
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if variants.len() < Self::VARIANTS_MAX && !variants.iter().any(|(labels, _)| labels == on) {
+            variants.push((on.clone(), Arc::clone(&planned)));
+        }
+        planned
+    }
 }
 
 /// The cache of one schema.

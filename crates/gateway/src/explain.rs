@@ -13,7 +13,7 @@ use crate::{
     context::RequestContext,
     error::RequestError,
     execute::execute,
-    plan::plan,
+    plan::plan_for,
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
     sharing::WorkerState,
@@ -67,7 +67,7 @@ async fn stops(
 ) -> Result<(), RequestError> {
     let prepared = prepare(state, &explanation.request)?;
     explanation.prepared = Some(prepared_text(state, &prepared));
-    let (planned, _) = plan(state, &prepared.operation).await?;
+    let (planned, _) = plan_for(state, &prepared.operation, headers).await?;
     explanation.plan = Some(Arc::clone(&planned.plan));
     let names = &planned.plan.variables;
     let literals = planned.binding.literals();

@@ -30,7 +30,7 @@ use crate::{
     graphiql,
     media::{Accept, Media, accept},
     panic::contained,
-    plan::plan,
+    plan::plan_for,
     prepare::prepare,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
     respond::{refuse, respond, respond_batch, respond_with},
@@ -364,7 +364,7 @@ impl Gateway {
             self.registered.insert(hash, &request.query);
         }
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
-        let found = plan(state, &prepared.operation)
+        let found = plan_for(state, &prepared.operation, &parts.headers)
             .instrument(span.clone())
             .await;
         let (planned, source) = found?;

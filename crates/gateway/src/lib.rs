@@ -9,10 +9,11 @@
 //! - A request uses one [`state::SchemaState`] from start to end, whatever is swapped in meanwhile.
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
-//! [`fingerprint`] (what plans are known by and rest on), [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`]. At the edge: [`admission`], [`cors`], [`documents`], [`operation_limits`].
+//! [`fingerprint`] (what plans are known by and rest on), [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
+//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`operation_limits`].
 
 pub mod admission;
+pub mod authorization;
 pub mod body;
 pub mod bundle;
 pub mod cache;
@@ -28,6 +29,7 @@ pub mod fingerprint;
 pub mod gateway;
 mod graphiql;
 mod json_value;
+pub mod labels;
 pub mod media;
 pub mod operation_limits;
 mod panic;

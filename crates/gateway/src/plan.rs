@@ -2,11 +2,15 @@
 //!
 //! A prepared operation brings its plan along if it was planned before (L0). Otherwise it is brought into canonical form
 //! ([`crate::canonical`]), under which the plan may be known already: from a bundle, or from an equivalent document
-//! ([`crate::plans`], L1). Else the planner runs, once per form.
+//! ([`crate::plans`], L1). Else the planner runs, once per form. An operation that progressive overrides can touch
+//! ([`crate::labels`]) has a plan for every set of labels that are on.
 
 use std::sync::Arc;
 
+use http::HeaderMap;
+use ogive_base::BitSet;
 use ogive_plan::Plan;
+use ogive_planner::PlanOptions;
 
 use crate::{
     cache::PreparedOperation,
@@ -28,12 +32,34 @@ pub struct PlannedOperation {
     bundled: bool,
 }
 
-/// The plan of a prepared operation, and where it came from.
+/// The plan of a prepared operation without any override label on, and where it came from.
 pub async fn plan(
     state: &SchemaState,
     entry: &PreparedOperation,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    if let Some(known) = known(state, entry) {
+    plan_with(state, entry, BitSet::new()).await
+}
+
+/// The plan of a prepared operation for a request with these headers: they may decide about override labels.
+pub async fn plan_for(
+    state: &SchemaState,
+    entry: &PreparedOperation,
+    headers: &HeaderMap,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    let on = match entry.labels.is_empty() {
+        true => BitSet::new(),
+        false => state.labels.on(&entry.labels, headers),
+    };
+    plan_with(state, entry, on).await
+}
+
+/// The plan with some override labels on.
+async fn plan_with(
+    state: &SchemaState,
+    entry: &PreparedOperation,
+    on: BitSet,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    if let Some(known) = known(state, entry, &on) {
         return Ok(known);
     }
     let form = canonical(&state.supergraph, &state.compared, &entry.operation);
@@ -42,44 +68,59 @@ pub async fn plan(
         operation,
         binding,
     } = form;
-    let make = || make(state, &operation);
+    let key = state.labels.write_key(&on, key);
+    let make = || make(state, &operation, &on);
     let (shared, source) = state.plans.get_or_make(key, make).await?;
-    Ok(settle(state, entry, &shared, binding, source))
+    Ok(settle(state, entry, &on, &shared, binding, source))
 }
 
-/// The same without waiting for anybody, for commands and for warming up.
+/// [`plan`] without waiting for anybody, for commands and for warming up.
 pub fn plan_now(
     state: &SchemaState,
     entry: &PreparedOperation,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    if let Some(known) = known(state, entry) {
+    let on = BitSet::new();
+    if let Some(known) = known(state, entry, &on) {
         return Ok(known);
     }
     let form = canonical(&state.supergraph, &state.compared, &entry.operation);
-    let make = || make(state, &form.operation);
+    let make = || make(state, &form.operation, &on);
     let (shared, source) = state.plans.get_or_make_now(form.key, make)?;
-    Ok(settle(state, entry, &shared, form.binding, source))
+    Ok(settle(state, entry, &on, &shared, form.binding, source))
 }
 
 fn known(
     state: &SchemaState,
     entry: &PreparedOperation,
+    on: &BitSet,
 ) -> Option<(Arc<PlannedOperation>, PlanSource)> {
-    let planned = entry.planned.get()?;
+    let planned = entry.known(on)?;
     let source = match planned.bundled {
         true => PlanSource::Bundle,
         false => PlanSource::Cache,
     };
     state.plans.count(source);
-    Some((Arc::clone(planned), source))
+    Some((planned, source))
 }
 
 /// Runs the planner on a canonical operation.
 fn make(
     state: &SchemaState,
     operation: &ogive_operation::Operation,
+    on: &BitSet,
 ) -> Result<SharedPlan, RequestError> {
-    let planned = ogive_planner::plan(&state.supergraph, operation, &state.options.plan);
+    let options = &state.options.plan;
+    let planned = match on.is_empty() {
+        true => ogive_planner::plan(&state.supergraph, operation, options),
+        false => {
+            let labels = options.labels.union(on);
+            let options = PlanOptions {
+                labels,
+                ..options.clone()
+            };
+            ogive_planner::plan(&state.supergraph, operation, &options)
+        }
+    };
     let mut plan = planned.map_err(|error| {
         tracing::warn!(
             code = error.code,
@@ -99,6 +140,7 @@ fn make(
 fn settle(
     state: &SchemaState,
     entry: &PreparedOperation,
+    on: &BitSet,
     shared: &SharedPlan,
     binding: Binding,
     source: PlanSource,
@@ -109,12 +151,10 @@ fn settle(
         fetches = shared.plan.fetches.len(),
         "planned"
     );
-    let planned = entry.planned.get_or_init(|| {
-        Arc::new(PlannedOperation {
-            plan: Arc::clone(&shared.plan),
-            binding,
-            bundled: shared.bundled,
-        })
+    let planned = entry.keep(on, || PlannedOperation {
+        plan: Arc::clone(&shared.plan),
+        binding,
+        bundled: shared.bundled,
     });
-    (Arc::clone(planned), source)
+    (planned, source)
 }

@@ -3,7 +3,7 @@
 //! A request becomes a valid operation in normal form with coerced variables. A document that was seen before is
 //! found by its text and costs one look-up; any other is parsed, validated and normalised.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ogive_base::SourceId;
 use ogive_operation::{
@@ -14,8 +14,8 @@ use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
 
 use crate::{
-    cache::PreparedOperation, error::RequestError, operation_limits::OperationLimits,
-    receive::GraphqlRequest, state::SchemaState,
+    cache::PreparedOperation, error::RequestError, labels::labels_of,
+    operation_limits::OperationLimits, receive::GraphqlRequest, state::SchemaState,
 };
 
 /// What stop 3 gets.
@@ -143,6 +143,8 @@ pub fn prepare_operation(
         ));
     }
     Ok(PreparedOperation {
+        labels: labels_of(&state.supergraph, &operation),
+        variants: Mutex::default(),
         document,
         definition,
         operation,

@@ -23,6 +23,7 @@ use crate::{
     cache::{CacheLimits, OperationCache},
     canonical::ComparedFields,
     fingerprint::Fingerprints,
+    labels::Labels,
     operation_limits::OperationLimits,
     plans::PlanCache,
     prepare::PrepareLimits,
@@ -43,6 +44,8 @@ pub struct SchemaState {
     pub fingerprints: Fingerprints,
     /// Fields whose literal arguments the planner compares.
     pub compared: ComparedFields,
+    /// How progressive overrides are settled.
+    pub labels: Labels,
     /// How requests are treated.
     pub options: PipelineOptions,
 }
@@ -91,6 +94,12 @@ impl SchemaState {
                 ));
             }
         }
+        let labels = Labels::new(&supergraph, config);
+        for label in labels.unknown(config) {
+            notes.push(format!(
+                "`override_labels.labels` mentions `{label}`, which no `@override` of the supergraph has"
+            ));
+        }
         let cache = &config.query_planning.cache;
         let limits = cache.enabled.then(|| CacheLimits {
             entries_max: cache.size.get(),
@@ -102,6 +111,7 @@ impl SchemaState {
             fingerprints: Fingerprints::new(&supergraph),
             compared: ComparedFields::new(&supergraph),
             options: PipelineOptions::new(config, &endpoints),
+            labels,
             supergraph,
             endpoints,
         };

@@ -226,3 +226,32 @@ fn a_bad_operation_fails_the_build() {
         "{stderr}"
     );
 }
+
+#[test]
+fn override_labels_can_be_switched_on() {
+    let sdl = "
+schema @link(url: \"https://specs.apollo.dev/link/v1.0\") @link(url: \"https://specs.apollo.dev/join/v0.4\", for: EXECUTION) { query: Query }
+directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
+directive @join__field(graph: join__Graph, override: String, overrideLabel: String) repeatable on FIELD_DEFINITION
+directive @join__graph(name: String!, url: String!) on ENUM_VALUE
+directive @join__type(graph: join__Graph!) repeatable on OBJECT
+scalar link__Import
+enum link__Purpose { SECURITY EXECUTION }
+enum join__Graph { NEW @join__graph(name: \"new\", url: \"\") OLD @join__graph(name: \"old\", url: \"\") }
+type Query @join__type(graph: NEW) @join__type(graph: OLD) {
+  news: String @join__field(graph: NEW, override: \"old\", overrideLabel: \"percent(5)\") @join__field(graph: OLD)
+}
+";
+    let supergraph = file("labels.graphql", sdl);
+    let query = file("news.graphql", "{ news }");
+    let plan = |arguments: &[&str]| {
+        let mut all = vec!["plan", "-s", &supergraph, &query];
+        all.extend(arguments);
+        run(&all)
+    };
+    assert!(plan(&[]).1.contains("fetch 0 old"));
+    assert!(plan(&["--label", "percent(5)"]).1.contains("fetch 0 new"));
+    let (code, _, stderr) = plan(&["--label", "percent(50)"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("its labels are `percent(5)`"), "{stderr}");
+}

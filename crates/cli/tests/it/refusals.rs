@@ -149,3 +149,22 @@ fn usage_errors_have_their_own_code() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("serve"), "{stderr}");
 }
+
+#[test]
+fn a_supergraph_with_restrictions_that_are_not_enforced() {
+    let sdl = std::fs::read_to_string(demo("supergraph.graphql")).expect("the demo");
+    let sdl = sdl.replacen(
+        "schema",
+        "directive @authenticated on FIELD_DEFINITION | OBJECT\n\
+         schema @link(url: \"https://specs.apollo.dev/authenticated/v0.1\", for: SECURITY)",
+        1,
+    );
+    let sdl = sdl.replacen("type Query", "type Query @authenticated", 1);
+    refused(
+        &["serve", "-s", &file("restricted.graphql", &sdl)],
+        &[
+            "the supergraph restricts `Query` with `@authenticated`",
+            "authorization.directives: ignore",
+        ],
+    );
+}

@@ -54,11 +54,11 @@ scalar Date @join__type(graph: CATALOG)
 
 /// The supergraph, with `from` replaced by `to` for every pair.
 pub(crate) fn sdl(changes: &[(&str, &str)]) -> String {
-    let body = changes.iter().fold(BODY.to_owned(), |body, (from, to)| {
-        assert!(body.contains(from), "{from}");
-        body.replace(from, to)
-    });
-    format!("{HEAD}{body}")
+    let sdl = format!("{HEAD}{BODY}");
+    changes.iter().fold(sdl, |sdl, (from, to)| {
+        assert!(sdl.contains(from), "{from}");
+        sdl.replace(from, to)
+    })
 }
 
 pub(crate) fn state(changes: &[(&str, &str)], yaml: &str) -> SchemaState {
