@@ -48,6 +48,8 @@ pub struct SubgraphInput<'a> {
 pub struct ComposeOptions {
     /// The join version to print; `None` for the oldest that can say everything.
     pub join_version: Option<Version>,
+    /// Most states of the check that every query can be resolved; `None` for [`satisfy::STATES_MAX`].
+    pub states_max: Option<usize>,
 }
 
 /// What came out.
@@ -120,7 +122,7 @@ fn finish(
     if !composed.errors.is_empty() {
         return composed;
     }
-    let merged = stages(&mut subs, &mut report);
+    let merged = stages(&mut subs, &mut report, options);
     composed.errors = report.errors;
     composed.hints = report.hints;
     if let Some(merged) = merged.filter(|_| composed.errors.is_empty()) {
@@ -153,7 +155,11 @@ fn same_names(subs: &[subgraph::Subgraph], report: &mut Report) {
 }
 
 /// The stages after reading; each needs the one before to have found no error.
-fn stages(subs: &mut [subgraph::Subgraph], report: &mut Report) -> Option<merge::Merged> {
+fn stages(
+    subs: &mut [subgraph::Subgraph],
+    report: &mut Report,
+    options: &ComposeOptions,
+) -> Option<merge::Merged> {
     premerge::extensions(subs, report);
     upgrade::upgrade(subs, report);
     if report.has_errors() {
@@ -180,6 +186,7 @@ fn stages(subs: &mut [subgraph::Subgraph], report: &mut Report) -> Option<merge:
     if report.has_errors() {
         return None;
     }
-    satisfy::check(&merged, subs, report);
+    let states_max = options.states_max.unwrap_or(satisfy::STATES_MAX);
+    satisfy::check(&merged, subs, states_max, report);
     Some(merged)
 }

@@ -48,6 +48,14 @@ pub(crate) fn check(doc: &Document, links: &Links, errors: &mut Vec<Diagnostic>)
             );
         }
         let version = link.version;
+        if let Some(problem) = identifier_problem(&link.url) {
+            error(
+                codes::INVALID_LINK_IDENTIFIER,
+                format!("`{}` {problem}", link.url),
+                "write `https://…/name/v1.0`".into(),
+            );
+            continue;
+        }
         match link.spec {
             Some(Spec::Federation) if !version.is_some_and(spec::is_known_federation) => error(
                 codes::UNKNOWN_FEDERATION_LINK_VERSION,
@@ -65,9 +73,54 @@ pub(crate) fn check(doc: &Document, links: &Links, errors: &mut Vec<Diagnostic>)
             _ => {}
         }
         for import in &link.imports {
+            if import.directive
+                && let Some(other) = imported_twice(links, link, &import.element)
+            {
+                error(
+                    codes::INVALID_LINK_DIRECTIVE_USAGE,
+                    format!(
+                        "`@{}` is imported from federation and linked by `{other}` too",
+                        import.element
+                    ),
+                    format!("remove the link to `{other}`"),
+                );
+            }
             imported(link, import, version, &mut error);
         }
     }
+}
+
+/// What is wrong with the URL of a specification: it is an identity whose last segment is the name, and a version.
+fn identifier_problem(url: &str) -> Option<&'static str> {
+    let Some((_, rest)) = url.split_once(':').filter(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    }) else {
+        return Some("is no URL");
+    };
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => rest,
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let (head, tail) = path.rsplit_once('/').unwrap_or(("", path));
+    if Version::parse(tail).is_none() {
+        return Some("does not end in a version such as `v1.0`");
+    }
+    let name = head.rsplit('/').next().unwrap_or_default();
+    name.is_empty()
+        .then_some("has no name of a specification before its version")
+}
+
+/// One directive of federation under two links would have two names.
+fn imported_twice(links: &Links, link: &ogive_federation::Link, element: &str) -> Option<String> {
+    if link.spec != Some(Spec::Federation) {
+        return None;
+    }
+    let spec = ELEMENTS.iter().find(|e| e.name == element)?.spec?;
+    Some(links.get(spec)?.url.to_string())
 }
 
 fn imported(

@@ -193,6 +193,7 @@ impl Post<'_, '_> {
                 &at,
             );
         }
+        self.directive_arguments();
         for (id, row) in merged.types.iter() {
             if row.built_in || is_hidden(&row.directives) {
                 continue;
@@ -204,6 +205,30 @@ impl Post<'_, '_> {
             for input in &row.inputs {
                 let about = format!("{}.{}", merged.type_name(id), merged.name(input.name));
                 self.input(&about, input);
+            }
+        }
+    }
+
+    fn directive_arguments(&mut self) {
+        let merged = self.merged;
+        for directive in &merged.directives {
+            for arg in &directive.args {
+                let about = format!("@{}({}:)", directive.name, merged.name(arg.name));
+                if directive.composed && is_hidden(&arg.directives) {
+                    let at = self.input_places(arg);
+                    self.report.error_help(
+                        codes::DISALLOWED_INACCESSIBLE,
+                        &format!("@{}", directive.name),
+                        format!(
+                            "`{about}` is inaccessible, and `@{}` is composed for tools that need to read it",
+                            directive.name
+                        ),
+                        "remove `@inaccessible`".into(),
+                        &at,
+                    );
+                } else {
+                    self.input(&about, arg);
+                }
             }
         }
     }

@@ -220,7 +220,7 @@ pub struct Vocabulary {
 pub fn vocabulary(links: &Links, version: Option<Version>) -> Vocabulary {
     let mut out = Vocabulary::default();
     match (version, links.get(Spec::Federation)) {
-        (Some(version), Some(link)) => linked(&mut out, link, version),
+        (Some(version), Some(link)) => linked(&mut out, link, links, version),
         _ => {
             for word in LEGACY {
                 let element = &ELEMENTS[word as usize];
@@ -279,8 +279,13 @@ pub fn vocabulary(links: &Links, version: Option<Version>) -> Vocabulary {
     out
 }
 
-fn linked(out: &mut Vocabulary, link: &Link, version: Version) {
-    for element in ELEMENTS.iter().filter(|e| e.since <= version) {
+fn linked(out: &mut Vocabulary, link: &Link, links: &Links, version: Version) {
+    // What a link of its own brings goes by the names of that link.
+    let elsewhere = |e: &Element| e.spec.is_some_and(|spec| links.get(spec).is_some());
+    for element in ELEMENTS
+        .iter()
+        .filter(|e| e.since <= version && !elsewhere(e))
+    {
         out.directive(
             element,
             link.directive_name(element.name),
@@ -334,6 +339,15 @@ impl Vocabulary {
         self.definitions.push((name.as_str().into(), true, text));
         self.directives[element.word as usize] = Some(name.into());
     }
+}
+
+/// The federation version a specification implies that is linked on its own; the reference knows these two.
+pub fn implied_federation(spec: Spec) -> Option<Version> {
+    Some(match spec {
+        Spec::Authenticated => Version::new(2, 5),
+        Spec::Cost => Version::new(2, 9),
+        _ => return None,
+    })
 }
 
 /// Whether federation version `version` is one we compose.

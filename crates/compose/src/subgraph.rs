@@ -302,6 +302,16 @@ impl Subgraph {
         let name = self.words[word as usize]?;
         directives.iter().find(|d| d.name == name)
     }
+    /// Whether a directive is applied anywhere.
+    pub fn applies(&self, name: Symbol) -> bool {
+        let has = |list: &[AppliedDirective]| list.iter().any(|d| d.name == name);
+        let schema = &self.schema;
+        has(&schema.directives)
+            || schema.types.iter().any(|(_, t)| has(&t.directives))
+            || schema.fields.iter().any(|(_, f)| has(&f.directives))
+            || schema.inputs.iter().any(|(_, i)| has(&i.directives))
+            || schema.enum_values.iter().any(|(_, v)| has(&v.directives))
+    }
     /// Which known directive this is.
     pub fn word_of(&self, directive: &AppliedDirective) -> Option<Word> {
         let at = self.words.iter().position(|w| *w == Some(directive.name))?;

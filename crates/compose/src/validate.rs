@@ -1,5 +1,6 @@
 //! Rules of federation about one subgraph on its own, after federation 1 subgraphs were upgraded.
 
+mod cache_tag;
 mod context;
 mod cost;
 
@@ -32,6 +33,7 @@ pub(crate) fn validate(sub: &Subgraph, report: &mut Report) {
     }
     context::validate(sub, check.report);
     cost::validate(sub, check.report);
+    cache_tag::validate(sub, check.report);
 }
 
 struct Check<'a, 'r> {
@@ -278,28 +280,18 @@ impl Check<'_, '_> {
         if !info.external {
             return;
         }
-        let merged = [
-            Word::Tag,
-            Word::Inaccessible,
-            Word::Authenticated,
-            Word::RequiresScopes,
-            Word::Policy,
-            Word::Cost,
-            Word::ListSize,
-        ];
-        for applied in &sub.schema.fields[field].directives {
-            if let Some(word) = sub.word_of(applied)
-                && merged.contains(&word)
-            {
-                let name = sub.schema.name(applied.name);
-                self.report.error_help(
-                    codes::MERGED_DIRECTIVE_APPLICATION_ON_EXTERNAL,
-                    coordinate,
-                    format!("`@{name}` on external `{coordinate}` has no effect"),
-                    "apply it where the field is resolved".into(),
-                    &self.at(applied.span),
-                );
-            }
+        if let Some(provides) = sub.find(&sub.schema.fields[field].directives, Word::Provides) {
+            let at = [
+                (sub.place(provides.span), String::new()),
+                (sub.place(span), String::new()),
+            ];
+            self.report.error_help(
+                codes::EXTERNAL_COLLISION_WITH_ANOTHER_DIRECTIVE,
+                coordinate,
+                format!("`{coordinate}` is external and has `@provides`, which says what its resolver returns"),
+                "remove one of the two".into(),
+                &at,
+            );
         }
         let by_interface = sub.schema.types[ty].interfaces.iter().any(|i| {
             sub.schema
@@ -350,24 +342,6 @@ impl Check<'_, '_> {
                 &self.at(over.span),
             );
             return;
-        }
-        let clash = [
-            ("external", info.marked_external.filter(|_| info.external)),
-            ("provides", info.provides.as_ref().map(|p| p.span)),
-        ];
-        for (name, span) in clash {
-            if let Some(span) = span {
-                let at = [
-                    (sub.place(over.span), String::new()),
-                    (sub.place(span), String::new()),
-                ];
-                self.report.error(
-                    codes::OVERRIDE_COLLISION_WITH_ANOTHER_DIRECTIVE,
-                    coordinate,
-                    format!("`@override` and `@{name}` on `{coordinate}` contradict each other"),
-                    &at,
-                );
-            }
         }
         if let Some(label) = &over.label
             && !is_label(label)

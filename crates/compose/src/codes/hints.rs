@@ -70,6 +70,12 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "inconsistent_non_repeatable_directive_arguments/hint" ["a" "b"]
         "inconsistent_non_repeatable_directive_arguments/good" ["a" "b"]
     }
+    DIRECTIVE_COMPOSITION_WARN {
+        "A subgraph that does not compose the directive itself calls it by another name, which will be an error once it does."
+        "Import it under the same name everywhere."
+        "directive_composition_warn/hint" ["a" "b"]
+        "directive_composition_warn/good" ["a" "b"]
+    }
     INCONSISTENT_RUNTIME_TYPES_FOR_SHAREABLE_RETURN {
         "Subgraphs that share a field do not know the same object types, so what a client gets may depend on the subgraph asked."
         "Let them know the same object types."
@@ -123,6 +129,12 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "Remove `@composeDirective`, or link one major version everywhere."
         "directive_composition_info/hint" ["a"]
         "directive_composition_info/good" ["a"]
+    }
+    IMPLICITLY_UPGRADED_FEDERATION_VERSION {
+        "The subgraph links a specification that belongs to a newer federation version than the one it links, and is read as that newer version."
+        "Link the newer federation version."
+        "implicitly_upgraded_federation_version/hint" ["a"]
+        "implicitly_upgraded_federation_version/good" ["a"]
     }
     CONTEXTUAL_ARGUMENT_NOT_CONTEXTUAL_IN_ALL_SUBGRAPHS {
         "An argument filled from context is not part of the supergraph. Another subgraph that resolves the field takes it as an ordinary argument: a required one can never be given (error), an optional one is dropped (hint)."

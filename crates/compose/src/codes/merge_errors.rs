@@ -172,6 +172,12 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "implemented_by_inaccessible/bad" ["a"]
         "implemented_by_inaccessible/good" ["a"]
     }
+    DISALLOWED_INACCESSIBLE {
+        "Built-in elements and arguments of composed directives cannot be hidden: tools that read the schema need them."
+        "Remove `@inaccessible`."
+        "disallowed_inaccessible/bad" ["a"]
+        "disallowed_inaccessible/good" ["a"]
+    }
     ONLY_INACCESSIBLE_CHILDREN {
         "All fields, values or members of a visible type are hidden, which would leave an empty type."
         "Mark the type `@inaccessible` too, or make one member visible."
@@ -268,10 +274,22 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "shareable_has_mismatched_runtime_types/bad" ["a" "b"]
         "shareable_has_mismatched_runtime_types/good" ["a" "b"]
     }
+    MAX_VALIDATION_SUBGRAPH_PATHS_EXCEEDED {
+        "Checking satisfiability visits each type with each set of places one can be at; this graph has more of those than the limit allows."
+        "Raise the limit, or unify the keys by which the subgraphs share entities."
+        "max_validation_subgraph_paths_exceeded/bad" ["a"]
+        "max_validation_subgraph_paths_exceeded/good" ["a"]
+    }
     INVALID_TAG_NAME {
         "Names of tags are made of letters, digits and `_ - /` and have at most 128 characters, so that contracts can list them."
         "Rename the tag."
         "invalid_tag_name/bad" ["a"]
         "invalid_tag_name/good" ["a"]
+    }
+    CACHE_TAG_INVALID_FORMAT {
+        "The format of a `@cacheTag` is text with `{$args.name}` (on root fields) or `{$key.name}` (on entities). This one has unbalanced braces, another variable, or a name that does not exist."
+        "Write `{$args.…}` with an argument of the field, or `{$key.…}` with a field of every key."
+        "cache_tag_invalid_format/bad" ["a"]
+        "cache_tag_invalid_format/good" ["a"]
     }
 };

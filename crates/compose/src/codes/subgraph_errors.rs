@@ -28,6 +28,12 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "invalid_link_directive_usage/bad" ["a"]
         "invalid_link_directive_usage/good" ["a"]
     }
+    INVALID_LINK_IDENTIFIER {
+        "The URL of a link is the specification's identity followed by a version such as `v2.9`. Here it is no URL, or its last segment looks like a version and is none."
+        "Write `https://…/name/vMAJOR.MINOR`."
+        "invalid_link_identifier/bad" ["a"]
+        "invalid_link_identifier/good" ["a"]
+    }
     UNKNOWN_LINK_VERSION {
         "There is one version of the link specification, v1.0."
         "Link `https://specs.apollo.dev/link/v1.0`, or leave that link out."
@@ -219,6 +225,12 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "Declare the argument with the default of the definition."
         "external_argument_default_mismatch/bad" ["a" "b"]
         "external_argument_default_mismatch/good" ["a" "b"]
+    }
+    EXTERNAL_COLLISION_WITH_ANOTHER_DIRECTIVE {
+        "`@external` says the field is not resolved here, `@provides` says what its resolver returns; both cannot hold."
+        "Remove one of the two."
+        "external_collision_with_another_directive/bad" ["a" "b"]
+        "external_collision_with_another_directive/good" ["a" "b"]
     }
     MERGED_DIRECTIVE_APPLICATION_ON_EXTERNAL {
         "`@external` declares a field another subgraph resolves. Directives that become part of the supergraph belong to the definition, or it would be unclear who decides."

@@ -2,15 +2,14 @@
 
 use std::fmt::{self, Write};
 
-use ogive_base::Symbol;
 use ogive_federation::vocabulary::{Spec, Version};
-use ogive_schema::{AppliedDirective, ConstValue, DirectiveLocation, TypeKind, builtins};
+use ogive_schema::{AppliedDirective, ConstValue, TypeKind, builtins};
 
-use super::{Merger, inputs::same_value};
+use super::{InputRow, Merger, inputs::same_value};
 use crate::{
-    codes::{self, hint},
+    codes::hint,
     report::Place,
-    spec::{ELEMENTS, WORDS, Word},
+    spec::{WORDS, Word},
 };
 
 /// A directive applied in the supergraph.
@@ -63,13 +62,17 @@ impl Applied {
     }
 }
 
-/// A merged directive definition, as text without name.
-#[derive(Clone, PartialEq, Debug)]
+/// A merged directive definition.
+#[derive(Clone, Debug)]
 pub struct DirectiveRow {
     /// Its name.
     pub name: Box<str>,
-    /// The definition.
+    /// The definition, as text without name.
     pub sdl: String,
+    /// Its arguments.
+    pub args: Vec<InputRow>,
+    /// Composed by `@composeDirective`; else executable.
+    pub composed: bool,
 }
 
 /// What the supergraph links beside `link` and `join`.
@@ -108,157 +111,6 @@ enum Role {
 }
 
 impl Merger<'_> {
-    /// Which directives are merged, and under which names.
-    pub(crate) fn link_features(&mut self) {
-        for element in &ELEMENTS {
-            let i = element.word as usize;
-            let mut names: Vec<(Box<str>, u32)> = Vec::new();
-            for (s, sub) in self.subs.iter().enumerate() {
-                let Some(symbol) = sub.words[i] else { continue };
-                let name = sub.schema.name(symbol);
-                let imported = sub.links.all.iter().any(|l| {
-                    l.imports
-                        .iter()
-                        .any(|im| im.directive && &*im.name == name && &*im.element == element.name)
-                });
-                let renamed_spec = !name.contains("__") && name != element.name;
-                if (imported || renamed_spec) && !names.iter().any(|(n, _)| **n == *name) {
-                    names.push((name.into(), s as u32));
-                }
-            }
-            if names.len() > 1 && mergeable(element.word) {
-                let about = format!("@{}", element.name);
-                let at: Vec<(Place, String)> = names
-                    .iter()
-                    .filter_map(|(n, s)| {
-                        let sub = &self.subs[*s as usize];
-                        let link = sub.links.owner_of_directive(n)?;
-                        Some((sub.place(link.span), format!("`@{n}` in `{}`", sub.name)))
-                    })
-                    .collect();
-                self.report.error_help(
-                    codes::LINK_IMPORT_NAME_MISMATCH,
-                    &about,
-                    format!("`{about}` goes by different names in different subgraphs"),
-                    "import it under one name everywhere".into(),
-                    &at,
-                );
-            }
-            self.out.features.names[i] = Some(
-                names
-                    .into_iter()
-                    .next()
-                    .map_or_else(|| element.name.into(), |(n, _)| n),
-            );
-        }
-        self.custom_features();
-    }
-
-    fn custom_features(&mut self) {
-        for s in 0..self.subs.len() {
-            for (composed, span) in self.subs[s].composed.clone() {
-                let sub = &self.subs[s];
-                let name = composed.trim_start_matches('@');
-                if let Some(problem) = not_composable(sub, &composed) {
-                    let at = [(sub.place(span), String::new())];
-                    self.report.error_help(
-                        codes::DIRECTIVE_COMPOSITION_ERROR,
-                        &composed,
-                        format!(
-                            "`{composed}` of subgraph `{}` cannot be composed: {problem}",
-                            sub.name
-                        ),
-                        "define the directive, and link a specification of yours that imports it"
-                            .into(),
-                        &at,
-                    );
-                    continue;
-                }
-                let Some(link) = sub.links.owner_of_directive(name) else {
-                    continue;
-                };
-                if link.spec.is_some() {
-                    let at = [(sub.place(span), String::new())];
-                    self.report.hint(
-                        hint::DIRECTIVE_COMPOSITION_INFO,
-                        &composed,
-                        format!(
-                            "`{composed}` is composed anyway; `@composeDirective` is not needed"
-                        ),
-                        &at,
-                    );
-                    continue;
-                }
-                let element = link
-                    .imports
-                    .iter()
-                    .find(|i| i.directive && &*i.name == name)
-                    .map_or_else(
-                        || {
-                            name.strip_prefix(&format!("{}__", link.prefix))
-                                .unwrap_or(name)
-                                .into()
-                        },
-                        |i| i.element.clone(),
-                    );
-                let version = link.version.unwrap_or_default_version();
-                let identity = link.identity.clone();
-                let here = (sub.place(span), String::new());
-                let found = self
-                    .out
-                    .features
-                    .custom
-                    .iter()
-                    .position(|f| f.identity == identity);
-                let Some(at) = found else {
-                    self.out.features.custom.push(CustomFeature {
-                        identity,
-                        version,
-                        directives: vec![(element, name.into())],
-                        newest: s as u32,
-                        subgraphs: vec![s as u32],
-                    });
-                    continue;
-                };
-                let feature = &mut self.out.features.custom[at];
-                if feature.version.major != version.major {
-                    let message = format!(
-                        "`{identity}` is linked as {} and as {version}, which are incompatible",
-                        feature.version
-                    );
-                    self.report.error(
-                        codes::DIRECTIVE_COMPOSITION_ERROR,
-                        &composed,
-                        message,
-                        &[here],
-                    );
-                    continue;
-                }
-                if !feature.subgraphs.contains(&(s as u32)) {
-                    feature.subgraphs.push(s as u32);
-                }
-                if version > feature.version {
-                    feature.version = version;
-                    feature.newest = s as u32;
-                }
-                match feature.directives.iter().find(|(e, _)| *e == element) {
-                    Some((_, known)) if **known != *name => {
-                        let message =
-                            format!("`@{element}` is composed as `@{known}` and as `@{name}`");
-                        self.report.error(
-                            codes::DIRECTIVE_COMPOSITION_ERROR,
-                            &composed,
-                            message,
-                            &[here],
-                        );
-                    }
-                    Some(_) => {}
-                    None => feature.directives.push((element, name.into())),
-                }
-            }
-        }
-    }
-
     fn role(&self, sub: u32, applied: &AppliedDirective) -> Option<Role> {
         let s = &self.subs[sub as usize];
         if let Some(word) = s.word_of(applied) {
@@ -463,229 +315,6 @@ impl Merger<'_> {
         }
     }
 
-    /// Executable directives all subgraphs define, and composed ones.
-    pub(crate) fn directive_definitions(&mut self) {
-        let mut names: Vec<(Symbol, Vec<u32>)> = Vec::new();
-        for (i, sub) in self.subs.iter().enumerate() {
-            for id in &sub.schema.directive_list {
-                let def = &sub.schema.directive_defs[*id];
-                if def.built_in || sub.machinery_directives.contains(id.0) {
-                    continue;
-                }
-                if !def.locations.iter().any(|l| *l < DirectiveLocation::Schema) {
-                    continue;
-                }
-                let name = self.out.sub_names[i][def.name.0 as usize];
-                match names.iter_mut().find(|(n, _)| *n == name) {
-                    Some((_, list)) => list.push(i as u32),
-                    None => names.push((name, vec![i as u32])),
-                }
-            }
-        }
-        for (name, with) in names {
-            self.executable(name, &with);
-        }
-        for i in 0..self.out.features.custom.len() {
-            let feature = self.out.features.custom[i].clone();
-            for (_, name) in &feature.directives {
-                self.composed_definition(feature.newest, &feature.subgraphs, name);
-            }
-        }
-        self.out.directives.sort_by(|a, b| a.name.cmp(&b.name));
-        self.out.directives.dedup_by(|a, b| a.name == b.name);
-    }
-
-    fn executable(&mut self, name: Symbol, with: &[u32]) {
-        let text = self.out.name(name).to_owned();
-        let about = format!("@{text}");
-        let at: Vec<(Place, String)> = with
-            .iter()
-            .filter_map(|s| {
-                let sub = &self.subs[*s as usize];
-                let def = sub.schema.directive_by_name(&text)?;
-                Some((
-                    sub.place(sub.schema.directive_defs[def].span),
-                    String::new(),
-                ))
-            })
-            .collect();
-        if with.len() < self.subs.len() {
-            let without: Vec<u32> = (0..self.subs.len() as u32)
-                .filter(|s| !with.contains(s))
-                .collect();
-            self.report.hint(
-                hint::INCONSISTENT_EXECUTABLE_DIRECTIVE_PRESENCE,
-                &about,
-                format!(
-                    "`{about}` is dropped from the supergraph: it is missing in {}",
-                    self.sub_names(&without)
-                ),
-                &at,
-            );
-            return;
-        }
-        let defs: Vec<_> = with
-            .iter()
-            .filter_map(|s| {
-                let schema = &self.subs[*s as usize].schema;
-                schema.directive_by_name(&text).map(|d| (*s, d))
-            })
-            .collect();
-        let rows: Vec<(Vec<DirectiveLocation>, bool)> = defs
-            .iter()
-            .map(|(s, d)| {
-                let def = &self.subs[*s as usize].schema.directive_defs[*d];
-                (
-                    def.locations
-                        .iter()
-                        .copied()
-                        .filter(|l| *l < DirectiveLocation::Schema)
-                        .collect(),
-                    def.repeatable,
-                )
-            })
-            .collect();
-        let repeatable = rows.iter().all(|r| r.1);
-        if !repeatable && rows.iter().any(|r| r.1) {
-            self.report.hint(
-                hint::INCONSISTENT_EXECUTABLE_DIRECTIVE_REPEATABLE,
-                &about,
-                format!(
-                    "`{about}` is repeatable in some subgraphs only; it is not in the supergraph"
-                ),
-                &at,
-            );
-        }
-        let common: Vec<DirectiveLocation> = rows[0]
-            .0
-            .iter()
-            .copied()
-            .filter(|l| rows.iter().all(|r| r.0.contains(l)))
-            .collect();
-        if common.is_empty() {
-            self.report.hint(
-                hint::NO_EXECUTABLE_DIRECTIVE_INTERSECTION,
-                &about,
-                format!("`{about}` is dropped from the supergraph: it has no location common to all subgraphs"),
-                &at,
-            );
-            return;
-        }
-        if rows.iter().any(|r| r.0.len() != common.len()) {
-            self.report.hint(
-                hint::INCONSISTENT_EXECUTABLE_DIRECTIVE_LOCATIONS,
-                &about,
-                format!("`{about}` has different locations in different subgraphs; the supergraph has the common ones"),
-                &at,
-            );
-        }
-        let first = self.subs[defs[0].0 as usize].schema.directive_defs[defs[0].1]
-            .args
-            .clone();
-        let mut sources: Vec<(Symbol, Vec<(u32, ogive_schema::InputId)>)> = Vec::new();
-        for arg in first {
-            let sub0 = &self.subs[defs[0].0 as usize];
-            let arg_name = sub0.schema.name(sub0.schema.inputs[arg].name).to_owned();
-            let found: Vec<_> = defs
-                .iter()
-                .filter_map(|(s, d)| {
-                    let schema = &self.subs[*s as usize].schema;
-                    schema
-                        .arg_by_name(&schema.directive_defs[*d].args, &arg_name)
-                        .map(|a| (*s, a))
-                })
-                .collect();
-            if found.len() == defs.len() {
-                let symbol = self.out.names.intern(&arg_name);
-                sources.push((symbol, found));
-            }
-        }
-        let mut sdl = String::new();
-        self.write_definition(defs[0].0, &sources, repeatable, &common, &mut sdl);
-        self.out.directives.push(DirectiveRow {
-            name: text.into(),
-            sdl,
-        });
-    }
-
-    fn composed_definition(&mut self, newest: u32, subs: &[u32], name: &str) {
-        let sub = &self.subs[newest as usize];
-        let Some(id) = sub.schema.directive_by_name(name) else {
-            let about = format!("@{name}");
-            if let Some((_, span)) = self.subs[newest as usize].composed.first() {
-                let at = [(self.subs[newest as usize].place(*span), String::new())];
-                self.report.error(
-                    codes::DIRECTIVE_COMPOSITION_ERROR,
-                    &about,
-                    format!("`{about}` is composed, and the subgraph with its newest version does not define it"),
-                    &at,
-                );
-            }
-            return;
-        };
-        let _ = subs;
-        let def = sub.schema.directive_defs[id].clone();
-        let args: Vec<_> = def
-            .args
-            .iter()
-            .map(|a| {
-                (
-                    self.out.sub_names[newest as usize][sub.schema.inputs[*a].name.0 as usize],
-                    vec![(newest, *a)],
-                )
-            })
-            .collect();
-        let mut sdl = String::new();
-        self.write_definition(newest, &args, def.repeatable, &def.locations, &mut sdl);
-        self.out.directives.push(DirectiveRow {
-            name: name.into(),
-            sdl,
-        });
-    }
-
-    fn write_definition(
-        &mut self,
-        _sub: u32,
-        args: &[(Symbol, Vec<(u32, ogive_schema::InputId)>)],
-        repeatable: bool,
-        locations: &[DirectiveLocation],
-        out: &mut String,
-    ) {
-        for (i, (name, found)) in args.iter().enumerate() {
-            let (s, a) = found[0];
-            let sub = &self.subs[s as usize];
-            let row = &sub.schema.inputs[a];
-            let ty = self.out.of(s, row.ty.id).map_or_else(
-                || sub.schema.type_name(row.ty.id).to_owned(),
-                |t| self.out.type_name(t).to_owned(),
-            );
-            let _ = write!(
-                out,
-                "{}{}: {}",
-                if i == 0 { "(" } else { ", " },
-                self.out.name(*name),
-                row.ty.wrapping.display(&ty)
-            );
-            if let Some(default) = &row.default {
-                let _ = write!(out, " = {default}");
-            }
-        }
-        if !args.is_empty() {
-            out.push(')');
-        }
-        if repeatable {
-            out.push_str(" repeatable");
-        }
-        for (i, location) in locations.iter().enumerate() {
-            let _ = write!(
-                out,
-                "{}{}",
-                if i == 0 { " on " } else { " | " },
-                location.as_str()
-            );
-        }
-    }
-
     /// Description and directives of the schema itself.
     pub(crate) fn schema_definition(&mut self) {
         let sources: Vec<(u32, ())> = (0..self.subs.len() as u32).map(|s| (s, ())).collect();
@@ -717,30 +346,8 @@ impl Merger<'_> {
     }
 }
 
-/// Why a directive cannot be named by `@composeDirective`.
-fn not_composable(sub: &crate::subgraph::Subgraph, composed: &str) -> Option<String> {
-    let Some(name) = composed.strip_prefix('@') else {
-        return Some("its name must start with `@`".into());
-    };
-    if sub.schema.directive_by_name(name).is_none() {
-        return Some("the subgraph does not define it".into());
-    }
-    let Some(link) = sub.links.owner_of_directive(name) else {
-        return Some("it belongs to no linked specification".into());
-    };
-    let word = sub
-        .words
-        .iter()
-        .position(|w| w.is_some_and(|w| sub.schema.name(w) == name));
-    match (link.spec, word) {
-        (Some(_), Some(word)) if mergeable(ELEMENTS[word].word) => None,
-        (Some(_), _) => Some("it is a directive of federation itself".into()),
-        (None, _) => None,
-    }
-}
-
 /// Whether a directive is part of the supergraph.
-fn mergeable(word: Word) -> bool {
+pub(super) fn mergeable(word: Word) -> bool {
     matches!(
         word,
         Word::Tag
@@ -890,16 +497,6 @@ pub(crate) fn conjunction(lists: &[Vec<Vec<Box<str>>>]) -> Vec<Vec<Box<str>>> {
         }
     }
     merged
-}
-
-/// A version, or v0.0 if there is none.
-trait OrZero {
-    fn unwrap_or_default_version(self) -> Version;
-}
-impl OrZero for Option<Version> {
-    fn unwrap_or_default_version(self) -> Version {
-        self.unwrap_or(Version::new(0, 0))
-    }
 }
 
 /// The specification a known directive belongs to in a supergraph, and its version there.

@@ -10,6 +10,7 @@ use super::{FieldRow, JoinField, MFieldId, MTypeId, Merger, NONE, Ref, root_name
 use crate::{
     codes::{self, hint},
     report::Place,
+    spec::Word,
 };
 
 impl Merger<'_> {
@@ -232,6 +233,7 @@ impl Merger<'_> {
             if !self.subs[*sub as usize].fields[*field].external {
                 continue;
             }
+            self.merged_on_external(about, *sub, *field);
             let place = self.field_place(*sub, *field);
             let Some(theirs) = self.field_ref(*sub, *field) else {
                 continue;
@@ -253,6 +255,32 @@ impl Merger<'_> {
                 );
             }
             self.external_args(about, *sub, *field, args);
+        }
+    }
+
+    /// What becomes part of the supergraph is said where the field is resolved.
+    fn merged_on_external(&mut self, about: &str, sub: u32, field: FieldId) {
+        const MERGED: [Word; 7] = [
+            Word::Tag,
+            Word::Inaccessible,
+            Word::Authenticated,
+            Word::RequiresScopes,
+            Word::Policy,
+            Word::Cost,
+            Word::ListSize,
+        ];
+        let s = &self.subs[sub as usize];
+        for applied in &s.schema.fields[field].directives {
+            if s.word_of(applied).is_some_and(|w| MERGED.contains(&w)) {
+                let name = s.schema.name(applied.name);
+                self.report.error_help(
+                    codes::MERGED_DIRECTIVE_APPLICATION_ON_EXTERNAL,
+                    about,
+                    format!("`@{name}` on external `{about}` has no effect"),
+                    "apply it where the field is resolved".into(),
+                    &[(s.place(applied.span), String::new())],
+                );
+            }
         }
     }
 

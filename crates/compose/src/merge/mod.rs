@@ -8,8 +8,10 @@
 //! mapped to merged ids by [`Merged::sub_types`] and [`Merged::sub_fields`].
 
 pub(crate) mod auth;
+mod definitions;
 mod directives;
 mod enums;
+mod features;
 mod fields;
 mod inputs;
 mod overrides;
@@ -267,15 +269,35 @@ pub fn merge(subs: &mut [Subgraph], report: &mut Report) -> Merged {
 impl Merger<'_> {
     fn names(&mut self) {
         let mut taken: FastMap<String, u32> = FastMap::default();
-        for (i, sub) in self.subs.iter().enumerate() {
+        for sub in self.subs.iter() {
             let names = &sub.schema.names;
             let mapped = (0..names.len())
                 .map(|s| self.out.names.intern(names.text(Symbol(s as u32))))
                 .collect();
             self.out.sub_names.push(mapped);
             self.out.graph_names.push(graph_name(&sub.name, &mut taken));
+            let implied = sub
+                .links
+                .all
+                .iter()
+                .filter_map(|l| Some((crate::spec::implied_federation(l.spec?)?, l)))
+                .max_by_key(|(version, _)| *version);
             self.out.federation = self.out.federation.max(sub.version);
-            let _ = i;
+            if let Some((version, link)) = implied.filter(|(v, _)| Some(*v) > sub.version) {
+                let written = sub
+                    .version
+                    .map_or("federation 1".to_owned(), |v| format!("federation {v}"));
+                self.report.hint(
+                    hint::IMPLICITLY_UPGRADED_FEDERATION_VERSION,
+                    "@link",
+                    format!(
+                        "subgraph `{}` of {written} links `{}` and is taken for federation {version}",
+                        sub.name, link.url
+                    ),
+                    &[(sub.place(link.span), String::new())],
+                );
+                self.out.federation = self.out.federation.max(Some(version));
+            }
         }
     }
 

@@ -38,6 +38,21 @@ impl Merger<'_> {
             None => this.coordinate(field),
         };
         let here = (this.place(over.span), String::new());
+        let info = &this.fields[field];
+        let clash = [
+            ("external", info.marked_external.filter(|_| info.external)),
+            ("provides", info.provides.as_ref().map(|p| p.span)),
+        ];
+        for (name, span) in clash {
+            let Some(span) = span else { continue };
+            let at = [here.clone(), (this.place(span), String::new())];
+            self.report.error(
+                codes::OVERRIDE_COLLISION_WITH_ANOTHER_DIRECTIVE,
+                &about,
+                format!("`@override` and `@{name}` on `{about}` contradict each other"),
+                &at,
+            );
+        }
         if *over.from == *this.name {
             self.report.error_help(
                 codes::OVERRIDE_FROM_SELF_ERROR,

@@ -81,7 +81,7 @@ struct Contexts {
 }
 
 /// Checks the merged graph; errors and hints go to the report.
-pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
+pub fn check(merged: &Merged, subs: &[Subgraph], states_max: usize, report: &mut Report) {
     let hidden = hidden(merged);
     let contexts = contexts(merged, subs);
     let mut seen: FastSet<(MFieldId, &'static str)> = FastSet::default();
@@ -105,8 +105,8 @@ pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
             let runtime = walk.run();
             (walk.states, walk.failures, runtime)
         };
-        let (mut states, mut failures, mut runtime) = start(false, STATES_MAX);
-        let exceeded = states.len() >= STATES_MAX;
+        let (mut states, mut failures, mut runtime) = start(false, states_max);
+        let exceeded = states.len() >= states_max;
         if !failures.is_empty() {
             // What a failing state covers was skipped, and may fail further on: look again at everything.
             let again = start(true, RECOUNT_STATES_MAX);
@@ -137,7 +137,7 @@ pub fn check(merged: &Merged, subs: &[Subgraph], report: &mut Report) {
             report.error(
                 codes::MAX_VALIDATION_SUBGRAPH_PATHS_EXCEEDED,
                 about,
-                format!("checking this graph needs more than {STATES_MAX} states"),
+                format!("checking this graph needs more than {states_max} states"),
                 &first_place(subs),
             );
         }
@@ -419,7 +419,7 @@ impl Walk<'_, '_> {
             let mut next = 0;
             while next < trial.states.len()
                 && trial.failures.is_empty()
-                && trial.states.len() < STATES_MAX
+                && trial.states.len() < trial.states_max
             {
                 trial.expand(next, &mut runtime);
                 next += 1;

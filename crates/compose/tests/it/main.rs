@@ -21,6 +21,11 @@ pub struct Owned {
 
 /// Composes owned subgraphs with made-up URLs.
 pub fn run(set: &[Owned]) -> Composed {
+    run_with(set, &ComposeOptions::default())
+}
+
+/// Composes owned subgraphs with made-up URLs and options.
+pub fn run_with(set: &[Owned], options: &ComposeOptions) -> Composed {
     let urls: Vec<String> = set.iter().map(|s| format!("http://{}", s.name)).collect();
     let inputs: Vec<SubgraphInput<'_>> = set
         .iter()
@@ -31,7 +36,7 @@ pub fn run(set: &[Owned]) -> Composed {
             sdl: &s.sdl,
         })
         .collect();
-    compose(&inputs, &ComposeOptions::default())
+    compose(&inputs, options)
 }
 
 /// A subgraph from text.

@@ -126,7 +126,10 @@ fn the_join_version_follows_the_newest_link_or_is_pinned() {
             url: "http://a",
             sdl: &sdl,
         }];
-        let options = ComposeOptions { join_version: pin };
+        let options = ComposeOptions {
+            join_version: pin,
+            ..ComposeOptions::default()
+        };
         let out = compose(&inputs, &options).supergraph_sdl.unwrap();
         let at = out.find("/join/").unwrap() + 6;
         out[at..at + 4].to_owned()
