@@ -52,7 +52,9 @@ sets.forEach((_, i) => {
   if (r.errors.length) {
     // One field that cannot be reached fails several queries: roots of failures are compared as sets.
     const theirs = [...new Set(r.errors.map(key))].sort();
-    const our = [...new Set(o.errors.map((e) => `${e.code} ${e.code === "INVALID_GRAPHQL" ? "" : (e.coordinate ?? "")}`))].sort();
+    // Ours are grouped by cause; the other fields of a group are in a note.
+    const also = (e) => e.notes.filter((n) => n.startsWith("the same keeps")).flatMap((n) => [...n.matchAll(/`([^`]+)`/g)].map((m) => `${e.code} ${m[1]}`));
+    const our = [...new Set(o.errors.flatMap((e) => [`${e.code} ${e.code === "INVALID_GRAPHQL" ? "" : (e.coordinate ?? "")}`, ...also(e)]))].sort();
     const same = theirs.length === our.length && theirs.every((k) => k.endsWith(" ") || our.includes(k));
     if (!same) differ("coordinates", i, theirs, our);
     return;

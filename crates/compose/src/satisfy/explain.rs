@@ -19,6 +19,16 @@ use crate::{
 /// Most reasons listed of one failure.
 const REASONS_MAX: usize = 8;
 
+/// What keeps a field from being resolved.
+#[derive(PartialEq, Eq)]
+struct Cause {
+    state: usize,
+    parent: MTypeId,
+    sources: Vec<u32>,
+    /// The field, if it has a cause of its own.
+    alone: Option<MFieldId>,
+}
+
 pub(super) struct Explainer<'x, 'a> {
     pub(super) states: &'x [State],
     pub(super) graph: &'x Graph<'a>,
@@ -26,7 +36,45 @@ pub(super) struct Explainer<'x, 'a> {
 }
 
 impl Explainer<'_, '_> {
-    pub(super) fn report(&self, failure: &Failure, report: &mut Report) {
+    /// One error per root cause: fields of one type that the same subgraphs resolve without `@requires` and that
+    /// cannot be had at the same place lack the same way in.
+    pub(super) fn report(&self, failures: &[&Failure], report: &mut Report) {
+        let mut groups: Vec<(Cause, Vec<&Failure>)> = Vec::new();
+        for failure in failures {
+            let cause = self.cause(failure);
+            match groups.iter_mut().find(|(c, _)| *c == cause) {
+                Some((_, list)) => list.push(failure),
+                None => groups.push((cause, vec![failure])),
+            }
+        }
+        for (_, list) in groups {
+            self.report_one(list[0], &list[1..], report);
+        }
+    }
+
+    fn cause(&self, failure: &Failure) -> Cause {
+        let row = &self.graph.merged.fields[failure.field];
+        let mut sources: Vec<u32> = Vec::new();
+        let mut alone = row.sources.is_empty() || row.via_interface_object;
+        for (sub, field) in &row.sources {
+            let info = &self.graph.subs[*sub as usize].fields[*field];
+            alone |= info.requires.is_some()
+                || info.external
+                || info.overridden.is_some()
+                || info.override_label.is_some()
+                || info.overrides.is_some()
+                || !info.context_args.is_empty();
+            sources.push(*sub);
+        }
+        Cause {
+            state: failure.state,
+            parent: row.parent,
+            sources,
+            alone: alone.then_some(failure.field),
+        }
+    }
+
+    fn report_one(&self, failure: &Failure, others: &[&Failure], report: &mut Report) {
         let merged = self.graph.merged;
         let about = merged.coordinate(failure.field);
         let query = self.query(failure);
@@ -65,6 +113,14 @@ impl Explainer<'_, '_> {
                 );
             }
         }
+        for other in others {
+            for (sub, field) in &merged.fields[other.field].sources {
+                let s = &self.graph.subs[*sub as usize];
+                if error.labels.len() < LABELS_MAX {
+                    error = error.label(s.source, s.schema.fields[*field].span, "nor this");
+                }
+            }
+        }
         if error.labels.is_empty()
             && let Some((sub, ty)) = merged.types[row.parent].sources.first()
         {
@@ -84,6 +140,13 @@ impl Explainer<'_, '_> {
                 "{} ways lead to `{}`; none of them resolves it",
                 failure.count,
                 merged.type_name(state.ty)
+            ));
+        }
+        if !others.is_empty() {
+            let names = others.iter().map(|f| merged.coordinate(f.field));
+            error = error.note(format!(
+                "the same keeps {} from being resolved",
+                quoted_all(names)
             ));
         }
         error.help = help;
@@ -281,6 +344,12 @@ impl Explainer<'_, '_> {
         }
         None
     }
+}
+
+/// Every name in backquotes.
+fn quoted_all(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.map(|n| format!("`{n}`")).collect();
+    names.join(", ")
 }
 
 fn dedup<'s>(names: &[&'s str]) -> Vec<&'s str> {

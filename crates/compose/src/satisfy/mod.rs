@@ -119,11 +119,11 @@ pub fn check(merged: &Merged, subs: &[Subgraph], states_max: usize, report: &mut
             graph: &graph,
             closure: &closure,
         };
-        for failure in &failures {
-            if seen.insert((failure.field, codes::SATISFIABILITY_ERROR)) {
-                explainer.report(failure, report);
-            }
-        }
+        let fresh: Vec<&Failure> = failures
+            .iter()
+            .filter(|f| seen.insert((f.field, codes::SATISFIABILITY_ERROR)))
+            .collect();
+        explainer.report(&fresh, report);
         for (field, mismatch) in runtime {
             if seen.insert((
                 field,
