@@ -467,7 +467,7 @@ mod tests {
             parent,
             types: ogive_base::BitSet::all(1),
             slots,
-            output: Vec::new(),
+            output: Default::default(),
         };
         let child = LayoutId(1);
         let plan = Plan {
@@ -478,8 +478,8 @@ mod tests {
             conditions: IdVec::from_vec(vec![vec![vec![]]]),
             variables: Vec::new(),
             layouts: IdVec::from_vec(vec![
-                layout(None, vec![slot(Some(child)), slot(None)]),
-                layout(Some((Plan::ROOT, 0)), vec![slot(None)]),
+                layout(None, vec![slot(Some(child)), slot(None)].into()),
+                layout(Some((Plan::ROOT, 0)), vec![slot(None)].into()),
             ]),
             shapes: IdVec::new(),
             fetches: IdVec::new(),

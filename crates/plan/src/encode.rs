@@ -456,15 +456,17 @@ impl Read<'_, '_> {
         Ok(Layout {
             parent,
             types: self.set()?,
-            slots: self.list(|read| {
-                Ok(Slot {
-                    name: read.from.string()?,
-                    client_key: read.from.optional_string()?,
-                    lists: read.from.byte()?,
-                    child: read.optional_number()?.map(LayoutId),
-                })
-            })?,
-            output: self.list(Self::out_field)?,
+            slots: self
+                .list(|read| {
+                    Ok(Slot {
+                        name: read.from.string()?,
+                        client_key: read.from.optional_string()?,
+                        lists: read.from.byte()?,
+                        child: read.optional_number()?.map(LayoutId),
+                    })
+                })?
+                .into(),
+            output: self.list(Self::out_field)?.into(),
         })
     }
 
@@ -520,14 +522,16 @@ impl Read<'_, '_> {
         Ok(ObjectShape {
             layout: LayoutId(self.from.u32()?),
             typename_key: self.from.optional_string()?,
-            fields: self.list(|read| {
-                Ok(ShapeField {
-                    key: read.from.string()?,
-                    slot: read.from.u16()?,
-                    types: read.optional_set()?,
-                    shape: read.optional_number()?.map(ShapeId),
-                })
-            })?,
+            fields: self
+                .list(|read| {
+                    Ok(ShapeField {
+                        key: read.from.string()?,
+                        slot: read.from.u16()?,
+                        types: read.optional_set()?,
+                        shape: read.optional_number()?.map(ShapeId),
+                    })
+                })?
+                .into(),
         })
     }
 
@@ -581,12 +585,14 @@ impl Read<'_, '_> {
             layout: LayoutId(self.from.u32()?),
             types: self.optional_set()?,
             cond: self.cond()?,
-            representations: self.list(|read| {
-                Ok(Representation {
-                    typename: read.from.optional_string()?,
-                    members: read.list(|read| read.member(0))?,
-                })
-            })?,
+            representations: self
+                .list(|read| {
+                    Ok(Representation {
+                        typename: read.from.optional_string()?,
+                        members: read.list(|read| read.member(0))?,
+                    })
+                })?
+                .into(),
             shape: ShapeId(self.from.u32()?),
             selection: self.from.u32()?,
         })

@@ -17,7 +17,7 @@
 use ogive_base::{BitSet, IdVec, define_id};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 
-use crate::derived::DerivedCell;
+use crate::{derived::DerivedCell, shared::Shared};
 
 define_id! {
     /// A record layout: one object-valued place of the response.
@@ -94,9 +94,9 @@ pub struct Layout {
     /// treated as null with an error.
     pub types: BitSet,
     /// The values it can hold.
-    pub slots: Vec<Slot>,
+    pub slots: Shared<Slot>,
     /// What the client sees of it, in order of appearance.
-    pub output: Vec<OutField>,
+    pub output: Shared<OutField>,
 }
 
 impl Layout {
@@ -108,7 +108,7 @@ impl Layout {
 }
 
 /// One value of a record.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// Field name, for plan text.
     pub name: Box<str>,
@@ -121,7 +121,7 @@ pub struct Slot {
 }
 
 /// One appearance of a field in the response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OutField {
     /// `"key":` as JSON bytes, escaped.
     pub key_json: Box<[u8]>,
@@ -143,7 +143,7 @@ pub struct OutField {
 }
 
 /// Where an output value comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OutSource {
     /// A leaf in a slot, checked against its kind.
     Leaf(SlotIndex, LeafKind),
@@ -156,7 +156,7 @@ pub enum OutSource {
 }
 
 /// How a leaf is checked on its way out (specification 3.5, result coercion).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeafKind {
     /// 32-bit integer.
     Int,
@@ -256,7 +256,7 @@ pub struct Target {
     pub cond: Cond,
     /// How to represent a record: the first alternative whose key members are all present and not null. A record for
     /// which there is none is not sent (planner rules 2 and 7).
-    pub representations: Vec<Representation>,
+    pub representations: Shared<Representation>,
     /// Where the answered object's values land, in the same record.
     pub shape: ShapeId,
     /// Equal for targets that ask one subgraph exactly the same of an entity, so that one answer serves both.
@@ -264,7 +264,7 @@ pub struct Target {
 }
 
 /// How to write one `_Any` representation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Representation {
     /// The `__typename` to send; `None` for the record's own concrete type.
     pub typename: Option<Box<str>>,
@@ -273,7 +273,7 @@ pub struct Representation {
 }
 
 /// One member of a representation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     /// `"name":` as JSON bytes.
     pub key_json: Box<[u8]>,
@@ -297,11 +297,11 @@ pub struct ObjectShape {
     /// the record's type is known already.
     pub typename_key: Option<Box<str>>,
     /// Response keys, in the order in which the subgraph must answer them.
-    pub fields: Vec<ShapeField>,
+    pub fields: Shared<ShapeField>,
 }
 
 /// One response key of a subgraph object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShapeField {
     /// The response key in the subgraph's answer.
     pub key: Box<str>,

@@ -1,8 +1,10 @@
 //! How much memory a plan takes: what caches weigh; and giving up what it does not need.
 
-use ogive_base::{BitSet, IdVec};
+use std::hash::Hash;
 
-use crate::ir::*;
+use ogive_base::{BitSet, FastMap, IdVec};
+
+use crate::{ir::*, shared::Shared};
 
 /// Bytes behind a value, the value itself not counted.
 trait Heap {
@@ -12,7 +14,8 @@ trait Heap {
 }
 
 impl Plan {
-    /// Bytes the plan takes on the heap, itself included; exact but for what the allocator adds.
+    /// Bytes the plan takes on the heap, itself included; exact but for what the allocator adds. Lists that a copy of
+    /// the plan shares count half here and half there.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Plan>()
             + self.subgraphs.heap()
@@ -25,8 +28,14 @@ impl Plan {
             + self.fetches.heap()
     }
 
-    /// Gives up spare capacity: worth it before a plan is kept.
+    /// Gives up spare capacity, and holds equal lists once: worth it before a plan is kept.
     pub fn shrink_to_fit(&mut self) {
+        share(self.layouts.iter_mut().map(|(_, l)| &mut l.slots));
+        share(self.layouts.iter_mut().map(|(_, l)| &mut l.output));
+        share(self.shapes.iter_mut().map(|(_, s)| &mut s.fields));
+        let lookups = self.fetches.iter_mut().flat_map(|(_, f)| &mut f.lookups);
+        let targets = lookups.flat_map(|l| &mut l.targets);
+        share(targets.map(|t| &mut t.representations));
         self.subgraphs.shrink();
         self.types.shrink();
         self.enums.shrink();
@@ -35,6 +44,19 @@ impl Plan {
         self.layouts.shrink();
         self.shapes.shrink();
         self.fetches.shrink();
+    }
+}
+
+/// Makes equal lists one.
+fn share<'a, T: Hash + Eq + 'a>(lists: impl Iterator<Item = &'a mut Shared<T>>) {
+    let mut known: FastMap<Shared<T>, ()> = FastMap::default();
+    for list in lists {
+        match known.get_key_value(&*list) {
+            Some((same, ())) => *list = same.clone(),
+            None => {
+                known.insert(list.clone(), ());
+            }
+        }
     }
 }
 
@@ -65,6 +87,19 @@ impl<T: Heap> Heap for Option<T> {
         if let Some(value) = self {
             value.shrink();
         }
+    }
+}
+/// Bytes of the counters of a shared list.
+const COUNTS: usize = 2 * size_of::<usize>();
+
+impl<T: Heap> Heap for Shared<T> {
+    /// What several hold is split evenly between them.
+    fn heap(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        let rows = size_of_val(&**self) + self.iter().map(Heap::heap).sum::<usize>();
+        (COUNTS + rows).div_ceil(self.holders())
     }
 }
 impl Heap for Box<str> {

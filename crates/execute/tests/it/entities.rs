@@ -75,7 +75,7 @@ fn a_lookup_without_representations_is_not_sent() {
     // Whoever waits for it goes on.
     let target = b.target(author, &["name"], shape);
     let mut shape2 = b.plan.shapes[shape].clone();
-    shape2.fields.clear();
+    shape2.fields = Default::default();
     let empty = b.plan.shapes.push(shape2);
     let target = ogive_plan::Target {
         shape: empty,

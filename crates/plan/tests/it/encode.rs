@@ -242,11 +242,36 @@ fn memory_of_a_plan_is_measured() {
     assert!((500..20_000).contains(&small), "{small}");
     assert!(large > small, "{large} > {small}");
     let mut roomy = rich();
-    for (_, shape) in roomy.shapes.iter_mut() {
-        shape.fields.reserve(100);
+    for (_, fetch) in roomy.fetches.iter_mut() {
+        fetch.lookups.reserve(100);
     }
     roomy.fetches[FetchId(0)].segments.reserve(100);
     assert!(roomy.heap_bytes() > large + 10_000);
     roomy.shrink_to_fit();
     assert!(roomy.heap_bytes() <= large && roomy == rich());
+}
+
+#[test]
+fn equal_lists_are_held_once() {
+    let mut plan = rich();
+    let layouts = plan.layouts.len();
+    for _ in 0..100 {
+        let mut copy = plan.layouts[LayoutId(1)].clone();
+        // As if it had been made on its own.
+        copy.slots = copy.slots.to_vec().into();
+        copy.output = copy.output.to_vec().into();
+        plan.layouts.push(copy);
+    }
+    let apart = plan.heap_bytes();
+    let before = plan.clone();
+    plan.shrink_to_fit();
+    drop(before);
+    let added = 100 * size_of::<Layout>();
+    assert!(
+        plan.heap_bytes() < rich().heap_bytes() + 2 * added,
+        "{apart}"
+    );
+    assert!(plan.heap_bytes() < apart);
+    let (first, last) = (LayoutId(1), LayoutId(layouts as u32 + 50));
+    assert!(plan.layouts[first].slots.is_same(&plan.layouts[last].slots));
 }

@@ -19,8 +19,8 @@ impl Builder {
         let root = Layout {
             parent: None,
             types: BitSet::all(1),
-            slots: Vec::new(),
-            output: Vec::new(),
+            slots: Shared::default(),
+            output: Shared::default(),
         };
         Builder {
             plan: Plan {
@@ -152,8 +152,8 @@ impl Builder {
         self.plan.layouts.push(Layout {
             parent: Some((layout, slot)),
             types,
-            slots: Vec::new(),
-            output: Vec::new(),
+            slots: Shared::default(),
+            output: Shared::default(),
         });
         (slot, child)
     }
@@ -271,7 +271,8 @@ impl Builder {
             representations: vec![Representation {
                 typename: None,
                 members: members.collect(),
-            }],
+            }]
+            .into(),
             shape,
             selection: shape.0,
         }

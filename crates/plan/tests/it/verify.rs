@@ -257,7 +257,10 @@ fn targets() {
             "types {0} are not all of {1}",
         ),
         (|t| t.types = Some(Default::default()), "no type"),
-        (|t| t.representations.clear(), "no representation"),
+        (
+            |t| t.representations = Vec::new().into(),
+            "no representation",
+        ),
         (
             |t| t.representations[0].members[0].slot = Some(9),
             "member \"id\": no slot 9",
@@ -345,7 +348,7 @@ fn whatever_is_read_was_written_before() {
     let (first, second) = (FetchId(0), FetchId(1));
     broken(
         plan,
-        |p| drop(p.shapes[ShapeId(0)].fields.remove(0)),
+        |p| drop(p.shapes[ShapeId(0)].fields.edit(|f| f.remove(0))),
         "fetch 1 reads me.id, which no fetch before it writes",
     );
     broken(
@@ -378,7 +381,7 @@ fn whatever_the_client_sees_is_written() {
     let plan = &good();
     broken(
         plan,
-        |p| drop(p.shapes[ShapeId(0)].fields.remove(1)),
+        |p| drop(p.shapes[ShapeId(0)].fields.edit(|f| f.remove(1))),
         "no fetch writes me.name of User",
     );
     let mut b = Builder::new(&["a"], &["Query", "Book", "Film"]);

@@ -12,22 +12,23 @@ pub mod request;
 mod selection;
 mod tables;
 
-use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, id::Id as _};
+use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
 use ogive_operation::CondId;
 use ogive_plan::{
-    Cond, DerivedCell, EnumId, Fetch, FetchId, ObjectShape, OperationKind, Plan, RootPart,
-    RuntimeType, ShapeId, Target,
+    Cond, DerivedCell, EnumId, Fetch, FetchId, ObjectShape, OperationKind, OutField, Plan,
+    Representation, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, SlotIndex, Target,
 };
-use ogive_schema::TypeId;
+use ogive_schema::{FieldId, TypeId};
 
 use crate::{
     assign::{Schedule, Via, Visit, VisitId},
     emit::{
         conditions::Conditional,
         lookups::{LookupLists, Question},
+        output::OutRow,
         request::{Part, Selected},
         selection::{Chunk, Piece, SelectionId, Selections},
-        tables::Grouped,
+        tables::{Grouped, ListCache},
     },
     tree::{FactId, PlaceId, Tree},
 };
@@ -48,7 +49,11 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         questions: FastMap::default(),
         possible: IdVec::new(),
         selections: Selections::default(),
-        names: Interner::new(),
+        names: tree.op.keys.clone(),
+        schema_names: FastMap::default(),
+        heads: FastMap::default(),
+        coordinates: FastMap::default(),
+        lists: Lists::default(),
         variables: tree.op.variables.iter().map(|v| &*v.name).collect(),
         text: String::new(),
     };
@@ -72,12 +77,41 @@ pub(crate) struct Emitter<'a> {
     /// Concrete types (`TypeId.0`) that the subgraphs asked for a place can answer there.
     pub(crate) possible: IdVec<PlaceId, BitSet>,
     pub(crate) selections: Selections,
-    /// Response names.
+    /// Response names: those of the operation, then others.
     pub(crate) names: Interner,
+    /// Names of the schema among the response names.
+    pub(crate) schema_names: FastMap<Symbol, Symbol>,
+    /// Texts of fields without arguments: by field, response name and whether a brace follows.
+    pub(crate) heads: FastMap<(FieldId, Symbol, bool), Symbol>,
+    /// `Type.field` of fields that clients see.
+    pub(crate) coordinates: FastMap<FieldId, Box<str>>,
+    pub(crate) lists: Lists,
     /// Names of the client's variables.
     pub(crate) variables: FastSet<&'a str>,
     /// Room for text while it is written.
     pub(crate) text: String,
+}
+
+/// Lists of the plan that several rows may share.
+#[derive(Default)]
+pub(crate) struct Lists {
+    /// By response name, slot and shape of the objects.
+    pub(crate) shapes: ListCache<(Symbol, SlotIndex, Option<ShapeId>), ShapeField>,
+    /// By field, response key and child, in order of slots.
+    pub(crate) slots: ListCache<(Option<FieldId>, Option<Symbol>, Option<PlaceId>), Slot>,
+    pub(crate) output: ListCache<OutRow, OutField>,
+    /// By themselves.
+    pub(crate) representations: FastSet<Shared<Representation>>,
+}
+
+impl Lists {
+    /// The same list, held once.
+    fn representations(&mut self, list: Vec<Representation>) -> Shared<Representation> {
+        let list = Shared::from(list);
+        self.representations
+            .get_or_insert_with(&list, Shared::clone)
+            .clone()
+    }
 }
 
 /// What is found by visit or by node.
@@ -312,7 +346,7 @@ impl<'a> Emitter<'a> {
                     layout: output::layout_id(place),
                     types: several.then(|| self.runtime_set(&types)),
                     cond: Cond(cond.0),
-                    representations,
+                    representations: self.lists.representations(representations),
                     shape,
                     selection: self.question(subgraph, &types, selection),
                 };

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use ogive_base::{BitSet, IdVec, Symbol, id::Id as _};
-use ogive_operation::{FieldNodeId, FieldRef};
-use ogive_plan::{EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, Slot, SlotIndex};
-use ogive_schema::{TypeId, TypeKind};
+use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
+use ogive_operation::{CondId, FieldNodeId, FieldRef};
+use ogive_plan::{
+    EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, Shared, Slot, SlotIndex, Wrapping,
+};
+use ogive_schema::{FieldId, TypeId, TypeKind};
 
 use crate::{
     emit::{Emitter, plan_cond, print, tables::Positions},
@@ -39,114 +41,94 @@ impl Emitter<'_> {
         out
     }
 
-    fn slots(&self, place: PlaceId) -> Vec<Slot> {
+    fn slots(&mut self, place: PlaceId) -> Shared<Slot> {
         let tree = self.tree;
-        let empty = Slot {
-            name: "".into(),
-            client_key: None,
-            lists: 0,
-            child: None,
-        };
-        let mut slots = vec![empty; tree.places[place].slots as usize];
+        let mut keys = vec![(None, None, None); tree.places[place].slots as usize];
         for node in &tree.places[place].nodes {
             for fact in &tree.nodes[*node].facts {
                 let fact = &tree.facts[*fact];
-                let client_key = fact
-                    .client
-                    .map(|c| tree.op.keys[tree.op.fields[c].key].into());
-                slots[fact.slot as usize] = Slot {
-                    name: tree.schema().field_name(fact.field).into(),
-                    client_key,
-                    lists: fact.ty.wrapping.lists(),
-                    child: fact.child.map(layout_id),
-                };
+                let client_key = fact.client.map(|c| tree.op.fields[c].key);
+                keys[fact.slot as usize] = (Some(fact.field), client_key, fact.child);
             }
         }
-        slots
+        let make = || {
+            let slots = keys.iter().map(|(field, client_key, child)| Slot {
+                name: field.map_or("", |f| tree.schema().field_name(f)).into(),
+                client_key: client_key.map(|key| tree.op.keys[key].into()),
+                lists: field.map_or(0, |f| tree.schema().fields[f].ty.wrapping.lists()),
+                child: child.map(layout_id),
+            });
+            slots.collect()
+        };
+        self.lists.slots.get_or_make(&keys, make)
     }
 
-    fn output(&mut self, place: PlaceId) -> Vec<OutField> {
+    fn output(&mut self, place: PlaceId) -> Shared<OutField> {
         let tree = self.tree;
         let Some(selection) = tree.places[place].selection else {
-            return Vec::new();
+            return Shared::default();
         };
         let set = &tree.op.selection_sets[selection];
         let sources = sources(tree, place);
         let mut keys: Positions<Symbol> = Positions::default();
         let mut is_repeated = false;
-        let mut out: Vec<OutField> = Vec::with_capacity(set.order.len());
+        let mut rows: Vec<OutRow> = Vec::with_capacity(set.order.len());
         for occurrence in &set.order {
             let node = &tree.op.fields[occurrence.field];
-            let key = &tree.op.keys[node.key];
-            let mut push =
-                |this: &mut Self, source: OutSource, types: &BitSet, coordinate: Box<str>| {
-                    let possible = &this.possible[place];
-                    let everywhere =
-                        possible.is_subset(types) && possible.is_subset(&occurrence.types);
-                    let types = (!everywhere).then(|| {
-                        let types = types.intersection(&occurrence.types);
-                        types.intersection(possible)
-                    });
-                    if possible.is_empty() || types.as_ref().is_some_and(BitSet::is_empty) {
-                        return;
-                    }
-                    match keys.find(node.key) {
-                        Some(_) => is_repeated = true,
-                        None => {
-                            keys.push(node.key);
-                        }
-                    }
-                    out.push(OutField {
-                        key_json: print::key_json(key),
-                        key: key.into(),
-                        source,
-                        types: types.map(|types| this.runtime_set(&types)),
-                        cond: plan_cond(occurrence.cond),
-                        repeated: false,
-                        wrapping: node.ty.wrapping,
-                        coordinate,
-                    });
-                };
+            let mut push = |this: &mut Self, source: OutSource, types: &BitSet| {
+                let possible = &this.possible[place];
+                let everywhere = possible.is_subset(types) && possible.is_subset(&occurrence.types);
+                let types = (!everywhere).then(|| {
+                    let types = types.intersection(&occurrence.types);
+                    types.intersection(possible)
+                });
+                if possible.is_empty() || types.as_ref().is_some_and(BitSet::is_empty) {
+                    return;
+                }
+                is_repeated |= keys.find(node.key).is_some();
+                if !is_repeated {
+                    keys.push(node.key);
+                }
+                rows.push(OutRow {
+                    key: node.key,
+                    field: node.field,
+                    of: set.ty,
+                    source,
+                    types: types.map(|types| this.runtime_set(&types)),
+                    cond: occurrence.cond,
+                    repeated: false,
+                    wrapping: node.ty.wrapping,
+                });
+            };
             match node.field {
-                FieldRef::Typename => {
-                    let coordinate = format!("{}.__typename", tree.schema().type_name(set.ty));
-                    push(self, OutSource::Typename, &node.types, coordinate.into());
-                }
+                FieldRef::Typename => push(self, OutSource::Typename, &node.types),
                 FieldRef::Schema | FieldRef::Type => {
-                    let local = tree
-                        .locals
-                        .iter()
-                        .position(|l| *l == occurrence.field)
-                        .unwrap_or(0);
-                    let name = if node.field == FieldRef::Schema {
-                        "Query.__schema"
-                    } else {
-                        "Query.__type"
-                    };
-                    push(
-                        self,
-                        OutSource::Local(local as u32),
-                        &node.types,
-                        name.into(),
-                    );
+                    let is_it = |l: &FieldNodeId| *l == occurrence.field;
+                    let local = tree.locals.iter().position(is_it).unwrap_or(0);
+                    push(self, OutSource::Local(local as u32), &node.types);
                 }
-                FieldRef::Field(row) => {
-                    let coordinate: Box<str> = tree.schema().field_coordinate(row).into();
+                FieldRef::Field(_) => {
                     for (slot, types) in sources.of(occurrence.field) {
                         let source = if node.selection_set.is_some() {
                             OutSource::Object(*slot)
                         } else {
                             OutSource::Leaf(*slot, self.leaf_kind(node.ty.id))
                         };
-                        push(self, source, types, coordinate.clone());
+                        push(self, source, types);
                     }
                 }
             }
         }
         if is_repeated {
-            mark_repeated(&mut out);
+            mark_repeated(&mut rows);
         }
-        out
+        let coordinates = &mut self.coordinates;
+        let make = || {
+            rows.iter()
+                .map(|row| row.field(tree, coordinates))
+                .collect()
+        };
+        self.lists.output.get_or_make(&rows, make)
     }
 
     fn leaf_kind(&mut self, ty: TypeId) -> LeafKind {
@@ -194,6 +176,45 @@ fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId) -> Sources<'a> {
     out
 }
 
+/// What an output field is made of.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct OutRow {
+    key: Symbol,
+    field: FieldRef,
+    /// Type of the selection set.
+    of: TypeId,
+    source: OutSource,
+    types: Option<BitSet>,
+    cond: CondId,
+    repeated: bool,
+    wrapping: Wrapping,
+}
+
+impl OutRow {
+    fn field(&self, tree: &Tree<'_>, known: &mut FastMap<FieldId, Box<str>>) -> OutField {
+        let key = &tree.op.keys[self.key];
+        let coordinate = match self.field {
+            FieldRef::Typename => format!("{}.__typename", tree.schema().type_name(self.of)).into(),
+            FieldRef::Schema => "Query.__schema".into(),
+            FieldRef::Type => "Query.__type".into(),
+            FieldRef::Field(row) => known
+                .entry(row)
+                .or_insert_with(|| tree.schema().field_coordinate(row).into())
+                .clone(),
+        };
+        OutField {
+            key_json: print::key_json(key),
+            key: key.into(),
+            source: self.source.clone(),
+            types: self.types.clone(),
+            cond: plan_cond(self.cond),
+            repeated: self.repeated,
+            wrapping: self.wrapping,
+            coordinate,
+        }
+    }
+}
+
 /// By client field: slots and the concrete types each serves, in order of classes.
 #[derive(Default)]
 struct Sources<'a> {
@@ -224,9 +245,9 @@ impl<'a> Sources<'a> {
 }
 
 /// Marks entries that share their key with another entry some object can have both of.
-fn mark_repeated(fields: &mut [OutField]) {
+fn mark_repeated(fields: &mut [OutRow]) {
     let mut order: Vec<usize> = (0..fields.len()).collect();
-    order.sort_unstable_by(|a, b| (&fields[*a].key, a).cmp(&(&fields[*b].key, b)));
+    order.sort_unstable_by_key(|i| (fields[*i].key, *i));
     let mut repeated: Vec<usize> = Vec::new();
     for rivals in order.chunk_by(|a, b| fields[*a].key == fields[*b].key) {
         if rivals.len() < 2 {

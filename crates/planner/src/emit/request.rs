@@ -6,13 +6,13 @@
 //! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
 //! interface; the rest goes into fragments.
 
-use ogive_base::{BitSet, FastMap, Symbol};
+use ogive_base::{BitSet, FastMap, Interner, Symbol};
 use ogive_federation::SubgraphId;
 use ogive_operation::CondId;
 use ogive_plan::{
     Gate, Lookup, ObjectShape, OperationKind, Segment, ShapeField, ShapeId, SlotIndex, VariableUse,
 };
-use ogive_schema::{Type, TypeId, Wrapping};
+use ogive_schema::{FieldId, Type, TypeId, Wrapping};
 
 use crate::{
     assign::VisitId,
@@ -25,7 +25,7 @@ use crate::{
         selection::{Chunk, Piece, SelectionId},
         tables::Positions,
     },
-    tree::{FactId, PlaceId},
+    tree::{Fact, FactId, PlaceId},
 };
 
 /// A top-level part of a request: the root selection, or one `_entities` field.
@@ -190,10 +190,6 @@ impl Emitter<'_> {
         let tree = self.tree;
         let fact = &tree.facts[fact_id];
         let field = tree.schema().fields[fact.field].name;
-        let text = match fact.client {
-            Some(c) => &tree.op.keys[tree.op.fields[c].key],
-            None => tree.schema().name(field),
-        };
         let same = |taken: &Taken| {
             let call = taken.fact.map(|other| &tree.facts[other]);
             taken.ty == ty
@@ -202,7 +198,11 @@ impl Emitter<'_> {
                     tree.schema().fields[other.field].name == field && other.args == fact.args
                 })
         };
-        let wanted = self.names.intern(text);
+        let wanted = match fact.client {
+            // Response keys of the operation have the same symbols here.
+            Some(c) => tree.op.fields[c].key,
+            None => self.field_name(fact.field),
+        };
         let mut taken = Taken {
             name: wanted,
             fact: Some(fact_id),
@@ -223,7 +223,8 @@ impl Emitter<'_> {
         }
         let number = names.numbers.entry(wanted).or_default();
         loop {
-            taken.name = self.names.intern(&format!("_{number}_{text}"));
+            let text = format!("_{number}_{}", &self.names[wanted]);
+            taken.name = self.names.intern(&text);
             *number += 1;
             if names.at.find(taken.name).is_none() {
                 aliases.push(taken);
@@ -233,25 +234,26 @@ impl Emitter<'_> {
         }
     }
 
+    /// The name of a field among the response names.
+    fn field_name(&mut self, field: FieldId) -> Symbol {
+        let schema = self.tree.schema();
+        let name = schema.fields[field].name;
+        let names = &mut self.names;
+        let intern = || names.intern(schema.name(name));
+        *self.schema_names.entry(name).or_insert_with(intern)
+    }
+
     fn shape(&mut self, place: PlaceId, items: &[Item], ask_typename: bool) -> ShapeId {
         let tree = self.tree;
         let is_one_class = tree.places[place].nodes.len() == 1;
         let mut at: Positions<(Symbol, SlotIndex, Option<ShapeId>)> = Positions::default();
         let mut types: Vec<BitSet> = Vec::new();
-        let mut fields: Vec<ShapeField> = Vec::with_capacity(items.len());
         for item in items {
             let fact = &tree.facts[item.fact];
-            let shape = item.sub.map(|(_, shape)| shape);
-            let key = (item.name, fact.slot, shape);
+            let key = (item.name, fact.slot, item.sub.map(|(_, shape)| shape));
             let found = at.find(key);
             if found.is_none() {
                 at.push(key);
-                fields.push(ShapeField {
-                    key: self.names[item.name].into(),
-                    slot: fact.slot,
-                    types: None,
-                    shape,
-                });
             }
             if !is_one_class {
                 let of_item = &tree.nodes[fact.node].types;
@@ -263,11 +265,21 @@ impl Emitter<'_> {
                 }
             }
         }
-        for (field, types) in fields.iter_mut().zip(types) {
-            if !self.possible[place].is_subset(&types) {
-                field.types = Some(self.runtime_set(&types));
+        let fields = if is_one_class {
+            let (names, keys) = (&self.names, at.keys());
+            let make = || keys.iter().map(|key| shape_field(names, *key)).collect();
+            self.lists.shapes.get_or_make(keys, make)
+        } else {
+            let mut fields = Vec::with_capacity(types.len());
+            for (key, types) in at.keys().iter().zip(types) {
+                let everywhere = self.possible[place].is_subset(&types);
+                fields.push(ShapeField {
+                    types: (!everywhere).then(|| self.runtime_set(&types)),
+                    ..shape_field(&self.names, *key)
+                });
             }
-        }
+            fields.into()
+        };
         let typename_key = ask_typename.then(|| "__typename".into());
         self.shapes.push(ObjectShape {
             layout: layout_id(place),
@@ -290,20 +302,11 @@ impl Emitter<'_> {
     fn write_item(&mut self, item: &Item, pieces: &mut Vec<Piece>) {
         let tree = self.tree;
         let fact = &tree.facts[item.fact];
-        let field = tree.schema().field_name(fact.field);
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        let name = &self.names[item.name];
-        if *name != *field {
-            text.push_str(name);
-            text.push(':');
-        }
-        text.push_str(field);
-        let mut variables = Vec::new();
-        print::arguments(tree.op, &fact.args, &mut text, &mut variables);
-        text.push(if item.sub.is_some() { '{' } else { ' ' });
-        pieces.push(self.selections.text_with(item.cond, &text, &variables));
-        self.text = text;
+        let head = self.head(item, fact);
+        pieces.push(Piece {
+            cond: item.cond,
+            chunk: Chunk::Text(head),
+        });
         let Some((sub, _)) = item.sub else { return };
         if self.selections.is_plain(sub) {
             pieces.push(Piece {
@@ -328,6 +331,35 @@ impl Emitter<'_> {
             }
         }
         pieces.push(self.selections.text(item.cond, "} "));
+    }
+
+    /// `name:field(arguments){`, or a space instead of the brace for a leaf.
+    fn head(&mut self, item: &Item, fact: &Fact) -> Symbol {
+        let tree = self.tree;
+        let key = (fact.field, item.name, item.sub.is_some());
+        if fact.args.is_empty()
+            && let Some(head) = self.heads.get(&key)
+        {
+            return *head;
+        }
+        let field = tree.schema().field_name(fact.field);
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let name = &self.names[item.name];
+        if *name != *field {
+            text.push_str(name);
+            text.push(':');
+        }
+        text.push_str(field);
+        let mut variables = Vec::new();
+        print::arguments(tree.op, &fact.args, &mut text, &mut variables);
+        text.push(if item.sub.is_some() { '{' } else { ' ' });
+        let head = self.selections.text_with(&text, &variables);
+        self.text = text;
+        if fact.args.is_empty() {
+            self.heads.insert(key, head);
+        }
+        head
     }
 
     /// Writes once, on the interface, what all concrete types of the subgraph share; the rest as one fragment per type.
@@ -549,6 +581,18 @@ impl Emitter<'_> {
         segments.append(body);
         segments.push("}", &[]);
         (segments.finish(), uses)
+    }
+}
+
+fn shape_field(
+    names: &Interner,
+    (name, slot, shape): (Symbol, SlotIndex, Option<ShapeId>),
+) -> ShapeField {
+    ShapeField {
+        key: names[name].into(),
+        slot,
+        types: None,
+        shape,
     }
 }
 

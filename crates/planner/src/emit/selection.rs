@@ -52,22 +52,22 @@ pub(crate) struct Selections {
 impl Selections {
     /// A text under a condition.
     pub(crate) fn text(&mut self, cond: CondId, text: &str) -> Piece {
-        self.escaped.clear();
-        print::escape(text, &mut self.escaped);
         Piece {
             cond,
-            chunk: Chunk::Text(self.texts.intern(&self.escaped)),
+            chunk: Chunk::Text(self.text_with(text, &[])),
         }
     }
     /// A text that uses variables.
-    pub(crate) fn text_with(&mut self, cond: CondId, text: &str, variables: &[u32]) -> Piece {
-        let piece = self.text(cond, text);
-        if let (Chunk::Text(symbol), false) = (piece.chunk, variables.is_empty()) {
+    pub(crate) fn text_with(&mut self, text: &str, variables: &[u32]) -> Symbol {
+        self.escaped.clear();
+        print::escape(text, &mut self.escaped);
+        let symbol = self.texts.intern(&self.escaped);
+        if !variables.is_empty() {
             self.variables
                 .entry(symbol)
                 .or_insert_with(|| variables.to_vec());
         }
-        piece
+        symbol
     }
     /// The selection of these pieces.
     pub(crate) fn intern(&mut self, pieces: &[Piece]) -> SelectionId {

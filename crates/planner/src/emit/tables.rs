@@ -1,8 +1,9 @@
-//! Two small tables of emission: rows grouped by a dense number, and positions of keys.
+//! Small tables of emission: rows grouped by a dense number, positions of keys, lists that are made once.
 
 use std::hash::Hash;
 
 use ogive_base::FastMap;
+use ogive_plan::Shared;
 
 /// Rows grouped by a dense number, in order of insertion within each group. Built in one pass: O(groups + rows).
 #[derive(Default)]
@@ -68,6 +69,10 @@ impl<K: Copy + Eq + Hash> Positions<K> {
             self.map.get(&key).copied()
         }
     }
+    /// All keys in order of insertion.
+    pub(crate) fn keys(&self) -> &[K] {
+        &self.keys
+    }
     /// Adds a key that is not there.
     pub(crate) fn push(&mut self, key: K) -> usize {
         let at = self.keys.len();
@@ -81,6 +86,31 @@ impl<K: Copy + Eq + Hash> Positions<K> {
             }
         }
         at
+    }
+}
+
+/// Lists of a plan by what they are made of: equal ones are made once.
+pub(crate) struct ListCache<K, T>(FastMap<Box<[K]>, Shared<T>>);
+
+impl<K, T> Default for ListCache<K, T> {
+    fn default() -> Self {
+        ListCache(FastMap::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash, T> ListCache<K, T> {
+    /// The list for these keys, made if new.
+    pub(crate) fn get_or_make(
+        &mut self,
+        keys: &[K],
+        make: impl FnOnce() -> Shared<T>,
+    ) -> Shared<T> {
+        if let Some(found) = self.0.get(keys) {
+            return found.clone();
+        }
+        let made = make();
+        self.0.insert(keys.into(), made.clone());
+        made
     }
 }
 
