@@ -1,8 +1,12 @@
 //! `ogive config`: checking a configuration, and what can be configured.
 
-use std::path::PathBuf;
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
+use ogive_config::migrate::Format;
 
 use crate::{load, terminal};
 
@@ -25,6 +29,29 @@ enum Command {
     Schema,
     /// Write every option with its default, as a file to start from
     Defaults,
+    /// Bring the configuration of another gateway over, with a report on every key
+    ///
+    /// Reads Apollo Router's `router.yaml`, Hive Router's `router.config.yaml`, Grafbase Gateway's `grafbase.toml` and
+    /// Cosmo Router's `config.yaml`. The report goes to standard error, the configuration to standard output or to a
+    /// file.
+    #[command(after_help = "Example: ogive config migrate router.yaml --output ogive.yaml")]
+    Migrate {
+        /// The other gateway's configuration
+        file: PathBuf,
+        /// Whose it is; guessed by the name of the file
+        #[arg(long, value_name = "PRODUCT", value_parser = format)]
+        from: Option<Format>,
+        /// Where to write ours; never replaces a file
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// How to write the report
+        #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
+        report: String,
+    },
+}
+
+fn format(word: &str) -> Result<Format, String> {
+    Format::parse(word).ok_or_else(|| "one of apollo, hive, grafbase, cosmo".to_owned())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -35,6 +62,58 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         Command::Schema => terminal::print(ogive_config::schema::schema().trim_end()),
         Command::Defaults => terminal::print(ogive_config::schema::defaults().trim_end()),
+        Command::Migrate {
+            file,
+            from,
+            output,
+            report,
+        } => migrate(file, *from, output.as_deref(), report == "json")?,
     }
+    Ok(())
+}
+
+fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>, json: bool) -> Result<()> {
+    let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
+    let guessed = || Format::guess(&name.unwrap_or_default());
+    let Some(format) = from.or_else(guessed) else {
+        return Err(terminal::error(
+            format_args!(
+                "`{}` does not tell whose configuration it is",
+                file.display()
+            ),
+            "name the product: `--from apollo`, `hive`, `grafbase` or `cosmo`",
+        ));
+    };
+    let text = load::read(file, "configuration", "check the path")?;
+    let (sources, id) = load::source(file, &text);
+    let migration = ogive_config::migrate::migrate(id, &text, format).map_err(|errors| {
+        load::render(
+            errors,
+            &sources,
+            "correct the file, or name its product with `--from`",
+        )
+    })?;
+    match output {
+        Some(path) => {
+            let mut options = std::fs::OpenOptions::new();
+            let written = options
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .and_then(|mut file| file.write_all(migration.yaml.as_bytes()));
+            written.map_err(|error| {
+                terminal::error(
+                    format_args!("cannot write `{}`: {error}", path.display()),
+                    "name a file that does not exist yet",
+                )
+            })?;
+        }
+        None => terminal::print(migration.yaml.trim_end()),
+    }
+    let report = match json {
+        true => migration.report_json(),
+        false => migration.report_text(),
+    };
+    terminal::remark(report.trim_end());
     Ok(())
 }

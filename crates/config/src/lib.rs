@@ -8,11 +8,12 @@
 //! Words are those of Apollo Router's configuration wherever it has one, because everybody knows them.
 //!
 //! Reading order: [`options`] (what can be set, with defaults), [`load`] (the entry), `decode`, `expand`, `yaml`,
-//! [`reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file).
+//! [`reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file), [`migrate`] (other gateways' files).
 
 mod decode;
 mod expand;
 pub mod headers;
+pub mod migrate;
 pub mod options;
 pub mod reference;
 pub mod schema;

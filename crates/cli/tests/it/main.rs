@@ -3,6 +3,7 @@
 
 mod commands;
 mod config;
+mod migrating;
 mod planning;
 mod process;
 mod refusals;

@@ -1,0 +1,78 @@
+//! `ogive config migrate`: what it writes can be checked and served.
+
+use std::{fs, path::Path};
+
+use crate::process::{Running, address, answer, ask, demo, file, folder, run};
+
+/// Samples with the files' usual names, and the path where GraphQL is served with them.
+const SAMPLES: [(&str, &str, &str); 4] = [
+    ("apollo.yaml", "router.yaml", "/"),
+    ("hive.yaml", "router.config.yaml", "/api"),
+    ("grafbase.toml", "grafbase.toml", "/gql"),
+    ("cosmo.yaml", "config.yaml", "/graphql"),
+];
+
+fn sample(name: &str, usual: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/tests/migrate");
+    let text = fs::read_to_string(folder.join(name)).unwrap();
+    // A variable that every process has.
+    let text = text
+        .replace("KEY}", "PATH}")
+        .replace("env.KEY ", "env.PATH ");
+    file(usual, text)
+}
+
+#[test]
+fn serve_starts_with_every_migrated_sample() {
+    for (name, usual, path) in SAMPLES {
+        let from = sample(name, usual);
+        let to = folder().join(format!("migrated-{name}.yaml"));
+        let _ = fs::remove_file(&to);
+        let to = to.to_string_lossy().into_owned();
+        let (code, out, report) = run(&["config", "migrate", &from, "--output", &to]);
+        assert_eq!((code, out.as_str()), (Some(0), ""), "{report}");
+        assert!(report.contains(" unsupported"), "{report}");
+        let (code, _, err) = run(&["config", "validate", &to]);
+        assert_eq!(code, Some(0), "{err}");
+        let mut serving = Running::start(&[
+            "serve",
+            "--config",
+            &to,
+            "--supergraph",
+            &demo("supergraph.graphql"),
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "info",
+        ]);
+        let gateway = address(&serving.logged("serving http://"));
+        let (status, body) = answer(ask(&gateway, "POST", path, r#"{"query":"{ __typename }"}"#));
+        assert_eq!(
+            (status, body.as_str()),
+            (200, r#"{"data":{"__typename":"Query"}}"#)
+        );
+        serving.signal("TERM");
+        assert_eq!(serving.ended().0, Some(0));
+    }
+}
+
+#[test]
+fn the_report_can_be_json_and_nothing_is_replaced() {
+    let from = sample("hive.yaml", "other-name.yaml");
+    let (code, _, err) = run(&["config", "migrate", &from]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("--from apollo"), "{err}");
+    let (code, yaml, report) = run(&[
+        "config", "migrate", &from, "--from", "hive", "--report", "json",
+    ]);
+    assert_eq!(code, Some(0));
+    assert!(yaml.starts_with("# From a configuration of Hive Router.\n"));
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let keys = report["keys"].as_array().unwrap();
+    let of = |from: &str| keys.iter().find(|k| k["from"] == from).unwrap();
+    assert_eq!(of("http.port")["to"], "listen");
+    assert_eq!(of("jwt")["verdict"], "unsupported");
+    let (code, _, err) = run(&["config", "migrate", &from, "--from", "hive", "-o", &from]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("does not exist yet"), "{err}");
+}

@@ -1,0 +1,347 @@
+//! Apollo Router's `router.yaml`, whose words are ours wherever both have a thing.
+
+use super::{
+    Verdict,
+    convert::{address, duration, negated, same, size},
+    headers,
+    rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, to, unneeded, with},
+};
+use crate::yaml::{Node, Value};
+
+const EXTENSION: &str = "nothing of this kind is here yet";
+const STUDIO: &str = "it is about Apollo's own services";
+const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
+const ALWAYS: &str = "it always is so here";
+
+pub(super) const RULES: &[Rule] = &[
+    with("supergraph.listen", "listen", address),
+    to("supergraph.path", "http.graphql_endpoint"),
+    keep("supergraph.introspection"),
+    with(
+        "supergraph.connection_shutdown_timeout",
+        "http.connection_shutdown_timeout",
+        duration,
+    ),
+    to(
+        "supergraph.query_planning.cache.in_memory.limit",
+        "query_planning.cache.size",
+    ),
+    no(
+        "supergraph.query_planning.cache.redis",
+        "plans are kept in memory; `ogive plan build` makes them ahead of time",
+    ),
+    unneeded(
+        "supergraph.query_planning.warmed_up_queries",
+        "every kept operation is planned before a new schema serves",
+    ),
+    unneeded("supergraph.query_planning", "the planner needs no tuning"),
+    unneeded(
+        "supergraph.generate_query_fragments",
+        "requests are written compactly anyway",
+    ),
+    unneeded("supergraph.early_cancel", ALWAYS),
+    unneeded("supergraph.strict_variable_validation", ALWAYS),
+    no("supergraph.defer_support", "`@defer` is not served yet"),
+    no("supergraph.redact_query_validation_errors", EXTENSION),
+    keep("health_check.enabled"),
+    keep("health_check.path"),
+    no(
+        "health_check.listen",
+        "health is answered on the main address",
+    ),
+    unneeded(
+        "health_check.readiness",
+        "overload is answered with 503 and `retry-after` instead",
+    ),
+    keep("homepage.enabled"),
+    to("sandbox.enabled", "homepage.enabled"),
+    unneeded("homepage.graph_ref", STUDIO),
+    keep("limits.max_depth"),
+    keep("limits.max_height"),
+    keep("limits.max_aliases"),
+    keep("limits.max_root_fields"),
+    keep("limits.warn_only"),
+    keep("limits.parser_max_tokens"),
+    keep("limits.parser_max_recursion"),
+    with(
+        "limits.http_max_request_bytes",
+        "limits.http_max_request_bytes",
+        size,
+    ),
+    keep("limits.http1_max_request_headers"),
+    with(
+        "limits.http1_max_request_buf_size",
+        "limits.http1_max_request_buf_size",
+        size,
+    ),
+    unneeded(
+        "limits.introspection_max_depth",
+        "introspection has limits of its own",
+    ),
+    with(
+        "server.http.header_read_timeout",
+        "http.header_read_timeout",
+        duration,
+    ),
+    keep("cors.allow_any_origin"),
+    keep("cors.allow_credentials"),
+    keep("cors.allow_headers"),
+    keep("cors.expose_headers"),
+    keep("cors.methods"),
+    with("cors.max_age", "cors.max_age", duration),
+    call("cors.policies", policies),
+    call("cors.origins", origins),
+    call("cors.match_origins", origins),
+    with("csrf.unsafe_disabled", "csrf.enabled", negated),
+    keep("csrf.required_headers"),
+    call("headers.all.request", headers::steps),
+    call("headers.subgraphs.*.request", headers::steps),
+    call("headers.all.response", headers::steps),
+    call("headers.subgraphs.*.response", headers::steps),
+    no("headers.connector", EXTENSION),
+    keep("override_subgraph_url.*"),
+    with(
+        "traffic_shaping.router.timeout",
+        "traffic_shaping.router.timeout",
+        duration,
+    ),
+    keep("traffic_shaping.router.concurrency_limit"),
+    to(
+        "traffic_shaping.router.global_rate_limit.capacity",
+        "traffic_shaping.router.rate_limit.capacity",
+    ),
+    with(
+        "traffic_shaping.router.global_rate_limit.interval",
+        "traffic_shaping.router.rate_limit.interval",
+        duration,
+    ),
+    with(
+        "traffic_shaping.all.timeout",
+        "traffic_shaping.all.timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.timeout",
+        "traffic_shaping.subgraphs.*.timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.all.compression",
+        "traffic_shaping.all.compression",
+        compression,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.compression",
+        "traffic_shaping.subgraphs.*.compression",
+        compression,
+    ),
+    unneeded(
+        "traffic_shaping.all.deduplicate_query",
+        "equal requests in flight are decided here",
+    ),
+    unneeded(
+        "traffic_shaping.subgraphs.*.deduplicate_query",
+        "equal requests in flight are decided here",
+    ),
+    unneeded("traffic_shaping.deduplicate_variables", ALWAYS),
+    no(
+        "traffic_shaping.all.global_rate_limit",
+        "rates are limited per client, not per subgraph",
+    ),
+    no(
+        "traffic_shaping.subgraphs.*.global_rate_limit",
+        "rates are limited per client, not per subgraph",
+    ),
+    no("traffic_shaping.connector", EXTENSION),
+    keep("apq.enabled"),
+    keep("apq.router.cache.in_memory.limit"),
+    no(
+        "apq.router.cache.redis",
+        "registered documents are kept in memory",
+    ),
+    unneeded("apq.subgraph", "requests to subgraphs carry their document"),
+    keep("persisted_queries.enabled"),
+    keep("persisted_queries.local_manifests"),
+    call("persisted_queries.log_unknown", persisted_mode),
+    call("persisted_queries.safelist.enabled", persisted_mode),
+    to(
+        "persisted_queries.safelist.require_id",
+        "persisted_queries.require_id",
+    ),
+    unneeded(
+        "persisted_queries.experimental_prewarm_query_plan_cache",
+        ALWAYS,
+    ),
+    unneeded(
+        "persisted_queries.hot_reload",
+        "manifests are watched with `hot_reload.enabled`",
+    ),
+    with(
+        "include_subgraph_errors.all",
+        "include_subgraph_errors.all",
+        shown,
+    ),
+    with(
+        "include_subgraph_errors.subgraphs.*",
+        "include_subgraph_errors.subgraphs.*",
+        shown,
+    ),
+    keep("batching.enabled"),
+    keep("batching.maximum_size"),
+    unneeded("batching.mode", "there is one mode"),
+    unneeded(
+        "batching.subgraph",
+        "entities of one request are joined anyway",
+    ),
+    unneeded("telemetry.apollo", STUDIO),
+    no(
+        "telemetry.instrumentation",
+        "spans, instruments and events have fixed names",
+    ),
+    call("telemetry.exporters.logging.stdout.format", log_format),
+    unneeded(
+        "telemetry.exporters.logging",
+        "the log goes to standard error",
+    ),
+    unneeded("apollo_public_metrics", STUDIO),
+    unneeded("apollo", STUDIO),
+    unneeded("license", "there is nothing to license"),
+    unneeded("fleet_detector", STUDIO),
+    no("subscription", SUBSCRIPTIONS),
+    no("authentication", EXTENSION),
+    no("authorization", EXTENSION),
+    no("coprocessor", EXTENSION),
+    no("rhai", EXTENSION),
+    no("plugins", EXTENSION),
+    no("demand_control", EXTENSION),
+    no("connectors", EXTENSION),
+    no("progressive_override", EXTENSION),
+    no("preview_entity_cache", EXTENSION),
+    no("response_cache", EXTENSION),
+    no(
+        "experimental_type_conditioned_fetching",
+        "type conditions are always followed",
+    ),
+    no("forbid_mutations", EXTENSION),
+];
+
+/// What Apollo Router does without being told.
+pub(super) fn finish(walk: &mut Walk<'_>) {
+    walk.implied(
+        "http.graphql_endpoint",
+        "/",
+        "Apollo Router serves GraphQL at `/` unless told otherwise",
+    );
+    if walk.has("traffic_shaping.router.rate_limit.interval")
+        || walk.has("traffic_shaping.router.rate_limit.capacity")
+    {
+        walk.implied(
+            "traffic_shaping.router.rate_limit.key",
+            "global",
+            "a global rate limit",
+        );
+    }
+}
+
+fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::List(items) = &node.value else {
+        walk.row(path, None, Verdict::Unsupported, "it is no list");
+        return;
+    };
+    for (index, item) in items.iter().enumerate() {
+        policy(walk, path, index, item);
+    }
+}
+
+/// One CORS policy; Hive writes `match_origin` for `match_origins`.
+pub(super) fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &Node) {
+    let mut at = path.to_vec();
+    at.push(index.to_string());
+    let Value::Map(entries) = &item.value else {
+        walk.row(&at, None, Verdict::Unsupported, "it is no policy");
+        return;
+    };
+    let mut out = map();
+    for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+        let converted = match &*key.text {
+            "origins" | "match_origins" | "match_origin" | "allow_credentials"
+            | "expose_headers" | "allow_headers" => same(walk.format, value),
+            "max_age" => super::convert::seconds(walk.format, value),
+            _ => Err("policies have no such key here".into()),
+        };
+        let name = match &*key.text {
+            "match_origin" => "match_origins",
+            name => name,
+        };
+        match converted {
+            Ok(value) => set(&mut out, name, value),
+            Err(why) => {
+                let mut below = at.clone();
+                below.push(key.text.clone());
+                walk.row(&below, None, Verdict::Unsupported, &why);
+            }
+        }
+    }
+    walk.push(&at, "cors.policies", out, true);
+}
+
+/// The keys of the first version, which are one policy.
+fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let last = path.last().cloned().unwrap_or_default();
+    let mut policy = map();
+    if let Ok(value) = same(walk.format, node) {
+        set(&mut policy, &last, value);
+    }
+    walk.push(path, "cors.policies", policy, false);
+}
+
+/// Two switches there, one word here.
+fn persisted_mode(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let mode = match (
+        walk.is_on("persisted_queries.safelist.enabled"),
+        walk.is_on("persisted_queries.log_unknown"),
+    ) {
+        (true, _) => "require",
+        (false, true) => "log",
+        (false, false) => "allow",
+    };
+    walk.put(path, "persisted_queries.mode", plain(mode), "");
+}
+
+fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let word = match &node.value {
+        Value::Map(entries) => entries.first().map(|(k, _)| k.text.as_str()),
+        _ => scalar(node),
+    };
+    match word {
+        Some("json") => walk.put(path, "log.format", plain("json"), ""),
+        Some("text") => walk.put(path, "log.format", plain("text"), ""),
+        _ => walk.row(
+            path,
+            None,
+            Verdict::Unsupported,
+            "formats are `text` and `json`",
+        ),
+    }
+}
+
+/// Apollo Router 2 may list extensions to redact; all or nothing here.
+fn shown(format: super::Format, node: &Node) -> Result<Node, String> {
+    match scalar(node) {
+        Some("true" | "false") => same(format, node),
+        _ => Err("single extensions cannot be chosen; errors are shown or not".into()),
+    }
+}
+
+fn compression(_: super::Format, node: &Node) -> Result<Node, String> {
+    match scalar(node) {
+        Some(word @ ("gzip" | "br" | "zstd")) => Ok(plain(word)),
+        Some("identity") => Err("no compression is the default".into()),
+        _ => Err("encodings are `gzip`, `br` and `zstd`".into()),
+    }
+}
+
+/// Used by the other tables, too.
+pub(super) fn one(node: Node) -> Node {
+    list(vec![node])
+}

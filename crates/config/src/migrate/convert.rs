@@ -1,0 +1,272 @@
+//! Values of other configurations in our words.
+
+use ogive_base::Span;
+
+use super::{
+    Format,
+    rules::{list, map, plain, scalar, set, text},
+};
+use crate::{
+    Duration,
+    value::parse_byte_size,
+    yaml::{Node, Value},
+};
+
+/// A value, or why there is no such value here.
+pub(super) type Convert = fn(Format, &Node) -> Result<Node, String>;
+
+/// The value as it is; references to the environment are brought into our form.
+pub(super) fn same(format: Format, node: &Node) -> Result<Node, String> {
+    if let Value::List(items) = &node.value {
+        let items: Result<Vec<Node>, String> = items.iter().map(|n| same(format, n)).collect();
+        return items.map(list);
+    }
+    if let Some(reference) = from_env(node) {
+        return Ok(text(reference));
+    }
+    match &node.value {
+        Value::Scalar { text: found, plain } => {
+            let expanded = environment(format, found);
+            Ok(Node {
+                span: Span::default(),
+                value: Value::Scalar {
+                    plain: *plain && expanded == *found,
+                    text: expanded,
+                },
+            })
+        }
+        _ => Err("its value has a form that is not known to the migration".into()),
+    }
+}
+
+/// Hive's `{ from_env: NAME, default: value }`.
+fn from_env(node: &Node) -> Option<String> {
+    let Value::Map(entries) = &node.value else {
+        return None;
+    };
+    let get = |name: &str| entries.iter().find(|(k, _)| k.text == name);
+    let name = scalar(&get("from_env")?.1)?;
+    Some(match get("default").and_then(|(_, n)| scalar(n)) {
+        Some(default) => format!("${{env.{name}:-{default}}}"),
+        None => format!("${{env.{name}}}"),
+    })
+}
+
+/// `${NAME}` of Cosmo and `{{ env.NAME }}` of Grafbase; Apollo's form is ours.
+pub(super) fn environment(format: Format, found: &str) -> String {
+    let (open, close) = match format {
+        Format::Cosmo => ("${", "}"),
+        Format::Grafbase => ("{{", "}}"),
+        Format::Apollo => return found.to_owned(),
+        Format::Hive => return found.replace('$', "$$"),
+    };
+    let mut out = String::new();
+    let mut rest = found;
+    while let Some((before, after)) = rest.split_once(open) {
+        let Some((inner, tail)) = after.split_once(close) else {
+            break;
+        };
+        out.push_str(&before.replace('$', "$$"));
+        let inner = inner.trim();
+        let name = inner.strip_prefix("env.").unwrap_or(inner);
+        out.push_str(&format!("${{env.{name}}}"));
+        rest = tail;
+    }
+    out.push_str(&rest.replace('$', "$$"));
+    out
+}
+
+/// A duration in any of the four ways to write one.
+pub(super) fn duration(_: Format, node: &Node) -> Result<Node, String> {
+    if let Some(reference) = from_env(node) {
+        return Ok(text(reference));
+    }
+    let found = scalar(node).ok_or("its value is no duration")?;
+    if found.contains("${env.") {
+        return Ok(text(found));
+    }
+    let ms = milliseconds(found).ok_or_else(|| format!("`{found}` is no duration"))?;
+    let duration = Duration(std::time::Duration::from_millis(ms));
+    if duration > Duration::MAX {
+        return Err("the longest duration here is `24h`".into());
+    }
+    Ok(plain(duration.to_string()))
+}
+
+/// A whole number of seconds.
+pub(super) fn seconds(format: Format, node: &Node) -> Result<Node, String> {
+    let found = scalar(node).ok_or("its value is no number of seconds")?;
+    match found.parse::<u64>() {
+        Ok(n) => duration(format, &plain(format!("{n}s"))),
+        Err(_) => duration(format, node),
+    }
+}
+
+/// `1m30s`, `1h`, `250ms`, `30 s`, `5sec`: numbers and units, added up.
+fn milliseconds(found: &str) -> Option<u64> {
+    let mut rest = found.trim();
+    let mut total: f64 = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = rest[digits..].trim_start();
+        let letters = rest
+            .find(|c: char| !c.is_alphabetic())
+            .unwrap_or(rest.len());
+        let factor = match &rest[..letters] {
+            "ns" => 1e-6,
+            "us" | "µs" => 1e-3,
+            "ms" | "millis" | "msec" => 1.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1e3,
+            "m" | "min" | "mins" | "minute" | "minutes" => 6e4,
+            "h" | "hr" | "hour" | "hours" => 3.6e6,
+            "d" | "day" | "days" => 8.64e7,
+            _ => return None,
+        };
+        rest = rest[letters..].trim_start();
+        total += number * factor;
+    }
+    Some(total.round() as u64)
+}
+
+/// A number of bytes in any of the four ways to write one.
+pub(super) fn size(_: Format, node: &Node) -> Result<Node, String> {
+    if let Some(reference) = from_env(node) {
+        return Ok(text(reference));
+    }
+    let found = scalar(node).ok_or("its value is no number of bytes")?;
+    if found.contains("${env.") {
+        return Ok(text(found));
+    }
+    let word: String = found.split_whitespace().collect();
+    let digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = word.split_at(digits);
+    let unit = match &*unit.to_ascii_lowercase() {
+        "" | "b" => "",
+        "k" | "kb" => "kB",
+        "m" | "mb" => "MB",
+        "g" | "gb" => "GB",
+        "ki" | "kib" => "KiB",
+        "mi" | "mib" => "MiB",
+        "gi" | "gib" => "GiB",
+        _ => return Err(format!("`{found}` is no number of bytes")),
+    };
+    let size = format!("{number}{unit}");
+    parse_byte_size(&size).map_err(|_| format!("`{found}` is no number of bytes"))?;
+    Ok(plain(size))
+}
+
+/// A list of texts, or one.
+pub(super) fn texts(format: Format, node: &Node) -> Result<Node, String> {
+    match &node.value {
+        Value::List(_) => same(format, node),
+        _ => same(format, node).map(|one| list(vec![one])),
+    }
+}
+
+/// The opposite of a switch.
+pub(super) fn negated(_: Format, node: &Node) -> Result<Node, String> {
+    match scalar(node) {
+        Some("true") => Ok(plain("false")),
+        Some("false") => Ok(plain("true")),
+        _ => Err("its value is neither `true` nor `false`".into()),
+    }
+}
+
+/// A fraction as a whole number of percents.
+pub(super) fn percent(_: Format, node: &Node) -> Result<Node, String> {
+    let found = scalar(node).and_then(|t| t.parse::<f64>().ok());
+    let share = found.filter(|f| (0.0..=1.0).contains(f));
+    let share = share.ok_or("its value is no fraction between 0 and 1")?;
+    Ok(plain(format!("{}", (share * 100.0).round())))
+}
+
+/// An address; gateways in Go may leave the host out.
+pub(super) fn address(format: Format, node: &Node) -> Result<Node, String> {
+    let found = scalar(node).ok_or("its value is no address")?;
+    let all = found.strip_prefix('*').unwrap_or(found);
+    if all.starts_with(':') {
+        return Ok(text(format!("0.0.0.0{all}")));
+    }
+    if found.starts_with("unix:") {
+        return Err("unix sockets are not served yet".into());
+    }
+    same(format, &text(found))
+}
+
+/// TOML as the tree that YAML gives. Its nesting is bounded by the parser.
+pub(super) fn from_toml(found: &str) -> Result<Node, (Span, String)> {
+    let table: toml::Table = found.parse().map_err(|error: toml::de::Error| {
+        let span = error.span().unwrap_or(0..0);
+        let span = Span::new(span.start as u32, span.end as u32);
+        (span, error.message().to_owned())
+    })?;
+    Ok(toml_node(&toml::Value::Table(table)))
+}
+
+fn toml_node(value: &toml::Value) -> Node {
+    match value {
+        toml::Value::String(found) => text(found.clone()),
+        toml::Value::Array(items) => list(items.iter().map(toml_node).collect()),
+        toml::Value::Table(entries) => {
+            let mut out = map();
+            for (key, value) in entries {
+                set_key(&mut out, key, toml_node(value));
+            }
+            out
+        }
+        toml::Value::Integer(number) => plain(number.to_string()),
+        toml::Value::Float(number) => plain(number.to_string()),
+        toml::Value::Boolean(on) => plain(on.to_string()),
+        toml::Value::Datetime(time) => text(time.to_string()),
+    }
+}
+
+/// Like `set`, for a key that may hold dots.
+fn set_key(root: &mut Node, key: &str, value: Node) {
+    set(root, "x", value);
+    if let Value::Map(entries) = &mut root.value
+        && let Some((last, _)) = entries.iter_mut().find(|(k, _)| k.text == "x")
+    {
+        key.clone_into(&mut last.text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_all_kinds() {
+        for (found, ms) in [
+            ("30s", 30_000),
+            ("1m30s", 90_000),
+            ("5m0s", 300_000),
+            ("250ms", 250),
+            ("1hour", 3_600_000),
+            ("1.5s", 1_500),
+            ("10 sec", 10_000),
+        ] {
+            assert_eq!(milliseconds(found), Some(ms), "{found}");
+        }
+        for found in ["", "30", "s", "5 parsecs"] {
+            assert_eq!(milliseconds(found), None, "{found}");
+        }
+    }
+
+    #[test]
+    fn references_to_the_environment() {
+        assert_eq!(environment(Format::Cosmo, "a${X}b$"), "a${env.X}b$$");
+        assert_eq!(
+            environment(Format::Grafbase, "Bearer {{ env.X }}"),
+            "Bearer ${env.X}"
+        );
+        assert_eq!(environment(Format::Apollo, "${env.X:-y}"), "${env.X:-y}");
+        assert_eq!(environment(Format::Hive, "^x$"), "^x$$");
+    }
+}

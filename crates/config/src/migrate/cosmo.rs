@@ -1,0 +1,531 @@
+//! Cosmo Router's `config.yaml`.
+
+use super::{
+    Verdict, apollo,
+    convert::{address, duration, same, size},
+    headers,
+    rules::{Rule, Walk, at, call, map, no, noted, plain, scalar, set, to, unneeded, with},
+};
+use crate::yaml::{Node, Value};
+
+const EXTENSION: &str = "nothing of this kind is here yet";
+const COSMO: &str = "it is about Cosmo's own services";
+const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
+const SUPERGRAPH: &str =
+    "Cosmo's execution configuration is no supergraph; compose one with `ogive compose`";
+
+pub(super) const RULES: &[Rule] = &[
+    unneeded("version", "there is one version"),
+    with("listen_addr", "listen", address),
+    to("graphql_path", "http.graphql_endpoint"),
+    to("introspection_enabled", "supergraph.introspection"),
+    to("introspection.enabled", "supergraph.introspection"),
+    no("introspection.secret", EXTENSION),
+    to("playground.enabled", "homepage.enabled"),
+    to("playground.path", "homepage.path"),
+    unneeded("playground.concurrency_limit", "the page costs nothing"),
+    to("playground_enabled", "homepage.enabled"),
+    to("playground_path", "homepage.path"),
+    to("log_level", "log.filter"),
+    call("json_log", json_log),
+    unneeded(
+        "dev_mode",
+        "set what it stands for: introspection and errors of subgraphs",
+    ),
+    with("grace_period", "http.connection_shutdown_timeout", duration),
+    unneeded(
+        "shutdown_delay",
+        "readiness turns false at once, and what is in flight finishes",
+    ),
+    to("liveness_check_path", "health_check.path"),
+    call("health_check_path", health),
+    to("readiness_check_path", "health_check.readiness_path"),
+    to("watch_config.enabled", "hot_reload.enabled"),
+    with("watch_config.interval", "hot_reload.interval", duration),
+    unneeded("watch_config.startup_delay", "reloads fail no requests"),
+    call("cors.enabled", cors_switch),
+    call("cors.allow_origins", origins),
+    to("cors.allow_methods", "cors.methods"),
+    to("cors.allow_headers", "cors.allow_headers"),
+    to("cors.allow_credentials", "cors.allow_credentials"),
+    with("cors.max_age", "cors.max_age", duration),
+    no("cors.match_origins", "write `cors.policies` by hand"),
+    call("headers.all.request", headers::operations),
+    call("headers.subgraphs.*.request", headers::operations),
+    call("headers.all.response", headers::operations),
+    call("headers.subgraphs.*.response", headers::operations),
+    call("headers.router.response", router_response),
+    no("headers.cookie_whitelist", EXTENSION),
+    to(
+        "override_routing_url.subgraphs.*",
+        "override_subgraph_url.*",
+    ),
+    to(
+        "overrides.subgraphs.*.routing_url",
+        "override_subgraph_url.*",
+    ),
+    no("overrides.subgraphs.*.subscription_url", SUBSCRIPTIONS),
+    no("overrides.subgraphs.*.subscription_protocol", SUBSCRIPTIONS),
+    no(
+        "overrides.subgraphs.*.subscription_websocket_subprotocol",
+        SUBSCRIPTIONS,
+    ),
+    with(
+        "traffic_shaping.router.max_request_body_size",
+        "limits.http_max_request_bytes",
+        size,
+    ),
+    with(
+        "traffic_shaping.router.max_header_bytes",
+        "limits.http1_max_request_buf_size",
+        size,
+    ),
+    unneeded(
+        "traffic_shaping.router.decompression_enabled",
+        "encoded bodies are always read",
+    ),
+    with(
+        "traffic_shaping.router.response_compression_min_size",
+        "http.compression.min_bytes",
+        size,
+    ),
+    with(
+        "traffic_shaping.all.request_timeout",
+        "traffic_shaping.all.timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.request_timeout",
+        "traffic_shaping.subgraphs.*.timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.all.dial_timeout",
+        "traffic_shaping.all.connect_timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.dial_timeout",
+        "traffic_shaping.subgraphs.*.connect_timeout",
+        duration,
+    ),
+    call("traffic_shaping.all.keep_alive_idle_timeout", idle),
+    call("traffic_shaping.subgraphs.*.keep_alive_idle_timeout", idle),
+    call("traffic_shaping.all.retry", retry),
+    call("traffic_shaping.subgraphs.*.retry", retry),
+    call("traffic_shaping.all.circuit_breaker", breaker),
+    call("traffic_shaping.subgraphs.*.circuit_breaker", breaker),
+    unneeded(
+        "traffic_shaping.*.tls_handshake_timeout",
+        "part of the time for connecting",
+    ),
+    unneeded(
+        "traffic_shaping.*.response_header_timeout",
+        "part of the time for the whole request",
+    ),
+    unneeded(
+        "traffic_shaping.*.expect_continue_timeout",
+        "it is not used",
+    ),
+    unneeded(
+        "traffic_shaping.*.keep_alive_probe_interval",
+        "dead connections are noticed and replaced",
+    ),
+    unneeded(
+        "traffic_shaping.*.max_idle_conns",
+        "idle connections are bounded per subgraph",
+    ),
+    unneeded(
+        "traffic_shaping.*.max_conns_per_host",
+        "busy connections are bounded by the requests",
+    ),
+    call("security.complexity_limits.depth", complexity),
+    call("security.complexity_limits.total_fields", complexity),
+    call("security.complexity_limits.root_fields", complexity),
+    call("security.complexity_limits.root_field_aliases", complexity),
+    call("security.depth_limit", complexity),
+    unneeded(
+        "security.complexity_calculation_cache",
+        "limits are checked once per operation",
+    ),
+    unneeded(
+        "security.operation_name_length_limit",
+        "the body's limit bounds it",
+    ),
+    no("security.block_mutations", EXTENSION),
+    no("security.block_subscriptions", SUBSCRIPTIONS),
+    no(
+        "security.block_non_persisted_operations",
+        "set `persisted_queries.mode: require`",
+    ),
+    call("rate_limit", rate_limit),
+    to("automatic_persisted_queries.enabled", "apq.enabled"),
+    unneeded(
+        "automatic_persisted_queries.cache",
+        "bounded by `apq.router.cache.in_memory.limit`",
+    ),
+    no(
+        "automatic_persisted_queries.storage",
+        "registered documents are kept in memory",
+    ),
+    call("persisted_operations.safelist.enabled", safelist),
+    call("persisted_operations.log_unknown", safelist),
+    unneeded("persisted_operations.cache", "manifests are kept whole"),
+    no(
+        "persisted_operations.storage",
+        "name files in `persisted_queries.local_manifests`",
+    ),
+    no(
+        "persisted_operations.disabled",
+        "set `persisted_queries.enabled`",
+    ),
+    call("subgraph_error_propagation.mode", error_mode),
+    call("subgraph_error_propagation.enabled", error_mode),
+    unneeded(
+        "subgraph_error_propagation.rewrite_paths",
+        "paths are always those of the client's operation",
+    ),
+    unneeded(
+        "subgraph_error_propagation.default_extension_code",
+        "it is `DOWNSTREAM_SERVICE_ERROR` here, too",
+    ),
+    no(
+        "subgraph_error_propagation",
+        "errors of a subgraph are shown or not",
+    ),
+    no(
+        "subgraph_error_propagation.*",
+        "errors of a subgraph are shown or not",
+    ),
+    to("batching.enabled", "batching.enabled"),
+    to("batching.max_entries_per_batch", "batching.maximum_size"),
+    unneeded(
+        "batching.max_concurrency",
+        "entries share the request's thread",
+    ),
+    unneeded("batching.omit_extensions", "errors carry their code"),
+    to(
+        "engine.execution_plan_cache_size",
+        "query_planning.cache.size",
+    ),
+    unneeded(
+        "engine.enable_single_flight",
+        "equal requests in flight are decided here",
+    ),
+    unneeded("engine", "the engine needs no tuning"),
+    unneeded("graph", COSMO),
+    unneeded("cdn", COSMO),
+    unneeded("controlplane_url", COSMO),
+    unneeded("poll_interval", COSMO),
+    unneeded("router_registration", COSMO),
+    unneeded("graphql_metrics", COSMO),
+    unneeded("instance_id", COSMO),
+    unneeded("cluster", COSMO),
+    unneeded("compliance", "addresses of clients are not logged"),
+    unneeded(
+        "localhost_fallback_inside_docker",
+        "name the host as the container sees it",
+    ),
+    unneeded("demo_mode", "`ogive demo` is one"),
+    unneeded("client_header", COSMO),
+    unneeded(
+        "apollo_compatibility_flags",
+        "statuses and codes are those of Apollo Router",
+    ),
+    no("execution_config", SUPERGRAPH),
+    no("router_config_path", SUPERGRAPH),
+    noted(
+        "cache_control_policy.enabled",
+        "headers.all.response",
+        cache_control,
+        "",
+    ),
+    no(
+        "cache_control_policy",
+        "write `default` into a rule for `cache-control`",
+    ),
+    no("authentication", EXTENSION),
+    no("authorization", EXTENSION),
+    no("events", SUBSCRIPTIONS),
+    no("websocket", SUBSCRIPTIONS),
+    no("modules", EXTENSION),
+    no("plugins", EXTENSION),
+    no("mcp", EXTENSION),
+    no("connect_rpc", EXTENSION),
+    no("storage_providers", "files are read from where they are"),
+];
+
+/// What Cosmo Router does without being told.
+pub(super) fn finish(walk: &mut Walk<'_>) {
+    let why = "Cosmo Router listens on port 3002 unless told otherwise";
+    walk.implied("listen", "localhost:3002", why);
+    walk.implied(
+        "supergraph.introspection",
+        "true",
+        "Cosmo Router answers introspection unless told otherwise",
+    );
+    let cors_off = walk.text("cors.enabled") == Some("false");
+    if !cors_off && !walk.has("cors.policies") {
+        walk.implied(
+            "cors.allow_any_origin",
+            "true",
+            "Cosmo Router admits every origin unless told otherwise; list yours in `cors.policies`",
+        );
+    }
+    walk.implied(
+        "csrf.enabled",
+        "false",
+        "Cosmo Router has no such guard; on is safer",
+    );
+    if at(walk.root, "health_check_path").is_none()
+        && at(walk.root, "liveness_check_path").is_none()
+    {
+        walk.implied("health_check.path", "/health/live", "Cosmo Router's path");
+    }
+    walk.implied(
+        "health_check.readiness_path",
+        "/health/ready",
+        "Cosmo Router's path",
+    );
+}
+
+fn cache_control(_: super::Format, _: &Node) -> Result<Node, String> {
+    Err("write `default` into a rule for `cache-control`".into())
+}
+
+fn json_log(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let format = match scalar(node) {
+        Some("true") => "json",
+        _ => "text",
+    };
+    walk.put(path, "log.format", plain(format), "");
+}
+
+/// Two liveness paths there, one here.
+fn health(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if at(walk.root, "liveness_check_path").is_some() {
+        let why = "`health_check.path` is the liveness path; use that";
+        walk.row(path, None, Verdict::Unsupported, why);
+        return;
+    }
+    match same(walk.format, node) {
+        Ok(value) => walk.put(path, "health_check.path", value, ""),
+        Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
+    }
+}
+
+fn cors_switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let why = "CORS is on where a policy or `allow_any_origin` says so";
+    walk.row(path, None, Verdict::NotNeeded, why);
+}
+
+/// A list of origins, of which `*` is all, and others may hold a `*`.
+fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::List(items) = &node.value else {
+        walk.row(path, None, Verdict::Unsupported, "it is no list");
+        return;
+    };
+    let texts: Vec<&str> = items.iter().filter_map(scalar).collect();
+    if walk.text("cors.enabled") == Some("false") {
+        walk.row(path, None, Verdict::NotNeeded, "CORS is off");
+        return;
+    }
+    if texts.contains(&"*") {
+        walk.put(path, "cors.allow_any_origin", plain("true"), "");
+        return;
+    }
+    let mut policy = map();
+    let (patterns, exact): (Vec<&str>, Vec<&str>) = texts.iter().partition(|t| t.contains('*'));
+    let list = |items: Vec<String>| {
+        super::rules::list(items.into_iter().map(super::rules::text).collect())
+    };
+    if !exact.is_empty() {
+        let exact = exact.iter().map(|t| (*t).to_owned()).collect();
+        set(&mut policy, "origins", list(exact));
+    }
+    if !patterns.is_empty() {
+        let patterns = patterns
+            .iter()
+            .map(|t| t.replace('.', "\\.").replace('*', "[^/]*"));
+        set(&mut policy, "match_origins", list(patterns.collect()));
+    }
+    walk.put(path, "cors.policies", apollo::one(policy), "");
+}
+
+fn router_response(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let why = "headers of the gateway's own are not set by rules";
+    walk.row(path, None, Verdict::Unsupported, why);
+}
+
+/// Zero is Go's word for "as the library does".
+fn idle(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let mut target = path[..path.len() - 1].join(".");
+    target.push_str(".pool_idle_timeout");
+    match (scalar(node), duration(walk.format, node)) {
+        (Some("0s" | "0"), _) => walk.row(path, None, Verdict::NotNeeded, "the default holds"),
+        (_, Ok(value)) => walk.put(path, &target, value, ""),
+        (_, Err(why)) => walk.row(path, None, Verdict::Unsupported, &why),
+    }
+}
+
+fn retry(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    entries(walk, path, node, |walk, key, value| match key {
+        "max_attempts" => Some(("attempts", same(walk.format, value))),
+        "interval" => Some(("backoff", duration(walk.format, value))),
+        "max_duration" => Some(("backoff_max", duration(walk.format, value))),
+        _ => None,
+    });
+}
+
+fn breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    entries(walk, path, node, |walk, key, value| match key {
+        "error_threshold_percentage" => Some(("error_threshold_percent", same(walk.format, value))),
+        "request_threshold" => Some(("volume_threshold", same(walk.format, value))),
+        "rolling_duration" => Some(("window", duration(walk.format, value))),
+        "sleep_window" => Some(("reset_timeout", duration(walk.format, value))),
+        _ => None,
+    });
+}
+
+type Known = (&'static str, Result<Node, String>);
+
+/// A section with a switch of its own.
+fn entries(
+    walk: &mut Walk<'_>,
+    path: &[String],
+    node: &Node,
+    known: impl Fn(&Walk<'_>, &str, &Node) -> Option<Known>,
+) {
+    let Value::Map(entries) = &node.value else {
+        walk.row(path, None, Verdict::Unsupported, "it is no mapping");
+        return;
+    };
+    let off = entries
+        .iter()
+        .any(|(k, n)| k.text == "enabled" && scalar(n) == Some("false"));
+    if off {
+        walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "it is off, as is the default",
+        );
+        return;
+    }
+    for (key, value) in entries {
+        let mut from = path.to_vec();
+        from.push(key.text.clone());
+        match (known(walk, &key.text, value), &*key.text) {
+            (Some((name, Ok(value))), _) => {
+                walk.put(&from, &format!("{}.{name}", path.join(".")), value, "");
+            }
+            (Some((_, Err(why))), _) => walk.row(&from, None, Verdict::Unsupported, &why),
+            (None, "enabled") => {
+                walk.row(&from, None, Verdict::NotNeeded, "it is on where it is set");
+            }
+            (None, "algorithm") => {
+                walk.row(
+                    &from,
+                    None,
+                    Verdict::NotNeeded,
+                    "waits grow and are random here, too",
+                );
+            }
+            (None, _) => {
+                let why = "there is no such setting here";
+                walk.row(&from, None, Verdict::Unsupported, why);
+            }
+        }
+    }
+}
+
+fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = match path.last().map(String::as_str) {
+        Some("total_fields") => "limits.max_height",
+        Some("root_fields") => "limits.max_root_fields",
+        Some("root_field_aliases") => "limits.max_aliases",
+        _ => "limits.max_depth",
+    };
+    let on = at(node, "enabled").and_then(scalar) == Some("true");
+    match (on, at(node, "limit")) {
+        (true, Some(limit)) => match same(walk.format, limit) {
+            Ok(limit) => walk.put(path, target, limit, ""),
+            Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
+        },
+        _ => walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "it is off, as is the default",
+        ),
+    }
+}
+
+fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if at(node, "enabled").and_then(scalar) != Some("true") {
+        walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "it is off, as is the default",
+        );
+        return;
+    }
+    let target = "traffic_shaping.router.rate_limit";
+    let rules: [(&str, &str, super::convert::Convert); 2] = [
+        ("simple_strategy.rate", "capacity", same),
+        ("simple_strategy.period", "interval", duration),
+    ];
+    for (from, to, convert) in rules {
+        let Some(value) = at(node, from) else {
+            continue;
+        };
+        let mut full = path.to_vec();
+        full.extend(from.split('.').map(str::to_owned));
+        match convert(walk.format, value) {
+            Ok(value) => walk.put(&full, &format!("{target}.{to}"), value, ""),
+            Err(why) => walk.row(&full, None, Verdict::Unsupported, &why),
+        }
+    }
+    if at(node, "storage").is_some() {
+        let mut full = path.to_vec();
+        full.push("storage".to_owned());
+        walk.row(
+            &full,
+            None,
+            Verdict::Unsupported,
+            "rates are counted in memory",
+        );
+    }
+    if at(node, "key_suffix_expression").is_some() {
+        let mut full = path.to_vec();
+        full.push("key_suffix_expression".to_owned());
+        let why = "set `traffic_shaping.router.rate_limit.key` by hand";
+        walk.row(&full, None, Verdict::Unsupported, why);
+    }
+}
+
+fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let mode = match (
+        walk.is_on("persisted_operations.safelist.enabled"),
+        walk.is_on("persisted_operations.log_unknown"),
+    ) {
+        (true, _) => "require",
+        (false, true) => "log",
+        (false, false) => "allow",
+    };
+    walk.put(path, "persisted_queries.mode", plain(mode), "");
+    if mode != "allow" {
+        let why = "Cosmo Router has persisted operations on";
+        walk.implied("persisted_queries.enabled", "true", why);
+    }
+}
+
+fn error_mode(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("pass-through" | "wrapped" | "true") => {
+            walk.put(path, "include_subgraph_errors.all", plain("true"), "");
+        }
+        _ => walk.put(path, "include_subgraph_errors.all", plain("false"), ""),
+    }
+}

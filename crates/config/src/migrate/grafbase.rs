@@ -1,0 +1,260 @@
+//! Grafbase Gateway's `grafbase.toml`.
+
+use super::{
+    Verdict, apollo,
+    convert::{duration, percent, same, size, texts},
+    headers,
+    rules::{Rule, Walk, call, map, no, noted, plain, scalar, set, to, unneeded, with},
+};
+use crate::yaml::{Node, Value};
+
+const EXTENSION: &str = "nothing of this kind is here yet";
+
+pub(super) const RULES: &[Rule] = &[
+    to("graph.path", "http.graphql_endpoint"),
+    to("graph.introspection", "supergraph.introspection"),
+    no("graph.websocket_path", "subscriptions are not served yet"),
+    to("network.listen_address", "listen"),
+    with(
+        "gateway.timeout",
+        "traffic_shaping.router.timeout",
+        duration,
+    ),
+    with(
+        "gateway.subgraph_timeout",
+        "traffic_shaping.all.timeout",
+        duration,
+    ),
+    to("gateway.batching.enabled", "batching.enabled"),
+    to("gateway.batching.limit", "batching.maximum_size"),
+    call("gateway.retry.enabled", retry_switch),
+    call("subgraphs.*.retry.enabled", retry_switch),
+    to(
+        "gateway.retry.min_per_second",
+        "traffic_shaping.all.retry.min_per_sec",
+    ),
+    to(
+        "subgraphs.*.retry.min_per_second",
+        "traffic_shaping.subgraphs.*.retry.min_per_sec",
+    ),
+    with(
+        "gateway.retry.retry_percent",
+        "traffic_shaping.all.retry.budget_percent",
+        percent,
+    ),
+    with(
+        "subgraphs.*.retry.retry_percent",
+        "traffic_shaping.subgraphs.*.retry.budget_percent",
+        percent,
+    ),
+    unneeded("gateway.retry.ttl", "the budget is one of ten seconds"),
+    unneeded("subgraphs.*.retry.ttl", "the budget is one of ten seconds"),
+    call("gateway.retry.retry_mutations", retry_mutations),
+    call("subgraphs.*.retry.retry_mutations", retry_mutations),
+    call("gateway.rate_limit.storage", storage),
+    to(
+        "gateway.rate_limit.global.limit",
+        "traffic_shaping.router.rate_limit.capacity",
+    ),
+    with(
+        "gateway.rate_limit.global.duration",
+        "traffic_shaping.router.rate_limit.interval",
+        duration,
+    ),
+    no("gateway.rate_limit.redis", "rates are counted in memory"),
+    no("gateway.message_signatures", EXTENSION),
+    with("request_body_limit", "limits.http_max_request_bytes", size),
+    no(
+        "executable_document_limit",
+        "set `limits.parser_max_tokens` or the body's limit",
+    ),
+    to("operation_limits.depth", "limits.max_depth"),
+    to("operation_limits.height", "limits.max_height"),
+    to("operation_limits.aliases", "limits.max_aliases"),
+    to("operation_limits.root_fields", "limits.max_root_fields"),
+    no(
+        "operation_limits.complexity",
+        "costs of fields are not known here",
+    ),
+    to("csrf.enabled", "csrf.enabled"),
+    with("csrf.header_name", "csrf.required_headers", texts),
+    to("cors.allow_credentials", "cors.allow_credentials"),
+    with("cors.max_age", "cors.max_age", duration),
+    call("cors.allow_origins", origins),
+    call("cors.allow_methods", any_list),
+    call("cors.allow_headers", any_list),
+    call("cors.expose_headers", any_list),
+    no("cors.allow_private_network", EXTENSION),
+    call("headers", all_headers),
+    call("subgraphs.*.headers", subgraph_headers),
+    to("subgraphs.*.url", "override_subgraph_url.*"),
+    with(
+        "subgraphs.*.timeout",
+        "traffic_shaping.subgraphs.*.timeout",
+        duration,
+    ),
+    no(
+        "subgraphs.*.websocket_url",
+        "subscriptions are not served yet",
+    ),
+    no(
+        "subgraphs.*.subscriptions_protocol",
+        "subscriptions are not served yet",
+    ),
+    no(
+        "subgraphs.*.rate_limit",
+        "rates are limited per client, not per subgraph",
+    ),
+    no("subgraphs.*.entity_caching", EXTENSION),
+    no("subgraphs.*.message_signatures", EXTENSION),
+    to("health.enabled", "health_check.enabled"),
+    to("health.path", "health_check.path"),
+    to("trusted_documents.enabled", "persisted_queries.enabled"),
+    call("trusted_documents.enforced", enforced),
+    no("trusted_documents.bypass_header", EXTENSION),
+    unneeded(
+        "trusted_documents.document_id_unknown_log_level",
+        "unknown ids are refused with a code of their own",
+    ),
+    unneeded(
+        "trusted_documents.document_id_and_query_mismatch_log_level",
+        "they are refused with a code of their own",
+    ),
+    to("apq.enabled", "apq.enabled"),
+    to("automatic_persisted_queries.enabled", "apq.enabled"),
+    unneeded("federation", "it is about Grafbase's own services"),
+    unneeded("telemetry.grafbase", "it is about Grafbase's own services"),
+    no("telemetry.logs", "the log goes to standard error"),
+    no("authentication", EXTENSION),
+    no("entity_caching", EXTENSION),
+    no("complexity_control", EXTENSION),
+    no("extensions", EXTENSION),
+    no("mcp", EXTENSION),
+    no("hooks", EXTENSION),
+    no("websockets", "subscriptions are not served yet"),
+    noted("gateway.access_logs.enabled", "log.filter", access_log, ""),
+];
+
+/// What Grafbase Gateway does without being told.
+pub(super) fn finish(walk: &mut Walk<'_>) {
+    let why = "Grafbase Gateway listens on port 5000 unless told otherwise";
+    walk.implied("listen", "127.0.0.1:5000", why);
+    walk.implied(
+        "csrf.enabled",
+        "false",
+        "Grafbase Gateway has this guard off unless told otherwise; on is safer",
+    );
+}
+
+fn access_log(_: super::Format, _: &Node) -> Result<Node, String> {
+    Err("requests are not logged one by one".into())
+}
+
+fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = match path.first().map(String::as_str) {
+        Some("gateway") => "traffic_shaping.all.retry".to_owned(),
+        _ => format!("traffic_shaping.subgraphs.{}.retry", path[1]),
+    };
+    match scalar(node) {
+        Some("true") => walk.put(
+            path,
+            &format!("{target}.attempts"),
+            plain("2"),
+            "how often at most",
+        ),
+        _ => walk.put(path, &format!("{target}.attempts"), plain("0"), "never"),
+    }
+}
+
+fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.row(path, None, Verdict::NotNeeded, "they never are"),
+        _ => walk.row(
+            path,
+            None,
+            Verdict::Unsupported,
+            "mutations are never sent twice",
+        ),
+    }
+}
+
+fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("memory") => walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "rates are counted in memory",
+        ),
+        _ => walk.row(
+            path,
+            None,
+            Verdict::Unsupported,
+            "rates are counted in memory",
+        ),
+    }
+}
+
+fn enforced(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let mode = match scalar(node) {
+        Some("true") => "require",
+        _ => "allow",
+    };
+    walk.put(path, "persisted_queries.mode", plain(mode), "");
+}
+
+/// `"*"` or `"any"`, or a list.
+fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match any(node) {
+        true => walk.put(path, "cors.allow_any_origin", plain("true"), ""),
+        false => match texts(walk.format, node) {
+            Ok(origins) => {
+                let mut policy = map();
+                set(&mut policy, "origins", origins);
+                walk.put(path, "cors.policies", apollo::one(policy), "");
+            }
+            Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
+        },
+    }
+}
+
+fn any_list(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = match path.last().map(String::as_str) {
+        Some("allow_methods") => "cors.methods",
+        Some("allow_headers") => "cors.allow_headers",
+        _ => "cors.expose_headers",
+    };
+    if any(node) {
+        let why = match target {
+            "cors.allow_headers" => "any header is the default",
+            _ => "name what is meant",
+        };
+        let verdict = match target {
+            "cors.allow_headers" => Verdict::NotNeeded,
+            _ => Verdict::Unsupported,
+        };
+        walk.row(path, None, verdict, why);
+        return;
+    }
+    match same(walk.format, node) {
+        Ok(value) => walk.put(path, target, value, ""),
+        Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
+    }
+}
+
+fn any(node: &Node) -> bool {
+    let is = |node: &Node| matches!(scalar(node), Some("*" | "any"));
+    match &node.value {
+        Value::List(items) => items.iter().any(is),
+        _ => is(node),
+    }
+}
+
+fn all_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    headers::rules(walk, path, node, "headers.all.request");
+}
+
+fn subgraph_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = format!("headers.subgraphs.{}.request", path[1]);
+    headers::rules(walk, path, node, &target);
+}

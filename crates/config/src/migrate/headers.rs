@@ -1,0 +1,198 @@
+//! Header rules of the four gateways as steps of ours.
+
+use super::{
+    Verdict,
+    convert::{environment, texts},
+    rules::{Walk, map, scalar, set, text},
+};
+use crate::yaml::{Node, Value};
+
+/// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
+pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = path.join(".");
+    for (index, item) in items(node).iter().enumerate() {
+        let mut at = path.to_vec();
+        at.push(index.to_string());
+        let Value::Map(entries) = &item.value else {
+            walk.row(&at, None, Verdict::Unsupported, "it is no header rule");
+            continue;
+        };
+        for (kind, body) in entries {
+            step(walk, &at, &target, &kind.text, body);
+        }
+    }
+}
+
+fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Node) {
+    let mut at = at.to_vec();
+    at.push(kind.to_owned());
+    let known: &[&str] = match kind {
+        "propagate" if target.ends_with("response") => {
+            &["named", "matching", "rename", "default", "algorithm"]
+        }
+        "propagate" => &["named", "matching", "rename", "default"],
+        "insert" => &["name", "value"],
+        "remove" => &["named", "matching"],
+        _ => &[],
+    };
+    let entries = match &body.value {
+        Value::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    let foreign = entries.iter().find(|(key, value)| {
+        // Ours has one way only for an inserted value, and no exceptions.
+        !known.contains(&&*key.text)
+            && !value.is_null()
+            && !(kind == "insert" && key.text == "algorithm")
+    });
+    if known.is_empty() || foreign.is_some() {
+        let what = foreign.map_or(kind, |(key, _)| key.text.as_str());
+        let why = format!("rules with `{what}` have no counterpart; the whole rule is left out");
+        walk.row(&at, None, Verdict::Unsupported, &why);
+        return;
+    }
+    let get = |name: &str| entries.iter().find(|(k, _)| k.text == name).map(|(_, n)| n);
+    // Hive takes several names at once.
+    let names: Vec<Option<String>> = match get("named").map(|n| texts(walk.format, n)) {
+        Some(Ok(names)) => items(&names)
+            .iter()
+            .map(|n| scalar(n).map(str::to_owned))
+            .collect(),
+        _ => vec![None],
+    };
+    for name in names {
+        let mut rule = map();
+        for key in known {
+            let value = match (*key, &name) {
+                ("named", Some(name)) => Some(name.clone()),
+                ("named", None) => None,
+                (key, _) => get(key)
+                    .and_then(scalar)
+                    .map(|found| environment(walk.format, found)),
+            };
+            if let Some(value) = value {
+                set(&mut rule, &format!("{kind}.{key}"), text(value));
+            }
+        }
+        let kept = at.starts_with(&target.split('.').map(str::to_owned).collect::<Vec<_>>());
+        walk.push(&at, target, rule, kept);
+    }
+}
+
+/// Cosmo's lists of `{ op: propagate | set, ... }`.
+pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = path.join(".");
+    for (index, item) in items(node).iter().enumerate() {
+        let mut at = path.to_vec();
+        at.push(index.to_string());
+        let Value::Map(entries) = &item.value else {
+            walk.row(&at, None, Verdict::Unsupported, "it is no header rule");
+            continue;
+        };
+        let get = |name: &str| {
+            let found = entries.iter().find(|(k, _)| k.text == name);
+            found.and_then(|(_, n)| scalar(n))
+        };
+        let dynamic = ["value_from", "expression", "negate_match"]
+            .into_iter()
+            .find(|name| entries.iter().any(|(k, n)| k.text == *name && !n.is_null()));
+        if let Some(name) = dynamic {
+            let why =
+                format!("rules with `{name}` have no counterpart; the whole rule is left out");
+            walk.row(&at, None, Verdict::Unsupported, &why);
+            continue;
+        }
+        let mut rule = map();
+        let (kind, pairs): (&str, &[(&str, &str)]) = match get("op") {
+            Some("set") => ("insert", &[("name", "name"), ("value", "value")]),
+            Some("propagate") => (
+                "propagate",
+                &[
+                    ("named", "named"),
+                    ("matching", "matching"),
+                    ("rename", "rename"),
+                    ("default", "default"),
+                    ("algorithm", "algorithm"),
+                ],
+            ),
+            _ => {
+                walk.row(&at, None, Verdict::Unsupported, "its `op` is not known");
+                continue;
+            }
+        };
+        for (from, to) in pairs {
+            let Some(found) = get(from) else { continue };
+            let value = match (*from, found) {
+                // The strictest statement is what ours does unless told otherwise.
+                ("algorithm", "most_restrictive_cache_control") => continue,
+                ("algorithm", "first_write") => "first".to_owned(),
+                ("algorithm", "last_write") => "last".to_owned(),
+                // Cosmo compares names as `X-Name`, we as `x-name`.
+                ("matching", found) if !found.starts_with("(?i)") => {
+                    format!("(?i){}", environment(walk.format, found))
+                }
+                (_, found) => environment(walk.format, found),
+            };
+            set(&mut rule, &format!("{kind}.{to}"), text(value));
+        }
+        walk.push(&at, &target, rule, false);
+    }
+}
+
+/// Grafbase's `[[headers]]`, of which each names its `rule`.
+pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) {
+    for (index, item) in items(node).iter().enumerate() {
+        let mut at = path.to_vec();
+        at.push(index.to_string());
+        let Value::Map(entries) = &item.value else {
+            walk.row(&at, None, Verdict::Unsupported, "it is no header rule");
+            continue;
+        };
+        let get = |name: &str| {
+            let found = entries.iter().find(|(k, _)| k.text == name);
+            let found = found.and_then(|(_, n)| scalar(n))?;
+            Some(environment(walk.format, found))
+        };
+        let name = get("name").map(|n| ("named", n));
+        let which = name.or(get("pattern").map(|p| ("matching", p)));
+        let mut rule = map();
+        match (get("rule").as_deref(), which) {
+            (Some("forward"), Some((selector, which))) => {
+                set(&mut rule, &format!("propagate.{selector}"), text(which));
+                for key in ["default", "rename"] {
+                    if let Some(value) = get(key) {
+                        set(&mut rule, &format!("propagate.{key}"), text(value));
+                    }
+                }
+            }
+            (Some("insert"), Some(("named", name))) => {
+                set(&mut rule, "insert.name", text(name));
+                set(
+                    &mut rule,
+                    "insert.value",
+                    text(get("value").unwrap_or_default()),
+                );
+            }
+            (Some("remove"), Some((selector, which))) => {
+                set(&mut rule, &format!("remove.{selector}"), text(which));
+            }
+            (Some("rename_duplicate"), _) => {
+                let why = "a copy under a second name: write one `propagate` per name";
+                walk.row(&at, None, Verdict::Unsupported, why);
+                continue;
+            }
+            _ => {
+                walk.row(&at, None, Verdict::Unsupported, "its `rule` is not known");
+                continue;
+            }
+        }
+        walk.push(&at, target, rule, false);
+    }
+}
+
+fn items(node: &Node) -> &[Node] {
+    match &node.value {
+        Value::List(items) => items,
+        _ => &[],
+    }
+}

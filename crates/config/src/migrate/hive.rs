@@ -1,0 +1,328 @@
+//! Hive Router's `router.config.yaml`.
+
+use super::{
+    Verdict, apollo,
+    convert::{duration, seconds, size},
+    headers,
+    rules::{Rule, Walk, at, call, keep, no, noted, plain, scalar, text, to, unneeded, with},
+};
+use crate::yaml::{Node, Value};
+
+const EXTENSION: &str = "nothing of this kind is here yet";
+
+pub(super) const RULES: &[Rule] = &[
+    call("supergraph.source", source),
+    call("supergraph.path", path_of_file),
+    with("supergraph.poll_interval", "hot_reload.interval", duration),
+    no("supergraph.endpoint", "supergraphs are read from files"),
+    no("supergraph.key", "supergraphs are read from files"),
+    no(
+        "supergraph.request_timeout",
+        "supergraphs are read from files",
+    ),
+    no(
+        "supergraph.connect_timeout",
+        "supergraphs are read from files",
+    ),
+    no("supergraph.retry_policy", "supergraphs are read from files"),
+    no(
+        "supergraph.accept_invalid_certs",
+        "certificates are always checked",
+    ),
+    call("http.host", listen),
+    call("http.port", listen),
+    keep("http.graphql_endpoint"),
+    to("graphiql.enabled", "homepage.enabled"),
+    to("laboratory.enabled", "homepage.enabled"),
+    to("log.level", "log.filter"),
+    to("log.filter", "log.filter"),
+    call("log.format", log_format),
+    call("introspection", introspection),
+    call("introspection.enabled", introspection),
+    call("headers.all.request", headers::steps),
+    call("headers.subgraphs.*.request", headers::steps),
+    call("headers.all.response", headers::steps),
+    call("headers.subgraphs.*.response", headers::steps),
+    call("override_subgraph_urls.*.url", url),
+    call("override_subgraph_urls.subgraphs.*.url", url),
+    no("override_subgraph_urls.all", EXTENSION),
+    unneeded(
+        "override_labels",
+        "it has no effect without progressive overrides",
+    ),
+    with(
+        "query_planner.timeout",
+        "traffic_shaping.router.timeout",
+        no_planner_timeout,
+    ),
+    to(
+        "query_planner.allow_expose",
+        "query_planning.expose.enabled",
+    ),
+    with(
+        "traffic_shaping.router.request_timeout",
+        "traffic_shaping.router.timeout",
+        duration,
+    ),
+    unneeded(
+        "traffic_shaping.router.dedupe",
+        "equal requests in flight are decided here",
+    ),
+    no(
+        "traffic_shaping.router.max_long_lived_clients",
+        "subscriptions are not served yet",
+    ),
+    with(
+        "traffic_shaping.all.request_timeout",
+        "traffic_shaping.all.timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.request_timeout",
+        "traffic_shaping.subgraphs.*.timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.all.pool_idle_timeout",
+        "traffic_shaping.all.pool_idle_timeout",
+        seconds,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.pool_idle_timeout",
+        "traffic_shaping.subgraphs.*.pool_idle_timeout",
+        seconds,
+    ),
+    unneeded(
+        "traffic_shaping.all.dedupe_enabled",
+        "equal requests in flight are decided here",
+    ),
+    unneeded(
+        "traffic_shaping.subgraphs.*.dedupe_enabled",
+        "equal requests in flight are decided here",
+    ),
+    noted(
+        "traffic_shaping.max_connections_per_host",
+        "traffic_shaping.all.pool_idle_max",
+        super::convert::same,
+        "bounds idle connections; busy ones are bounded by the requests",
+    ),
+    call("traffic_shaping.all.circuit_breaker", circuit_breaker),
+    call(
+        "traffic_shaping.subgraphs.*.circuit_breaker",
+        circuit_breaker,
+    ),
+    keep("cors.allow_any_origin"),
+    keep("cors.allow_credentials"),
+    keep("cors.allow_headers"),
+    keep("cors.expose_headers"),
+    keep("cors.methods"),
+    with("cors.max_age", "cors.max_age", seconds),
+    call("cors.policies", policies),
+    unneeded(
+        "cors.enabled",
+        "CORS is on where a policy or `allow_any_origin` says so",
+    ),
+    keep("csrf.enabled"),
+    call("csrf.required_headers", required_headers),
+    to("limits.max_depth.n", "limits.max_depth"),
+    to("limits.max_directives.n", "limits.max_directives"),
+    to("limits.max_aliases.n", "limits.max_aliases"),
+    to("limits.max_tokens.n", "limits.parser_max_tokens"),
+    unneeded("limits.*.enabled", "a limit is on where it is set"),
+    unneeded(
+        "limits.*.flatten_fragments",
+        "fragments are always expanded",
+    ),
+    unneeded(
+        "limits.*.ignore_introspection",
+        "introspection has limits of its own",
+    ),
+    no("limits.*.expose_limits", "messages name the limit's key"),
+    with(
+        "limits.max_request_body_size",
+        "limits.http_max_request_bytes",
+        size,
+    ),
+    unneeded("telemetry.hive", "it is about Hive's own services"),
+    unneeded("usage_reporting", "it is about Hive's own services"),
+    unneeded(
+        "telemetry.client_identification",
+        "it is about Hive's own services",
+    ),
+    no("jwt", EXTENSION),
+    no("authorization", EXTENSION),
+    no("demand_control", EXTENSION),
+    no("coprocessor", EXTENSION),
+    no("plugins", EXTENSION),
+    no("subscriptions", "subscriptions are not served yet"),
+    no("websocket", "subscriptions are not served yet"),
+    no(
+        "persisted_documents",
+        "set `persisted_queries` by hand: its sources are other ones",
+    ),
+    no("error_masking", "set `include_subgraph_errors` by hand"),
+];
+
+/// What Hive Router does without being told.
+pub(super) fn finish(walk: &mut Walk<'_>) {
+    let why = "Hive Router listens on all interfaces unless told otherwise";
+    walk.implied("listen", "0.0.0.0:4000", why);
+    walk.implied(
+        "csrf.enabled",
+        "false",
+        "Hive Router has this guard off unless told otherwise; on is safer",
+    );
+    walk.implied(
+        "supergraph.introspection",
+        "true",
+        "Hive Router answers introspection unless told otherwise",
+    );
+}
+
+fn source(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("file") => walk.row(path, None, Verdict::NotNeeded, "files are the default"),
+        _ => walk.row(
+            path,
+            None,
+            Verdict::Unsupported,
+            "supergraphs are read from files",
+        ),
+    }
+}
+
+fn path_of_file(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if let Ok(value) = super::convert::same(walk.format, node) {
+        walk.put(path, "supergraph.path", value, "");
+    }
+    if at(walk.root, "supergraph.poll_interval").is_some() {
+        walk.implied("hot_reload.enabled", "true", "the file is polled");
+    }
+}
+
+fn listen(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let part = |name: &str, default: &str| match at(walk.root, name) {
+        Some(node) => match super::convert::same(walk.format, node) {
+            Ok(node) => scalar(&node).unwrap_or(default).to_owned(),
+            Err(_) => default.to_owned(),
+        },
+        None => default.to_owned(),
+    };
+    let address = format!(
+        "{}:{}",
+        part("http.host", "0.0.0.0"),
+        part("http.port", "4000")
+    );
+    walk.put(path, "listen", text(address), "");
+}
+
+fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("json") => walk.put(path, "log.format", plain("json"), ""),
+        _ => walk.put(path, "log.format", plain("text"), ""),
+    }
+}
+
+fn introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match (scalar(node), &node.value) {
+        (Some(word @ ("true" | "false")), _) => {
+            walk.put(path, "supergraph.introspection", plain(word), "");
+        }
+        (None, Value::Map(entries)) if entries.iter().any(|(k, _)| k.text == "enabled") => {
+            let enabled = entries.iter().find(|(k, _)| k.text == "enabled");
+            if let Some((_, node)) = enabled {
+                introspection(walk, path, node);
+            }
+        }
+        _ => {
+            let why = "expressions per request have no counterpart";
+            walk.row(path, None, Verdict::Unsupported, why);
+        }
+    }
+}
+
+fn url(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let name = path.iter().rev().nth(1).cloned().unwrap_or_default();
+    match scalar(node) {
+        Some(_) => {
+            if let Ok(value) = super::convert::same(walk.format, node) {
+                walk.put(path, &format!("override_subgraph_url.{name}"), value, "");
+            }
+        }
+        None => {
+            let why = "expressions per request have no counterpart";
+            walk.row(path, None, Verdict::Unsupported, why);
+        }
+    }
+}
+
+fn no_planner_timeout(_: super::Format, _: &Node) -> Result<Node, String> {
+    Err("planning is bounded by work, not by time".into())
+}
+
+fn required_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match &node.value {
+        Value::List(items) if items.is_empty() => {
+            walk.row(path, None, Verdict::NotNeeded, "the default headers hold");
+        }
+        _ => match super::convert::same(walk.format, node) {
+            Ok(value) => walk.put(path, "csrf.required_headers", value, ""),
+            Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
+        },
+    }
+}
+
+fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if let Value::List(items) = &node.value {
+        for (index, item) in items.iter().enumerate() {
+            apollo::policy(walk, path, index, item);
+        }
+    }
+}
+
+/// `{ enabled, error_threshold, volume_threshold, reset_timeout }`.
+fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::Map(entries) = &node.value else {
+        walk.row(path, None, Verdict::Unsupported, "it is no mapping");
+        return;
+    };
+    let off = entries
+        .iter()
+        .any(|(k, n)| k.text == "enabled" && scalar(n) == Some("false"));
+    if off {
+        walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "it is off, as is the default",
+        );
+        return;
+    }
+    for (key, value) in entries {
+        let mut from = path.to_vec();
+        from.push(key.text.clone());
+        let base = path.join(".");
+        let (name, value) = match &*key.text {
+            "enabled" => {
+                walk.row(&from, None, Verdict::NotNeeded, "it is on where it is set");
+                continue;
+            }
+            "error_threshold" => ("error_threshold_percent", percents(value)),
+            "volume_threshold" => ("volume_threshold", super::convert::same(walk.format, value)),
+            "reset_timeout" => ("reset_timeout", duration(walk.format, value)),
+            _ => ("", Err("this key is not known to the migration".to_owned())),
+        };
+        match value {
+            Ok(value) => walk.put(&from, &format!("{base}.{name}"), value, ""),
+            Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
+        }
+    }
+}
+
+/// `50%` or a fraction.
+fn percents(node: &Node) -> Result<Node, String> {
+    match scalar(node).and_then(|t| t.strip_suffix('%')) {
+        Some(number) => Ok(plain(number.trim())),
+        None => super::convert::percent(super::Format::Hive, node),
+    }
+}

@@ -1,0 +1,180 @@
+//! Other gateways' configurations, brought into ours: every key is accounted for.
+//!
+//! A table per format ([`apollo`], [`hive`], [`grafbase`], [`cosmo`]) says what becomes of which key; [`rules`] walks
+//! the foreign tree by it. A key that no table knows is reported as unsupported, never dropped in silence. Where a
+//! gateway's default differs from ours and matters, its default is written out.
+//!
+//! The result is a text that [`load`](crate::load) reads; tests hold it to that.
+
+mod apollo;
+mod convert;
+mod cosmo;
+mod grafbase;
+mod headers;
+mod hive;
+mod report;
+mod rules;
+mod write;
+
+use ogive_base::{Diagnostic, SourceId};
+
+use crate::{codes, decode::Errors, yaml, yaml::Node};
+
+/// Whose configuration it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Apollo Router, `router.yaml`.
+    Apollo,
+    /// Hive Router, `router.config.yaml`.
+    Hive,
+    /// Grafbase Gateway, `grafbase.toml`.
+    Grafbase,
+    /// Cosmo Router, `config.yaml`.
+    Cosmo,
+}
+
+/// What became of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It has the same name here.
+    Kept,
+    /// It has another name, or is written in another way.
+    Renamed,
+    /// It was not in the file: the other gateway's default, which differs from ours.
+    Added,
+    /// It says what holds here anyway, or what nothing here needs to be told.
+    NotNeeded,
+    /// There is nothing like it here.
+    Unsupported,
+}
+
+/// One line of the report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReportRow {
+    /// Path in the foreign configuration; empty for [`Verdict::Added`].
+    pub from: String,
+    /// Path in ours, if it has one.
+    pub to: Option<String>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Why, or how it is meant; may be empty.
+    pub note: String,
+}
+
+/// A configuration that was brought over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Migration {
+    /// Whose it was.
+    pub format: Format,
+    /// The text of `ogive.yaml`.
+    pub yaml: String,
+    /// A line per key, in the order of the file, then what was added.
+    pub report: Vec<ReportRow>,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 4] = [
+        Format::Apollo,
+        Format::Hive,
+        Format::Grafbase,
+        Format::Cosmo,
+    ];
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Format::Apollo => "apollo",
+            Format::Hive => "hive",
+            Format::Grafbase => "grafbase",
+            Format::Cosmo => "cosmo",
+        }
+    }
+    /// The format of that word.
+    pub fn parse(word: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|f| f.word() == word)
+    }
+    /// What to call it in sentences.
+    pub fn product(self) -> &'static str {
+        match self {
+            Format::Apollo => "Apollo Router",
+            Format::Hive => "Hive Router",
+            Format::Grafbase => "Grafbase Gateway",
+            Format::Cosmo => "Cosmo Router",
+        }
+    }
+    /// Guesses by the name of the file: the four default names are all different.
+    pub fn guess(file_name: &str) -> Option<Format> {
+        match file_name {
+            "router.yaml" | "router.yml" => Some(Format::Apollo),
+            name if name.starts_with("router.config.") => Some(Format::Hive),
+            name if name.ends_with(".toml") => Some(Format::Grafbase),
+            "config.yaml" | "config.yml" => Some(Format::Cosmo),
+            _ => None,
+        }
+    }
+}
+
+/// Brings a configuration over. Diagnostics point into `source_id`, whose text must be `text`; they are about texts that
+/// cannot be read at all.
+pub fn migrate(
+    source_id: SourceId,
+    text: &str,
+    format: Format,
+) -> Result<Migration, Vec<Diagnostic>> {
+    let mut errors = Errors::new(source_id);
+    let root = match format {
+        Format::Grafbase => match convert::from_toml(text) {
+            Ok(root) => root,
+            Err((span, message)) => {
+                let message = format!("this is not valid TOML: {message}");
+                errors.push(codes::SYNTAX, span, message, None);
+                return errors.finish(()).map(|()| Migration::empty(format));
+            }
+        },
+        _ => match yaml::parse(text, &mut errors) {
+            Some(root) => root,
+            None => return errors.finish(()).map(|()| Migration::empty(format)),
+        },
+    };
+    if errors.entries(&root).is_none() {
+        return errors.finish(()).map(|()| Migration::empty(format));
+    }
+    errors.finish(())?;
+    Ok(walked(format, &root))
+}
+
+fn walked(format: Format, root: &Node) -> Migration {
+    let (table, finish): (&[rules::Rule], fn(&mut rules::Walk<'_>)) = match format {
+        Format::Apollo => (apollo::RULES, apollo::finish),
+        Format::Hive => (hive::RULES, hive::finish),
+        Format::Grafbase => (grafbase::RULES, grafbase::finish),
+        Format::Cosmo => (cosmo::RULES, cosmo::finish),
+    };
+    let mut walk = rules::Walk::new(format, root);
+    walk.run(table);
+    finish(&mut walk);
+    let (tree, report) = walk.done();
+    let yaml = format!(
+        "# From a configuration of {}.\n{}",
+        format.product(),
+        write::yaml(&tree)
+    );
+    Migration {
+        format,
+        yaml,
+        report,
+    }
+}
+
+impl Migration {
+    fn empty(format: Format) -> Self {
+        Migration {
+            format,
+            yaml: String::new(),
+            report: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

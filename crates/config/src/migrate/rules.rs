@@ -1,0 +1,351 @@
+//! The walk over a foreign tree by a table of rules.
+//!
+//! A rule is about the keys of one path, in which `*` stands for any key, and about everything below for which there is
+//! no rule of its own.
+
+use ogive_base::Span;
+
+use super::{Format, ReportRow, Verdict, convert::Convert};
+use crate::yaml::{Key, Node, Value};
+
+/// What is to become of a key.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    pub(super) from: &'static str,
+    pub(super) action: Action,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Action {
+    /// The value goes to this path, where `*` stands for the keys that `*` of the source matched, in order.
+    To(&'static str, Convert, &'static str),
+    /// Not needed, because of this.
+    Drop(&'static str),
+    /// Unsupported, because of this.
+    No(&'static str),
+    /// Something of its own.
+    Call(fn(&mut Walk<'_>, &[String], &Node)),
+}
+
+/// The same name here.
+pub(super) const fn keep(path: &'static str) -> Rule {
+    to(path, path)
+}
+/// Another name here.
+pub(super) const fn to(from: &'static str, target: &'static str) -> Rule {
+    with(from, target, super::convert::same)
+}
+/// Another form, too.
+pub(super) const fn with(from: &'static str, target: &'static str, convert: Convert) -> Rule {
+    noted(from, target, convert, "")
+}
+/// With something to say about it.
+pub(super) const fn noted(
+    from: &'static str,
+    target: &'static str,
+    convert: Convert,
+    note: &'static str,
+) -> Rule {
+    Rule {
+        from,
+        action: Action::To(target, convert, note),
+    }
+}
+/// Not needed here.
+pub(super) const fn unneeded(from: &'static str, why: &'static str) -> Rule {
+    Rule {
+        from,
+        action: Action::Drop(why),
+    }
+}
+/// Nothing like it here.
+pub(super) const fn no(from: &'static str, why: &'static str) -> Rule {
+    Rule {
+        from,
+        action: Action::No(why),
+    }
+}
+/// Something of its own.
+pub(super) const fn call(from: &'static str, action: fn(&mut Walk<'_>, &[String], &Node)) -> Rule {
+    Rule {
+        from,
+        action: Action::Call(action),
+    }
+}
+
+/// The walk, and what it has made so far.
+pub(super) struct Walk<'n> {
+    pub(super) format: Format,
+    /// The whole foreign tree.
+    pub(super) root: &'n Node,
+    tree: Node,
+    report: Vec<ReportRow>,
+}
+
+impl<'n> Walk<'n> {
+    pub(super) fn new(format: Format, root: &'n Node) -> Self {
+        Walk {
+            format,
+            root,
+            tree: map(),
+            report: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(&mut self, table: &[Rule]) {
+        let mut open: Vec<(Vec<String>, &'n Node)> = vec![(Vec::new(), self.root)];
+        while let Some((path, node)) = open.pop() {
+            let rule = table.iter().find(|rule| matches(rule.from, &path));
+            let below = table.iter().any(|rule| is_below(rule.from, &path));
+            let general = || {
+                let shorter = (1..path.len()).rev();
+                let mut found = shorter.filter_map(|n| {
+                    let rule = table.iter().find(|rule| matches(rule.from, &path[..n]))?;
+                    matches!(rule.action, Action::Drop(_) | Action::No(_)).then_some(rule)
+                });
+                found.next()
+            };
+            match (
+                rule.or_else(|| if below { None } else { general() }),
+                &node.value,
+            ) {
+                (Some(_), _) if node.is_null() => self.row(
+                    &path,
+                    None,
+                    Verdict::NotNeeded,
+                    "it has no value, so the default holds",
+                ),
+                (found, Value::Map(entries))
+                    if !entries.is_empty()
+                        && (below || found.is_none())
+                        && !matches!(
+                            found,
+                            Some(Rule {
+                                action: Action::To(..) | Action::Call(_),
+                                ..
+                            })
+                        ) =>
+                {
+                    for (key, value) in entries.iter().rev() {
+                        let mut below = path.clone();
+                        below.push(key.text.clone());
+                        open.push((below, value));
+                    }
+                }
+                (Some(rule), _) => self.apply(rule, &path, node),
+                (None, _) if path.is_empty() => {}
+                (None, Value::Map(_)) => {
+                    self.row(&path, None, Verdict::NotNeeded, "it is empty");
+                }
+                (None, _) => self.row(
+                    &path,
+                    None,
+                    Verdict::Unsupported,
+                    "this key is not known to the migration",
+                ),
+            }
+        }
+    }
+
+    fn apply(&mut self, rule: &Rule, path: &[String], node: &Node) {
+        match rule.action {
+            Action::Drop(why) => self.row(path, None, Verdict::NotNeeded, why),
+            Action::No(why) => self.row(path, None, Verdict::Unsupported, why),
+            Action::Call(action) => action(self, path, node),
+            Action::To(target, convert, note) => {
+                let target = filled(target, rule.from, path);
+                match convert(self.format, node) {
+                    Ok(value) => self.put(path, &target, value, note),
+                    Err(why) => self.row(path, None, Verdict::Unsupported, &why),
+                }
+            }
+        }
+    }
+
+    /// Writes a value and says so.
+    pub(super) fn put(&mut self, from: &[String], target: &str, value: Node, note: &str) {
+        let verdict = match from.join(".") == target && note.is_empty() {
+            true => Verdict::Kept,
+            false => Verdict::Renamed,
+        };
+        set(&mut self.tree, target, value);
+        self.row(from, Some(target), verdict, note);
+    }
+    /// Appends an item to a list and says so.
+    pub(super) fn push(&mut self, from: &[String], target: &str, value: Node, kept: bool) {
+        match get_mut(&mut self.tree, target) {
+            Some(Node {
+                value: Value::List(items),
+                ..
+            }) => items.push(value),
+            _ => set(&mut self.tree, target, list(vec![value])),
+        }
+        let verdict = match kept {
+            true => Verdict::Kept,
+            false => Verdict::Renamed,
+        };
+        self.row(from, Some(target), verdict, "");
+    }
+    /// Writes what the other gateway does without being told, unless the file said something else.
+    pub(super) fn implied(&mut self, target: &str, value: &str, why: &str) {
+        if get_mut(&mut self.tree, target).is_some() {
+            return;
+        }
+        set(&mut self.tree, target, plain(value));
+        self.row(&[], Some(target), Verdict::Added, why);
+    }
+    /// Whether something was written there.
+    pub(super) fn has(&mut self, target: &str) -> bool {
+        get_mut(&mut self.tree, target).is_some()
+    }
+    /// A line of the report.
+    pub(super) fn row(
+        &mut self,
+        from: &[String],
+        target: Option<&str>,
+        verdict: Verdict,
+        note: &str,
+    ) {
+        self.report.push(ReportRow {
+            from: from.join("."),
+            to: target.map(str::to_owned),
+            verdict,
+            note: note.to_owned(),
+        });
+    }
+    /// The scalar at a path of the foreign tree.
+    pub(super) fn text(&self, path: &str) -> Option<&'n str> {
+        scalar(at(self.root, path)?)
+    }
+    /// Whether a switch of the foreign tree is on.
+    pub(super) fn is_on(&self, path: &str) -> bool {
+        self.text(path) == Some("true")
+    }
+
+    pub(super) fn done(self) -> (Node, Vec<ReportRow>) {
+        (self.tree, self.report)
+    }
+}
+
+/// The node at a path.
+pub(super) fn at<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
+    let mut node = root;
+    for part in path.split('.') {
+        let Value::Map(entries) = &node.value else {
+            return None;
+        };
+        node = entries
+            .iter()
+            .find(|(k, _)| k.text == part)
+            .map(|(_, n)| n)?;
+    }
+    Some(node)
+}
+
+/// A scalar's text.
+pub(super) fn scalar(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Scalar { text, .. } if !node.is_null() => Some(text),
+        _ => None,
+    }
+}
+
+fn matches(pattern: &str, path: &[String]) -> bool {
+    let mut parts = pattern.split('.');
+    for key in path {
+        match parts.next() {
+            Some(part) if part == "*" || part == key => {}
+            _ => return false,
+        }
+    }
+    !path.is_empty() && parts.next().is_none()
+}
+
+/// Whether a rule is about something strictly below a path.
+fn is_below(pattern: &str, path: &[String]) -> bool {
+    let mut parts = pattern.split('.');
+    let begins = path
+        .iter()
+        .all(|key| parts.next().is_some_and(|part| part == "*" || part == key));
+    begins && parts.next().is_some()
+}
+
+fn filled(target: &str, pattern: &str, path: &[String]) -> String {
+    let mut found = pattern
+        .split('.')
+        .zip(path)
+        .filter(|(part, _)| *part == "*")
+        .map(|(_, key)| key.as_str());
+    let parts = target.split('.').map(|part| match part {
+        "*" => found.next().unwrap_or("*"),
+        part => part,
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// An empty mapping.
+pub(super) fn map() -> Node {
+    node(Value::Map(Vec::new()))
+}
+/// A list.
+pub(super) fn list(items: Vec<Node>) -> Node {
+    node(Value::List(items))
+}
+/// A number, a switch or another word that needs no quotes.
+pub(super) fn plain(text: impl Into<String>) -> Node {
+    node(Value::Scalar {
+        text: text.into(),
+        plain: true,
+    })
+}
+/// A text.
+pub(super) fn text(text: impl Into<String>) -> Node {
+    node(Value::Scalar {
+        text: text.into(),
+        plain: false,
+    })
+}
+fn node(value: Value) -> Node {
+    Node {
+        span: Span::default(),
+        value,
+    }
+}
+
+/// Writes a value at a path, making the mappings on the way.
+pub(super) fn set(root: &mut Node, path: &str, value: Node) {
+    let mut place = root;
+    for part in path.split('.') {
+        if !matches!(place.value, Value::Map(_)) {
+            place.value = Value::Map(Vec::new());
+        }
+        let Value::Map(entries) = &mut place.value else {
+            return;
+        };
+        let index = entries.iter().position(|(k, _)| k.text == part);
+        let index = index.unwrap_or_else(|| {
+            let key = Key {
+                span: Span::default(),
+                text: part.to_owned(),
+            };
+            entries.push((key, map()));
+            entries.len() - 1
+        });
+        place = &mut entries[index].1;
+    }
+    *place = value;
+}
+
+fn get_mut<'t>(root: &'t mut Node, path: &str) -> Option<&'t mut Node> {
+    let mut place = root;
+    for part in path.split('.') {
+        let Value::Map(entries) = &mut place.value else {
+            return None;
+        };
+        place = entries
+            .iter_mut()
+            .find(|(k, _)| k.text == part)
+            .map(|(_, n)| n)?;
+    }
+    Some(place)
+}
