@@ -30,6 +30,7 @@ impl BitSet {
             self.rest.get(i - 1).copied().unwrap_or(0)
         }
     }
+    #[inline]
     fn words(&self) -> usize {
         1 + self.rest.len()
     }
@@ -43,6 +44,7 @@ impl BitSet {
         &mut self.rest[i - 1]
     }
     /// Adds `bit`; says whether it was absent.
+    #[inline]
     pub fn insert(&mut self, bit: u32) -> bool {
         let word = self.word_mut((bit / 64) as usize);
         let mask = 1u64 << (bit % 64);
@@ -70,11 +72,18 @@ impl BitSet {
             .sum()
     }
     /// Whether there is no member.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.first == 0 && self.rest.iter().all(|w| *w == 0)
     }
     /// Adds every member of `other`; says whether anything was new.
+    #[inline]
     pub fn union_with(&mut self, other: &BitSet) -> bool {
+        if self.rest.is_empty() && other.rest.is_empty() {
+            let grew = other.first & !self.first != 0;
+            self.first |= other.first;
+            return grew;
+        }
         let mut grew = false;
         for i in 0..other.words() {
             let theirs = other.word(i);
@@ -87,6 +96,7 @@ impl BitSet {
         grew
     }
     /// Keeps only members of `other`.
+    #[inline]
     pub fn intersect_with(&mut self, other: &BitSet) {
         for i in 0..self.words() {
             *self.word_mut(i) &= other.word(i);
@@ -99,13 +109,21 @@ impl BitSet {
         }
     }
     /// Both sets' members.
+    #[inline]
     pub fn union(&self, other: &BitSet) -> BitSet {
         let mut out = self.clone();
         out.union_with(other);
         out
     }
     /// The members both sets have.
+    #[inline]
     pub fn intersection(&self, other: &BitSet) -> BitSet {
+        if self.rest.is_empty() || other.rest.is_empty() {
+            return BitSet {
+                first: self.first & other.first,
+                rest: Vec::new(),
+            };
+        }
         let mut out = self.clone();
         out.intersect_with(other);
         out
@@ -117,14 +135,17 @@ impl BitSet {
         out
     }
     /// Whether the sets share a member.
+    #[inline]
     pub fn intersects(&self, other: &BitSet) -> bool {
         (0..self.words()).any(|i| self.word(i) & other.word(i) != 0)
     }
     /// Whether every member is in `other` too.
+    #[inline]
     pub fn is_subset(&self, other: &BitSet) -> bool {
         (0..self.words()).all(|i| self.word(i) & !other.word(i) == 0)
     }
     /// The members in ascending order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.words()).flat_map(move |i| {
             let mut word = self.word(i);

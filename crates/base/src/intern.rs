@@ -43,6 +43,7 @@ impl Interner {
             .copied()
     }
     /// The text of `symbol`.
+    #[inline]
     pub fn text(&self, symbol: Symbol) -> &str {
         slice(&self.text, &self.ends, symbol)
     }
@@ -58,6 +59,7 @@ impl Interner {
 
 impl std::ops::Index<Symbol> for Interner {
     type Output = str;
+    #[inline]
     fn index(&self, symbol: Symbol) -> &str {
         self.text(symbol)
     }
@@ -71,6 +73,7 @@ impl std::fmt::Debug for Interner {
     }
 }
 
+#[inline]
 fn slice<'a>(text: &'a str, ends: &IdVec<Symbol, u32>, symbol: Symbol) -> &'a str {
     let start = if symbol.0 == 0 {
         0

@@ -16,7 +16,7 @@ use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _}
 use ogive_operation::CondId;
 use ogive_plan::{
     Cond, DerivedCell, EnumId, Fetch, FetchId, ObjectShape, OperationKind, OutField, Plan,
-    Representation, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, SlotIndex, Target,
+    Representation, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, Target,
 };
 use ogive_schema::{FieldId, TypeId};
 
@@ -25,8 +25,8 @@ use crate::{
     emit::{
         conditions::Conditional,
         lookups::{LookupLists, Question},
-        output::OutRow,
-        request::{Part, Selected},
+        output::{OutRow, SlotKey},
+        request::{Part, Selected, ShapeKey},
         selection::{Chunk, Piece, SelectionId, Selections},
         tables::{Grouped, ListCache},
     },
@@ -96,9 +96,9 @@ pub(crate) struct Emitter<'a> {
 #[derive(Default)]
 pub(crate) struct Lists {
     /// By response name, slot and shape of the objects.
-    pub(crate) shapes: ListCache<(Symbol, SlotIndex, Option<ShapeId>), ShapeField>,
+    pub(crate) shapes: ListCache<ShapeKey, ShapeField>,
     /// By field, response key and child, in order of slots.
-    pub(crate) slots: ListCache<(Option<FieldId>, Option<Symbol>, Option<PlaceId>), Slot>,
+    pub(crate) slots: ListCache<SlotKey, Slot>,
     pub(crate) output: ListCache<OutRow, OutField>,
     /// By themselves.
     pub(crate) representations: FastSet<Shared<Representation>>,

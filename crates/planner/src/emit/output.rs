@@ -1,6 +1,9 @@
 //! Layouts: the slots of each place, and what the client sees of it.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    hash::{Hash, Hasher},
+};
 
 use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
@@ -43,20 +46,23 @@ impl Emitter<'_> {
 
     fn slots(&mut self, place: PlaceId) -> Shared<Slot> {
         let tree = self.tree;
-        let mut keys = vec![(None, None, None); tree.places[place].slots as usize];
+        let mut keys = vec![SlotKey::default(); tree.places[place].slots as usize];
         for node in &tree.places[place].nodes {
             for fact in &tree.nodes[*node].facts {
                 let fact = &tree.facts[*fact];
-                let client_key = fact.client.map(|c| tree.op.fields[c].key);
-                keys[fact.slot as usize] = (Some(fact.field), client_key, fact.child);
+                keys[fact.slot as usize] = SlotKey {
+                    field: Some(fact.field),
+                    client_key: fact.client.map(|c| tree.op.fields[c].key),
+                    child: fact.child,
+                };
             }
         }
         let make = || {
-            let slots = keys.iter().map(|(field, client_key, child)| Slot {
-                name: field.map_or("", |f| tree.schema().field_name(f)).into(),
-                client_key: client_key.map(|key| tree.op.keys[key].into()),
-                lists: field.map_or(0, |f| tree.schema().fields[f].ty.wrapping.lists()),
-                child: child.map(layout_id),
+            let slots = keys.iter().map(|key| Slot {
+                name: key.field.map_or("", |f| tree.schema().field_name(f)).into(),
+                client_key: key.client_key.map(|key| tree.op.keys[key].into()),
+                lists: (key.field).map_or(0, |f| tree.schema().fields[f].ty.wrapping.lists()),
+                child: key.child.map(layout_id),
             });
             slots.collect()
         };
@@ -176,8 +182,39 @@ fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId) -> Sources<'a> {
     out
 }
 
+/// What a slot is made of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SlotKey {
+    field: Option<FieldId>,
+    client_key: Option<Symbol>,
+    child: Option<PlaceId>,
+}
+
+impl Hash for SlotKey {
+    /// One word: the slots of every place are hashed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let field = self.field.map_or(0, |f| u64::from(f.0) + 1);
+        let key = self.client_key.map_or(0, |k| u64::from(k.0) + 1);
+        let child = self.child.map_or(0, |c| u64::from(c.0) + 1);
+        state.write_u64(field << 44 ^ key << 24 ^ child);
+    }
+}
+
+impl Hash for OutRow {
+    /// One word of what mostly differs: the output of every place is hashed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let source = match self.source {
+            OutSource::Leaf(slot, _) => u64::from(slot) << 1,
+            OutSource::Object(slot) => u64::from(slot) << 1 | 1,
+            OutSource::Typename => 1 << 20,
+            OutSource::Local(local) => 1 << 21 ^ u64::from(local),
+        };
+        state.write_u64(u64::from(self.key.0) << 32 ^ source);
+    }
+}
+
 /// What an output field is made of.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct OutRow {
     key: Symbol,
     field: FieldRef,

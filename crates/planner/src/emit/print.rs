@@ -95,6 +95,13 @@ pub(crate) fn string(s: &str, out: &mut String) {
 
 /// The inside of a JSON string.
 pub(crate) fn escape(s: &str, out: &mut String) {
+    if !s
+        .bytes()
+        .any(|b| b < 0x20 || matches!(b, b'"' | b'\\' | 0x7f))
+    {
+        out.push_str(s);
+        return;
+    }
     for c in s.chars() {
         match c {
             '"' => out.push_str("\\\""),

@@ -6,6 +6,8 @@
 //! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
 //! interface; the rest goes into fragments.
 
+use std::hash::{Hash, Hasher};
+
 use ogive_base::{BitSet, FastMap, Interner, Symbol};
 use ogive_federation::SubgraphId;
 use ogive_operation::CondId;
@@ -104,7 +106,11 @@ impl Emitter<'_> {
         let tree = self.tree;
         let abstract_here = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
         let ask_typename = declared.is_some() && (abstract_here || self.possible[place].len() > 1);
-        let mut names = Names::default();
+        let mut names = Names {
+            taken: Vec::with_capacity(wanted.len() + 1),
+            at: Positions::with_capacity(wanted.len() + 1),
+            ..Names::default()
+        };
         if ask_typename {
             let id = ogive_schema::builtins::STRING;
             let ty = Type {
@@ -133,7 +139,7 @@ impl Emitter<'_> {
         });
         let any = self.any_of_items(&items);
         let shape = self.shape(place, &items, ask_typename);
-        let mut pieces = Vec::with_capacity(items.len() + 1);
+        let mut pieces = Vec::with_capacity(3 * items.len() + 1);
         if ask_typename {
             pieces.push(self.selections.text(CondId::TRUE, "__typename "));
         }
@@ -246,11 +252,15 @@ impl Emitter<'_> {
     fn shape(&mut self, place: PlaceId, items: &[Item], ask_typename: bool) -> ShapeId {
         let tree = self.tree;
         let is_one_class = tree.places[place].nodes.len() == 1;
-        let mut at: Positions<(Symbol, SlotIndex, Option<ShapeId>)> = Positions::default();
+        let mut at: Positions<ShapeKey> = Positions::with_capacity(items.len());
         let mut types: Vec<BitSet> = Vec::new();
         for item in items {
             let fact = &tree.facts[item.fact];
-            let key = (item.name, fact.slot, item.sub.map(|(_, shape)| shape));
+            let key = ShapeKey {
+                name: item.name,
+                slot: fact.slot,
+                shape: item.sub.map(|(_, shape)| shape),
+            };
             let found = at.find(key);
             if found.is_none() {
                 at.push(key);
@@ -584,15 +594,28 @@ impl Emitter<'_> {
     }
 }
 
-fn shape_field(
-    names: &Interner,
-    (name, slot, shape): (Symbol, SlotIndex, Option<ShapeId>),
-) -> ShapeField {
+/// What a field of a shape is made of, if no type is told from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShapeKey {
+    name: Symbol,
+    slot: SlotIndex,
+    shape: Option<ShapeId>,
+}
+
+impl Hash for ShapeKey {
+    /// One word: lists of keys are hashed for every place.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let shape = self.shape.map_or(0, |s| u64::from(s.0) + 1);
+        state.write_u64(u64::from(self.name.0) << 48 ^ u64::from(self.slot) << 32 ^ shape);
+    }
+}
+
+fn shape_field(names: &Interner, key: ShapeKey) -> ShapeField {
     ShapeField {
-        key: names[name].into(),
-        slot,
+        key: names[key.name].into(),
+        slot: key.slot,
         types: None,
-        shape,
+        shape: key.shape,
     }
 }
 

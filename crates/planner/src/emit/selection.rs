@@ -4,7 +4,10 @@
 //! is interned, so that a request is put together by copying. Comparing two selections compares two numbers, which is
 //! what makes look-ups of hundreds of places and types cost no more than their number.
 
-use std::rc::Rc;
+use std::{
+    hash::{Hash, Hasher},
+    rc::Rc,
+};
 
 use ogive_base::{FastMap, IdVec, Interner, Symbol, define_id};
 use ogive_operation::CondId;
@@ -17,15 +20,26 @@ define_id! {
 }
 
 /// A piece of a selection.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     /// Must hold for the piece to be written.
     pub(crate) cond: CondId,
     pub(crate) chunk: Chunk,
 }
 
+impl Hash for Piece {
+    /// One word: every selection is hashed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let chunk = match self.chunk {
+            Chunk::Text(text) => u64::from(text.0) << 1,
+            Chunk::Selection(selection) => u64::from(selection.0) << 1 | 1,
+        };
+        state.write_u64(u64::from(self.cond.0) << 40 ^ chunk);
+    }
+}
+
 /// What a piece writes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Chunk {
     /// Text.
     Text(Symbol),

@@ -61,6 +61,13 @@ impl<K> Default for Positions<K> {
 }
 
 impl<K: Copy + Eq + Hash> Positions<K> {
+    /// Room for as many keys.
+    pub(crate) fn with_capacity(n: usize) -> Self {
+        Positions {
+            keys: Vec::with_capacity(n),
+            map: FastMap::default(),
+        }
+    }
     /// Where the key is.
     pub(crate) fn find(&self, key: K) -> Option<usize> {
         if self.map.is_empty() {
