@@ -18,6 +18,7 @@ pub mod options;
 pub mod reference;
 pub mod schema;
 mod suggest;
+pub mod tls;
 mod value;
 mod yaml;
 
@@ -26,6 +27,7 @@ use ogive_base::{Diagnostic, SourceId};
 pub use decode::{OptionDoc, Section};
 pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
 pub use options::*;
+pub use tls::*;
 pub use value::{ByteSize, Duration};
 
 /// Codes of this crate's diagnostics.

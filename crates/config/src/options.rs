@@ -5,13 +5,15 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 use crate::{
     ByteSize, Duration, HeaderRule, ResponseHeaderRule,
     decode::{Decode, Errors, section},
+    tls::TlsOptions,
     yaml::Node,
 };
 
 section! {
     /// The whole of `ogive.yaml`. Every key may be left out.
     pub struct Config {
-        /// Address to serve on, `HOST:PORT`; port 0 picks a free one. `--listen` wins over it.
+        /// Address to serve on, `HOST:PORT`, or a unix socket, `unix:///run/ogive.sock`; port 0 picks a free one.
+        /// `--listen` wins over it.
         pub listen: Listen = Listen("127.0.0.1:4000".into()),
         /// The supergraph.
         pub supergraph: SupergraphOptions = SupergraphOptions::default(),
@@ -19,6 +21,8 @@ section! {
         pub hot_reload: HotReloadOptions = HotReloadOptions::default(),
         /// The HTTP server.
         pub http: HttpOptions = HttpOptions::default(),
+        /// TLS towards clients and subgraphs. Every file may also be given as PEM text.
+        pub tls: TlsOptions = TlsOptions::default(),
         /// GraphiQL for people with a browser.
         pub homepage: HomepageOptions = HomepageOptions::default(),
         /// Endpoints for load balancers and orchestrators.
@@ -83,10 +87,28 @@ section! {
         pub header_read_timeout: Duration = Duration::seconds(60),
         /// How long a client may take to send the body of a request.
         pub body_read_timeout: Duration = Duration::seconds(30),
+        /// How long a client may take nothing of an answer before its connection is closed.
+        pub write_timeout: Duration = Duration::seconds(60),
+        /// HTTP/2: agreed on during the TLS handshake, or spoken from the first byte on without TLS.
+        pub http2: Http2Options = Http2Options::default(),
         /// Encoding of answers.
         pub compression: CompressionOptions = CompressionOptions::default(),
         /// How long requests in flight may take to finish after SIGTERM or SIGINT.
         pub connection_shutdown_timeout: Duration = Duration::seconds(30),
+        /// How long after SIGTERM or SIGINT an idle connection may still bring a request; its answer says
+        /// `connection: close`.
+        pub drain_idle_timeout: Duration = Duration::milliseconds(500),
+    }
+
+    /// `http.http2`
+    pub struct Http2Options {
+        /// Whether HTTP/2 is served.
+        pub enabled: bool = true,
+        /// Most requests at a time on one connection.
+        pub max_concurrent_streams: u32 = 100,
+        /// Most requests that a client may give up on one connection while they are more than half of all; then the
+        /// connection is closed.
+        pub max_reset_streams: u32 = 200,
     }
 
     /// `http.compression`
@@ -317,12 +339,34 @@ section! {
         pub reset_timeout: Duration = Duration::seconds(30),
     }
 
+    /// `traffic_shaping.all.hedge` and `traffic_shaping.subgraphs.<name>.hedge`
+    pub struct HedgeOptions {
+        /// A query is slow if so many percent of the last ones were faster; default 95.
+        pub percentile: u32 = 95,
+        /// Shortest time that is slow; default `5ms`.
+        pub min_delay: Duration = Duration::milliseconds(5),
+        /// Second requests in percent of all; default 10.
+        pub budget_percent: u32 = 10,
+    }
+
+    /// `traffic_shaping.all.outlier_ejection` and `traffic_shaping.subgraphs.<name>.outlier_ejection`
+    pub struct OutlierEjectionOptions {
+        /// Failures in a row (no answer, or 5xx) after which a replica is left alone; default 5.
+        pub consecutive_failures: u32 = 5,
+        /// How long, the first time; each further time as much longer, up to ten times as long; default `30s`.
+        pub base_ejection_time: Duration = Duration::seconds(30),
+        /// Most replicas left alone at a time, in percent; default 50.
+        pub max_ejection_percent: u32 = 50,
+    }
+
     /// `traffic_shaping.all` and `traffic_shaping.subgraphs.<name>`
     pub struct SubgraphTraffic {
         /// How long one subgraph request may take, from its start to the last byte of its answer; default `30s`.
         pub timeout: Option<Duration> = None,
         /// How long connecting may take; default `5s`.
         pub connect_timeout: Option<Duration> = None,
+        /// How long the subgraph may take to begin its answer, once the request is sent; default: `timeout` alone.
+        pub first_byte_timeout: Option<Duration> = None,
         /// Largest subgraph answer, in bytes; default `128MiB`.
         pub response_max_bytes: Option<ByteSize> = None,
         /// How request bodies of at least 1 KiB are encoded; default not at all. Answers are decoded whatever is set
@@ -338,6 +382,19 @@ section! {
         /// Whether equal queries to the subgraph, headers included, that are under way at the same time are sent
         /// once, whoever asks; default yes.
         pub deduplicate_query: Option<bool> = None,
+        /// When a slow query is asked a second time, elsewhere if there are several `urls`; the first good answer counts.
+        /// Default never; mutations never are.
+        pub hedge: Option<HedgeOptions> = None,
+        /// URLs of the subgraph's replicas, instead of `override_subgraph_url` and the one in the supergraph. Of two
+        /// picked at random the faster and less busy one is asked; a retry goes to another one.
+        pub urls: Option<Vec<Url>> = None,
+        /// When one of several replicas is left alone; default never.
+        pub outlier_ejection: Option<OutlierEjectionOptions> = None,
+        /// When HTTP/2 is spoken: `enable` (the default) if both sides agree on it during the TLS handshake, `disable`
+        /// never, `http2only` always, without TLS from the first byte on.
+        pub http2: Option<Http2Word> = None,
+        /// Header that tells the subgraph how many milliseconds are left for the request; default none.
+        pub deadline_header: Option<HeaderName> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
         /// Most idle connections per worker and origin; default 100.
@@ -538,6 +595,16 @@ words! {
         Ignore = "ignore",
     }
 
+    /// When HTTP/2 is spoken with a subgraph.
+    pub enum Http2Word {
+        /// If both sides agree.
+        Enable = "enable",
+        /// Never.
+        Disable = "disable",
+        /// Always.
+        Only = "http2only",
+    }
+
     /// What becomes of documents that no manifest lists.
     pub enum PersistedMode {
         /// They are served.
@@ -577,14 +644,18 @@ pub enum LogFormat {
     Json,
 }
 
-/// `HOST:PORT`.
+/// `HOST:PORT`, or `unix://` and the path of a socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listen(pub String);
 
 impl Listen {
     /// Checks the form; the error says what to write. Names are resolved when the address is bound.
     pub fn parse(text: &str) -> Result<Listen, &'static str> {
-        let help = "write `HOST:PORT`, such as `127.0.0.1:4000` or `0.0.0.0:4000`";
+        let help = "write `HOST:PORT`, such as `127.0.0.1:4000` or `0.0.0.0:4000`, or `unix:///run/ogive.sock`";
+        if let Some(path) = text.strip_prefix("unix://") {
+            let ok = path.starts_with('/') && path.len() > 1;
+            return ok.then(|| Listen(text.to_owned())).ok_or(help);
+        }
         let (host, port) = text.rsplit_once(':').ok_or(help)?;
         let host_ok = !host.is_empty()
             && (!host.contains(':') || (host.starts_with('[') && host.ends_with(']')));
@@ -599,7 +670,7 @@ impl Listen {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path(pub String);
 
-/// An absolute `http://` or `https://` URL.
+/// An absolute `http://` or `https://` URL, or `unix://` and the path of a socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Url(pub String);
 
@@ -610,6 +681,18 @@ pub struct ResolvedTraffic {
     pub timeout: std::time::Duration,
     /// See [`SubgraphTraffic::connect_timeout`].
     pub connect_timeout: std::time::Duration,
+    /// See [`SubgraphTraffic::first_byte_timeout`].
+    pub first_byte_timeout: Option<std::time::Duration>,
+    /// See [`SubgraphTraffic::hedge`].
+    pub hedge: Option<HedgeOptions>,
+    /// See [`SubgraphTraffic::urls`]; none if not set.
+    pub urls: Vec<Url>,
+    /// See [`SubgraphTraffic::outlier_ejection`].
+    pub outlier_ejection: Option<OutlierEjectionOptions>,
+    /// See [`SubgraphTraffic::http2`].
+    pub http2: Http2Word,
+    /// See [`SubgraphTraffic::deadline_header`].
+    pub deadline_header: Option<HeaderName>,
     /// See [`SubgraphTraffic::response_max_bytes`].
     pub response_max_bytes: usize,
     /// See [`SubgraphTraffic::retry`].
@@ -650,6 +733,23 @@ impl Config {
                 ByteSize(128 << 20),
             )
             .0,
+            first_byte_timeout: own
+                .first_byte_timeout
+                .or(all.first_byte_timeout)
+                .map(|timeout| timeout.0),
+            hedge: own.hedge.as_ref().or(all.hedge.as_ref()).cloned(),
+            urls: own.urls.clone().unwrap_or_default(),
+            outlier_ejection: own
+                .outlier_ejection
+                .as_ref()
+                .or(all.outlier_ejection.as_ref())
+                .cloned(),
+            http2: pick(own.http2, all.http2, Http2Word::Enable),
+            deadline_header: own
+                .deadline_header
+                .as_ref()
+                .or(all.deadline_header.as_ref())
+                .cloned(),
             retry: own.retry.as_ref().or(all.retry.as_ref()).cloned(),
             circuit_breaker: own
                 .circuit_breaker
@@ -716,6 +816,10 @@ impl Config {
                 &self.traffic_shaping.subgraphs,
             ))
             .chain(keys(
+                "tls.subgraph.subgraphs",
+                &self.tls.subgraph.subgraphs,
+            ))
+            .chain(keys(
                 "include_subgraph_errors.subgraphs",
                 &self.include_subgraph_errors.subgraphs,
             ))
@@ -763,7 +867,9 @@ impl Decode for Url {
         let rest = text
             .strip_prefix("http://")
             .or_else(|| text.strip_prefix("https://"));
-        let ok = rest.is_some_and(|r| !r.is_empty() && !r.starts_with('/'))
+        let socket = text.strip_prefix("unix://");
+        let ok = (rest.is_some_and(|r| !r.is_empty() && !r.starts_with('/'))
+            || socket.is_some_and(|path| path.starts_with('/') && path.len() > 1))
             && text.bytes().all(|b| b.is_ascii_graphic());
         if !ok {
             errors.invalid(

@@ -82,7 +82,7 @@ leaf! {
     String, "text", |v| v.clone();
     Duration, "duration", |v| v.to_string();
     ByteSize, "size", |v| v.to_string();
-    Listen, "`HOST:PORT`", |v| v.0.clone();
+    Listen, "`HOST:PORT` or a unix socket", |v| v.0.clone();
     Path, "path", |v| v.0.clone();
     Url, "URL", |v| v.0.clone();
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
@@ -95,6 +95,7 @@ leaf! {
     Vec<HeaderRule>, "list of rules", |_v| String::new();
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
+    Vec<Url>, "list of URLs", |_v| String::new();
     Vec<Pattern>, "list of regular expressions", |_v| String::new();
 }
 
@@ -122,6 +123,15 @@ sample! {
     crate::RateLimitOptions = crate::RateLimitOptions::default();
     crate::RetryOptions = crate::RetryOptions::default();
     crate::CircuitBreakerOptions = crate::CircuitBreakerOptions::default();
+    crate::HedgeOptions = crate::HedgeOptions::default();
+    crate::OutlierEjectionOptions = crate::OutlierEjectionOptions::default();
+    crate::TlsListenerOptions = crate::TlsListenerOptions::default();
+    crate::TlsClientsOptions = crate::TlsClientsOptions::default();
+    crate::TlsIdentityOptions = crate::TlsIdentityOptions::default();
+    crate::TlsSubgraphOptions = crate::TlsSubgraphOptions::default();
+    crate::Http2Word = crate::Http2Word::Enable;
+    HeaderName = HeaderName(String::new());
+    Vec<Url> = Vec::new();
     crate::CompressionWord = crate::CompressionWord::Gzip;
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();

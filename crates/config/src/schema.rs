@@ -99,7 +99,7 @@ fn kind(kind: &str) -> String {
             r#""anyOf": [{{ "type": ["integer", "null"], "minimum": 0 }}, {expanded}, {{ "type": "string", "pattern": "^[0-9_]+$" }}]"#
         ),
         "size" => r#""type": ["string", "integer", "null"]"#.into(),
-        "list of texts" | "list of regular expressions" => {
+        "list of texts" | "list of regular expressions" | "list of URLs" => {
             r#""type": ["array", "null"], "items": { "type": ["string", "number", "boolean"] }"#
                 .into()
         }

@@ -1,24 +1,25 @@
 //! One exchange with a subgraph.
 //!
-//! Timeouts: `connect_timeout` for connecting, `timeout` for everything up to the last byte of the answer; the latter
-//! is laid around the whole exchange by [`RequestTransport`](crate::RequestTransport).
+//! Timeouts: `connect_timeout` for connecting, `first_byte_timeout` up to the head of the answer, `timeout` for
+//! everything up to its last byte; the last is laid around the whole exchange by
+//! [`RequestTransport`](crate::RequestTransport).
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, Request, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version, header, uri::Scheme};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
-use hyper_util::rt::TokioIo;
 use ogive_execute::{SubgraphResponse, TransportError};
-use tokio::net::TcpStream;
 
 use crate::{
+    ClientTls,
+    connect::connect,
     encoding::{self, DecodeError, Encoding},
     endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
-    error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
+    error::{ExchangeError, HTTP_ERROR, REDIRECT, TIMEOUT, chain, failed, transient},
     flights::Flights,
-    pool::{Pool, Sender},
+    pool::{Origin, Pool, Sender},
     request::{Outcome, RequestKey},
 };
 
@@ -65,29 +66,30 @@ impl Client {
         Client::default()
     }
 
-    /// Number of idle connections to the endpoint's origin.
+    /// Number of idle connections to the endpoint's origins.
     pub fn idle_connections(&self, endpoint: &Endpoint) -> usize {
-        let address = endpoint.address.as_ref();
-        address.map_or(0, |address| self.pool.idle(&address.origin))
+        let Ok(replicas) = &endpoint.replicas else {
+            return 0;
+        };
+        let count = |address| match tls_of(endpoint, address) {
+            Ok(tls) => self.pool.idle(&origin(endpoint, address, tls)),
+            Err(_) => 0,
+        };
+        replicas.addresses().map(count).sum()
     }
 
-    /// Sends `body` with `headers` and reads the whole answer. `idempotent` allows a second try when a kept-alive
-    /// connection was stale.
+    /// Sends `body` with `headers` to one of the endpoint's replicas and reads the whole answer. `idempotent` allows a
+    /// second try when a kept-alive connection was stale.
     pub(crate) async fn exchange(
         &self,
         endpoint: &Endpoint,
+        address: &Address,
         headers: HeaderMap,
         body: Bytes,
         idempotent: bool,
     ) -> Result<Exchanged, ExchangeError> {
-        let address = endpoint.address.as_ref().map_err(|error| {
-            failed(
-                HTTP_ERROR,
-                &endpoint.name,
-                "the subgraph's URL cannot be used",
-                format!("subgraph `{}`: {error}", endpoint.name),
-            )
-        })?;
+        let tls = tls_of(endpoint, address)?;
+        let origin = origin(endpoint, address, tls);
         let (mut headers, mut body) = (headers, body);
         if endpoint.traffic.accept_compression {
             headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
@@ -100,10 +102,13 @@ impl Client {
             let name = HeaderValue::from_static(encoding.name());
             headers.insert(header::CONTENT_ENCODING, name);
         }
-        let mut request = build(address, headers, body);
-        if let Some(sender) = self.idle_sender(endpoint, address, idempotent).await {
+        let mut request = build(headers, body);
+        if let Some(sender) = self.idle_sender(endpoint, &origin, idempotent).await {
             let spare = idempotent.then(|| request.clone());
-            match self.attempt(endpoint, address, sender, request).await {
+            match self
+                .attempt(endpoint, address, &origin, sender, request)
+                .await
+            {
                 Ok(response) => return Ok(response),
                 Err(Failed::Final(error)) => return Err(error),
                 Err(Failed::Stale { returned, error }) => {
@@ -119,8 +124,11 @@ impl Client {
                 }
             }
         }
-        let sender = connect(endpoint, address).await.map_err(transient)?;
-        match self.attempt(endpoint, address, sender, request).await {
+        let sender = self.new_sender(endpoint, address, &origin, tls).await?;
+        match self
+            .attempt(endpoint, address, &origin, sender, request)
+            .await
+        {
             Ok(response) => Ok(response),
             Err(Failed::Final(error)) => Err(error),
             Err(Failed::Stale { error, .. }) => Err(transient(error)),
@@ -131,31 +139,88 @@ impl Client {
     async fn idle_sender(
         &self,
         endpoint: &Endpoint,
-        address: &Address,
+        origin: &Origin<'_>,
         idempotent: bool,
     ) -> Option<Sender> {
-        if !idempotent && self.pool.idle(&address.origin) > 0 {
+        if !idempotent && self.pool.idle(origin) > 0 {
             // A mutation has one try: let the reactor report connections that were closed in the meantime first.
             tokio::task::yield_now().await;
         }
         let timeout = endpoint.traffic.idle_timeout;
-        while let Some(mut sender) = self.pool.take(&address.origin, timeout) {
+        while let Some(mut sender) = self.pool.take(origin, timeout) {
             // Its task may still have to notice the end of the last answer, or that the subgraph has closed.
-            if sender.ready().await.is_ok() {
+            let ready = match &mut sender {
+                Sender::Http1(sender) => sender.ready().await,
+                Sender::Http2(sender) => sender.ready().await,
+            };
+            if ready.is_ok() {
                 return Some(sender);
             }
         }
         None
     }
 
+    /// A new connection; requests that can share one wait for it instead of making one each.
+    async fn new_sender(
+        &self,
+        endpoint: &Endpoint,
+        address: &Address,
+        origin: &Origin<'_>,
+        tls: Option<&ClientTls>,
+    ) -> Result<Sender, ExchangeError> {
+        let traffic = &endpoint.traffic;
+        let gate = self.pool.gate(origin);
+        let _first = match &gate {
+            Some(gate) => {
+                let first = gate.lock().await;
+                if let Some(sender @ Sender::Http2(_)) =
+                    self.pool.take(origin, traffic.idle_timeout)
+                {
+                    return Ok(sender);
+                }
+                Some(first)
+            }
+            None => None,
+        };
+        let sender = connect(endpoint, address, tls).await.map_err(transient)?;
+        if let Sender::Http2(shared) = &sender {
+            let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
+            let shared = Sender::Http2(shared.clone());
+            self.pool.keep(origin, shared, timeout, max);
+        }
+        Ok(sender)
+    }
+
     async fn attempt(
         &self,
         endpoint: &Endpoint,
         address: &Address,
+        origin: &Origin<'_>,
         mut sender: Sender,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<Exchanged, Failed> {
-        let response = match sender.try_send_request(request).await {
+        fit(&mut request, address, &sender);
+        let sending = async {
+            match &mut sender {
+                Sender::Http1(sender) => sender.try_send_request(request).await,
+                Sender::Http2(sender) => sender.try_send_request(request).await,
+            }
+        };
+        let sent = match endpoint.traffic.first_byte_timeout {
+            None => sending.await,
+            Some(timeout) => match tokio::time::timeout(timeout, sending).await {
+                Ok(sent) => sent,
+                Err(_) => {
+                    return Err(Failed::Final(transient(failed(
+                        TIMEOUT,
+                        &endpoint.name,
+                        "the subgraph took too long to begin its answer",
+                        format!("no head of an answer within {timeout:?}"),
+                    ))));
+                }
+            },
+        };
+        let response = match sent {
             Ok(response) => response,
             Err(mut refused) => {
                 let returned = refused.take_message().map(Box::new);
@@ -180,6 +245,18 @@ impl Client {
                 });
             }
         };
+        if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {
+            let to = response.headers().get(header::LOCATION);
+            return Err(Failed::Final(
+                failed(
+                    REDIRECT,
+                    &endpoint.name,
+                    "the subgraph answered with a redirect, which is not followed",
+                    format!("{} to {to:?}: correct its URL", response.status()),
+                )
+                .into(),
+            ));
+        }
         let status = response.status().as_u16();
         let encoded = Encoding::of(response.headers());
         let retry_after = retry_after(response.headers());
@@ -187,7 +264,9 @@ impl Client {
         let body = read_body(endpoint, body).await.map_err(Failed::Final)?;
         let traffic = &endpoint.traffic;
         let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
-        self.pool.keep(&address.origin, sender, timeout, max);
+        if let Sender::Http1(_) = sender {
+            self.pool.keep(origin, sender, timeout, max);
+        }
         let body = match encoded {
             Ok(None) => body,
             Ok(Some(encoding)) => decoded(endpoint, encoding, &body)
@@ -208,61 +287,68 @@ impl Client {
     }
 }
 
-fn build(address: &Address, mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
-    headers.insert(header::HOST, address.host.clone());
+fn build(mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::ACCEPT, ACCEPT);
     headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = address.path.clone().into();
     *request.headers_mut() = headers;
     request
 }
 
-async fn connect(endpoint: &Endpoint, address: &Address) -> Result<Sender, TransportError> {
-    let (host, port) = (&*address.origin.host, address.origin.port);
-    let connecting = TcpStream::connect((host, port));
-    let stream = match tokio::time::timeout(endpoint.traffic.connect_timeout, connecting).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            return Err(failed(
-                HTTP_ERROR,
-                &endpoint.name,
-                "the subgraph cannot be reached",
-                format!("connecting to {host}:{port}: {error}"),
-            ));
+/// Writes the request's target as the connection's version of HTTP wants it.
+fn fit(request: &mut Request<Full<Bytes>>, address: &Address, sender: &Sender) {
+    match sender {
+        Sender::Http1(_) => {
+            let host = address.host.clone();
+            request.headers_mut().insert(header::HOST, host);
+            *request.uri_mut() = address.path.clone().into();
+            *request.version_mut() = Version::HTTP_11;
         }
-        Err(_) => {
-            return Err(failed(
-                TIMEOUT,
-                &endpoint.name,
-                "connecting took too long",
-                format!(
-                    "connecting to {host}:{port} took longer than {:?}",
-                    endpoint.traffic.connect_timeout
-                ),
-            ));
+        Sender::Http2(_) => {
+            request.headers_mut().remove(header::HOST);
+            let scheme = match address.https {
+                true => Scheme::HTTPS,
+                false => Scheme::HTTP,
+            };
+            let uri = Uri::builder()
+                .scheme(scheme)
+                .authority(address.host.as_bytes())
+                .path_and_query(address.path.clone());
+            // The parts come from a URL that was taken apart.
+            *request.uri_mut() = uri.build().unwrap_or_default();
+            *request.version_mut() = Version::HTTP_2;
         }
+    }
+}
+
+fn tls_of<'e>(
+    endpoint: &'e Endpoint,
+    address: &Address,
+) -> Result<Option<&'e ClientTls>, TransportError> {
+    if !address.https {
+        return Ok(None);
+    }
+    let why = match &endpoint.tls {
+        Ok(Some(tls)) => return Ok(Some(tls)),
+        Ok(None) => "its URL is https, and TLS was not set up".to_owned(),
+        Err(error) => error.to_string(),
     };
-    // Requests are written whole; waiting for more would only delay them.
-    let _ = stream.set_nodelay(true);
-    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream));
-    let (sender, connection) = handshake.await.map_err(|error| {
-        failed(
-            HTTP_ERROR,
-            &endpoint.name,
-            "the connection failed before an answer came",
-            chain(&error),
-        )
-    })?;
-    // Ends with the connection; a dropped sender closes it.
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(error = chain(&error), "subgraph connection ended");
-        }
-    });
-    Ok(sender)
+    Err(failed(
+        HTTP_ERROR,
+        &endpoint.name,
+        "the subgraph's URL cannot be used",
+        format!("subgraph `{}`: {why}", endpoint.name),
+    ))
+}
+
+fn origin<'e>(endpoint: &Endpoint, address: &'e Address, tls: Option<&ClientTls>) -> Origin<'e> {
+    Origin {
+        target: &address.target,
+        tls: tls.map(|tls| tls.current().1),
+        http2: endpoint.traffic.http2,
+    }
 }
 
 async fn decoded(
@@ -285,10 +371,17 @@ async fn decoded(
     Err(failed(HTTP_ERROR, &endpoint.name, what, detail))
 }
 
-/// Seconds of `retry-after`; dates are not worth a calendar here.
+/// `retry-after`, in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse().ok().map(Duration::from_secs)
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(
+        date.duration_since(SystemTime::now())
+            .unwrap_or(Duration::ZERO),
+    )
 }
 
 async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, ExchangeError> {
@@ -350,6 +443,12 @@ fn is_reset(error: &hyper::Error) -> bool {
                 io.kind(),
                 ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
             );
+        }
+        // HTTP/2: the connection is being closed, or the stream was turned away unread.
+        if let Some(http2) = error.downcast_ref::<h2::Error>() {
+            return http2.is_go_away()
+                || http2.is_io()
+                || http2.reason() == Some(h2::Reason::REFUSED_STREAM);
         }
         cause = error.source();
     }

@@ -1,21 +1,26 @@
 //! Where subgraphs are served and how to treat them.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
-use http::{HeaderValue, Uri, uri::PathAndQuery};
+use http::{HeaderName, HeaderValue, Uri, uri::PathAndQuery};
 
-use crate::{CircuitBreaker, Encoding, HeaderRules, Health, ResponseHeaderRules, Retry};
+use crate::{
+    CircuitBreaker, ClientTls, Encoding, HeaderRules, Health, Hedge, ResponseHeaderRules, Retry,
+    balance::{OutlierEjection, Replicas},
+};
 
 /// Smaller bodies are never encoded: they fit into one packet anyway.
 pub const ENCODED_BYTES_MIN: usize = 1 << 10;
 
 /// Time and size limits for one subgraph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Traffic {
     /// From the start of a request to the last byte of its answer; default 30 s.
     pub timeout: Duration,
     /// For resolving and connecting; default 5 s.
     pub connect_timeout: Duration,
+    /// From sending a request to the head of its answer; default only `timeout`.
+    pub first_byte_timeout: Option<Duration>,
     /// Largest answer in bytes; default 128 MiB.
     pub response_bytes_max: usize,
     /// How request bodies of at least [`ENCODED_BYTES_MIN`] are encoded; default not at all.
@@ -29,6 +34,14 @@ pub struct Traffic {
     pub breaker: Option<CircuitBreaker>,
     /// Whether equal queries of any clients that are under way at the same time are sent once; default yes.
     pub deduplicate_query: bool,
+    /// When a slow query is asked a second time; default never.
+    pub hedge: Option<Hedge>,
+    /// When one of several replicas is left alone; default never.
+    pub outlier: Option<OutlierEjection>,
+    /// When HTTP/2 is spoken; default if both sides agree on it during the TLS handshake.
+    pub http2: Http2,
+    /// Header that tells the subgraph how many milliseconds are left; default none.
+    pub deadline_header: Option<HeaderName>,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
     /// Most idle connections per worker and origin; default 100.
@@ -40,16 +53,33 @@ impl Default for Traffic {
         Traffic {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: None,
             response_bytes_max: 128 << 20,
             compression: None,
             accept_compression: false,
             retry: None,
             breaker: None,
             deduplicate_query: true,
+            hedge: None,
+            outlier: None,
+            http2: Http2::Enable,
+            deadline_header: None,
             idle_timeout: Duration::from_secs(50),
             idle_max: 100,
         }
     }
+}
+
+/// When HTTP/2 is spoken with a subgraph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Http2 {
+    /// If both sides agree on it during the TLS handshake; never without TLS.
+    #[default]
+    Enable,
+    /// Never.
+    Disable,
+    /// Always, without TLS from the first byte on (prior knowledge, RFC 9113, section 3.3).
+    Only,
 }
 
 /// One subgraph as the client sees it.
@@ -67,28 +97,41 @@ pub struct Endpoint {
     pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
     pub shows_errors: bool,
-    /// Where it is; an error if its URL cannot be used, reported by the first fetch.
-    pub address: Result<Address, EndpointError>,
+    /// TLS for `https` URLs; an error is reported by the first fetch that needs it.
+    pub tls: Result<Option<Arc<ClientTls>>, EndpointError>,
+    /// Where it is; an error if one of its URLs cannot be used, reported by the first fetch.
+    pub replicas: Result<Arc<Replicas>, EndpointError>,
 }
 
 /// The parts of a usable URL.
 #[derive(Clone, Debug)]
 pub struct Address {
-    /// Host and port to connect to.
-    pub origin: Origin,
+    /// Where to connect to.
+    pub target: Target,
+    /// Whether TLS is spoken.
+    pub https: bool,
     /// The `host` header.
     pub host: HeaderValue,
     /// What to ask for.
     pub path: PathAndQuery,
 }
 
-/// What connections are pooled by.
+/// What to connect to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Origin {
-    /// Host name or address, without brackets.
-    pub host: Box<str>,
-    /// Port.
-    pub port: u16,
+pub enum Target {
+    /// A host name or address, without brackets, and a port.
+    Tcp(Box<str>, u16),
+    /// A unix socket.
+    Unix(Box<Path>),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Target::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// The endpoints of a plan's subgraphs, by subgraph index.
@@ -101,8 +144,8 @@ pub enum EndpointError {
     Missing,
     /// It cannot be parsed.
     Malformed(String),
-    /// `https` is not supported yet.
-    Tls,
+    /// TLS cannot be set up.
+    Tls(String),
     /// Some other scheme.
     Scheme(String),
 }
@@ -112,11 +155,11 @@ impl fmt::Display for EndpointError {
         match self {
             EndpointError::Missing => f.write_str("it has no URL"),
             EndpointError::Malformed(why) => write!(f, "its URL is malformed: {why}"),
-            EndpointError::Tls => f.write_str("its URL is https, which is not supported yet"),
+            EndpointError::Tls(why) => write!(f, "its TLS cannot be set up: {why}"),
             EndpointError::Scheme(scheme) => {
                 write!(
                     f,
-                    "its URL has the scheme `{scheme}`; only http is supported"
+                    "its URL has the scheme `{scheme}`; http, https and unix are supported"
                 )
             }
         }
@@ -126,8 +169,24 @@ impl fmt::Display for EndpointError {
 impl std::error::Error for EndpointError {}
 
 impl Endpoint {
-    /// The endpoint of a subgraph at `url`.
+    /// The endpoint of a subgraph at `url`, without options for TLS.
     pub fn new(name: &str, url: &str, traffic: Traffic, headers: HeaderRules) -> Self {
+        Self::with_replicas(name, &[url], traffic, headers)
+    }
+    /// The endpoint of a subgraph that is served at several URLs, without options for TLS.
+    pub fn with_replicas(
+        name: &str,
+        urls: &[&str],
+        traffic: Traffic,
+        headers: HeaderRules,
+    ) -> Self {
+        let addresses: Result<Vec<Address>, _> =
+            urls.iter().map(|url| Address::parse(url)).collect();
+        let replicas = addresses.and_then(|addresses| {
+            Replicas::new(addresses, traffic.outlier)
+                .map(Arc::new)
+                .ok_or(EndpointError::Missing)
+        });
         Endpoint {
             name: name.into(),
             traffic,
@@ -135,8 +194,14 @@ impl Endpoint {
             response_headers: ResponseHeaderRules::default(),
             health: Arc::default(),
             shows_errors: true,
-            address: Address::parse(url),
+            tls: Ok(None),
+            replicas,
         }
+    }
+    /// Whether one of its URLs is `https`.
+    pub fn is_https(&self) -> bool {
+        let replicas = self.replicas.as_ref();
+        replicas.is_ok_and(|replicas| replicas.addresses().any(|address| address.https))
     }
 }
 
@@ -147,13 +212,16 @@ impl Address {
             return Err(EndpointError::Missing);
         }
         let malformed = |why: &dyn fmt::Display| EndpointError::Malformed(why.to_string());
+        if let Some(rest) = url.strip_prefix("unix://") {
+            return Self::unix(rest);
+        }
         let uri: Uri = url.parse().map_err(|e| malformed(&e))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(EndpointError::Tls),
+        let https = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
             Some(other) => return Err(EndpointError::Scheme(other.to_owned())),
             None => return Err(malformed(&"no scheme")),
-        }
+        };
         let authority = uri.authority().ok_or_else(|| malformed(&"no host"))?;
         if authority.as_str().contains('@') {
             return Err(malformed(
@@ -169,15 +237,48 @@ impl Address {
             .and_then(|h| h.strip_suffix(']'))
             .unwrap_or(host);
         Ok(Address {
-            origin: Origin {
-                host: bare.into(),
-                port: authority.port_u16().unwrap_or(80),
-            },
+            target: Target::Tcp(
+                bare.into(),
+                authority
+                    .port_u16()
+                    .unwrap_or(if https { 443 } else { 80 }),
+            ),
+            https,
             host: HeaderValue::from_str(authority.as_str()).map_err(|e| malformed(&e))?,
             path: uri
                 .path_and_query()
                 .cloned()
                 .unwrap_or_else(|| PathAndQuery::from_static("/")),
+        })
+    }
+
+    /// `/run/products.sock`, or `/run/products.sock?path=/graphql`.
+    fn unix(rest: &str) -> Result<Address, EndpointError> {
+        let malformed = |why: String| EndpointError::Malformed(why);
+        let (socket, path) = match rest.split_once('?') {
+            None => (rest, "/"),
+            Some((socket, query)) => match query.strip_prefix("path=") {
+                Some(path) if path.starts_with('/') => (socket, path),
+                _ => {
+                    return Err(malformed(
+                        "write `unix:///run/products.sock?path=/graphql`".into(),
+                    ));
+                }
+            },
+        };
+        if !socket.starts_with('/') || socket.len() < 2 {
+            return Err(malformed(
+                "the path of the socket starts with a slash, such as `unix:///run/products.sock`"
+                    .into(),
+            ));
+        }
+        Ok(Address {
+            target: Target::Unix(Path::new(socket).into()),
+            https: false,
+            host: HeaderValue::from_static("localhost"),
+            path: path
+                .parse()
+                .map_err(|e| malformed(format!("its path is no path: {e}")))?,
         })
     }
 }
@@ -186,30 +287,44 @@ impl Address {
 mod tests {
     use super::*;
 
+    fn target(a: &Address) -> String {
+        a.target.to_string()
+    }
+
     #[test]
     fn urls_are_taken_apart() {
         let a = Address::parse("http://localhost:4001/graphql?x=1").unwrap();
-        assert_eq!((&*a.origin.host, a.origin.port), ("localhost", 4001));
+        assert_eq!(target(&a), "localhost:4001");
         assert_eq!(a.path, "/graphql?x=1");
         assert_eq!(a.host, "localhost:4001");
         let a = Address::parse("http://[::1]:80").unwrap();
-        assert_eq!((&*a.origin.host, a.origin.port), ("::1", 80));
+        assert_eq!(a.target, Target::Tcp("::1".into(), 80));
         assert_eq!(a.path, "/");
         let a = Address::parse("http://example.org").unwrap();
-        assert_eq!(
-            (a.origin.port, a.host),
-            (80, HeaderValue::from_static("example.org"))
-        );
+        assert_eq!((target(&a).as_str(), a.https), ("example.org:80", false));
+        assert_eq!(a.host, "example.org");
+        let a = Address::parse("https://example.org/a").unwrap();
+        assert_eq!((target(&a).as_str(), a.https), ("example.org:443", true));
+        let a = Address::parse("unix:///run/a.sock?path=/graphql?x=1").unwrap();
+        assert_eq!(target(&a), "unix:/run/a.sock");
+        assert_eq!((a.path.as_str(), &a.host), ("/graphql?x=1", &HeaderValue::from_static("localhost")));
+        assert_eq!(Address::parse("unix:///run/a.sock").unwrap().path, "/");
     }
 
     #[test]
     fn unusable_urls_say_why() {
         let why = |url| Address::parse(url).unwrap_err();
         assert_eq!(why(""), EndpointError::Missing);
-        assert_eq!(why("https://a/"), EndpointError::Tls);
         assert_eq!(why("ftp://a/"), EndpointError::Scheme("ftp".into()));
-        assert!(matches!(why("localhost"), EndpointError::Malformed(_)));
-        assert!(matches!(why("http://u:p@a/"), EndpointError::Malformed(_)));
-        assert!(matches!(why("http:// a"), EndpointError::Malformed(_)));
+        for url in [
+            "localhost",
+            "http://u:p@a/",
+            "http:// a",
+            "unix://run/a.sock",
+            "unix:///",
+            "unix:///a?b",
+        ] {
+            assert!(matches!(why(url), EndpointError::Malformed(_)), "{url}");
+        }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) fn transient(error: TransportError) -> ExchangeError {
 pub(crate) const BREAKER_OPEN: &str = "CIRCUIT_BREAKER_OPEN";
 /// The subgraph could not be reached or did not speak HTTP.
 pub(crate) const HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
+/// It wants to be asked somewhere else.
+pub(crate) const REDIRECT: &str = "SUBREQUEST_REDIRECT";
 /// It took too long.
 pub(crate) const TIMEOUT: &str = "GATEWAY_TIMEOUT";
 

@@ -1,4 +1,4 @@
-//! The subgraph HTTP client: HTTP/1.1 keep-alive over our own connection pool.
+//! The subgraph HTTP client: HTTP/1.1 and HTTP/2, with and without TLS, over our own connection pool.
 //!
 //! A [`Client`] belongs to one worker thread; its connections never leave it, so the pool needs no lock. For every
 //! client request a [`RequestTransport`] lends the pool to the executor together with that request's headers and
@@ -12,11 +12,14 @@
 //!   a half-read connection is never reused.
 //! - Messages for clients name the subgraph, never its host.
 //!
-//! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to the executor), `client`
-//! (one exchange), [`encoding`] (compressed bodies), [`flights`] (equal requests sent once), [`resilience`]
-//! (retries, circuit breaker), `pool` (idle connections), `error`.
+//! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
+//! the executor), `client` (one exchange), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
+//! (compressed bodies), [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging),
+//! [`balance`] (several replicas), `error`.
 
+pub mod balance;
 mod client;
+mod connect;
 pub mod encoding;
 pub mod endpoint;
 mod error;
@@ -26,12 +29,17 @@ mod pool;
 pub mod request;
 pub mod resilience;
 pub mod response_headers;
+pub mod stream;
+pub mod tls;
 
+pub use balance::{OutlierEjection, Replicas};
 pub use client::Client;
 pub use encoding::Encoding;
-pub use endpoint::{Endpoint, EndpointError, Endpoints, Traffic};
+pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
 pub use flights::Flights;
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use request::RequestTransport;
-pub use resilience::{CircuitBreaker, Health, Retry};
+pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
 pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderRules};
+pub use stream::{Socket, Stream};
+pub use tls::{ClientTls, ClientTlsOptions, Identity, Pem, ServerTls, ServerTlsOptions, TlsError};

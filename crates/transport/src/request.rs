@@ -1,17 +1,32 @@
 //! The seam to the executor: one client request's view of the subgraphs.
 
-use std::{cell::OnceCell, future::Future, pin::Pin};
+use std::{
+    cell::OnceCell,
+    future::Future,
+    pin::{Pin, pin},
+};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use ogive_execute::{SubgraphRequest, Transport, TransportError, TransportFuture};
 use tokio::time::Instant;
 
 use crate::{
     Client, Collected, Endpoint,
+    balance::{Chosen, Replicas},
     client::Exchanged,
-    error::{BREAKER_OPEN, HTTP_ERROR, TIMEOUT, failed},
+    error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, TIMEOUT, failed},
 };
+
+/// A request that may be sent more than once.
+struct Prepared<'p> {
+    endpoint: &'p Endpoint,
+    replicas: &'p Replicas,
+    headers: &'p HeaderMap,
+    body: Bytes,
+    idempotent: bool,
+    deadline: Instant,
+}
 
 /// Lends a worker's [`Client`] to the execution of one client request. Header rules run at most once per subgraph.
 pub struct RequestTransport<'a> {
@@ -126,6 +141,81 @@ impl RequestTransport<'_> {
         self.client.flights.fly(key, tries).await
     }
 
+    /// One try at one replica.
+    async fn one(
+        &self,
+        request: &Prepared<'_>,
+        chosen: Chosen<'_>,
+    ) -> Result<Exchanged, ExchangeError> {
+        let endpoint = request.endpoint;
+        let mut headers = request.headers.clone();
+        if let Some(name) = &endpoint.traffic.deadline_header {
+            let left = request.deadline.saturating_duration_since(Instant::now());
+            headers.insert(name, HeaderValue::from(left.as_millis() as u64));
+        }
+        let exchange = self.client.exchange(
+            endpoint,
+            chosen.address(),
+            headers,
+            request.body.clone(),
+            request.idempotent,
+        );
+        let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
+            Ok(exchanged) => exchanged,
+            Err(_) => Err(failed(
+                TIMEOUT,
+                &endpoint.name,
+                "the subgraph took too long",
+                format!("no whole answer within {:?}", endpoint.traffic.timeout),
+            )
+            .into()),
+        };
+        chosen.done(is_well(&exchanged));
+        exchanged
+    }
+
+    /// One try, and a second one beside it if it takes longer than most.
+    async fn hedged(
+        &self,
+        request: &Prepared<'_>,
+        chosen: Chosen<'_>,
+    ) -> Result<Exchanged, ExchangeError> {
+        let health = &*request.endpoint.health;
+        let hedge = request.endpoint.traffic.hedge;
+        let Some(hedge) = hedge.filter(|_| request.idempotent) else {
+            return self.one(request, chosen).await;
+        };
+        let (began, at) = (Instant::now(), chosen.index());
+        let after = health.hedge_after(&hedge);
+        let mut first = pin!(self.one(request, chosen));
+        let in_time = match after {
+            None => Some(first.as_mut().await),
+            Some(after) => tokio::time::timeout(after, first.as_mut()).await.ok(),
+        };
+        let exchanged = match in_time {
+            Some(exchanged) => exchanged,
+            None if health.withdraw_hedge() => {
+                tracing::debug!(subgraph = &*request.endpoint.name, "asking a second time");
+                let chosen = request.replicas.choose(Some(at));
+                let mut second = pin!(self.one(request, chosen));
+                let (exchanged, other) = tokio::select! {
+                    exchanged = first.as_mut() => (exchanged, second.as_mut()),
+                    exchanged = second.as_mut() => (exchanged, first.as_mut()),
+                };
+                match is_well(&exchanged) {
+                    true => exchanged,
+                    // The other may do better.
+                    false => other.await,
+                }
+            }
+            None => first.as_mut().await,
+        };
+        if is_well(&exchanged) {
+            health.answered(began.elapsed());
+        }
+        exchanged
+    }
+
     /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
     async fn tries(
         &self,
@@ -134,12 +224,29 @@ impl RequestTransport<'_> {
         request: SubgraphRequest,
         deadline: Instant,
     ) -> Outcome {
+        let replicas = endpoint.replicas.as_ref().map_err(|error| {
+            failed(
+                HTTP_ERROR,
+                &endpoint.name,
+                "the subgraph's URL cannot be used",
+                format!("subgraph `{}`: {error}", endpoint.name),
+            )
+        })?;
+        let request = Prepared {
+            endpoint,
+            replicas,
+            headers,
+            body: request.body,
+            idempotent: request.idempotent,
+            deadline,
+        };
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
         let retry = traffic.retry.filter(|_| request.idempotent);
         if let Some(retry) = &retry {
             health.deposit(retry);
         }
         let mut attempt = 0;
+        let mut avoid = None;
         loop {
             let Some(permit) = health.admit(traffic.breaker) else {
                 return Err(failed(
@@ -149,24 +256,10 @@ impl RequestTransport<'_> {
                     "its circuit breaker is open",
                 ));
             };
-            let exchange = self.client.exchange(
-                endpoint,
-                headers.clone(),
-                request.body.clone(),
-                request.idempotent,
-            );
-            let exchanged = match tokio::time::timeout_at(deadline, exchange).await {
-                Ok(exchanged) => exchanged,
-                Err(_) => Err(failed(
-                    TIMEOUT,
-                    &endpoint.name,
-                    "the subgraph took too long",
-                    format!("no whole answer within {:?}", traffic.timeout),
-                )
-                .into()),
-            };
-            let well = matches!(&exchanged, Ok(e) if e.response.status < 500);
-            if permit.done(well) {
+            let chosen = request.replicas.choose(avoid);
+            avoid = Some(chosen.index());
+            let exchanged = self.hedged(&request, chosen).await;
+            if permit.done(is_well(&exchanged)) {
                 tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
             }
             let (may_retry, at_least) = match &exchanged {
@@ -195,6 +288,10 @@ impl RequestTransport<'_> {
             tokio::time::sleep(wait).await;
         }
     }
+}
+
+fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
+    matches!(exchanged, Ok(exchanged) if exchanged.response.status < 500)
 }
 
 impl Transport for RequestTransport<'_> {

@@ -27,6 +27,18 @@ pub struct Retry {
     pub budget_per_second: u32,
 }
 
+/// When a query that takes longer than most is asked a second time, elsewhere if there are several replicas. The first
+/// good answer counts, the other request is given up. Mutations never are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hedge {
+    /// A query is slow if so many percent of the last ones were faster.
+    pub percentile: u32,
+    /// Shortest time that is slow.
+    pub delay_min: Duration,
+    /// Second requests in percent of all.
+    pub budget_percent: u32,
+}
+
 /// When a subgraph is left alone for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CircuitBreaker {
@@ -59,6 +71,56 @@ struct State {
     budget: u64,
     budget_at: Instant,
     drawn: u64,
+    /// Second requests that may be made, in hundredths.
+    hedges: u64,
+    latencies: Latencies,
+}
+
+/// How long the last queries took: numbers of queries by time, four classes for each power of two of microseconds.
+#[derive(Debug)]
+struct Latencies {
+    counts: [u32; 4 * 32],
+    total: u32,
+}
+
+/// Queries after which those before count half.
+const LATENCIES_MAX: u32 = 2_000;
+/// Fewest queries that say what is slow.
+const LATENCIES_MIN: u32 = 20;
+/// Most second requests that can be saved up, in hundredths.
+const HEDGES_MAX: u64 = 10 * 100;
+
+impl Latencies {
+    fn class(latency: Duration) -> usize {
+        let micros = latency.as_micros().clamp(4, u128::from(u32::MAX)) as u32;
+        let power = micros.ilog2();
+        (4 * power + ((micros >> (power - 2)) & 3)) as usize
+    }
+    /// The longest time of a class.
+    fn end(class: usize) -> Duration {
+        let (power, quarter) = (class / 4, class as u64 % 4);
+        Duration::from_micros(((4 + quarter + 1) << power) >> 2)
+    }
+    fn add(&mut self, latency: Duration) {
+        self.counts[Self::class(latency)] += 1;
+        self.total += 1;
+        if self.total >= LATENCIES_MAX {
+            self.counts.iter_mut().for_each(|count| *count /= 2);
+            self.total = self.counts.iter().sum();
+        }
+    }
+    fn percentile(&self, percentile: u32) -> Option<Duration> {
+        if self.total < LATENCIES_MIN {
+            return None;
+        }
+        let wanted = (u64::from(self.total) * u64::from(percentile)).div_ceil(100);
+        let mut so_far = 0;
+        let class = self.counts.iter().position(|count| {
+            so_far += u64::from(*count);
+            so_far >= wanted
+        });
+        class.map(Self::end)
+    }
 }
 
 /// Most retries that can be saved up, in hundredths.
@@ -78,6 +140,11 @@ impl Default for Health {
                 budget: 0,
                 budget_at: now.checked_sub(Duration::from_secs(1)).unwrap_or(now),
                 drawn: 0,
+                hedges: 0,
+                latencies: Latencies {
+                    counts: [0; 4 * 32],
+                    total: 0,
+                },
             }),
             random: RandomState::new(),
         }
@@ -137,6 +204,27 @@ impl Health {
         Some(Duration::from_micros(
             longest / 2 + dice % (longest / 2 + 1),
         ))
+    }
+}
+
+impl Health {
+    /// How long to wait for an answer before asking a second time; `None` until that is known.
+    pub(crate) fn hedge_after(&self, hedge: &Hedge) -> Option<Duration> {
+        let mut state = self.state();
+        state.hedges = (state.hedges + u64::from(hedge.budget_percent)).min(HEDGES_MAX);
+        let slow = state.latencies.percentile(hedge.percentile)?;
+        Some(slow.max(hedge.delay_min))
+    }
+    /// Whether a second request may be made now.
+    pub(crate) fn withdraw_hedge(&self) -> bool {
+        let mut state = self.state();
+        let rest = state.hedges.checked_sub(100);
+        state.hedges = rest.unwrap_or(state.hedges);
+        rest.is_some()
+    }
+    /// How long a query took that was answered well.
+    pub(crate) fn answered(&self, latency: Duration) {
+        self.state().latencies.add(latency);
     }
 }
 
@@ -237,6 +325,35 @@ mod tests {
         tokio::time::advance(Duration::from_secs(11)).await;
         for _ in 0..3 {
             assert!(ask(&health, false), "a new window");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_measured() {
+        let mut latencies = Latencies {
+            counts: [0; 4 * 32],
+            total: 0,
+        };
+        for ms in 1..20 {
+            latencies.add(Duration::from_millis(ms));
+        }
+        assert_eq!(latencies.percentile(95), None, "too few to say anything");
+        for ms in 20..=100 {
+            latencies.add(Duration::from_millis(ms));
+        }
+        for (percentile, ms) in [(1, 1), (50, 50), (95, 95), (100, 100)] {
+            let found = latencies.percentile(percentile).unwrap().as_secs_f64() * 1e3;
+            let ms = f64::from(ms);
+            assert!(found >= ms && found <= ms * 1.26, "p{percentile}: {found} ms");
+        }
+        for _ in 0..10 * LATENCIES_MAX {
+            latencies.add(Duration::from_micros(900));
+        }
+        assert!(latencies.percentile(99).unwrap() < Duration::from_millis(2));
+        assert!(latencies.total < LATENCIES_MAX);
+        for micros in [0, 1, 4, 5, 7, 8, 1_000_000, u64::MAX] {
+            let class = Latencies::class(Duration::from_micros(micros));
+            assert!(Latencies::end(class) >= Duration::from_micros(micros.min(1 << 31)));
         }
     }
 

@@ -1,0 +1,119 @@
+//! Making a connection: resolve, connect, agree on TLS and HTTP version.
+
+use std::time::Duration;
+
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use ogive_execute::TransportError;
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::{
+    ClientTls, Http2, Socket, Stream,
+    endpoint::{Address, Endpoint, Target},
+    error::{HTTP_ERROR, TIMEOUT, chain, failed},
+    pool::Sender,
+};
+
+/// How often a subgraph has to show that it is still there while HTTP/2 requests wait for it, and how long that may
+/// take.
+const PING: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(10));
+
+/// Connects within the endpoint's time for it.
+pub(crate) async fn connect(
+    endpoint: &Endpoint,
+    address: &Address,
+    tls: Option<&ClientTls>,
+) -> Result<Sender, TransportError> {
+    let timeout = endpoint.traffic.connect_timeout;
+    let target = &address.target;
+    let stream = match tokio::time::timeout(timeout, open(address, tls)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            return Err(failed(
+                HTTP_ERROR,
+                &endpoint.name,
+                "the subgraph cannot be reached",
+                format!("connecting to {target}: {error}"),
+            ));
+        }
+        Err(_) => {
+            return Err(failed(
+                TIMEOUT,
+                &endpoint.name,
+                "connecting took too long",
+                format!("connecting to {target} took longer than {timeout:?}"),
+            ));
+        }
+    };
+    let http2 = match endpoint.traffic.http2 {
+        Http2::Only => true,
+        Http2::Enable => stream.agreed_on_http2(),
+        Http2::Disable => false,
+    };
+    let sender = match http2 {
+        true => speak_http2(stream).await,
+        false => speak_http1(stream).await,
+    };
+    sender.map_err(|error| {
+        failed(
+            HTTP_ERROR,
+            &endpoint.name,
+            "the connection failed before an answer came",
+            chain(&error),
+        )
+    })
+}
+
+async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
+    let socket = match &address.target {
+        Target::Tcp(host, port) => {
+            let stream = TcpStream::connect((&**host, *port))
+                .await
+                .map_err(|error| error.to_string())?;
+            // Requests are written whole; waiting for more would only delay them.
+            let _ = stream.set_nodelay(true);
+            Socket::Tcp(stream)
+        }
+        Target::Unix(path) => {
+            let stream = UnixStream::connect(path).await;
+            Socket::Unix(stream.map_err(|error| error.to_string())?)
+        }
+    };
+    let (Some(tls), Target::Tcp(host, _)) = (tls, &address.target) else {
+        return Ok(Stream::plain(socket));
+    };
+    let name = tls.server_name(host).map_err(|error| error.to_string())?;
+    let connector = tokio_rustls::TlsConnector::from(tls.current().0);
+    let stream = connector
+        .connect(name, socket)
+        .await
+        .map_err(|error| format!("TLS: {error}"))?;
+    Ok(Stream::tls(stream))
+}
+
+async fn speak_http1(stream: Stream) -> hyper::Result<Sender> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Ends with the connection; a dropped sender closes it.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(error = chain(&error), "subgraph connection ended");
+        }
+    });
+    Ok(Sender::Http1(sender))
+}
+
+async fn speak_http2(stream: Stream) -> hyper::Result<Sender> {
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    // Ends with the connection, or when the last sender and the last answer are gone.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(error = chain(&error), "subgraph connection ended");
+        }
+    });
+    Ok(Sender::Http2(sender))
+}

@@ -1,0 +1,223 @@
+//! A byte stream of either side: TCP or a unix socket, with or without TLS.
+//!
+//! Used towards subgraphs here and towards clients by the gateway. Bytes that were looked at before anybody knew what
+//! they are come first when it is read, and whoever does not take what is written to it within a time is given up.
+
+use std::{
+    fmt,
+    future::Future,
+    io::{self, ErrorKind},
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::{Buf, Bytes};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpStream, UnixStream},
+    time::Sleep,
+};
+use tokio_rustls::TlsStream;
+
+/// A connection without TLS.
+#[derive(Debug)]
+pub enum Socket {
+    /// TCP.
+    Tcp(TcpStream),
+    /// A unix socket.
+    Unix(UnixStream),
+}
+
+enum Kind {
+    Plain(Socket),
+    Tls(Box<TlsStream<Socket>>),
+}
+
+/// A connection.
+pub struct Stream {
+    kind: Kind,
+    /// What was read already.
+    before: Bytes,
+    write_timeout: Option<Duration>,
+    /// Runs while the other side takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stream {
+    /// Without TLS.
+    pub fn plain(socket: Socket) -> Self {
+        Self::of(Kind::Plain(socket))
+    }
+    /// With TLS.
+    pub fn tls(stream: impl Into<TlsStream<Socket>>) -> Self {
+        Self::of(Kind::Tls(Box::new(stream.into())))
+    }
+    fn of(kind: Kind) -> Self {
+        Stream {
+            kind,
+            before: Bytes::new(),
+            write_timeout: None,
+            stalled: None,
+        }
+    }
+    /// Gives these bytes back: they are read again, first.
+    pub fn unread(&mut self, bytes: Bytes) {
+        self.before = bytes;
+    }
+    /// Fails writing when the other side has taken nothing for so long; default never.
+    pub fn set_write_timeout(&mut self, timeout: Duration) {
+        self.write_timeout = Some(timeout);
+    }
+    /// Whether both sides agreed on HTTP/2 during the TLS handshake.
+    pub fn agreed_on_http2(&self) -> bool {
+        match &self.kind {
+            Kind::Plain(_) => false,
+            Kind::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+
+    fn writing<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut (dyn AsyncWrite + Unpin)>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let written = match &mut self.kind {
+            Kind::Plain(Socket::Tcp(stream)) => write(Pin::new(stream), cx),
+            Kind::Plain(Socket::Unix(stream)) => write(Pin::new(stream), cx),
+            Kind::Tls(stream) => write(Pin::new(&mut **stream), cx),
+        };
+        let Some(timeout) = self.write_timeout else {
+            return written;
+        };
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
+                ErrorKind::TimedOut,
+                "the other side takes nothing any more",
+            ))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Plain(Socket::Tcp(_)) => "Stream(TCP)",
+            Kind::Plain(Socket::Unix(_)) => "Stream(unix)",
+            Kind::Tls(_) => "Stream(TLS)",
+        })
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        }
+    }
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Socket::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.before.is_empty() {
+            let size = this.before.len().min(buffer.remaining());
+            buffer.put_slice(&this.before[..size]);
+            this.before.advance(size);
+            return Poll::Ready(Ok(()));
+        }
+        match &mut this.kind {
+            Kind::Plain(Socket::Tcp(stream)) => Pin::new(stream).poll_read(cx, buffer),
+            Kind::Plain(Socket::Unix(stream)) => Pin::new(stream).poll_read(cx, buffer),
+            Kind::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut()
+            .writing(cx, |stream, cx| stream.poll_write(cx, bytes))
+    }
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut()
+            .writing(cx, |stream, cx| stream.poll_write_vectored(cx, pieces))
+    }
+    fn is_write_vectored(&self) -> bool {
+        match &self.kind {
+            Kind::Plain(socket) => socket.is_write_vectored(),
+            Kind::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut()
+            .writing(cx, |stream, cx| stream.poll_flush(cx))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut()
+            .writing(cx, |stream, cx| stream.poll_shutdown(cx))
+    }
+}
