@@ -142,20 +142,20 @@ fn gateway(config: &Config) -> Result<Gateway> {
 }
 
 fn welcome(bound: &Bound, subgraphs: &Server) -> String {
-    let address = bound.address();
+    let server = bound.url();
     let mut text = format!(
         "Harbour & Pine, a small shop: {} subgraphs behind one gateway\n\n",
         SUBGRAPHS.len()
     );
     let mut line = |what: &str, url: String| text.push_str(&format!("  {what:<10} {url}\n"));
-    line("GraphiQL", format!("http://{address}/"));
-    line("GraphQL", format!("http://{address}/graphql"));
+    line("GraphiQL", format!("{server}/"));
+    line("GraphQL", format!("{server}/graphql"));
     for (name, _) in SUBGRAPHS {
         line(name, subgraphs.url(name));
     }
     let body = json!({ "query": SHORT_QUERY });
     text.push_str(&format!(
-        "\nOpen GraphiQL in a browser, or paste:\n\n  curl http://{address}/graphql -H 'content-type: application/json' \\\n    \
+        "\nOpen GraphiQL in a browser, or paste:\n\n  curl {server}/graphql -H 'content-type: application/json' \\\n    \
          -d '{body}'\n\nStop with Ctrl-C."
     ));
     text
@@ -163,7 +163,7 @@ fn welcome(bound: &Bound, subgraphs: &Server) -> String {
 
 /// Asks the served gateway one question, as a client would.
 async fn once(bound: Bound, gateway: Arc<Gateway>, options: ServeOptions) -> Result<()> {
-    let url = format!("http://{}/graphql", bound.address());
+    let url = format!("{}/graphql", bound.url());
     let (stop, stopped) = oneshot::channel::<()>();
     let asking = async {
         let answer = ask(&url).await;

@@ -159,6 +159,21 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
             "http.header_read_timeout",
             old.header_read_timeout != new.header_read_timeout,
         ),
+        ("http.write_timeout", old.write_timeout != new.write_timeout),
+        ("http.http2", old.http2 != new.http2),
+        ("http.drain_delay", old.drain_delay != new.drain_delay),
+        (
+            "http.drain_idle_timeout",
+            old.drain_idle_timeout != new.drain_idle_timeout,
+        ),
+        (
+            "tls.supergraph",
+            before.tls.supergraph != after.tls.supergraph,
+        ),
+        (
+            "tls.reload_interval",
+            before.tls.reload_interval != after.tls.reload_interval,
+        ),
         (
             "http.connection_shutdown_timeout",
             old.connection_shutdown_timeout != new.connection_shutdown_timeout,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use ogive_config::{Config, Listen, LogFormat};
-use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions};
+use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, tls::listener_tls};
 use ogive_telemetry::log::{self, Format};
 
 use crate::{load, reload, terminal};
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Supergraph SDL file; wins over `supergraph.path`
     #[arg(short, long, value_name = "FILE")]
     supergraph: Option<PathBuf>,
-    /// Address to serve on, such as 127.0.0.1:4000; port 0 picks a free one; wins over `listen`
+    /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
     #[arg(short, long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// Configuration file
@@ -51,13 +51,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let gateway = Arc::new(Gateway::new(state, options));
     runtime()?.block_on(async {
         let reloading = reload::Reloading::start(arguments, config.clone(), Arc::clone(&gateway))?;
-        let bound = bind(&config.listen).await?;
+        let tls = listener_tls(&config).map_err(|error| {
+            terminal::error(error, "correct `tls.supergraph` in the configuration")
+        })?;
+        let bound = bind(&config.listen).await?.with_tls(tls);
         let path_of_endpoint = gateway.options().graphql_path.clone();
         let announce = |bound: &Bound| {
             tracing::info!(
                 supergraph = %path.display(),
-                "serving http://{}{path_of_endpoint}",
-                bound.address(),
+                "serving {}{path_of_endpoint}",
+                bound.url(),
             );
         };
         tokio::select! {

@@ -95,7 +95,10 @@ section! {
         pub compression: CompressionOptions = CompressionOptions::default(),
         /// How long requests in flight may take to finish after SIGTERM or SIGINT.
         pub connection_shutdown_timeout: Duration = Duration::seconds(30),
-        /// How long after SIGTERM or SIGINT an idle connection may still bring a request; its answer says
+        /// How long new connections are welcome after SIGTERM or SIGINT, while readiness says 503: time for load
+        /// balancers to notice.
+        pub drain_delay: Duration = Duration::seconds(0),
+        /// How long after that an idle connection may still bring a request; its answer says
         /// `connection: close`.
         pub drain_idle_timeout: Duration = Duration::milliseconds(500),
     }
@@ -815,10 +818,7 @@ impl Config {
                 "traffic_shaping.subgraphs",
                 &self.traffic_shaping.subgraphs,
             ))
-            .chain(keys(
-                "tls.subgraph.subgraphs",
-                &self.tls.subgraph.subgraphs,
-            ))
+            .chain(keys("tls.subgraph.subgraphs", &self.tls.subgraph.subgraphs))
             .chain(keys(
                 "include_subgraph_errors.subgraphs",
                 &self.include_subgraph_errors.subgraphs,

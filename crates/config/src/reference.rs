@@ -130,7 +130,6 @@ sample! {
     crate::TlsIdentityOptions = crate::TlsIdentityOptions::default();
     crate::TlsSubgraphOptions = crate::TlsSubgraphOptions::default();
     crate::Http2Word = crate::Http2Word::Enable;
-    HeaderName = HeaderName(String::new());
     Vec<Url> = Vec::new();
     crate::CompressionWord = crate::CompressionWord::Gzip;
     Vec<String> = Vec::new();

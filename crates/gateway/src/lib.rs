@@ -10,7 +10,8 @@
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
 //! [`fingerprint`] (what plans are known by and rest on), [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`operation_limits`].
+//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`operation_limits`],
+//! [`tls`].
 
 pub mod admission;
 pub mod authorization;
@@ -43,6 +44,7 @@ pub mod respond;
 pub mod server;
 pub mod sharing;
 pub mod state;
+pub mod tls;
 
 pub use body::ResponseBody;
 pub use error::{GraphqlError, RequestError};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
-    CompressionWord, Config, HeaderAlgorithm, HeaderSelector, PlanProfile, ReuseWord,
+    CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, PlanProfile, ReuseWord,
 };
 use ogive_execute::{ExecuteLimits, ExecuteOptions, Reuse};
 use ogive_federation::Supergraph;
@@ -15,8 +15,8 @@ use ogive_operation::ValidationLimits;
 use ogive_planner::{PlanOptions, Profile};
 use ogive_syntax::Limits;
 use ogive_transport::{
-    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, Merge, NameMatch,
-    ResponseHeaderRule, ResponseHeaderRules, Retry, Traffic,
+    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, Hedge, Http2, Merge, NameMatch,
+    OutlierEjection, ResponseHeaderRule, ResponseHeaderRules, Retry, Traffic,
 };
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     operation_limits::OperationLimits,
     plans::PlanCache,
     prepare::PrepareLimits,
+    tls::subgraph_tls,
 };
 
 /// One schema, ready to serve.
@@ -87,10 +88,15 @@ impl SchemaState {
             .map(|(_, subgraph)| endpoint(config, &subgraph.name, &subgraph.url))
             .collect();
         for endpoint in &endpoints {
-            if let Err(error) = &endpoint.address {
+            let name = &endpoint.name;
+            if let Err(error) = &endpoint.replicas {
                 notes.push(format!(
-                    "the subgraph `{name}` cannot be asked: {error}; set `override_subgraph_url.{name}`",
-                    name = endpoint.name
+                    "the subgraph `{name}` cannot be asked: {error}; set `override_subgraph_url.{name}`"
+                ));
+            }
+            if let Err(error) = &endpoint.tls {
+                notes.push(format!(
+                    "the subgraph `{name}` cannot be asked: {error}; correct `tls.subgraph`"
                 ));
             }
         }
@@ -182,9 +188,18 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         .override_subgraph_url
         .get(name)
         .map_or(url, |url| url.0.as_str());
-    let mut endpoint = Endpoint::new(
+    let mut urls: Vec<&str> = traffic.urls.iter().map(|url| url.0.as_str()).collect();
+    if urls.is_empty() {
+        urls.push(url);
+    }
+    let http2 = match traffic.http2 {
+        Http2Word::Enable => Http2::Enable,
+        Http2Word::Disable => Http2::Disable,
+        Http2Word::Only => Http2::Only,
+    };
+    let mut endpoint = Endpoint::with_replicas(
         name,
-        url,
+        &urls,
         Traffic {
             timeout: traffic.timeout,
             connect_timeout: traffic.connect_timeout,
@@ -196,6 +211,21 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
             }),
             accept_compression: traffic.accept_compression,
             deduplicate_query: traffic.deduplicate_query,
+            first_byte_timeout: traffic.first_byte_timeout,
+            hedge: traffic.hedge.map(|hedge| Hedge {
+                percentile: hedge.percentile.clamp(1, 100),
+                delay_min: hedge.min_delay.0,
+                budget_percent: hedge.budget_percent,
+            }),
+            outlier: traffic.outlier_ejection.map(|outlier| OutlierEjection {
+                consecutive_failures: outlier.consecutive_failures,
+                base_ejection_time: outlier.base_ejection_time.0,
+                max_ejection_percent: outlier.max_ejection_percent,
+            }),
+            http2,
+            deadline_header: traffic
+                .deadline_header
+                .and_then(|name| header_name(&name.0)),
             retry: traffic.retry.map(|retry| Retry {
                 attempts: retry.attempts,
                 backoff: retry.backoff.0,
@@ -222,6 +252,9 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
     let answers = config.response_header_rules(name);
     endpoint.response_headers =
         ResponseHeaderRules::new(answers.filter_map(response_header_rule).collect());
+    if endpoint.is_https() {
+        endpoint.tls = subgraph_tls(config, name, http2);
+    }
     endpoint.shows_errors = config.includes_subgraph_errors(name);
     endpoint
 }

@@ -174,6 +174,9 @@ codes! {
     SUBREQUEST_MALFORMED_RESPONSE 200 Subgraph
         "A subgraph answered with something that is not a GraphQL response to the request."
         "See the gateway's log for the cause."
+    SUBREQUEST_REDIRECT 200 Subgraph
+        "A subgraph answered with a redirect, which is never followed: it could lead requests and credentials elsewhere."
+        "Correct the subgraph's URL; the gateway's log has the one it points to."
     SUBREQUEST_UNEXPECTED_TYPE 200 Subgraph
         "A subgraph answered an object whose type the field cannot have."
         "Compare the subgraph's schema with the one it was composed from."

@@ -239,9 +239,7 @@ impl Address {
         Ok(Address {
             target: Target::Tcp(
                 bare.into(),
-                authority
-                    .port_u16()
-                    .unwrap_or(if https { 443 } else { 80 }),
+                authority.port_u16().unwrap_or(if https { 443 } else { 80 }),
             ),
             https,
             host: HeaderValue::from_str(authority.as_str()).map_err(|e| malformed(&e))?,
@@ -307,7 +305,10 @@ mod tests {
         assert_eq!((target(&a).as_str(), a.https), ("example.org:443", true));
         let a = Address::parse("unix:///run/a.sock?path=/graphql?x=1").unwrap();
         assert_eq!(target(&a), "unix:/run/a.sock");
-        assert_eq!((a.path.as_str(), &a.host), ("/graphql?x=1", &HeaderValue::from_static("localhost")));
+        assert_eq!(
+            (a.path.as_str(), &a.host),
+            ("/graphql?x=1", &HeaderValue::from_static("localhost"))
+        );
         assert_eq!(Address::parse("unix:///run/a.sock").unwrap().path, "/");
     }
 

@@ -144,9 +144,7 @@ impl Pool {
             let found = origins.iter().find(|entry| entry.is(origin))?;
             return found.speaks_http2.then(|| Arc::clone(&found.connecting));
         }
-        Some(Arc::clone(
-            &Self::entry(&mut origins, origin).connecting,
-        ))
+        Some(Arc::clone(&Self::entry(&mut origins, origin).connecting))
     }
 
     /// Number of idle connections to an origin; a shared one counts as idle.

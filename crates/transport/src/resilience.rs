@@ -344,7 +344,10 @@ mod tests {
         for (percentile, ms) in [(1, 1), (50, 50), (95, 95), (100, 100)] {
             let found = latencies.percentile(percentile).unwrap().as_secs_f64() * 1e3;
             let ms = f64::from(ms);
-            assert!(found >= ms && found <= ms * 1.26, "p{percentile}: {found} ms");
+            assert!(
+                found >= ms && found <= ms * 1.26,
+                "p{percentile}: {found} ms"
+            );
         }
         for _ in 0..10 * LATENCIES_MAX {
             latencies.add(Duration::from_micros(900));

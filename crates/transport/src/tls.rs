@@ -294,7 +294,8 @@ fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
     });
     if roots.is_empty() {
         return Err(TlsError(
-            "the operating system trusts nobody: install its certificates, or name authorities".into(),
+            "the operating system trusts nobody: install its certificates, or name authorities"
+                .into(),
         ));
     }
     Ok(Arc::clone(roots))
@@ -314,8 +315,8 @@ impl ClientTlsOptions {
         )
     }
     fn config(&self, read: &Read, http2: Http2) -> Result<ClientConfig, TlsError> {
-        let builder =
-            ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?;
         let builder = if self.insecure_skip_verify {
             builder
                 .dangerous()
@@ -344,13 +345,12 @@ impl ServerTlsOptions {
         read(self.client_authorities.as_ref(), Some(&self.identity), ())
     }
     fn config(&self, read: &Read) -> Result<ServerConfig, TlsError> {
-        let builder =
-            ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?;
         let builder = match &read.authorities {
             None => builder.with_no_client_auth(),
             Some(pem) => {
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(roots(pem)?, provider());
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots(pem)?, provider());
                 let verifier = match self.client_required {
                     true => verifier,
                     false => verifier.allow_unauthenticated(),

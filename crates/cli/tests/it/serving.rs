@@ -136,7 +136,7 @@ fn a_second_signal_ends_it_at_once() {
 fn notes_about_the_configuration_are_logged() {
     let config = file(
         "notes.yaml",
-        "listen: 127.0.0.1:0\noverride_subgraph_url: { acounts: 'http://localhost:1/', reviews: 'https://localhost/' }\n",
+        "listen: 127.0.0.1:0\noverride_subgraph_url: { acounts: 'http://localhost:1/', reviews: 'http://u:p@localhost/' }\n",
     );
     let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
     serve.logged("mentions the subgraph `acounts`");

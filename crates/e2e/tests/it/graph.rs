@@ -52,6 +52,7 @@ impl Served {
             ..ServeOptions::new(config)
         };
         let serving = Arc::clone(&gateway);
+        let tls = ogive_gateway::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -59,7 +60,8 @@ impl Served {
                 .unwrap();
             runtime.block_on(async {
                 let bound = Bound::bind("127.0.0.1:0").await.unwrap();
-                tell.send(bound.address()).unwrap();
+                let bound = bound.with_tls(tls);
+                tell.send(bound.address().unwrap()).unwrap();
                 let shutdown = async {
                     let _ = stopped.await;
                 };

@@ -1,23 +1,24 @@
-//! The HTTP/1.1 server: one accepting task, one single-threaded runtime per worker.
+//! The HTTP server: one accepting task, one single-threaded runtime per worker.
 //!
 //! The accepting task hands every connection to the worker with the fewest open ones; from then on nothing about the
 //! connection is shared between threads. A permit per connection bounds their number: beyond it the operating
 //! system's listen queue holds newcomers back.
 //!
-//! Draining: on shutdown the listener closes, readiness turns to 503, idle connections close at once, busy ones after
-//! their current answer; what is not done at the deadline is cut off.
+//! Draining: on shutdown readiness turns to 503; after `drain_delay` the listener closes, and every connection ends
+//! after its current answer ([`connection`]); what is not done at the deadline is cut off.
 
+mod connection;
+mod listener;
 mod worker;
 
 use std::{future::Future, io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use ogive_config::Config;
-use tokio::{
-    net::TcpListener,
-    sync::{Semaphore, watch},
-};
+use ogive_transport::ServerTls;
+use tokio::sync::{Semaphore, watch};
 
-use crate::Gateway;
+use crate::{Gateway, tls};
+use listener::Listener;
 use worker::{Connection, Worker};
 
 /// How to serve.
@@ -33,6 +34,20 @@ pub struct ServeOptions {
     pub headers_max: usize,
     /// Largest head of a request in bytes; default 64 KiB.
     pub header_bytes_max: usize,
+    /// How long a client may take nothing of an answer; default 60 s.
+    pub write_timeout: Duration,
+    /// Whether HTTP/2 is served; default yes.
+    pub http2: bool,
+    /// Most requests at a time on one HTTP/2 connection; default 100.
+    pub http2_streams_max: u32,
+    /// Most requests that a client may give up on one HTTP/2 connection while they are most of all; default 200.
+    pub http2_resets_max: u32,
+    /// How often certificates are looked at; default 10 s.
+    pub tls_interval: Duration,
+    /// How long new connections are welcome after shutdown began; default not at all.
+    pub drain_delay: Duration,
+    /// How long an idle connection may still bring a request after that; default 500 ms.
+    pub drain_idle_timeout: Duration,
     /// How long requests in flight may take to finish after shutdown began; default 30 s.
     pub drain_timeout: Duration,
 }
@@ -50,6 +65,13 @@ impl ServeOptions {
             headers_max: config.limits.http1_max_request_headers.get(),
             // Smaller heads than this are a browser's everyday.
             header_bytes_max: config.limits.http1_max_request_buf_size.0.max(8 << 10),
+            write_timeout: http.write_timeout.0,
+            http2: http.http2.enabled,
+            http2_streams_max: http.http2.max_concurrent_streams.max(1),
+            http2_resets_max: http.http2.max_reset_streams,
+            tls_interval: config.tls.reload_interval.0,
+            drain_delay: http.drain_delay.0,
+            drain_idle_timeout: http.drain_idle_timeout.0,
             drain_timeout: http.connection_shutdown_timeout.0,
         }
     }
@@ -58,8 +80,8 @@ impl ServeOptions {
 /// A listening socket.
 #[derive(Debug)]
 pub struct Bound {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
+    tls: Option<Arc<ServerTls>>,
 }
 
 /// How serving ended.
@@ -70,15 +92,25 @@ pub struct Drained {
 }
 
 impl Bound {
-    /// Binds `HOST:PORT`; a host name is resolved, port 0 picks a free port.
+    /// Binds `HOST:PORT`, or `unix://` and a path; a host name is resolved, port 0 picks a free one.
     pub async fn bind(listen: &str) -> io::Result<Bound> {
-        let listener = TcpListener::bind(listen).await?;
-        let address = listener.local_addr()?;
-        Ok(Bound { listener, address })
+        let listener = Listener::bind(listen).await?;
+        Ok(Bound {
+            listener,
+            tls: None,
+        })
     }
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Speaks TLS with every client.
+    pub fn with_tls(self, tls: Option<Arc<ServerTls>>) -> Bound {
+        Bound { tls, ..self }
+    }
+    /// Where it listens; `None` on a unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.address()
+    }
+    /// Where it listens, as a URL without a path.
+    pub fn url(&self) -> String {
+        self.listener.url(self.tls.is_some())
     }
 
     /// Serves until `shutdown` completes, then drains. Fails only if threads cannot be started.
@@ -89,16 +121,29 @@ impl Bound {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<Drained> {
         let (drain, draining) = watch::channel(false);
+        let Bound { listener, tls } = self;
         let workers = (0..options.workers.get())
-            .map(|index| Worker::start(index, Arc::clone(&gateway), options, draining.clone()))
+            .map(|index| {
+                let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
+                Worker::start(index, gateway, options, tls, draining.clone())
+            })
             .collect::<io::Result<Vec<Worker>>>()?;
         let permits = Arc::new(Semaphore::new(options.connections_max));
+        let stopping = async {
+            shutdown.await;
+            gateway.start_draining();
+            tokio::time::sleep(options.drain_delay).await;
+        };
         tokio::select! {
-            () = shutdown => {}
-            () = accept(&self.listener, &workers, &permits) => {}
+            () = stopping => {}
+            () = accept(&listener, &workers, &permits) => {}
+            () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
         }
-        gateway.start_draining();
-        drop(self.listener);
+        for accepted in listener.close() {
+            if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+                hand_over(&workers, Connection { accepted, permit });
+            }
+        }
         // Receivers live in the workers; a worker that is gone has nothing to drain.
         let _ = drain.send(true);
         let mut drained = Drained::default();
@@ -109,26 +154,24 @@ impl Bound {
     }
 }
 
-async fn accept(listener: &TcpListener, workers: &[Worker], permits: &Arc<Semaphore>) {
+async fn accept(listener: &Listener, workers: &[Worker], permits: &Arc<Semaphore>) {
     loop {
         let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
             return;
         };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        match listener.accept().await {
+            Ok(accepted) => hand_over(workers, Connection { accepted, permit }),
             Err(error) => {
                 // Most often the process is out of file descriptors; trying again at once would only burn time.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
             }
-        };
-        // The stream leaves this thread's reactor for the worker's.
-        let Ok(stream) = stream.into_std() else {
-            continue;
-        };
-        if let Some(worker) = workers.iter().min_by_key(|w| w.load()) {
-            worker.take(Connection { stream, permit });
         }
+    }
+}
+
+fn hand_over(workers: &[Worker], connection: Connection) {
+    if let Some(worker) = workers.iter().min_by_key(|w| w.load()) {
+        worker.take(connection);
     }
 }

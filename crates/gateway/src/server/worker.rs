@@ -1,9 +1,7 @@
 //! One worker: a thread, a single-threaded runtime, its own connections to clients and subgraphs.
 
 use std::{
-    convert::Infallible,
     io,
-    pin::pin,
     rc::Rc,
     sync::{
         Arc,
@@ -11,23 +9,25 @@ use std::{
     },
 };
 
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use ogive_transport::ServerTls;
 use tokio::{
-    net::TcpStream,
     sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
     task::{JoinSet, LocalSet},
 };
 
-use super::ServeOptions;
-use crate::{Gateway, WorkerState, admission::ClientAddress};
+use super::{
+    ServeOptions,
+    connection::{Shared, serve},
+    listener::Accepted,
+};
+use crate::{Gateway, WorkerState};
 
 /// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
 const BLOCKING_THREADS_MAX: usize = 4;
 
 /// A client's connection on its way to a worker.
 pub(super) struct Connection {
-    pub(super) stream: std::net::TcpStream,
+    pub(super) accepted: Accepted,
     /// Held for as long as the connection is open.
     pub(super) permit: OwnedSemaphorePermit,
 }
@@ -45,6 +45,7 @@ impl Worker {
         index: usize,
         gateway: Arc<Gateway>,
         options: ServeOptions,
+        tls: Option<Arc<ServerTls>>,
         draining: watch::Receiver<bool>,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -59,8 +60,14 @@ impl Worker {
             .name(format!("ogive-worker-{index}"))
             .spawn(move || {
                 let local = LocalSet::new();
-                let cut_off =
-                    local.block_on(&runtime, run(gateway, options, incoming, draining, counter));
+                let shared = Shared {
+                    gateway,
+                    worker: Rc::new(WorkerState::new()),
+                    options: Rc::new(options),
+                    tls,
+                    draining,
+                };
+                let cut_off = local.block_on(&runtime, run(shared, incoming, counter));
                 // Whoever asked may be gone already.
                 let _ = finish.send(cut_off);
             })?;
@@ -91,25 +98,20 @@ impl Worker {
 }
 
 async fn run(
-    gateway: Arc<Gateway>,
-    options: ServeOptions,
+    shared: Shared,
     mut incoming: mpsc::UnboundedReceiver<Connection>,
-    draining: watch::Receiver<bool>,
     open: Arc<AtomicUsize>,
 ) -> usize {
-    let worker = Rc::new(WorkerState::new());
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
             connection = incoming.recv() => match connection {
-                Some(connection) => {
+                Some(Connection { accepted, permit }) => {
                     let guard = OpenGuard(Arc::clone(&open));
-                    let gateway = Arc::clone(&gateway);
-                    let worker = Rc::clone(&worker);
-                    let draining = draining.clone();
+                    let shared = shared.clone();
                     tasks.spawn_local(async move {
-                        let _guard = guard;
-                        serve_connection(connection, gateway, worker, options, draining).await;
+                        let _held = (guard, permit);
+                        serve(accepted, shared).await;
                     });
                 }
                 None => break,
@@ -118,7 +120,7 @@ async fn run(
         }
     }
     let all = async { while tasks.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(options.drain_timeout, all).await;
+    let _ = tokio::time::timeout(shared.options.drain_timeout, all).await;
     tasks.len()
 }
 
@@ -129,50 +131,4 @@ impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-async fn serve_connection(
-    connection: Connection,
-    gateway: Arc<Gateway>,
-    worker: Rc<WorkerState>,
-    options: ServeOptions,
-    mut draining: watch::Receiver<bool>,
-) {
-    let Connection { stream, permit } = connection;
-    let stream = match TcpStream::from_std(stream) {
-        Ok(stream) => stream,
-        Err(error) => {
-            tracing::warn!(%error, "a connection could not be served");
-            return;
-        }
-    };
-    // Answers are written whole; waiting for more would only delay them.
-    let _ = stream.set_nodelay(true);
-    let address = stream.peer_addr().ok().map(|a| ClientAddress(a.ip()));
-    let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
-        if let Some(address) = address {
-            request.extensions_mut().insert(address);
-        }
-        let (gateway, worker) = (Arc::clone(&gateway), Rc::clone(&worker));
-        async move { Ok::<_, Infallible>(gateway.handle(request, &worker).await) }
-    });
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(options.header_read_timeout)
-        .max_headers(options.headers_max)
-        .max_header_size(options.header_bytes_max)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut serving = pin!(serving);
-    let result = tokio::select! {
-        result = serving.as_mut() => result,
-        _ = draining.wait_for(|draining| *draining) => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
-        }
-    };
-    if let Err(error) = result {
-        // Clients leave in all kinds of ways; nobody is to be woken for it.
-        tracing::debug!(%error, "a client connection ended early");
-    }
-    drop(permit);
 }

@@ -1,0 +1,275 @@
+//! One connection of a client: TLS, the version of HTTP, requests, the end.
+//!
+//! The version is agreed on during the TLS handshake; without TLS the first bytes tell (RFC 9113, section 3.3). Nothing
+//! waits for a client for ever: the handshake, the first bytes, the head of a request and the next request each have
+//! `header_read_timeout`, writing has `write_timeout`.
+//!
+//! An HTTP/2 client may open and give up requests faster than they can be answered ("rapid reset"). Those not yet
+//! started are bounded by the protocol's implementation, those started by [`Activity`]: a connection that gives up most
+//! of what it asks is closed.
+//!
+//! Draining: HTTP/2 is told not to send more. HTTP/1.1 has no such word before the next answer, so connections that
+//! are idle may bring one more request for `drain_idle_timeout`, whose answer says `connection: close`.
+
+use std::{
+    cell::Cell, convert::Infallible, future::Future, io, pin::pin, rc::Rc, sync::Arc,
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use http::{HeaderValue, Response, StatusCode, Version, header};
+use hyper::{
+    Request,
+    body::Incoming,
+    rt::Executor,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ogive_transport::{ServerTls, Socket, Stream};
+use tokio::{
+    io::AsyncReadExt,
+    sync::{Notify, watch},
+    time::{Instant, timeout},
+};
+
+use super::{ServeOptions, listener::Accepted};
+use crate::{Gateway, WorkerState, admission::ClientAddress, body::ResponseBody};
+
+/// What an HTTP/2 client sends first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Streams that a client has given up before anybody looked at them; more close the connection.
+const PENDING_RESETS_MAX: usize = 20;
+
+/// What all connections of a worker have in common.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) worker: Rc<WorkerState>,
+    pub(super) options: Rc<ServeOptions>,
+    pub(super) tls: Option<Arc<ServerTls>>,
+    pub(super) draining: watch::Receiver<bool>,
+}
+
+/// What happens on one connection.
+struct Activity {
+    running: Cell<u32>,
+    begun: Cell<u32>,
+    given_up: Cell<u32>,
+    given_up_max: u32,
+    last: Cell<Instant>,
+    too_many: Notify,
+}
+
+/// A request that is being answered. Dropped without an answer, the client has given it up.
+struct Running<'a> {
+    activity: &'a Activity,
+    answered: bool,
+}
+
+impl Activity {
+    fn new(given_up_max: u32) -> Self {
+        Activity {
+            running: Cell::new(0),
+            begun: Cell::new(0),
+            given_up: Cell::new(0),
+            given_up_max,
+            last: Cell::new(Instant::now()),
+            too_many: Notify::new(),
+        }
+    }
+    fn begin(&self) -> Running<'_> {
+        self.running.set(self.running.get() + 1);
+        self.begun.set(self.begun.get().saturating_add(1));
+        Running {
+            activity: self,
+            answered: false,
+        }
+    }
+    fn is_idle_for(&self, time: Duration) -> bool {
+        self.running.get() == 0 && self.last.get().elapsed() >= time
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let activity = self.activity;
+        activity.running.set(activity.running.get() - 1);
+        activity.last.set(Instant::now());
+        if !self.answered {
+            let given_up = activity.given_up.get() + 1;
+            activity.given_up.set(given_up);
+            if given_up > activity.given_up_max && given_up > activity.begun.get() / 2 {
+                activity.too_many.notify_one();
+            }
+        }
+    }
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(accepted: Accepted, shared: Shared) {
+    if let Err(error) = try_serve(accepted, shared).await {
+        // Clients leave in all kinds of ways; nobody is to be woken for it.
+        tracing::debug!(%error, "a client connection ended early");
+    }
+}
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> {
+    let (socket, address) = accepted.join()?;
+    let options = Rc::clone(&shared.options);
+    let opening = timeout(
+        options.header_read_timeout,
+        open(socket, shared.tls.as_deref(), options.http2),
+    );
+    // Whoever has not said anything yet is not waited for once draining began.
+    let opened = tokio::select! {
+        opened = opening => opened,
+        () = drained(&mut shared.draining, options.drain_idle_timeout) => return Ok(()),
+    };
+    let (mut stream, version) = opened??;
+    stream.set_write_timeout(options.write_timeout);
+    let activity = Rc::new(Activity::new(match version {
+        Version::HTTP_2 => options.http2_resets_max,
+        _ => u32::MAX,
+    }));
+    let address = address.map(|address| ClientAddress(address.ip()));
+    let service = service_fn({
+        let (shared, activity) = (shared.clone(), Rc::clone(&activity));
+        move |mut request: Request<Incoming>| {
+            if let Some(address) = address {
+                request.extensions_mut().insert(address);
+            }
+            let (shared, activity) = (shared.clone(), Rc::clone(&activity));
+            async move {
+                let mut running = activity.begin();
+                let response = answer(request, &shared).await;
+                running.answered = true;
+                drop(running);
+                Ok::<_, Infallible>(response)
+            }
+        }
+    });
+    match version {
+        Version::HTTP_2 => {
+            let serving = http2::Builder::new(LocalExecutor)
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(options.http2_streams_max)
+                .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+                .max_header_list_size(options.header_bytes_max.min(u32::MAX as usize) as u32)
+                .keep_alive_interval(options.header_read_timeout)
+                .keep_alive_timeout(options.header_read_timeout)
+                .serve_connection(TokioIo::new(stream), service);
+            let mut serving = pin!(serving);
+            let mut leaving = false;
+            loop {
+                tokio::select! {
+                    result = serving.as_mut() => return Ok(result?),
+                    () = activity.too_many.notified() => {
+                        return Err("most requests are given up".into());
+                    }
+                    _ = shared.draining.wait_for(|draining| *draining), if !leaving => {
+                        leaving = true;
+                        serving.as_mut().graceful_shutdown();
+                    }
+                    () = tokio::time::sleep(options.header_read_timeout) => {
+                        if activity.is_idle_for(options.header_read_timeout) {
+                            if leaving {
+                                return Ok(());
+                            }
+                            leaving = true;
+                            serving.as_mut().graceful_shutdown();
+                        }
+                    }
+                }
+            }
+        }
+        _ => {
+            let serving = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(options.header_read_timeout)
+                .max_headers(options.headers_max)
+                .max_header_size(options.header_bytes_max)
+                .serve_connection(TokioIo::new(stream), service);
+            let mut serving = pin!(serving);
+            tokio::select! {
+                result = serving.as_mut() => return Ok(result?),
+                () = drained(&mut shared.draining, options.drain_idle_timeout) => {}
+            }
+            serving.as_mut().graceful_shutdown();
+            Ok(serving.await?)
+        }
+    }
+}
+
+/// Waits until draining began, and then as long as idle connections are kept.
+async fn drained(draining: &mut watch::Receiver<bool>, idle: Duration) {
+    // The sender goes only after it has told.
+    let _ = draining.wait_for(|draining| *draining).await;
+    tokio::time::sleep(idle).await;
+}
+
+async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<ResponseBody> {
+    let http1 = request.version() < Version::HTTP_2;
+    // HTTP/1.1's parser counts by itself.
+    if !http1 && request.headers().len() > shared.options.headers_max {
+        let mut response = Response::new(ResponseBody::default());
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return response;
+    }
+    let mut response = shared.gateway.handle(request, &shared.worker).await;
+    if http1 && *shared.draining.borrow() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    response
+}
+
+/// Agrees on TLS and on the version of HTTP.
+async fn open(
+    socket: Socket,
+    tls: Option<&ServerTls>,
+    http2: bool,
+) -> io::Result<(Stream, Version)> {
+    if let Some(tls) = tls {
+        let acceptor = tokio_rustls::TlsAcceptor::from(tls.config());
+        let stream = Stream::tls(acceptor.accept(socket).await?);
+        let version = match stream.agreed_on_http2() {
+            true => Version::HTTP_2,
+            false => Version::HTTP_11,
+        };
+        return Ok((stream, version));
+    }
+    let mut stream = Stream::plain(socket);
+    if !http2 {
+        return Ok((stream, Version::HTTP_11));
+    }
+    let mut first = BytesMut::with_capacity(8 << 10);
+    let mut version = Version::HTTP_11;
+    loop {
+        let read = stream.read_buf(&mut first).await?;
+        if first.starts_with(PREFACE) {
+            version = Version::HTTP_2;
+            break;
+        }
+        if read == 0 || !PREFACE.starts_with(&first) {
+            break;
+        }
+    }
+    stream.unread(first.freeze());
+    Ok((stream, version))
+}
+
+/// Runs the requests of an HTTP/2 connection on the worker's thread.
+#[derive(Clone, Copy)]
+struct LocalExecutor;
+
+impl<F> Executor<F> for LocalExecutor
+where
+    F: Future<Output = ()> + 'static,
+{
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}

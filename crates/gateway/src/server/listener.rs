@@ -1,0 +1,130 @@
+//! The listening socket: TCP, or a unix socket whose file goes with it.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use ogive_transport::Socket;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// What is listened on.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener, SocketAddr),
+    Unix(UnixListener, SocketFile),
+}
+
+/// A client's connection on its way to another thread.
+pub(super) enum Accepted {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+/// The file of a unix socket; removed with it.
+#[derive(Debug)]
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Listener {
+    /// `HOST:PORT`, or `unix://` and a path.
+    pub(super) async fn bind(listen: &str) -> io::Result<Listener> {
+        if let Some(path) = listen.strip_prefix("unix://") {
+            let path = Path::new(path);
+            remove_stale(path);
+            let listener = UnixListener::bind(path)?;
+            return Ok(Listener::Unix(listener, SocketFile(path.to_owned())));
+        }
+        let listener = TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
+        Ok(Listener::Tcp(listener, address))
+    }
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Listener::Tcp(_, address) => Some(*address),
+            Listener::Unix(..) => None,
+        }
+    }
+    /// As a client would write it, without a path.
+    pub(super) fn url(&self, tls: bool) -> String {
+        match self {
+            Listener::Tcp(_, address) if tls => format!("https://{address}"),
+            Listener::Tcp(_, address) => format!("http://{address}"),
+            Listener::Unix(_, file) => format!("unix://{}", file.0.display()),
+        }
+    }
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            // The stream leaves this thread's reactor for the worker's.
+            Listener::Tcp(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                stream.into_std().map(Accepted::Tcp)
+            }
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                stream.into_std().map(Accepted::Unix)
+            }
+        }
+    }
+    /// Closes the socket. Gives the connections that the operating system has accepted already: their clients believe
+    /// to be served.
+    pub(super) fn close(self) -> Vec<Accepted> {
+        let mut accepted = Vec::new();
+        match self {
+            Listener::Tcp(listener, _) => {
+                if let Ok(listener) = listener.into_std() {
+                    while let Ok((stream, _)) = listener.accept() {
+                        if stream.set_nonblocking(true).is_ok() {
+                            accepted.push(Accepted::Tcp(stream));
+                        }
+                    }
+                }
+            }
+            Listener::Unix(listener, _file) => {
+                if let Ok(listener) = listener.into_std() {
+                    while let Ok((stream, _)) = listener.accept() {
+                        if stream.set_nonblocking(true).is_ok() {
+                            accepted.push(Accepted::Unix(stream));
+                        }
+                    }
+                }
+            }
+        }
+        accepted
+    }
+}
+
+impl Accepted {
+    /// Joins the reactor of this thread. Gives the client's address, too, if it has one.
+    pub(super) fn join(self) -> io::Result<(Socket, Option<SocketAddr>)> {
+        match self {
+            Accepted::Tcp(stream) => {
+                let stream = TcpStream::from_std(stream)?;
+                // Answers are written whole; waiting for more would only delay them.
+                let _ = stream.set_nodelay(true);
+                let address = stream.peer_addr().ok();
+                Ok((Socket::Tcp(stream), address))
+            }
+            Accepted::Unix(stream) => {
+                let stream = UnixStream::from_std(stream)?;
+                Ok((Socket::Unix(stream), None))
+            }
+        }
+    }
+}
+
+/// Removes what a process that is gone has left behind; a socket that somebody listens on stays.
+fn remove_stale(path: &Path) {
+    use std::{io::ErrorKind, os::unix::net::UnixStream};
+    let dead =
+        UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+    if dead {
+        let _ = std::fs::remove_file(path);
+    }
+}
