@@ -250,9 +250,12 @@ fn represent(store: &Store<'_>, target: &Target, record: RecordId, out: &mut Vec
         return false;
     }
     let ty = store.known_type(record);
-    if let Some(types) = &target.types
-        && !ty.is_some_and(|ty| types.contains(ty.0))
-    {
+    let wanted = match (&target.types, ty) {
+        (Some(types), Some(ty)) => types.contains(ty.0),
+        (Some(_), None) => target.untyped,
+        (None, _) => true,
+    };
+    if !wanted {
         return false;
     }
     let start = out.len();

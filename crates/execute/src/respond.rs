@@ -219,8 +219,11 @@ impl<'p> Emit<'_, 'p> {
             TypeState::Unknown => false,
             TypeState::Failed | TypeState::Rejected => true,
         };
-        let depends_on_type =
-            |field: &OutField| field.types.is_some() || matches!(field.source, OutSource::Typename);
+        // What is switched off needs no type, so nobody may have been asked for it.
+        let depends_on_type = |field: &OutField| {
+            let by_type = field.types.is_some() || matches!(field.source, OutSource::Typename);
+            by_type && self.conditions.hold(field.cond)
+        };
         if self.store.type_state(record) != TypeState::Rejected
             && !layout.output.iter().any(depends_on_type)
         {

@@ -507,7 +507,12 @@ impl<'s, 'p> Reader<'s, 'p> {
         }
         let found = layout.types.iter().map(RuntimeType).find(|ty| is(*ty));
         self.last_type = found.or(self.last_type);
-        Ok(found.map_or(TypeState::Rejected, TypeState::Known))
+        Ok(match found {
+            Some(ty) => TypeState::Known(ty),
+            // Another fetch will tell.
+            None if shape.interface_objects.iter().any(|n| **n == *name) => TypeState::Unknown,
+            None => TypeState::Rejected,
+        })
     }
 
     /// Marks what this provider would have put into the objects of a list as failed.
@@ -612,7 +617,7 @@ pub(crate) fn applies(field: &ShapeField, ty: Option<RuntimeType>) -> bool {
     match (&field.types, ty) {
         (None, _) => true,
         (Some(types), Some(ty)) => types.contains(ty.0),
-        (Some(_), None) => false,
+        (Some(_), None) => field.untyped,
     }
 }
 

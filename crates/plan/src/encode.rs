@@ -257,20 +257,24 @@ fn write_shape(shape: &ObjectShape, out: &mut Encoder) {
     let ObjectShape {
         layout,
         typename_key,
+        interface_objects,
         fields,
     } = shape;
     out.number(layout.0.into());
     out.optional_string(typename_key.as_deref());
+    list(interface_objects, out, |name, out| out.string(name));
     list(fields, out, |field, out| {
         let ShapeField {
             key,
             slot,
             types,
+            untyped,
             shape,
         } = field;
         out.string(key);
         out.number((*slot).into());
         optional_set(types.as_ref(), out);
+        out.bool(*untyped);
         optional_number(shape.map(|shape| shape.0), out);
     });
 }
@@ -331,6 +335,7 @@ fn write_target(target: &Target, out: &mut Encoder) {
     let Target {
         layout,
         types,
+        untyped,
         cond,
         representations,
         shape,
@@ -338,6 +343,7 @@ fn write_target(target: &Target, out: &mut Encoder) {
     } = target;
     out.number(layout.0.into());
     optional_set(types.as_ref(), out);
+    out.bool(*untyped);
     out.number(cond.0.into());
     list(representations, out, |representation, out| {
         let Representation { typename, members } = representation;
@@ -522,12 +528,14 @@ impl Read<'_, '_> {
         Ok(ObjectShape {
             layout: LayoutId(self.from.u32()?),
             typename_key: self.from.optional_string()?,
+            interface_objects: self.list(|read| read.from.string())?,
             fields: self
                 .list(|read| {
                     Ok(ShapeField {
                         key: read.from.string()?,
                         slot: read.from.u16()?,
                         types: read.optional_set()?,
+                        untyped: read.from.bool()?,
                         shape: read.optional_number()?.map(ShapeId),
                     })
                 })?
@@ -584,6 +592,7 @@ impl Read<'_, '_> {
         Ok(Target {
             layout: LayoutId(self.from.u32()?),
             types: self.optional_set()?,
+            untyped: self.from.bool()?,
             cond: self.cond()?,
             representations: self
                 .list(|read| {

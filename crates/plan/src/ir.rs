@@ -252,6 +252,8 @@ pub struct Target {
     pub layout: LayoutId,
     /// ... of these concrete types (`None`: all) ...
     pub types: Option<BitSet>,
+    /// ... or of a type that is not known yet, because they come from an `@interfaceObject` ...
+    pub untyped: bool,
     /// ... if this holds.
     pub cond: Cond,
     /// How to represent a record: the first alternative whose key members are all present and not null. A record for
@@ -296,6 +298,9 @@ pub struct ObjectShape {
     /// Response key that carries the concrete type's name; `None` if the layout has only one type or, for a look-up,
     /// the record's type is known already.
     pub typename_key: Option<Box<str>>,
+    /// Names of `@interfaceObject`s that the subgraph may answer there: they are no concrete types, so the record's
+    /// type stays unknown.
+    pub interface_objects: Vec<Box<str>>,
     /// Response keys, in the order in which the subgraph must answer them.
     pub fields: Shared<ShapeField>,
 }
@@ -309,6 +314,8 @@ pub struct ShapeField {
     pub slot: SlotIndex,
     /// Concrete types for which the key means this slot; `None` for all.
     pub types: Option<BitSet>,
+    /// Whether objects whose concrete type is not known yet have it too.
+    pub untyped: bool,
     /// Shape of its objects; `None` for a leaf.
     pub shape: Option<ShapeId>,
 }

@@ -90,6 +90,10 @@ fn write_target(plan: &Plan, target: &Target, out: &mut Writer) {
         out.key("types");
         out.string(&type_names(plan, types));
     }
+    if target.untyped {
+        out.key("untyped");
+        out.boolean(true);
+    }
     write_condition(plan, target.cond, out);
     out.key("representations");
     out.begin_array();

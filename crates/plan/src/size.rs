@@ -142,7 +142,7 @@ parts! {
     Layout { types, slots, output }
     Slot { name, client_key }
     OutField { key_json, key, types, coordinate }
-    ObjectShape { typename_key, fields }
+    ObjectShape { typename_key, interface_objects, fields }
     ShapeField { key, types }
     Fetch { dependencies, successors, segments, variables, root, lookups }
     Segment { text, gates }

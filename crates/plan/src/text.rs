@@ -78,9 +78,11 @@ fn write_fetch(plan: &Plan, id: FetchId, out: &mut String) -> fmt::Result {
 }
 
 fn write_target(plan: &Plan, target: &Target, out: &mut String) -> fmt::Result {
-    let types = match &target.types {
-        Some(types) => format!(" ({})", type_names(plan, types)),
-        None => String::new(),
+    let types = match (&target.types, target.untyped) {
+        (Some(types), false) => format!(" ({})", type_names(plan, types)),
+        (Some(types), true) => format!(" ({} or not known yet)", type_names(plan, types)),
+        (None, true) => " (known or not)".to_owned(),
+        (None, false) => String::new(),
     };
     writeln!(
         out,

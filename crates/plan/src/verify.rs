@@ -204,6 +204,12 @@ impl Form<'_> {
             return self.problem(format!("{place}: no layout {}", shape.layout.0));
         };
         let mut seen: FastMap<&str, Vec<&BitSet>> = FastMap::default();
+        // Of an object whose type is not known yet a key means one thing too.
+        let mut untyped: FastSet<&str> = FastSet::default();
+        let names_itself = shape.interface_objects.is_empty() || shape.typename_key.is_some();
+        self.check(names_itself, || {
+            format!("{place}: interface objects without a name")
+        });
         for field in &shape.fields {
             let place = &format!("{place}: key {}", field.key);
             if let Some(types) = &field.types {
@@ -213,6 +219,7 @@ impl Form<'_> {
             let others = seen.entry(&field.key).or_default();
             let unique = others.iter().all(|others| !others.intersects(types));
             others.push(types);
+            let unique = unique && (!field.untyped || untyped.insert(&*field.key));
             self.check(
                 unique && shape.typename_key.as_ref() != Some(&field.key),
                 || format!("{place}: means several things for one type"),
@@ -333,6 +340,11 @@ impl Form<'_> {
         });
         self.check(!target.representations.is_empty(), || {
             format!("{place}: no representation")
+        });
+        let named = |r: &Representation| r.typename.is_some();
+        let nameable = !target.untyped || target.representations.iter().all(named);
+        self.check(nameable, || {
+            format!("{place}: objects of unknown type are sent by their own type")
         });
         for representation in &target.representations {
             self.member_keys(&representation.members, &layout.types, place);

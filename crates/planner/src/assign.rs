@@ -569,7 +569,8 @@ impl<'a> Assigner<'a> {
         if keys[key].facts.iter().any(nullable) {
             for (i, spare) in keys.iter().enumerate() {
                 let known = self.closure.all_known_before(&spare.facts, wave as usize);
-                if i != key && spare.subgraph.0 == subgraph && known {
+                let by_same_name = spare.by_interface == keys[key].by_interface;
+                if i != key && spare.subgraph.0 == subgraph && known && by_same_name {
                     self.visits[id].spare_keys.push(i);
                     self.demand_all(&spare.facts, wave);
                 }

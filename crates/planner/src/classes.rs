@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use ogive_base::{BitSet, FastMap, Interner, Symbol};
-use ogive_federation::{FieldSetId, Supergraph};
+use ogive_federation::{FieldSetId, Supergraph, TypeSource};
 use ogive_operation::{FieldRef, Operation, SelectionSetId};
 use ogive_schema::{FieldId, TypeId};
 
@@ -124,7 +124,21 @@ impl<'a> Classes<'a> {
     fn key_names(&self, ty: TypeId) -> Vec<Symbol> {
         let sources = &self.supergraph.graph.types[ty].sources;
         let keys = sources.iter().flat_map(|s| &s.keys);
-        keys.flat_map(|k| self.names(k.fields)).collect()
+        let of_interfaces = self.interface_keys(ty).flat_map(|(_, s)| &s.keys);
+        keys.chain(of_interfaces)
+            .flat_map(|k| self.names(k.fields))
+            .collect()
+    }
+
+    /// Keys of interfaces by which objects of a type may be entered.
+    fn interface_keys(&self, ty: TypeId) -> impl Iterator<Item = (TypeId, &'a TypeSource)> {
+        let supergraph = self.supergraph;
+        let interfaces = supergraph.schema.types[ty].interfaces.iter();
+        interfaces.flat_map(|i| {
+            let sources = supergraph.graph.types[*i].sources.iter();
+            let with_keys = sources.filter(|s| s.interface_object || !s.keys.is_empty());
+            with_keys.map(|s| (*i, s))
+        })
     }
 
     /// Names of the top-level members of a field set.
@@ -144,6 +158,17 @@ impl<'a> Classes<'a> {
         let mut text = String::new();
         for source in &self.supergraph.graph.types[ty].sources {
             let _ = write!(text, "{}{}", source.subgraph.0, source.interface_object);
+            for key in &source.keys {
+                let _ = write!(text, "[{}", key.resolvable);
+                self.write_set(key.fields, &mut text);
+            }
+        }
+        for (interface, source) in self.interface_keys(ty) {
+            let _ = write!(
+                text,
+                " {}:{}{}",
+                interface.0, source.subgraph.0, source.interface_object
+            );
             for key in &source.keys {
                 let _ = write!(text, "[{}", key.resolvable);
                 self.write_set(key.fields, &mut text);

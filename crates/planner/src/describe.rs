@@ -13,7 +13,7 @@ use crate::{
     assign::{Schedule, Via, Visit},
     closure::{Closure, NEVER, Requests},
     search::Found,
-    tree::{Fact, FactId, NodeId, PlaceId, Scope, Tree},
+    tree::{Fact, FactId, KeyAlternative, NodeId, PlaceId, Scope, Tree},
 };
 
 /// The planning tree: every object with its values, who resolves them, and the keys it can be entered by.
@@ -38,8 +38,9 @@ pub fn tree(tree: &Tree<'_>) -> String {
         for key in &node.keys {
             let _ = writeln!(
                 out,
-                "    key of {}: {}",
+                "    key of {}{}: {}",
                 subgraph(tree, key.subgraph.0),
+                key_owner(tree, key),
                 fields(tree, node.ty, key.fields)
             );
         }
@@ -70,7 +71,7 @@ pub fn closure(tree: &Tree<'_>, scope: &Scope, waves: usize) -> String {
             let _ = write!(out, "    wave {}: {}", wave + 1, subgraphs(tree, open));
             let known: Vec<&str> = facts(tree, scope, *id)
                 .filter(|f| closure.known(*f) == wave as u32)
-                .map(|f| tree.schema().field_name(tree.facts[f].field))
+                .map(|f| name(tree, &tree.facts[f]))
                 .collect();
             if !known.is_empty() {
                 let _ = write!(out, " -> {}", known.join(" "));
@@ -79,7 +80,7 @@ pub fn closure(tree: &Tree<'_>, scope: &Scope, waves: usize) -> String {
         }
         let never: Vec<&str> = facts(tree, scope, *id)
             .filter(|f| closure.known(*f) == NEVER)
-            .map(|f| tree.schema().field_name(tree.facts[f].field))
+            .map(|f| name(tree, &tree.facts[f]))
             .collect();
         if !never.is_empty() {
             let _ = writeln!(out, "    never: {}", never.join(" "));
@@ -126,7 +127,7 @@ pub fn assign(tree: &Tree<'_>, schedule: &Schedule) -> String {
     let mut brings: Vec<Vec<&str>> = vec![Vec::new(); schedule.visits.len()];
     for (id, fact) in tree.facts.iter() {
         if let Some(visit) = schedule.provider.get(&id) {
-            brings[visit.0 as usize].push(tree.schema().field_name(fact.field));
+            brings[visit.0 as usize].push(name(tree, fact));
         }
     }
     let mut out = String::new();
@@ -146,7 +147,10 @@ pub fn assign(tree: &Tree<'_>, schedule: &Schedule) -> String {
             Via::Root => "root".to_owned(),
             Via::Parent(_) => "below".to_owned(),
             Via::Key(key) => match node.keys.get(key) {
-                Some(key) => format!("by {}", fields(tree, node.ty, key.fields)),
+                Some(key) => {
+                    let owner = key_owner(tree, key);
+                    format!("by{owner} {}", fields(tree, node.ty, key.fields))
+                }
                 None => "by ?".to_owned(),
             },
         };
@@ -195,8 +199,16 @@ fn object(tree: &Tree<'_>, place: PlaceId, ty: TypeId) -> String {
     }
 }
 
+/// The field's name, or that of the concrete type.
+fn name<'t>(tree: &'t Tree<'_>, fact: &Fact) -> &'t str {
+    match fact.is_type {
+        true => "__typename",
+        false => tree.schema().field_name(fact.field),
+    }
+}
+
 fn value(tree: &Tree<'_>, fact: &Fact) -> String {
-    let mut out = tree.schema().field_name(fact.field).to_owned();
+    let mut out = name(tree, fact).to_owned();
     if let Some(client) = fact.client {
         let key = &tree.op.keys[tree.op.fields[client].key];
         if *key != *out {
@@ -215,16 +227,25 @@ fn value(tree: &Tree<'_>, fact: &Fact) -> String {
             out,
             ", {} given {}",
             subgraph(tree, requirement.subgraph.0),
-            fields(tree, tree.nodes[fact.node].ty, requirement.fields)
+            match requirement.fields {
+                Some(set) => fields(tree, tree.nodes[fact.node].ty, set),
+                None => "__typename".to_owned(),
+            }
         );
     }
     out
 }
 
+/// ` Media` for a key of the interface `Media`; empty for the concrete type's own.
+fn key_owner(tree: &Tree<'_>, key: &KeyAlternative) -> String {
+    let name = key.by_interface.map(|ty| tree.schema().type_name(ty));
+    name.map_or(String::new(), |name| format!(" {name}"))
+}
+
 /// A field set as far as it concerns one concrete type.
 fn fields(tree: &Tree<'_>, ty: TypeId, set: FieldSetId) -> String {
     let mut out = String::new();
-    let types = [ty.0].into_iter().collect();
+    let types = tree.schema().types[ty].possible.clone();
     write_field_set(
         tree.schema(),
         &tree.graph().field_sets,

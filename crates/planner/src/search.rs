@@ -14,7 +14,7 @@ use crate::{
     PlanError, PlanOptions, Profile,
     closure::{Closure, NEVER, Requests},
     probe::{OutOfFuel, Probe},
-    tree::{FactId, Scope, Tree},
+    tree::{FactId, NodeId, Scope, Tree},
 };
 
 /// The chosen requests of one scope and what they bring.
@@ -178,7 +178,7 @@ fn everything(
             }
         })
         .copied()
-        .filter(|f| tree.facts[*f].client.is_some())
+        .filter(|f| tree.facts[*f].is_wanted())
         .collect();
     let mut waves = 6.min(options.waves_max.max(1) as usize);
     // Whether more might be known in later waves than are allowed.
@@ -211,12 +211,16 @@ fn everything(
             )));
         }
         let node = tree.facts[fact].node;
+        if tree.facts[fact].is_type && told_elsewhere(tree, closure, node) {
+            continue;
+        }
         let reachable = (0..closure.waves()).any(|w| !closure.open(node, w).is_empty());
         if reachable || node == Tree::ROOT {
             let coordinate = tree.schema().field_coordinate(tree.facts[fact].field);
-            return Err(PlanError::failed(format!(
-                "no subgraph can resolve `{coordinate}` at this place"
-            )));
+            return Err(PlanError::failed(match tree.facts[fact].is_type {
+                true => format!("no subgraph tells the concrete types of `{coordinate}`"),
+                false => format!("no subgraph can resolve `{coordinate}` at this place"),
+            }));
         }
     }
     let needed = wanted
@@ -225,6 +229,13 @@ fn everything(
         .max()
         .unwrap_or(0);
     Ok((needed, wanted))
+}
+
+/// Whether some other type of a place is told. Then a type that nobody tells does not occur there.
+fn told_elsewhere(tree: &Tree<'_>, closure: &Closure, node: NodeId) -> bool {
+    let nodes = &tree.places[tree.nodes[node].place].nodes;
+    let mut told_by = nodes.iter().filter_map(|n| tree.nodes[*n].told_by);
+    told_by.any(|fact| closure.known(fact) != NEVER)
 }
 
 /// All requests of `waves` waves in which some object is open.

@@ -4,8 +4,12 @@
 //! types, in classes that need not be told apart ([`crate::classes`]). A [`Fact`] is one field value at a node: wanted by the client, or possibly useful as a member of a key or of
 //! a `@requires` selection. Facts know who can bring them; nodes know by which keys they can be entered.
 //!
+//! Where a subgraph answers an interface as `@interfaceObject`, see [`interface_objects`].
+//!
 //! Invariants: ids grow from parents to children; facts of one node have distinct (field, arguments, response key);
 //! a gateway-only fact reuses a client's fact with the same field and arguments.
+
+mod interface_objects;
 
 use ogive_base::{BitSet, FastMap, IdVec, define_id};
 use ogive_federation::{FieldSetId, QueryGraph, SubgraphId, Supergraph};
@@ -71,10 +75,14 @@ pub struct Place {
 pub struct Node {
     /// The place.
     pub place: PlaceId,
-    /// Its first concrete type, which stands for all.
+    /// Its first concrete type, which stands for all; of a node that unites others the interface.
     pub ty: TypeId,
     /// Its concrete types (`TypeId.0`): one class that every subgraph treats alike.
     pub types: BitSet,
+    /// The value that says its concrete type, where not every answer does.
+    pub told_by: Option<FactId>,
+    /// Nodes it unites: what an `@interfaceObject` brings for all of them. Empty for all others.
+    pub unites: Vec<NodeId>,
     /// Values wanted or useful here.
     pub facts: Vec<FactId>,
     /// How the object can be entered through `_entities`.
@@ -92,6 +100,8 @@ pub struct Node {
 pub struct KeyAlternative {
     /// Where it leads.
     pub subgraph: SubgraphId,
+    /// The interface by whose name it is entered; `None` for the concrete type's own.
+    pub by_interface: Option<TypeId>,
     /// The key.
     pub fields: FieldSetId,
     /// Facts that make up its representation, nested ones included.
@@ -103,6 +113,8 @@ pub struct KeyAlternative {
 pub struct Fact {
     /// Where.
     pub node: NodeId,
+    /// The concrete type, no field's value: `field` is the one that leads to the object, `slot` means nothing.
+    pub is_type: bool,
     /// The field of the concrete type.
     pub field: FieldId,
     /// Arguments.
@@ -130,8 +142,8 @@ pub struct Fact {
 pub struct Requirement {
     /// The subgraph.
     pub subgraph: SubgraphId,
-    /// The selection.
-    pub fields: FieldSetId,
+    /// The selection; `None` if it only needs the concrete type.
+    pub fields: Option<FieldSetId>,
     /// Facts that make it up, nested ones included.
     pub facts: Vec<FactId>,
 }
@@ -145,6 +157,13 @@ pub struct Scope {
     pub root_facts: Vec<FactId>,
     /// Whether the root may be entered in the first wave only, and only after all earlier scopes are complete.
     pub serial: bool,
+}
+
+impl Fact {
+    /// Whether the client's answer needs it.
+    pub fn is_wanted(&self) -> bool {
+        self.client.is_some() || self.is_type && self.cond.is_some()
+    }
 }
 
 impl Tree<'_> {
@@ -292,6 +311,7 @@ impl<'a> Grower<'a, '_> {
         for class in self.classes_of(id) {
             self.node(id, class)?;
         }
+        self.untold_types(id)?;
         Ok(id)
     }
 
@@ -347,6 +367,8 @@ impl<'a> Grower<'a, '_> {
             place,
             ty,
             types,
+            told_by: None,
+            unites: Vec::new(),
             facts: Vec::new(),
             keys: Vec::new(),
             types_known,
@@ -377,9 +399,10 @@ impl<'a> Grower<'a, '_> {
                 FieldRef::Typename | FieldRef::Schema | FieldRef::Type => continue,
                 FieldRef::Field(_) => {}
             }
+            let united = self.unite(place, *field)?;
             for node in self.tree.places[place].nodes.clone() {
                 let ty = self.tree.nodes[node].ty;
-                if !node_of.types.contains(ty.0) {
+                if !node_of.types.contains(ty.0) || united.contains(&node) {
                     continue;
                 }
                 let FieldRef::Field(row) = node_of.field else {
@@ -409,9 +432,11 @@ impl<'a> Grower<'a, '_> {
         let ty = schema.fields[field].ty;
         let composite = schema.types[ty.id].kind.is_composite();
         let provided = self.provided(place, self.tree.nodes[node].ty, field);
-        let shared_slot = client
-            .filter(|_| !composite)
-            .and_then(|c| self.leaf_slots.get(&(place, c)).copied());
+        let shared_slot = match client {
+            _ if composite => None,
+            Some(c) => self.leaf_slots.get(&(place, c)).copied(),
+            None => self.slot_of_any_type(node, field, &args),
+        };
         let slot = match shared_slot {
             Some(slot) => slot,
             None => {
@@ -427,6 +452,7 @@ impl<'a> Grower<'a, '_> {
         };
         let id = self.tree.facts.push(Fact {
             node,
+            is_type: false,
             field,
             args,
             client,
@@ -438,6 +464,9 @@ impl<'a> Grower<'a, '_> {
             provided: provided.iter().map(|(s, _)| s.0).collect(),
             requires: Vec::new(),
         });
+        if self.tree.nodes[node].told_by.is_some() || !self.tree.nodes[node].unites.is_empty() {
+            self.only_of_told_types(id);
+        }
         self.tree.nodes[node].facts.push(id);
         self.facts_by_field
             .entry((node, field))
@@ -490,6 +519,10 @@ impl<'a> Grower<'a, '_> {
     fn helper_facts(&mut self, node: NodeId) -> Result<(), PlanError> {
         let graph: &'a QueryGraph = &self.tree.supergraph.graph;
         let ty = self.tree.nodes[node].ty;
+        if !self.tree.nodes[node].unites.is_empty() {
+            self.keys_of_united(node);
+            return Ok(());
+        }
         // Requirements first: they may add facts to this node, which have requirements themselves.
         let mut next = 0;
         while next < self.tree.nodes[node].facts.len() {
@@ -511,18 +544,24 @@ impl<'a> Grower<'a, '_> {
                     continue;
                 }
                 let before = self.tree.nodes[node].facts.len();
-                let facts = self.field_set(node, key.fields)?;
+                let mut facts = self.field_set(node, key.fields)?;
+                facts.extend(self.tree.nodes[node].told_by);
                 self.tree.nodes[node].keys.push(KeyAlternative {
                     subgraph: source.subgraph,
+                    by_interface: None,
                     fields: key.fields,
                     facts,
                 });
-                // Key members are rarely computed, but may be.
-                for i in before..self.tree.nodes[node].facts.len() {
-                    let fact = self.tree.nodes[node].facts[i];
-                    self.requirements(node, fact)?;
-                }
+                self.key_members(node, before)?;
             }
+        }
+        self.interface_keys(node)
+    }
+
+    /// Key members (the node's facts from `first` on) are rarely computed, but may be.
+    fn key_members(&mut self, node: NodeId, first: usize) -> Result<(), PlanError> {
+        for i in first..self.tree.nodes[node].facts.len() {
+            self.requirements(node, self.tree.nodes[node].facts[i])?;
         }
         Ok(())
     }
@@ -531,6 +570,9 @@ impl<'a> Grower<'a, '_> {
     /// taken the field from, resolves nothing.
     fn requirements(&mut self, node: NodeId, fact: FactId) -> Result<(), PlanError> {
         let graph: &'a QueryGraph = &self.tree.supergraph.graph;
+        if self.tree.facts[fact].is_type {
+            return Ok(());
+        }
         let row = &graph.fields[self.tree.facts[fact].field];
         for source in &row.sources {
             let Some(fields) = source.requires else {
@@ -539,10 +581,13 @@ impl<'a> Grower<'a, '_> {
             if !row.is_active(source, &self.options.labels) {
                 continue;
             }
-            let facts = self.field_set(node, fields)?;
+            let mut facts = self.field_set(node, fields)?;
+            if self.needs_told_type(fact, source.subgraph) {
+                facts.extend(self.tree.nodes[node].told_by);
+            }
             let requirement = Requirement {
                 subgraph: source.subgraph,
-                fields,
+                fields: Some(fields),
                 facts,
             };
             self.tree.facts[fact].requires.push(requirement);
@@ -590,6 +635,9 @@ impl<'a> Grower<'a, '_> {
             }
             if let (Some(sub), Some(child)) = (item.selection, self.tree.facts[fact].child) {
                 for child_node in self.tree.places[child].nodes.clone() {
+                    if !self.tree.nodes[child_node].unites.is_empty() {
+                        continue;
+                    }
                     for f in self.field_set(child_node, sub)? {
                         if !out.contains(&f) {
                             out.push(f);

@@ -135,6 +135,7 @@ fn the_first_complete_key_is_used() {
             key: "email".into(),
             slot,
             types: None,
+            untyped: false,
             shape: None,
         });
     let shape = b.shape(author, &[("name", None)]);

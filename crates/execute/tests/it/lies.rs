@@ -51,6 +51,7 @@ fn plan() -> Plan {
             key: "length".into(),
             slot,
             types,
+            untyped: false,
             shape: None,
         });
     }

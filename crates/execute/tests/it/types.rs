@@ -27,6 +27,7 @@ fn media() -> (Builder, LayoutId) {
             key: "title".into(),
             slot,
             types,
+            untyped: false,
             shape: None,
         });
     }
@@ -107,6 +108,7 @@ fn lookups_carry_only_objects_of_their_types() {
             key: "id".into(),
             slot,
             types: None,
+            untyped: false,
             shape: None,
         });
     b.leaf(media, "stars", "Int");
@@ -218,6 +220,65 @@ fn interface_objects_learn_their_type_later() {
         concat!(
             r#"{"data":{"media":[null,null,null,null]},"errors":["#,
             r#"{"message":"m","path":["media"],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#
+        )
+    );
+}
+
+/// `{ listed { __typename ... on Media { n } ... on Person { age } } }`: readers answer media without telling what they
+/// are, beside people of whom `n` means another slot; the catalogue tells.
+fn listed() -> Plan {
+    let mut b = Builder::new(
+        &["readers", "catalogue"],
+        &["Query", "Book", "Film", "Person"],
+    );
+    let listed = b.object(Plan::ROOT, "listed", "[Media]", &["Book", "Film", "Person"]);
+    b.hidden(listed, "id");
+    b.typename(listed, "__typename");
+    b.leaf(listed, "n", "Int");
+    b.last_output(listed).types = Some(b.types(&["Book", "Film"]));
+    b.leaf(listed, "age", "Int");
+    b.last_output(listed).types = Some(b.types(&["Person"]));
+    let shape = b.typed_shape(listed, &[("id", None), ("n", None), ("n=age", None)]);
+    b.only_for(shape, "n", &["Person"]);
+    let media = b.types(&["Book", "Film"]);
+    let fields = &mut b.plan.shapes[shape].fields;
+    (fields[1].types, fields[1].untyped) = (Some(media.clone()), true);
+    b.plan.shapes[shape].interface_objects = vec!["Media".into()];
+    let first = b.root(0, "{}", &[("listed", Some(shape))]);
+    let shape = b.typed_shape(listed, &[]);
+    let mut target = b.target(listed, &["id"], shape);
+    target.types = Some(media);
+    target.untyped = true;
+    target.representations[0].typename = Some("Media".into());
+    b.fetch(1, ENTITIES, &[first], vec![lookup(vec![target])]);
+    b.build()
+}
+
+#[test]
+fn interface_objects_stand_beside_objects_of_known_types() {
+    let first = ok(concat!(
+        r#"{"data":{"listed":[{"__typename":"Media","id":1,"n":1},{"__typename":"Person","id":2,"n":2},"#,
+        r#"{"id":3,"n":3,"__typename":"Media"},{"__typename":"Media","id":null,"n":4},{"__typename":"Listed","id":5}]}}"#
+    ));
+    let second = ok(r#"{"data":{"_entities":[{"__typename":"Film"},{"__typename":"Book"}]}}"#);
+    let script = Script::new(vec![vec![first], vec![second]]);
+    let output = run_with(&listed(), &Setup::default(), &script);
+    // Only what the interface's name stands for is sent by it.
+    assert!(
+        script.sent()[1]
+            .1
+            .ends_with(r#"[{"__typename":"Media","id":1},{"__typename":"Media","id":3}]}}"#)
+    );
+    // The name of an interface object is never a type, and one that nobody tells is null.
+    assert_eq!(
+        text(output),
+        concat!(
+            r#"{"data":{"listed":[{"__typename":"Film","n":1},{"__typename":"Person","age":2},"#,
+            r#"{"__typename":"Book","n":3},null,null]},"errors":["#,
+            r#"{"message":"The subgraph answered an object of an unexpected type.","path":["listed",4],"#,
+            r#""extensions":{"code":"SUBREQUEST_UNEXPECTED_TYPE"}},"#,
+            r#"{"message":"The object's concrete type is unknown.","path":["listed",3],"#,
+            r#""extensions":{"code":"SUBREQUEST_UNEXPECTED_TYPE"}}]}"#
         )
     );
 }

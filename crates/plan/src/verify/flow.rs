@@ -149,7 +149,7 @@ impl Flow<'_> {
         }
         let all = &plan.layouts[target.layout].types;
         let wanted = target.types.as_ref().unwrap_or(all);
-        let by_type = target.types.as_ref().is_some_and(|types| types != all)
+        let by_type = target.types.as_ref().is_some_and(|types| types != all) && !target.untyped
             || target.representations.iter().any(|r| r.typename.is_none());
         if by_type {
             self.type_is_known(id, target.layout);

@@ -203,12 +203,14 @@ impl Builder {
                 key: key.into(),
                 slot: self.slot(layout, slot),
                 types: None,
+                untyped: false,
                 shape: *shape,
             }
         });
         let shape = ObjectShape {
             layout,
             typename_key: typename.map(Into::into),
+            interface_objects: Vec::new(),
             fields: fields.collect(),
         };
         self.plan.shapes.push(shape)
@@ -267,6 +269,7 @@ impl Builder {
         Target {
             layout,
             types: None,
+            untyped: false,
             cond: Cond::TRUE,
             representations: vec![Representation {
                 typename: None,

@@ -10,7 +10,7 @@ use ogive_plan::Cond;
 
 use crate::{
     assign::{Schedule, Via, VisitId},
-    tree::{FactId, Tree},
+    tree::{FactId, PlaceId, Tree},
 };
 
 /// Conditions of facts, and the table they are rows of.
@@ -39,6 +39,13 @@ impl Conditional {
         if out.table.len() == 1 {
             // Everything is unconditional.
             return out;
+        }
+        for (fact, row) in tree
+            .facts
+            .iter()
+            .filter(|(_, f)| f.is_type && f.cond.is_some())
+        {
+            out.facts[fact] = out.of_types(tree, tree.nodes[row.node].place);
         }
         let mut brings: IdVec<VisitId, Vec<FactId>> =
             IdVec::from_vec(vec![Vec::new(); schedule.visits.len()]);
@@ -94,6 +101,19 @@ impl Conditional {
         out
     }
 
+    /// Holds if the client's answer depends on the concrete type of a place's objects.
+    fn of_types(&mut self, tree: &Tree<'_>, place: PlaceId) -> Option<CondId> {
+        let place = &tree.places[place];
+        let set = &tree.op.selection_sets[place.selection?];
+        let mut any = None;
+        for occurrence in &set.order {
+            if tree.shows_type(occurrence, &place.possible) {
+                any = Some(any.map_or(occurrence.cond, |c| self.table.or(c, occurrence.cond)));
+            }
+        }
+        any
+    }
+
     fn demand(
         &mut self,
         tree: &Tree<'_>,
@@ -102,7 +122,8 @@ impl Conditional {
         cond: CondId,
     ) {
         for fact in facts {
-            let wanted = if tree.facts[*fact].node == node {
+            let place = |node: crate::tree::NodeId| tree.nodes[node].place;
+            let wanted = if place(tree.facts[*fact].node) == place(node) {
                 cond
             } else {
                 CondId::TRUE

@@ -3,6 +3,7 @@
 //! Reading order: [`mod@conditions`] (what must hold for each visit), [`request`] (text and shapes), [`representation`]
 //! (keys and required values), [`output`] (layouts and what the client sees), and [`emit`] which puts them together.
 
+mod by_interface;
 pub mod conditions;
 mod lookups;
 pub mod output;
@@ -309,7 +310,15 @@ impl<'a> Emitter<'a> {
         let mut lists = LookupLists::default();
         let mut kind = OperationKind::Query;
         let mut dependencies: Vec<FetchId> = Vec::new();
+        let mut by_interface: FastSet<VisitId> = FastSet::default();
         for visit_id in visits {
+            if by_interface.contains(visit_id) {
+                continue;
+            }
+            if let Some(interface) = self.entered_by(*visit_id) {
+                self.look_up_by(interface, *visit_id, visits, &mut by_interface, &mut lists);
+                continue;
+            }
             let visit = &self.schedule.visits[*visit_id];
             let place = self.tree.nodes[visit.node].place;
             if visit.via == Via::Root {
@@ -345,6 +354,7 @@ impl<'a> Emitter<'a> {
                 let target = Target {
                     layout: output::layout_id(place),
                     types: several.then(|| self.runtime_set(&types)),
+                    untyped: false,
                     cond: Cond(cond.0),
                     representations: self.lists.representations(representations),
                     shape,

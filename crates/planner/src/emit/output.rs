@@ -50,9 +50,15 @@ impl Emitter<'_> {
         for node in &tree.places[place].nodes {
             for fact in &tree.nodes[*node].facts {
                 let fact = &tree.facts[*fact];
-                keys[fact.slot as usize] = SlotKey {
+                if fact.is_type {
+                    continue;
+                }
+                let client_key = fact.client.map(|c| tree.op.fields[c].key);
+                let key = &mut keys[fact.slot as usize];
+                *key = SlotKey {
                     field: Some(fact.field),
-                    client_key: fact.client.map(|c| tree.op.fields[c].key),
+                    // A leaf of several types may be the client's for some of them only.
+                    client_key: client_key.or(key.client_key),
                     child: fact.child,
                 };
             }

@@ -12,29 +12,31 @@ use crate::{
 
 impl Emitter<'_> {
     /// How to represent the objects of an entry that brings these facts: a key, and what their `@requires` need.
-    fn representation(&mut self, id: VisitId, key: usize, facts: &[FactId]) -> Representation {
+    /// The node is the entered one, or one that it unites.
+    fn representation(
+        &mut self,
+        (id, node): (VisitId, NodeId),
+        key: usize,
+        facts: &[FactId],
+    ) -> Representation {
         let visit = &self.schedule.visits[id];
-        let node = visit.node;
+        let alternative = &self.tree.nodes[visit.node].keys[key];
         let mut members = Vec::new();
-        self.members(
-            node,
-            self.tree.nodes[node].keys[key].fields,
-            true,
-            &mut members,
-        );
+        self.members(node, alternative.fields, true, &mut members);
         for fact in facts {
             let sets: Vec<FieldSetId> = self.tree.facts[*fact]
                 .requires
                 .iter()
                 .filter(|r| r.subgraph.0 == visit.subgraph)
-                .map(|r| r.fields)
+                .filter_map(|r| r.fields)
                 .collect();
             for set in sets {
                 self.members(node, set, false, &mut members);
             }
         }
+        let typename = alternative.by_interface;
         Representation {
-            typename: None,
+            typename: typename.map(|ty| self.tree.schema().type_name(ty).into()),
             members,
         }
     }
@@ -42,9 +44,21 @@ impl Emitter<'_> {
     /// One representation per key the entry may use.
     fn representations(&mut self, id: VisitId, facts: &[FactId]) -> Vec<Representation> {
         let keys: Vec<usize> = self.schedule.visits[id].keys().collect();
-        keys.into_iter()
-            .map(|key| self.representation(id, key, facts))
-            .collect()
+        let node = self.schedule.visits[id].node;
+        let mut nodes: &[NodeId] = &self.tree.nodes[node].unites;
+        if nodes.is_empty() {
+            nodes = std::slice::from_ref(&node);
+        }
+        let mut out: Vec<Representation> = Vec::with_capacity(keys.len());
+        for key in keys {
+            for node in nodes {
+                let representation = self.representation((id, *node), key, facts);
+                if !out.contains(&representation) {
+                    out.push(representation);
+                }
+            }
+        }
+        out
     }
 
     /// The facts of an entry in groups that can share a representation: two `@requires` that want one field with
@@ -114,6 +128,7 @@ impl Emitter<'_> {
             if let (Some(sub), Some(place)) = (item.selection, fact.child) {
                 let mut members = std::mem::take(&mut out[at].members);
                 let nodes = &tree.places[place].nodes;
+                let n_nodes = nodes.len();
                 let is_abstract = tree.schema().types[tree.places[place].ty]
                     .kind
                     .is_abstract();
@@ -130,11 +145,11 @@ impl Emitter<'_> {
                         members: Vec::new(),
                     });
                 }
+                let nodes = nodes.iter().filter(|n| tree.nodes[**n].unites.is_empty());
                 for child in nodes {
                     let mut of_type = Vec::new();
                     self.members(*child, sub, key, &mut of_type);
-                    let guard =
-                        (nodes.len() > 1).then(|| self.runtime_set(&tree.nodes[*child].types));
+                    let guard = (n_nodes > 1).then(|| self.runtime_set(&tree.nodes[*child].types));
                     for mut member in of_type {
                         // A slot shared by several concrete types is one member for all of them.
                         let same = members
@@ -156,6 +171,15 @@ impl Emitter<'_> {
                         }
                     }
                 }
+                if tree.may_be_untold(place) {
+                    // What all types have does not wait for the type.
+                    let all = self.runtime_set(&self.possible[place].clone());
+                    for member in &mut members {
+                        if member.types.as_ref().is_some_and(|t| all.is_subset(t)) {
+                            member.types = None;
+                        }
+                    }
+                }
                 out[at].members = members;
             }
         }
@@ -170,7 +194,8 @@ impl Emitter<'_> {
     ) -> Option<FactId> {
         self.tree.nodes[node].facts.iter().copied().find(|f| {
             let fact = &self.tree.facts[*f];
-            self.tree.schema().fields[fact.field].name == name
+            !fact.is_type
+                && self.tree.schema().fields[fact.field].name == name
                 && fact.args.len() == args.len()
                 && args.iter().all(|(n, v)| {
                     fact.args

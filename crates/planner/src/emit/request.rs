@@ -38,10 +38,10 @@ pub(crate) struct Part {
 
 /// One value of some concrete types, with its own sub-selection.
 #[derive(Clone, Copy)]
-struct Item {
-    fact: FactId,
-    name: Symbol,
-    cond: CondId,
+pub(crate) struct Item {
+    pub(crate) fact: FactId,
+    pub(crate) name: Symbol,
+    pub(crate) cond: CondId,
     sub: Option<(SelectionId, ShapeId)>,
 }
 
@@ -104,8 +104,15 @@ impl Emitter<'_> {
         declared: Option<TypeId>,
     ) -> Selected {
         let tree = self.tree;
-        let abstract_here = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
-        let ask_typename = declared.is_some() && (abstract_here || self.possible[place].len() > 1);
+        let is_abstract = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
+        // An interface object is an object there, and its name tells nothing.
+        let is_interface_object =
+            is_abstract && declared.is_some_and(|ty| tree.is_interface_object(ty, subgraph));
+        let abstract_here = is_abstract && !is_interface_object;
+        let ask_typename = declared.is_some()
+            && !is_interface_object
+            && (abstract_here || self.possible[place].len() > 1);
+        let told = self.without_types(&mut wanted);
         let mut names = Names {
             taken: Vec::with_capacity(wanted.len() + 1),
             at: Positions::with_capacity(wanted.len() + 1),
@@ -138,7 +145,16 @@ impl Emitter<'_> {
             (first, fact.client.is_some())
         });
         let any = self.any_of_items(&items);
-        let shape = self.shape(place, &items, ask_typename);
+        let any = match told {
+            Some(told) if items.is_empty() => told,
+            Some(told) => self.conditional.or(any, told),
+            None => any,
+        };
+        let interface_objects = match abstract_here && tree.may_be_untold(place) {
+            true => self.interface_objects(place, subgraph),
+            false => Vec::new(),
+        };
+        let shape = self.shape(place, &items, subgraph, ask_typename, interface_objects);
         let mut pieces = Vec::with_capacity(3 * items.len() + 1);
         if ask_typename {
             pieces.push(self.selections.text(CondId::TRUE, "__typename "));
@@ -147,6 +163,9 @@ impl Emitter<'_> {
             None => {
                 // A look-up or root is asked only if something is wanted of it, unless that is not known exactly.
                 let is_certain = any == CondId::TRUE || declared.is_some();
+                if tree.places[place].nodes.len() > 1 {
+                    items = self.each_name_once(&items);
+                }
                 self.write_items(&items, &mut pieces, is_certain && !ask_typename);
             }
             Some(declared) => self.write_fragments(place, &items, subgraph, declared, &mut pieces),
@@ -176,7 +195,8 @@ impl Emitter<'_> {
             let selected = self.object(place, wanted, subgraph, Some(ty.id));
             (selected.selection, selected.shape)
         });
-        let name = self.name(fact_id, ty, sub.map(|(selection, _)| selection), names);
+        let selection = sub.map(|(selection, _)| selection);
+        let name = self.name(fact_id, ty, selection, subgraph, names);
         Item {
             fact: fact_id,
             name,
@@ -191,6 +211,7 @@ impl Emitter<'_> {
         fact_id: FactId,
         ty: Type,
         sub: Option<SelectionId>,
+        subgraph: u32,
         names: &mut Names,
     ) -> Symbol {
         let tree = self.tree;
@@ -201,7 +222,11 @@ impl Emitter<'_> {
             taken.ty == ty
                 && taken.sub == sub
                 && call.is_some_and(|other| {
-                    tree.schema().fields[other.field].name == field && other.args == fact.args
+                    tree.schema().fields[other.field].name == field
+                        && other.args == fact.args
+                        && (other.slot == fact.slot
+                            || !tree.reads_untold(fact.node, subgraph)
+                            || !tree.reads_untold(other.node, subgraph))
                 })
         };
         let wanted = match fact.client {
@@ -249,11 +274,19 @@ impl Emitter<'_> {
         *self.schema_names.entry(name).or_insert_with(intern)
     }
 
-    fn shape(&mut self, place: PlaceId, items: &[Item], ask_typename: bool) -> ShapeId {
+    fn shape(
+        &mut self,
+        place: PlaceId,
+        items: &[Item],
+        subgraph: u32,
+        ask_typename: bool,
+        interface_objects: Vec<Box<str>>,
+    ) -> ShapeId {
         let tree = self.tree;
         let is_one_class = tree.places[place].nodes.len() == 1;
         let mut at: Positions<ShapeKey> = Positions::with_capacity(items.len());
-        let mut types: Vec<BitSet> = Vec::new();
+        // Of each key its types, and whether it is there before the type is known.
+        let mut types: Vec<(BitSet, bool)> = Vec::new();
         for item in items {
             let fact = &tree.facts[item.fact];
             let key = ShapeKey {
@@ -269,9 +302,12 @@ impl Emitter<'_> {
                 let of_item = &tree.nodes[fact.node].types;
                 match found {
                     Some(found) => {
-                        types[found].union_with(of_item);
+                        types[found].0.union_with(of_item);
                     }
-                    None => types.push(of_item.clone()),
+                    None => {
+                        let untyped = tree.reads_untold(fact.node, subgraph);
+                        types.push((of_item.clone(), untyped));
+                    }
                 }
             }
         }
@@ -281,10 +317,11 @@ impl Emitter<'_> {
             self.lists.shapes.get_or_make(keys, make)
         } else {
             let mut fields = Vec::with_capacity(types.len());
-            for (key, types) in at.keys().iter().zip(types) {
+            for (key, (types, untyped)) in at.keys().iter().zip(types) {
                 let everywhere = self.possible[place].is_subset(&types);
                 fields.push(ShapeField {
                     types: (!everywhere).then(|| self.runtime_set(&types)),
+                    untyped: untyped && !everywhere,
                     ..shape_field(&self.names, *key)
                 });
             }
@@ -294,6 +331,7 @@ impl Emitter<'_> {
         self.shapes.push(ObjectShape {
             layout: layout_id(place),
             typename_key,
+            interface_objects,
             fields,
         })
     }
@@ -388,6 +426,7 @@ impl Emitter<'_> {
             let nodes = &tree.places[place].nodes;
             nodes
                 .iter()
+                .filter(|n| tree.nodes[**n].unites.is_empty())
                 .flat_map(|n| tree.nodes[*n].types.iter().map(TypeId))
                 .filter(|t| source.is_some_and(|s| s.possible.contains(t.0)))
                 .collect()
@@ -442,7 +481,10 @@ impl Emitter<'_> {
                 self.write_item(item, pieces);
             }
         }
-        for ty in here {
+        if tree.may_be_untold(place) {
+            self.by_interface_object(&here, subgraph.0, &mut of_type);
+        }
+        for ty in self.fragment_types(place, here, subgraph.0) {
             let Some(items) = of_type.get(&ty.0) else {
                 continue;
             };
@@ -615,6 +657,7 @@ fn shape_field(names: &Interner, key: ShapeKey) -> ShapeField {
         key: names[key.name].into(),
         slot: key.slot,
         types: None,
+        untyped: false,
         shape: key.shape,
     }
 }
