@@ -264,18 +264,28 @@ impl<'p> Absorb<'_, 'p> {
             return Ok(Part::read(scanner)?);
         }
         match self.fetch.root.as_ref().filter(|_| self.root) {
-            None => self.read_lookups(scanner, data)?,
+            None if self.reentries().next().is_none() => self.read_lookups(scanner, data)?,
             Some(root) if self.gathered.n_representations() == 0 => {
                 if !self.reader().read_into(scanner, root.shape, Store::ROOT)? {
                     scanner.skip_value()?;
                 }
             }
             // Root fields and look-ups in one request are rare enough to be read twice.
-            Some(root) => {
+            root => {
                 let whole = scanner.clone();
                 let lookups = find_lookups(scanner, self.fetch)?;
-                self.reader()
-                    .read_into(&mut whole.clone(), root.shape, Store::ROOT)?;
+                if let Some(root) = root {
+                    self.reader()
+                        .read_into(&mut whole.clone(), root.shape, Store::ROOT)?;
+                }
+                let (gathered, fetch) = (self.gathered, self.fetch);
+                for at in self.reentries().collect::<Vec<_>>() {
+                    let (targets, waiting) =
+                        (&fetch.lookups[at].targets, &gathered.lookups[at].instances);
+                    let (mut reader, scanned) = (self.reader(), &mut data.scanned);
+                    read_entity(&mut reader, &mut whole.clone(), targets, waiting, scanned)?;
+                    data.outcomes[at] = Outcome::Read;
+                }
                 for (at, part) in lookups.into_iter().enumerate() {
                     if let Some(part) = part {
                         self.read_lookup(&mut whole.within(part.range), at, data)?;
@@ -285,6 +295,24 @@ impl<'p> Absorb<'_, 'p> {
         }
         let range = start..scanner.position();
         Ok(Part { kind, range })
+    }
+
+    /// Look-ups whose answer is `data` itself, of those that were sent.
+    fn reentries(&self) -> impl Iterator<Item = usize> + use<'_, 'p> {
+        let lookups = self.fetch.lookups.iter().zip(&self.gathered.lookups);
+        let sent = lookups.map(|(lookup, gathered)| {
+            lookup.is_reentry() && gathered.n_representations > 0
+        });
+        sent.enumerate().filter(|(_, sent)| *sent).map(|(at, _)| at)
+    }
+
+    /// The re-entry that asked for the root field under this response key.
+    fn reentry_of(&self, key: &str) -> Option<usize> {
+        let plan = self.store.plan();
+        self.reentries().find(|at| {
+            let mut targets = self.fetch.lookups[*at].targets.iter();
+            targets.any(|t| plan.shapes[t.shape].fields.iter().any(|f| *f.key == *key))
+        })
     }
 
     /// Reads a `data` that has nothing but look-ups.
@@ -429,7 +457,16 @@ impl<'p> Absorb<'_, 'p> {
                 .fetch
                 .lookups
                 .iter()
-                .position(|lookup| *lookup.response_key == **key),
+                .position(|lookup| !lookup.is_reentry() && *lookup.response_key == **key),
+            _ => None,
+        };
+        let of_root = |key: &str| {
+            let root = self.fetch.root.as_ref().filter(|_| self.root);
+            let plan = self.store.plan();
+            root.is_some_and(|r| plan.shapes[r.shape].fields.iter().any(|f| *f.key == *key))
+        };
+        let reentry = match path.first() {
+            Some(Step::Key(key)) if lookup.is_none() && !of_root(key) => self.reentry_of(key),
             _ => None,
         };
         let gathered = self.gathered;
@@ -462,6 +499,21 @@ impl<'p> Absorb<'_, 'p> {
                 let path = self.affected_by_lookup(at);
                 let error = self.client_error(error);
                 self.push(error.at(path));
+            }
+            (None, path) if let Some(at) = reentry => {
+                let lookup = &self.fetch.lookups[at];
+                let shown = gathered.lookups[at].instances.iter();
+                let paths: Vec<_> = shown
+                    .take(self.store.limits().errors_max)
+                    .map(|instance| {
+                        let target = &lookup.targets[usize::from(instance.target)];
+                        self.map_path(target.shape, instance.record, path)
+                    })
+                    .collect();
+                let error = self.client_error(error);
+                for path in paths {
+                    self.push(error.clone().at(path));
+                }
             }
             (None, [Step::Key(_), ..]) if self.root => {
                 let path = match &self.fetch.root {

@@ -120,7 +120,7 @@ impl Envelope {
 /// The look-up whose answer stands under this key.
 pub(crate) fn lookup_of(fetch: &Fetch, key: JsonStr<'_>) -> Option<usize> {
     let mut lookups = fetch.lookups.iter();
-    lookups.position(|lookup| key.is(&lookup.response_key))
+    lookups.position(|lookup| !lookup.is_reentry() && key.is(&lookup.response_key))
 }
 
 /// Reads `data` without looking into it, except for where the look-ups' values stand.

@@ -475,7 +475,7 @@ pub(crate) fn body(
         }
     }
     for (lookup, gathered) in fetch.lookups.iter().zip(&gathered.lookups) {
-        if gathered.n_representations > 0 {
+        if gathered.n_representations > 0 && !lookup.is_reentry() {
             begin(&mut out, &lookup.variable);
             out.push(b'[');
             out.extend_from_slice(&gathered.representations);

@@ -187,7 +187,7 @@ fn write_fetch(plan: &Plan, id: FetchId, part: Option<(&Lookup, &Target)>, out: 
     out.string(&id.0.to_string());
     out.key("serviceName");
     out.string(subgraph_name(plan, fetch.subgraph));
-    if let Some((_, target)) = part {
+    if let Some((_, target)) = part.filter(|(lookup, _)| !lookup.is_reentry()) {
         out.key("requires");
         out.begin_array();
         for (typename, members) in required(plan, target) {
@@ -356,6 +356,7 @@ fn text_fetch(
     line(depth, &head, out);
     let request = request_text(fetch);
     let selection = match part {
+        Some((lookup, _)) if lookup.is_reentry() => selection_of(&request, |_| false),
         Some((lookup, target)) => {
             line(depth + 1, "{", out);
             for (typename, members) in required(plan, target) {

@@ -175,7 +175,8 @@ fn asked_twice(plan: &Plan) -> Vec<Vec<Vec<bool>>> {
     type Asker = Option<FetchId>;
     let mut askers: FastMap<(u32, u32), Asker> = FastMap::default();
     for (id, fetch) in plan.fetches.iter() {
-        for target in fetch.lookups.iter().flat_map(|lookup| &lookup.targets) {
+        let entities = fetch.lookups.iter().filter(|lookup| !lookup.is_reentry());
+        for target in entities.flat_map(|lookup| &lookup.targets) {
             let asker = askers
                 .entry((fetch.subgraph, target.selection))
                 .or_insert(Some(id));

@@ -235,14 +235,24 @@ pub struct VariableUse {
 
 /// One `_entities` field of a request: a list of representations gathered from any number of places.
 /// Equal representations are sent once.
+///
+/// Or, with empty names, fields of the query root itself that are wanted in the middle of the response (*re-entry*,
+/// planner rule 54): asked once if there is any object to fill, and the whole of `data` lands in each of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lookup {
-    /// Response key of the `_entities` field.
+    /// Response key of the `_entities` field; empty for a re-entry.
     pub response_key: Box<str>,
-    /// Name of its representations variable.
+    /// Name of its representations variable; empty for a re-entry.
     pub variable: Box<str>,
-    /// Where representations come from and answers go.
+    /// Where representations come from and answers go; those of a re-entry have no members.
     pub targets: Vec<Target>,
+}
+
+impl Lookup {
+    /// Whether it asks fields of the query root, not `_entities`.
+    pub fn is_reentry(&self) -> bool {
+        self.variable.is_empty()
+    }
 }
 
 /// One place whose records are looked up.

@@ -66,10 +66,15 @@ fn write_fetch(plan: &Plan, id: FetchId, fetch: &Fetch, out: &mut Writer) {
     out.begin_array();
     for lookup in &fetch.lookups {
         out.begin_object();
-        out.key("responseKey");
-        out.string(&lookup.response_key);
-        out.key("variable");
-        out.string(&lookup.variable);
+        if lookup.is_reentry() {
+            out.key("reentry");
+            out.boolean(true);
+        } else {
+            out.key("responseKey");
+            out.string(&lookup.response_key);
+            out.key("variable");
+            out.string(&lookup.variable);
+        }
         out.key("targets");
         out.begin_array();
         for target in &lookup.targets {

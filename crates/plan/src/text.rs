@@ -69,15 +69,18 @@ fn write_fetch(plan: &Plan, id: FetchId, out: &mut String) -> fmt::Result {
         write_places(plan, root.shape, out)?;
     }
     for lookup in &fetch.lookups {
-        writeln!(out, "    {}(${})", lookup.response_key, lookup.variable)?;
+        match lookup.is_reentry() {
+            true => writeln!(out, "    root fields again")?,
+            false => writeln!(out, "    {}(${})", lookup.response_key, lookup.variable)?,
+        }
         for target in &lookup.targets {
-            write_target(plan, target, out)?;
+            write_target(plan, target, lookup.is_reentry(), out)?;
         }
     }
     Ok(())
 }
 
-fn write_target(plan: &Plan, target: &Target, out: &mut String) -> fmt::Result {
+fn write_target(plan: &Plan, target: &Target, is_reentry: bool, out: &mut String) -> fmt::Result {
     let types = match (&target.types, target.untyped) {
         (Some(types), false) => format!(" ({})", type_names(plan, types)),
         (Some(types), true) => format!(" ({} or not known yet)", type_names(plan, types)),
@@ -90,7 +93,11 @@ fn write_target(plan: &Plan, target: &Target, out: &mut String) -> fmt::Result {
         layout_path(plan, target.layout),
         if_clause(plan, target.cond),
     )?;
-    for (at, representation) in target.representations.iter().enumerate() {
+    let keys: &[_] = match is_reentry {
+        true => &[],
+        false => &target.representations,
+    };
+    for (at, representation) in keys.iter().enumerate() {
         let word = if at == 0 { "by" } else { "or by" };
         let typename = representation.typename.as_deref();
         let typename = typename.map_or(String::new(), |name| format!(" {name}"));

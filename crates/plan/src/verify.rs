@@ -302,6 +302,7 @@ impl Form<'_> {
     fn lookup_names(&mut self, fetch: &Fetch, place: &str) {
         let plan = self.plan;
         let (mut keys, mut variables) = (FastSet::default(), FastSet::default());
+        let mut root_keys: FastSet<&str> = FastSet::default();
         if let Some(shape) = fetch.root.as_ref().and_then(|r| plan.shapes.get(r.shape)) {
             keys.extend(shape.fields.iter().map(|field| &*field.key));
         }
@@ -313,6 +314,21 @@ impl Form<'_> {
             }
         }
         for lookup in &fetch.lookups {
+            if lookup.is_reentry() {
+                self.check(lookup.response_key.is_empty(), || {
+                    format!(
+                        "{place}: a re-entry has the response key {}",
+                        lookup.response_key
+                    )
+                });
+                let targets = lookup.targets.iter();
+                let empty = |r: &Representation| r.members.is_empty() && r.typename.is_none();
+                let alike = targets.clone().all(|t| t.representations.iter().all(empty));
+                self.check(alike, || format!("{place}: a re-entry has a key"));
+                let shapes = targets.filter_map(|t| plan.shapes.get(t.shape));
+                root_keys.extend(shapes.flat_map(|s| s.fields.iter().map(|f| &*f.key)));
+                continue;
+            }
             self.check(keys.insert(&lookup.response_key), || {
                 format!(
                     "{place}: response key {} is used twice",
@@ -321,6 +337,15 @@ impl Form<'_> {
             });
             self.check(variables.insert(&lookup.variable), || {
                 format!("{place}: variable ${} is used twice", lookup.variable)
+            });
+        }
+        // Root fields asked for several places may share their keys, but not those of entities.
+        for lookup in fetch.lookups.iter().filter(|lookup| !lookup.is_reentry()) {
+            self.check(!root_keys.contains(&*lookup.response_key), || {
+                format!(
+                    "{place}: response key {} is used twice",
+                    lookup.response_key
+                )
             });
         }
     }

@@ -67,6 +67,13 @@ pub enum Via {
 }
 
 impl Visit {
+    /// Whether a query root in the middle of the response is asked.
+    pub(crate) fn is_reentry(&self, tree: &Tree<'_>) -> bool {
+        match self.via {
+            Via::Key(key) => tree.nodes[self.node].keys[key].fields.is_none(),
+            _ => false,
+        }
+    }
     /// Keys by which the object may be entered, best first; none for a root or a descent.
     pub fn keys(&self) -> impl Iterator<Item = usize> {
         let first = match self.via {

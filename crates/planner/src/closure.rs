@@ -80,6 +80,9 @@ impl Closure {
             None => {
                 if !scope.serial || wave == 0 {
                     entry = allowed.intersection(&here.types_known);
+                    if let Some(only) = &scope.entered_by {
+                        entry.intersect_with(only);
+                    }
                 }
             }
             Some(edge) => {

@@ -41,7 +41,7 @@ pub fn tree(tree: &Tree<'_>) -> String {
                 "    key of {}{}: {}",
                 subgraph(tree, key.subgraph.0),
                 key_owner(tree, key),
-                fields(tree, node.ty, key.fields)
+                key_text(tree, node.ty, key)
             );
         }
         for fact in &node.facts {
@@ -149,7 +149,7 @@ pub fn assign(tree: &Tree<'_>, schedule: &Schedule) -> String {
             Via::Key(key) => match node.keys.get(key) {
                 Some(key) => {
                     let owner = key_owner(tree, key);
-                    format!("by{owner} {}", fields(tree, node.ty, key.fields))
+                    format!("by{owner} {}", key_text(tree, node.ty, key))
                 }
                 None => "by ?".to_owned(),
             },
@@ -240,6 +240,13 @@ fn value(tree: &Tree<'_>, fact: &Fact) -> String {
 fn key_owner(tree: &Tree<'_>, key: &KeyAlternative) -> String {
     let name = key.by_interface.map(|ty| tree.schema().type_name(ty));
     name.map_or(String::new(), |name| format!(" {name}"))
+}
+
+fn key_text(tree: &Tree<'_>, ty: TypeId, key: &KeyAlternative) -> String {
+    match key.fields {
+        Some(set) => fields(tree, ty, set),
+        None => "being a root".to_owned(),
+    }
 }
 
 /// A field set as far as it concerns one concrete type.

@@ -118,8 +118,7 @@ pub fn plan(
 ) -> Result<Plan, PlanError> {
     let tree = tree::grow(supergraph, operation, options)?;
     let mut schedule = assign::Schedule::default();
-    for scope in tree.scopes() {
-        let requests = search::search(&tree, &scope, options)?;
+    for (scope, requests) in search::search_all(&tree, options)? {
         assign::assign(&tree, &scope, &requests, &mut schedule)?;
     }
     Ok(emit::emit(&tree, &schedule))

@@ -533,11 +533,15 @@ impl<const N: usize> Builder<N> {
                 (Some(first), Some(last)) => *first..last + 1,
                 _ => 0..0,
             };
+            let mut types_known = Bits::of(&node.types_known);
+            if let (Tree::ROOT, Some(only)) = (*node_id, &scope.entered_by) {
+                types_known = types_known.and(Bits::of(only));
+            }
             self.probe.nodes.push(ProbeNode {
                 parent,
                 edge,
                 is_root: *node_id == Tree::ROOT,
-                types_known: Bits::of(&node.types_known),
+                types_known,
                 provides_start: Bits::of(&node.provides_start),
                 provides_through: Bits::of(&node.provides_through),
                 keys,

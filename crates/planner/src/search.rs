@@ -34,6 +34,124 @@ pub struct Found {
     pub firings: u64,
 }
 
+/// Finds the requests of all scopes of an operation, in the order in which they must run.
+///
+/// Root fields of a mutation that follow each other share a scope, and so a request, if one subgraph answers them and
+/// none but the last has anything to follow it (planner rule 51).
+pub fn search_all(
+    tree: &Tree<'_>,
+    options: &PlanOptions,
+) -> Result<Vec<(Scope, Found)>, PlanError> {
+    let mut out: Vec<(Scope, Found)> = Vec::new();
+    // How many of the last scopes run in one request each, all of them in the same subgraph.
+    let mut alone = 0;
+    for mut scope in tree.scopes() {
+        let found = match scope.serial {
+            true => search_serial(tree, &mut scope, options)?,
+            false => search(tree, &scope, options)?,
+        };
+        let key = |scope: &Scope| {
+            let client = tree.facts[*scope.root_facts.first()?].client?;
+            Some(tree.op.fields[client].key)
+        };
+        let run = &out[out.len() - alone..];
+        // One field under exclusive conditions is two calls of which one happens, each in its turn.
+        let joins = run
+            .iter()
+            .all(|(before, _)| before.entered_by == scope.entered_by && key(before) != key(&scope));
+        if !joins {
+            join_last(tree, &mut out, alone, options)?;
+            alone = 0;
+        }
+        let is_alone = found.requests.count() == 1;
+        out.push((scope, found));
+        alone += 1;
+        if !is_alone {
+            join_last(tree, &mut out, alone, options)?;
+            alone = 0;
+        }
+    }
+    join_last(tree, &mut out, alone, options)?;
+    Ok(out)
+}
+
+/// Makes one scope of the last `count` ones.
+fn join_last(
+    tree: &Tree<'_>,
+    scopes: &mut Vec<(Scope, Found)>,
+    count: usize,
+    options: &PlanOptions,
+) -> Result<(), PlanError> {
+    if count < 2 {
+        return Ok(());
+    }
+    let members = scopes.split_off(scopes.len() - count);
+    let mut members = members.into_iter().map(|(scope, _)| scope);
+    let Some(mut joined) = members.next() else {
+        return Ok(());
+    };
+    for member in members {
+        joined.root_facts.extend(member.root_facts);
+        joined.nodes.extend(member.nodes);
+    }
+    joined.nodes.sort_unstable();
+    joined.nodes.dedup();
+    let found = search(tree, &joined, options)?;
+    scopes.push((joined, found));
+    Ok(())
+}
+
+/// Finds the requests of a scope whose root fields are asked once, of one subgraph: one that leads to the best plan
+/// (planner rules 52 and 53).
+fn search_serial(
+    tree: &Tree<'_>,
+    scope: &mut Scope,
+    options: &PlanOptions,
+) -> Result<Found, PlanError> {
+    let mut candidates: Option<BitSet> = None;
+    for fact in &scope.root_facts {
+        let plain = &tree.facts[*fact].plain;
+        match &mut candidates {
+            Some(all) => all.intersect_with(plain),
+            None => candidates = Some(plain.clone()),
+        }
+    }
+    let mut best: Option<(Found, BitSet)> = None;
+    let mut refused = None;
+    for candidate in candidates.iter().flat_map(BitSet::iter) {
+        let only: BitSet = [candidate].into_iter().collect();
+        scope.entered_by = Some(only.clone());
+        let found = match search(tree, scope, options) {
+            Ok(found) => found,
+            Err(error) => {
+                refused.get_or_insert(error);
+                continue;
+            }
+        };
+        let better = |best: &(Found, BitSet)| cost(&found, options) < cost(&best.0, options);
+        if best.as_ref().is_none_or(better) {
+            best = Some((found, only));
+        }
+    }
+    match (best, refused) {
+        (Some((found, only)), _) => {
+            scope.entered_by = Some(only);
+            Ok(found)
+        }
+        (None, Some(error)) => Err(error),
+        // Nobody resolves it, or there is nothing to resolve.
+        (None, None) => search(tree, scope, options),
+    }
+}
+
+fn cost(found: &Found, options: &PlanOptions) -> (usize, usize) {
+    let (waves, requests) = (found.requests.waves.len(), found.requests.count());
+    match options.profile {
+        Profile::CriticalPath => (waves, requests),
+        Profile::FewestRequests => (requests, waves),
+    }
+}
+
 /// Finds the requests of one scope.
 pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<Found, PlanError> {
     let mut closure = Closure::default();

@@ -102,8 +102,8 @@ pub struct KeyAlternative {
     pub subgraph: SubgraphId,
     /// The interface by whose name it is entered; `None` for the concrete type's own.
     pub by_interface: Option<TypeId>,
-    /// The key.
-    pub fields: FieldSetId,
+    /// The key; none where the object is a root again, which is entered without one as soon as it is known to exist.
+    pub fields: Option<FieldSetId>,
     /// Facts that make up its representation, nested ones included.
     pub facts: Vec<FactId>,
 }
@@ -157,6 +157,8 @@ pub struct Scope {
     pub root_facts: Vec<FactId>,
     /// Whether the root may be entered in the first wave only, and only after all earlier scopes are complete.
     pub serial: bool,
+    /// The only subgraphs that may be asked for root fields, if not all may.
+    pub entered_by: Option<BitSet>,
 }
 
 impl Fact {
@@ -182,15 +184,32 @@ impl Tree<'_> {
     pub fn parent(&self, place: PlaceId) -> Option<NodeId> {
         self.places[place].edge.map(|e| self.facts[e].node)
     }
+    /// Root facts in order of execution, which is order of appearance and not that of the facts.
+    pub fn root_order(&self) -> Vec<FactId> {
+        let by_field: FastMap<FieldNodeId, FactId> = self.nodes[Self::ROOT]
+            .facts
+            .iter()
+            .filter_map(|fact| Some((self.facts[*fact].client?, *fact)))
+            .collect();
+        let mut ordered: Vec<FactId> = Vec::new();
+        let mut seen = BitSet::new();
+        for occurrence in &self.op.selection_sets[self.op.root].order {
+            if let Some(fact) = by_field.get(&occurrence.field)
+                && seen.insert(fact.0)
+            {
+                ordered.push(*fact);
+            }
+        }
+        ordered
+    }
     /// The scopes in the order in which they must run.
     pub fn scopes(&self) -> Vec<Scope> {
-        let all: Vec<NodeId> = self.nodes.ids().collect();
-        let root_facts = self.nodes[Self::ROOT].facts.clone();
         if self.op.kind != OperationKind::Mutation {
             return vec![Scope {
-                nodes: all,
-                root_facts,
-                serial: false,
+                nodes: self.nodes.ids().collect(),
+                root_facts: self.nodes[Self::ROOT].facts.clone(),
+                serial: self.op.kind == OperationKind::Subscription,
+                entered_by: None,
             }];
         }
         // Row by row: which root fact a node hangs below.
@@ -206,28 +225,23 @@ impl Tree<'_> {
             });
             below.push(owner);
         }
-        // Execution order is order of appearance, which is not that of the nodes.
-        let mut ordered: Vec<FactId> = Vec::new();
-        for occurrence in &self.op.selection_sets[self.op.root].order {
-            let of_field = |f: &FactId| self.facts[*f].client == Some(occurrence.field);
-            if let Some(fact) = root_facts.iter().copied().find(of_field)
-                && !ordered.contains(&fact)
-            {
-                ordered.push(fact);
+        let mut nodes_of: FastMap<FactId, Vec<NodeId>> = FastMap::default();
+        for (node, owner) in below.iter() {
+            if let Some(owner) = owner {
+                nodes_of.entry(*owner).or_default().push(node);
             }
         }
-        ordered
-            .into_iter()
-            .map(|fact| Scope {
-                nodes: all
-                    .iter()
-                    .copied()
-                    .filter(|n| *n == Self::ROOT || below[*n] == Some(fact))
-                    .collect(),
+        let scope = |fact: FactId| {
+            let mut nodes = vec![Self::ROOT];
+            nodes.append(&mut nodes_of.remove(&fact).unwrap_or_default());
+            Scope {
+                nodes,
                 root_facts: vec![fact],
                 serial: true,
-            })
-            .collect()
+                entered_by: None,
+            }
+        };
+        self.root_order().into_iter().map(scope).collect()
     }
 }
 
@@ -533,6 +547,10 @@ impl<'a> Grower<'a, '_> {
         if node == Tree::ROOT {
             return Ok(());
         }
+        if Some(ty) == self.tree.supergraph.schema.roots[0] {
+            self.reentries(node);
+            return Ok(());
+        }
         for source in &graph.types[ty].sources {
             for key in source.keys.iter().filter(|k| k.resolvable) {
                 let place = self.tree.nodes[node].place;
@@ -549,7 +567,7 @@ impl<'a> Grower<'a, '_> {
                 self.tree.nodes[node].keys.push(KeyAlternative {
                     subgraph: source.subgraph,
                     by_interface: None,
-                    fields: key.fields,
+                    fields: Some(key.fields),
                     facts,
                 });
                 self.key_members(node, before)?;
@@ -564,6 +582,21 @@ impl<'a> Grower<'a, '_> {
             self.requirements(node, self.tree.nodes[node].facts[i])?;
         }
         Ok(())
+    }
+
+    /// A query root in the middle of the response: whoever resolves something of it can be asked (planner rule 54).
+    fn reentries(&mut self, node: NodeId) {
+        let mut subgraphs = BitSet::new();
+        for fact in &self.tree.nodes[node].facts {
+            subgraphs.union_with(&self.tree.facts[*fact].plain);
+        }
+        let keys = subgraphs.iter().map(|subgraph| KeyAlternative {
+            subgraph: SubgraphId(subgraph),
+            by_interface: None,
+            fields: None,
+            facts: Vec::new(),
+        });
+        self.tree.nodes[node].keys = keys.collect();
     }
 
     /// Notes what the subgraphs with `@requires` on a fact need; a subgraph that an override label switches off, or has

@@ -61,24 +61,23 @@ pub(super) fn run(
     let (mut closures, mut searches) = (String::new(), String::new());
     let mut took = [Duration::ZERO; 3];
     let mut requests = Vec::new();
-    let scopes = tree.scopes();
-    for (n, scope) in scopes.iter().enumerate() {
+    let clock = Instant::now();
+    let scopes = search::search_all(&tree, options)?;
+    took[1] += clock.elapsed();
+    for (n, (scope, found)) in scopes.iter().enumerate() {
         if scopes.len() > 1 {
             for out in [&mut closures, &mut searches] {
-                let _ = writeln!(out, "root field {}", n + 1);
+                let _ = writeln!(out, "part {}", n + 1);
             }
         }
-        let clock = Instant::now();
-        let found = search::search(&tree, scope, options)?;
-        took[1] += clock.elapsed();
-        searches.push_str(&describe::search(&tree, &found));
-        requests.push(describe::summary(&found));
+        searches.push_str(&describe::search(&tree, found));
+        requests.push(describe::summary(found));
         let clock = Instant::now();
         let closure = describe::closure(&tree, scope, found.closure.waves());
         took[0] += clock.elapsed();
         closures.push_str(&closure);
         let clock = Instant::now();
-        assign::assign(&tree, scope, &found, &mut schedule)?;
+        assign::assign(&tree, scope, found, &mut schedule)?;
         took[2] += clock.elapsed();
     }
     sections.push((Stage::Closure, took[0], closures));

@@ -56,6 +56,7 @@ pub(super) fn replay(plan: &Plan) -> Vec<String> {
         flow.output(id);
     }
     flow.mutations();
+    flow.subscription();
     flow.problems
 }
 
@@ -254,6 +255,36 @@ impl Flow<'_> {
                     "no fetch writes {} of {}",
                     describe::slot_path(plan, id, slot),
                     describe::type_names(plan, &wanted.difference(&written)),
+                ));
+            }
+        }
+    }
+
+    /// One request is the source of events, and everything else follows from it, event by event (planner rule 53).
+    fn subscription(&mut self) {
+        let fetches = &self.plan.fetches;
+        if self.plan.kind != OperationKind::Subscription {
+            return;
+        }
+        let is_source = |id: &FetchId| fetches[*id].kind == OperationKind::Subscription;
+        let sources: Vec<FetchId> = fetches.ids().filter(is_source).collect();
+        let [source] = sources.as_slice() else {
+            let n = sources.len();
+            if n > 1 || !fetches.is_empty() {
+                self.problems
+                    .push(format!("a subscription with {n} sources of events"));
+            }
+            return;
+        };
+        if !fetches[*source].lookups.is_empty() {
+            let problem = format!("fetch {} is a source of events and looks up", source.0);
+            self.problems.push(problem);
+        }
+        for id in fetches.ids().filter(|id| id != source) {
+            if !self.is_before(*source, id) {
+                self.problems.push(format!(
+                    "fetch {} does not follow from the events of fetch {}",
+                    id.0, source.0
                 ));
             }
         }

@@ -16,7 +16,7 @@ mod tables;
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
 use ogive_operation::CondId;
 use ogive_plan::{
-    Cond, DerivedCell, EnumId, Fetch, FetchId, ObjectShape, OperationKind, OutField, Plan,
+    Cond, DerivedCell, EnumId, Fetch, FetchId, Lookup, ObjectShape, OperationKind, OutField, Plan,
     Representation, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, Target,
 };
 use ogive_schema::{FieldId, TypeId};
@@ -27,7 +27,7 @@ use crate::{
         conditions::Conditional,
         lookups::{LookupLists, Question},
         output::{OutRow, SlotKey},
-        request::{Part, Selected, ShapeKey},
+        request::{Names, Part, Selected, ShapeKey},
         selection::{Chunk, Piece, SelectionId, Selections},
         tables::{Grouped, ListCache},
     },
@@ -153,6 +153,11 @@ impl Index {
                 facts.push((parent.0, edge));
             }
         }
+        // Mutations are called in the client's order.
+        let turns: FastMap<FactId, usize> = match tree.op.kind {
+            OperationKind::Mutation => tree.root_order().into_iter().zip(0..).collect(),
+            _ => FastMap::default(),
+        };
         let n = schedule.visits.len();
         let mut out = Index {
             facts: Grouped::new(n, &facts),
@@ -161,7 +166,9 @@ impl Index {
         };
         for visit in 0..n {
             let of_visit = out.facts.of_mut(visit);
-            of_visit.sort_unstable_by_key(|f| (tree.facts[*f].client.is_some(), *f));
+            of_visit.sort_unstable_by_key(|f| {
+                (tree.facts[*f].client.is_some(), turns.get(f).copied(), *f)
+            });
             out.children.of_mut(visit).sort_unstable();
         }
         out
@@ -306,6 +313,9 @@ impl<'a> Emitter<'a> {
         group_of: &FastMap<RequestKey, usize>,
     ) -> Fetch {
         let mut parts: Vec<Part> = Vec::new();
+        // Response names of the request's root fields.
+        let mut names = Names::default();
+        let mut reentries: Vec<(SelectionId, Vec<Target>)> = Vec::new();
         let mut root = None;
         let mut lists = LookupLists::default();
         let mut kind = OperationKind::Query;
@@ -324,7 +334,7 @@ impl<'a> Emitter<'a> {
             if visit.via == Via::Root {
                 let facts = self.facts_of(*visit_id).iter();
                 let wanted = facts.map(|f| (*visit_id, *f)).collect();
-                let selected = self.object(place, wanted, subgraph, None);
+                let selected = self.object_among(place, wanted, subgraph, None, &mut names);
                 kind = self.tree.op.kind;
                 root = Some(RootPart {
                     cond: plan_cond(selected.cond),
@@ -337,6 +347,30 @@ impl<'a> Emitter<'a> {
                         chunk: Chunk::Selection(selected.selection),
                     }],
                 });
+                continue;
+            }
+            if visit.is_reentry(self.tree) {
+                let facts = self.facts_of(*visit_id).iter();
+                let wanted = facts.map(|f| (*visit_id, *f)).collect();
+                let selected = self.object_among(place, wanted, subgraph, None, &mut names);
+                let types = &self.tree.nodes[visit.node].types;
+                let target = Target {
+                    layout: output::layout_id(place),
+                    types: None,
+                    untyped: false,
+                    cond: plan_cond(selected.cond),
+                    representations: self.lists.representations(vec![Representation {
+                        typename: None,
+                        members: Vec::new(),
+                    }]),
+                    shape: selected.shape,
+                    selection: self.question(subgraph, types, selected.selection),
+                };
+                let same = reentries.iter_mut().find(|(s, _)| *s == selected.selection);
+                match same {
+                    Some((_, targets)) => targets.push(target),
+                    None => reentries.push((selected.selection, vec![target])),
+                }
                 continue;
             }
             let types = self.tree.nodes[visit.node]
@@ -378,18 +412,25 @@ impl<'a> Emitter<'a> {
         }
         dependencies.sort();
         let mut lookups = Vec::new();
-        let taken: Vec<Box<str>> = match &root {
-            Some(root) => self.shapes[root.shape]
-                .fields
-                .iter()
-                .map(|f| f.key.clone())
-                .collect(),
-            None => Vec::new(),
-        };
+        let taken: Vec<Box<str>> = names.taken().map(|name| self.names[name].into()).collect();
         for (i, list) in lists.into_lists().enumerate() {
             let (part, lookup) = self.lookup_part(i, list, &taken);
             parts.push(part);
             lookups.push(lookup);
+        }
+        for (selection, targets) in reentries {
+            parts.push(Part {
+                lookup: Some(lookups.len() as u16),
+                pieces: vec![Piece {
+                    cond: CondId::TRUE,
+                    chunk: Chunk::Selection(selection),
+                }],
+            });
+            lookups.push(Lookup {
+                response_key: "".into(),
+                variable: "".into(),
+                targets,
+            });
         }
         let (segments, variables) = self.assemble(kind, parts, &lookups);
         Fetch {

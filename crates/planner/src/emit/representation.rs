@@ -22,7 +22,9 @@ impl Emitter<'_> {
         let visit = &self.schedule.visits[id];
         let alternative = &self.tree.nodes[visit.node].keys[key];
         let mut members = Vec::new();
-        self.members(node, alternative.fields, true, &mut members);
+        if let Some(fields) = alternative.fields {
+            self.members(node, fields, true, &mut members);
+        }
         for fact in facts {
             let sets: Vec<FieldSetId> = self.tree.facts[*fact]
                 .requires

@@ -65,7 +65,7 @@ impl Taken {
 
 /// The response names of one object.
 #[derive(Default)]
-struct Names {
+pub(crate) struct Names {
     taken: Vec<Taken>,
     at: Positions<Symbol>,
     /// Aliases given instead of a name: by that name, the field's name, the type and the sub-selection.
@@ -75,6 +75,10 @@ struct Names {
 }
 
 impl Names {
+    /// All names, in order.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = Symbol> {
+        self.taken.iter().map(|taken| taken.name)
+    }
     fn push(&mut self, taken: Taken) {
         self.at.push(taken.name);
         self.taken.push(taken);
@@ -99,9 +103,30 @@ impl Emitter<'_> {
     pub(crate) fn object(
         &mut self,
         place: PlaceId,
+        wanted: Vec<(VisitId, FactId)>,
+        subgraph: u32,
+        declared: Option<TypeId>,
+    ) -> Selected {
+        let mut names = Names {
+            taken: Vec::with_capacity(wanted.len() + 1),
+            at: Positions::with_capacity(wanted.len() + 1),
+            ..Names::default()
+        };
+        let selected = self.object_among(place, wanted, subgraph, declared, &mut names);
+        Selected {
+            names: names.taken,
+            ..selected
+        }
+    }
+
+    /// The same beside other selections of the same selection set, which took `names`.
+    pub(crate) fn object_among(
+        &mut self,
+        place: PlaceId,
         mut wanted: Vec<(VisitId, FactId)>,
         subgraph: u32,
         declared: Option<TypeId>,
+        names: &mut Names,
     ) -> Selected {
         let tree = self.tree;
         let is_abstract = declared.is_some_and(|ty| tree.schema().types[ty].kind.is_abstract());
@@ -113,11 +138,6 @@ impl Emitter<'_> {
             && !is_interface_object
             && (abstract_here || self.possible[place].len() > 1);
         let told = self.without_types(&mut wanted);
-        let mut names = Names {
-            taken: Vec::with_capacity(wanted.len() + 1),
-            at: Positions::with_capacity(wanted.len() + 1),
-            ..Names::default()
-        };
         if ask_typename {
             let id = ogive_schema::builtins::STRING;
             let ty = Type {
@@ -136,7 +156,7 @@ impl Emitter<'_> {
         wanted.sort_by_key(|(_, fact)| tree.facts[*fact].client.is_none());
         let mut items: Vec<Item> = Vec::with_capacity(wanted.len());
         for (visit, fact) in wanted {
-            items.push(self.item(visit, fact, subgraph, &mut names));
+            items.push(self.item(visit, fact, subgraph, names));
         }
         items.sort_by_key(|i| {
             // Fragments come in order of types.
@@ -173,7 +193,7 @@ impl Emitter<'_> {
         Selected {
             selection: self.selections.intern(&pieces),
             shape,
-            names: names.taken,
+            names: Vec::new(),
             cond: any,
         }
     }
@@ -589,6 +609,7 @@ impl Emitter<'_> {
         let mut headers: Vec<(String, Vec<Gate>)> = lookups
             .iter()
             .enumerate()
+            .filter(|(_, l)| !l.is_reentry())
             .map(|(i, l)| {
                 (
                     format!("${}:[_Any!]! ", l.variable),

@@ -366,7 +366,7 @@ impl<'a> Grower<'a, '_> {
                     self.tree.nodes[node].keys.push(KeyAlternative {
                         subgraph: source.subgraph,
                         by_interface: Some(*interface),
-                        fields: key.fields,
+                        fields: Some(key.fields),
                         facts,
                     });
                     self.key_members(node, before)?;
