@@ -300,9 +300,8 @@ impl<'p> Absorb<'_, 'p> {
     /// Look-ups whose answer is `data` itself, of those that were sent.
     fn reentries(&self) -> impl Iterator<Item = usize> + use<'_, 'p> {
         let lookups = self.fetch.lookups.iter().zip(&self.gathered.lookups);
-        let sent = lookups.map(|(lookup, gathered)| {
-            lookup.is_reentry() && gathered.n_representations > 0
-        });
+        let sent =
+            lookups.map(|(lookup, gathered)| lookup.is_reentry() && gathered.n_representations > 0);
         sent.enumerate().filter(|(_, sent)| *sent).map(|(at, _)| at)
     }
 

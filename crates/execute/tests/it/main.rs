@@ -14,6 +14,7 @@ mod merging;
 mod nulls;
 mod order;
 mod passing;
+mod reentry;
 mod reuse;
 mod script;
 mod simple;
