@@ -107,6 +107,7 @@ fn entities_share_the_request() {
         slot,
         types: None,
         shape: None,
+        untyped: false,
     });
     let name = b.shape(members, &[("name", None)]);
     let motto = b.shape(club, &[("motto", None)]);
