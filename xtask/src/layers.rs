@@ -90,6 +90,11 @@ const TABLE: &[(u8, &str, &[&str])] = &[
             "mock",
         ],
     ),
+    (
+        6,
+        "workshop",
+        &["plan", "planner", "execute", "gateway", "mock", "bench"],
+    ),
     (7, "cli", &[]),
 ];
 

@@ -1,26 +1,30 @@
-//! `ogive compose`: subgraph files to a supergraph, or located errors.
+//! `ogive compose`: subgraphs to a supergraph, or located errors; once, or whenever something changes.
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::ValueEnum;
-use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
-use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};
+use ogive_base::{Diagnostic, Severity};
+use ogive_compose::{ComposeOptions, Composed, Composer, codes};
+use ogive_federation::vocabulary::Version;
+use ogive_workshop::{
+    live::{Live, LiveOptions},
+    load::{Loaded, compose},
+    report::{self, Origins},
+};
 
 use crate::{
-    load,
-    terminal::{self, Rendered},
+    inputs::{self, SubgraphArguments},
+    serve,
+    terminal::{self, Found, Rendered},
 };
 
 #[derive(clap::Args)]
+#[command(after_help = inputs::HELP)]
 pub(crate) struct Arguments {
-    /// Subgraphs: a name and its SDL file, or the file alone to take its name
-    #[arg(value_name = "NAME=FILE", required = true)]
-    subgraphs: Vec<String>,
-    /// Where a subgraph is served, as in reviews=http://reviews:4001/graphql; may be repeated
-    #[arg(long, value_name = "NAME=URL")]
-    url: Vec<String>,
-    /// Write the supergraph to a file instead of standard output
+    #[command(flatten)]
+    subgraphs: SubgraphArguments,
+    /// Write the supergraph to a file instead of standard output; the file stays as it is if there are errors
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print the schema that clients see instead of the supergraph
@@ -29,95 +33,133 @@ pub(crate) struct Arguments {
     /// How errors and hints are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Which hints are shown
+    #[arg(long, value_enum, default_value_t = Hints::Warn)]
+    hints: Hints,
+    /// Version of the join specification to write, such as 0.3, for gateways that do not know newer ones
+    #[arg(long, value_name = "VERSION", value_parser = join_version)]
+    join_version: Option<Version>,
+    /// Compose again whenever a subgraph changes, until interrupted; needs --output to write anywhere
+    #[arg(long)]
+    watch: bool,
 }
 
+/// How diagnostics are written.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Excerpts for people
+pub(crate) enum Format {
+    /// Excerpts for people, on standard error
     Text,
     /// One JSON object: `{"supergraph": …, "errors": […], "hints": […]}`
     Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands of GitHub Actions
+    Github,
 }
 
-/// One subgraph as it was read.
-struct Read {
-    name: String,
-    url: String,
-    sdl: String,
+/// The quietest hints to show.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Hints {
+    /// None
+    None,
+    /// Probably not what was meant
+    Warn,
+    /// Worth knowing
+    Info,
+    /// Everything
+    Debug,
+}
+
+impl Hints {
+    fn shows(self, hint: &Diagnostic) -> bool {
+        let level = codes::hint_code(hint.code).map(|h| h.level);
+        let needed = match level {
+            Some(codes::Level::Warn) | None => Hints::Warn,
+            Some(codes::Level::Info) => Hints::Info,
+            Some(codes::Level::Debug) => Hints::Debug,
+        };
+        self >= needed
+    }
+}
+
+fn join_version(text: &str) -> Result<Version, String> {
+    let parsed = text
+        .trim_start_matches('v')
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    match parsed {
+        Some((0, minor @ 3..=5)) => Ok(Version { major: 0, minor }),
+        _ => Err("versions that can be written are 0.3, 0.4 and 0.5".into()),
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let subgraphs = read(arguments)?;
-    let inputs: Vec<SubgraphInput<'_>> = subgraphs
-        .iter()
-        .map(|s| SubgraphInput {
-            name: &s.name,
-            url: &s.url,
-            sdl: &s.sdl,
-        })
-        .collect();
-    let composed = compose(&inputs, &ComposeOptions::default());
+    let options = ComposeOptions {
+        join_version: arguments.join_version,
+        ..ComposeOptions::default()
+    };
+    if arguments.watch {
+        return watch(arguments, &options);
+    }
+    let loaded = arguments.subgraphs.load()?;
+    let composed = compose(&mut Composer::new(), &loaded, &options);
+    finish(arguments, &composed, &loaded)
+}
+
+/// Writes what came out.
+fn finish(arguments: &Arguments, composed: &Composed, loaded: &[Loaded]) -> Result<()> {
     let result = if arguments.api {
         composed.api_sdl()
     } else {
         composed.supergraph_sdl.clone()
     };
-    if arguments.format == Format::Json {
-        terminal::print(&json(&composed, result.as_deref()));
-    } else {
-        let colour = terminal::colour();
-        let render = |d: &Diagnostic| d.render(&composed.sources, colour);
-        for hint in &composed.hints {
-            terminal::remark(&render(hint));
+    let hints: Vec<&Diagnostic> = composed
+        .hints
+        .iter()
+        .filter(|h| arguments.hints.shows(h))
+        .collect();
+    let all = || composed.errors.iter().chain(hints.iter().copied());
+    let origins = Origins::new(loaded);
+    match arguments.format {
+        Format::Text => {
+            let shown = all().count();
+            if shown > 0 {
+                terminal::remark(&report::text(all(), &composed.sources, terminal::colour()));
+                terminal::remark(&format!("\n{}", report::summary(all())));
+            }
         }
-        if !composed.errors.is_empty() {
-            let all: Vec<String> = composed.errors.iter().map(render).collect();
-            return Err(Rendered(all.join("\n\n")).into());
+        Format::Json => {
+            let list = |severity: Severity| -> Vec<serde_json::Value> {
+                let of = |d: &&Diagnostic| {
+                    (d.severity == Severity::Error) == (severity == Severity::Error)
+                };
+                all()
+                    .filter(of)
+                    .map(|d| report::json(d, &composed.sources, &origins))
+                    .collect()
+            };
+            let value = serde_json::json!({
+                "supergraph": result,
+                "errors": list(Severity::Error),
+                "hints": list(Severity::Hint),
+            });
+            terminal::print(&value.to_string());
         }
+        Format::Sarif => {
+            let log = report::sarif(all(), &composed.sources, &origins);
+            terminal::print(&log.to_string());
+        }
+        Format::Github => terminal::print(&report::github(all(), &composed.sources, &origins)),
     }
     match result {
-        None => Err(Rendered(format!("{} composition errors", composed.errors.len())).into()),
+        None => Err(Found.into()),
         Some(text) => write(arguments, &text),
     }
 }
 
-fn read(arguments: &Arguments) -> Result<Vec<Read>> {
-    let mut urls = Vec::new();
-    for url in &arguments.url {
-        let pair = url.split_once('=');
-        urls.push(pair.ok_or_else(|| anyhow!("`--url {url}`: write it as NAME=URL"))?);
-    }
-    let mut out: Vec<Read> = Vec::new();
-    for written in &arguments.subgraphs {
-        let (name, path) = match written.split_once('=') {
-            Some((name, path)) => (name.to_string(), PathBuf::from(path)),
-            None => {
-                let path = PathBuf::from(written);
-                let stem = path.file_stem().unwrap_or_default();
-                (stem.to_string_lossy().into_owned(), path)
-            }
-        };
-        if out.iter().any(|s| s.name == name) {
-            let remedy = "give each its own name, as in NAME=FILE";
-            return Err(terminal::error(
-                format_args!("two subgraphs are called `{name}`"),
-                remedy,
-            ));
-        }
-        let sdl = load::read(&path, "subgraph", "check the path")?;
-        let url = urls.iter().find(|(n, _)| *n == name).map_or("", |(_, u)| u);
-        out.push(Read {
-            name,
-            url: url.to_string(),
-            sdl,
-        });
-    }
-    Ok(out)
-}
-
 fn write(arguments: &Arguments, text: &str) -> Result<()> {
     let Some(path) = &arguments.output else {
-        if arguments.format == Format::Text {
+        if arguments.format == Format::Text && !arguments.watch {
             terminal::print(text);
         }
         return Ok(());
@@ -130,47 +172,46 @@ fn write(arguments: &Arguments, text: &str) -> Result<()> {
     })
 }
 
-fn json(composed: &Composed, result: Option<&str>) -> String {
-    let list = |all: &[Diagnostic]| -> Vec<serde_json::Value> {
-        all.iter()
-            .map(|d| diagnostic(d, &composed.sources))
-            .collect()
-    };
-    serde_json::json!({
-        "supergraph": result,
-        "errors": list(&composed.errors),
-        "hints": list(&composed.hints),
-    })
-    .to_string()
-}
-
-fn diagnostic(diagnostic: &Diagnostic, sources: &Sources) -> serde_json::Value {
-    let places: Vec<serde_json::Value> = diagnostic
-        .labels
-        .iter()
-        .filter_map(|label| {
-            let source = sources.get(label.source)?;
-            let (line, column) = line_column(&source.text, label.span.start);
-            let (end_line, end_column) = line_column(&source.text, label.span.end);
-            Some(serde_json::json!({
-                "subgraph": &*source.name,
-                "start": { "line": line, "column": column },
-                "end": { "line": end_line, "column": end_column },
-                "message": label.message,
-            }))
-        })
-        .collect();
-    let severity = match diagnostic.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Hint => "hint",
-    };
-    serde_json::json!({
-        "code": diagnostic.code,
-        "severity": severity,
-        "message": diagnostic.message,
-        "places": places,
-        "notes": diagnostic.notes,
-        "help": diagnostic.help,
+/// Composes again and again.
+fn watch(arguments: &Arguments, options: &ComposeOptions) -> Result<()> {
+    let inputs = arguments.subgraphs.inputs()?;
+    let mut composer = Composer::new();
+    serve::runtime()?.block_on(async {
+        let live = Live::start(inputs, LiveOptions::default()).await;
+        let mut live = live.map_err(inputs::refused)?;
+        loop {
+            let snapshot = live.snapshot();
+            let colour = terminal::colour();
+            if let Some(refused) = &snapshot.refused {
+                let text = report::text(&refused.diagnostics, &refused.sources, colour);
+                terminal::remark(&text);
+            }
+            for trouble in &snapshot.troubles {
+                terminal::remark(&trouble.render(&ogive_base::Sources::new(), colour));
+            }
+            if snapshot.is_complete() {
+                let start = std::time::Instant::now();
+                let composed = compose(&mut composer, &snapshot.loaded, options);
+                let took = start.elapsed();
+                match finish(arguments, &composed, &snapshot.loaded) {
+                    Ok(()) => terminal::remark(&format!(
+                        "composed {} subgraphs in {:.1} ms; watching",
+                        snapshot.loaded.len(),
+                        took.as_secs_f64() * 1e3
+                    )),
+                    Err(error) if error.is::<Found>() => {
+                        terminal::remark("not composed; watching");
+                    }
+                    Err(error) if error.is::<Rendered>() => terminal::fail(&error),
+                    Err(error) => return Err(error),
+                }
+            } else {
+                terminal::remark("not composed: a subgraph cannot be read; watching");
+            }
+            tokio::select! {
+                () = live.changed() => {}
+                interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+            }
+        }
     })
 }

@@ -7,6 +7,7 @@ mod compose;
 mod config;
 mod demo;
 mod explain;
+mod inputs;
 mod load;
 mod mock;
 mod operation;
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::fail(&error);
-            ExitCode::FAILURE
+            ExitCode::from(terminal::exit_code(&error))
         }
     }
 }

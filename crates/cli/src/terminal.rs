@@ -17,6 +17,35 @@ impl fmt::Display for Rendered {
 
 impl std::error::Error for Rendered {}
 
+/// Inputs that cannot be read: complete as it is, with an exit code of its own.
+#[derive(Debug)]
+pub(crate) struct Unreadable(pub(crate) String);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Errors were found and written already; only the exit code is left to say so.
+#[derive(Debug)]
+pub(crate) struct Found;
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("errors were found")
+    }
+}
+
+impl std::error::Error for Found {}
+
+/// The code a process ends with after an error.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<Unreadable>() { 3 } else { 1 }
+}
+
 /// An error with a remedy, in the form of the diagnostics.
 pub(crate) fn error(message: impl fmt::Display, remedy: &str) -> anyhow::Error {
     let (red, blue, bold, plain) = if colour() {
@@ -53,6 +82,12 @@ pub(crate) fn remark(text: &str) {
 
 /// Writes why the command failed.
 pub(crate) fn fail(error: &anyhow::Error) {
+    if error.is::<Found>() {
+        return;
+    }
+    if let Some(unreadable) = error.downcast_ref::<Unreadable>() {
+        return remark(&unreadable.0);
+    }
     match error.downcast_ref::<Rendered>() {
         Some(rendered) => remark(&rendered.0),
         None => remark(&format!("error: {error:#}")),

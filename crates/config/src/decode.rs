@@ -122,6 +122,10 @@ impl Errors {
             }
         }
     }
+    /// Whether no mistake was found so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
     pub(crate) fn finish<T>(mut self, value: T) -> Result<T, Vec<Diagnostic>> {
         if self.found.is_empty() {
             return Ok(value);

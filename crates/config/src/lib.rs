@@ -9,7 +9,9 @@
 //!
 //! Reading order: [`options`] (what can be set, with defaults), [`load`] (the entry), `decode`, `expand`, `yaml`,
 //! [`reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file), [`migrate`] (other gateways' files).
+//! Two further files are read in the same way: [`subgraphs`] (`supergraph.yaml`) and [`checks`].
 
+pub mod checks;
 mod decode;
 mod expand;
 pub mod headers;
@@ -17,6 +19,7 @@ pub mod migrate;
 pub mod options;
 pub mod reference;
 pub mod schema;
+pub mod subgraphs;
 mod suggest;
 pub mod tls;
 mod value;

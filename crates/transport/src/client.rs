@@ -298,7 +298,7 @@ fn build(mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
 }
 
 /// Writes the request's target as the connection's version of HTTP wants it.
-fn fit(request: &mut Request<Full<Bytes>>, address: &Address, sender: &Sender) {
+pub(crate) fn fit(request: &mut Request<Full<Bytes>>, address: &Address, sender: &Sender) {
     match sender {
         Sender::Http1(_) => {
             let host = address.host.clone();
@@ -323,7 +323,7 @@ fn fit(request: &mut Request<Full<Bytes>>, address: &Address, sender: &Sender) {
     }
 }
 
-fn tls_of<'e>(
+pub(crate) fn tls_of<'e>(
     endpoint: &'e Endpoint,
     address: &Address,
 ) -> Result<Option<&'e ClientTls>, TransportError> {
@@ -351,7 +351,7 @@ fn origin<'e>(endpoint: &Endpoint, address: &'e Address, tls: Option<&ClientTls>
     }
 }
 
-async fn decoded(
+pub(crate) async fn decoded(
     endpoint: &Endpoint,
     encoding: Encoding,
     body: &[u8],
@@ -384,7 +384,10 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     )
 }
 
-async fn read_body(endpoint: &Endpoint, mut body: Incoming) -> Result<Bytes, ExchangeError> {
+pub(crate) async fn read_body(
+    endpoint: &Endpoint,
+    mut body: Incoming,
+) -> Result<Bytes, ExchangeError> {
     let limit = endpoint.traffic.response_bytes_max;
     let too_large = || {
         failed(

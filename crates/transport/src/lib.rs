@@ -13,7 +13,7 @@
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
-//! the executor), `client` (one exchange), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
+//! the executor), `client` (one exchange), [`mod@fetch`] (one document), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
 //! (compressed bodies), [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging),
 //! [`balance`] (several replicas), `error`.
 
@@ -23,6 +23,7 @@ mod connect;
 pub mod encoding;
 pub mod endpoint;
 mod error;
+pub mod fetch;
 pub mod flights;
 pub mod headers;
 mod pool;
@@ -36,6 +37,7 @@ pub use balance::{OutlierEjection, Replicas};
 pub use client::Client;
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
+pub use fetch::{Fetched, fetch};
 pub use flights::Flights;
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use request::RequestTransport;
