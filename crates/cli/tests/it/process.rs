@@ -7,6 +7,7 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio},
+    sync::mpsc,
     time::Duration,
 };
 
@@ -58,7 +59,11 @@ pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: BufReader<ChildStderr>,
+    /// Dropped with it; a process that outlives [`LIFE_MAX`] is ended, so that a line that never comes fails its test.
+    _watchdog: mpsc::Sender<()>,
 }
+
+const LIFE_MAX: Duration = Duration::from_secs(120);
 
 impl Running {
     pub(crate) fn start<A: AsRef<OsStr>>(arguments: &[A]) -> Running {
@@ -69,10 +74,18 @@ impl Running {
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (watchdog, gone) = mpsc::channel::<()>();
+        let id = child.id().to_string();
+        std::thread::spawn(move || {
+            if gone.recv_timeout(LIFE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-KILL", &id]).status();
+            }
+        });
         Running {
             child,
             stdout,
             stderr,
+            _watchdog: watchdog,
         }
     }
     /// Reads standard error up to a line that holds `needle`, and gives that line.
