@@ -2,7 +2,7 @@
 //!
 //! Of two replicas picked at random the one with the smaller product of latency and requests in flight is asked ("the
 //! power of two choices"). Latency is an average that follows rises at once and falls with time, so a replica that was
-//! slow is asked again after a while. A replica that fails several times in a row is left alone for a while that grows
+//! slow is asked again after a while; a failure counts as a second, so that failing fast attracts nobody. A replica that fails several times in a row is left alone for a while that grows
 //! each time; the others are never all left alone.
 
 use std::{
@@ -31,6 +31,8 @@ pub struct OutlierEjection {
 
 /// Latencies are forgotten in about this time.
 const MEMORY: Duration = Duration::from_secs(10);
+/// What a failure counts as at least.
+const FAILED: Duration = Duration::from_secs(1);
 /// Most times that make a replica's time alone longer.
 const EJECTIONS_MAX: u32 = 10;
 
@@ -161,6 +163,10 @@ impl Replicas {
         let mut state = self.list[at].state();
         let age = now.duration_since(state.measured).as_secs_f64();
         let keep = (-age / MEMORY.as_secs_f64()).exp();
+        let latency = match ok {
+            true => latency,
+            false => latency.max(FAILED),
+        };
         let latency = latency.as_secs_f64();
         state.latency = if latency > state.latency * keep {
             latency

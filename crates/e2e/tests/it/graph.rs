@@ -52,6 +52,11 @@ impl Served {
             ..ServeOptions::new(config)
         };
         let serving = Arc::clone(&gateway);
+        // A unix socket if one is configured, else a port of its own.
+        let listen = match config.listen.0.starts_with("unix:") {
+            true => config.listen.0.clone(),
+            false => "127.0.0.1:0".to_owned(),
+        };
         let tls = ogive_gateway::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -59,9 +64,10 @@ impl Served {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let bound = Bound::bind("127.0.0.1:0").await.unwrap();
+                let bound = Bound::bind(&listen).await.unwrap();
                 let bound = bound.with_tls(tls);
-                tell.send(bound.address().unwrap()).unwrap();
+                let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+                tell.send(bound.address().unwrap_or(nowhere)).unwrap();
                 let shutdown = async {
                     let _ = stopped.await;
                 };

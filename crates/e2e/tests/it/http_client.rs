@@ -54,21 +54,38 @@ impl Answer {
     }
 }
 
+/// Bytes both ways.
+pub(crate) trait Io: Read + Write {}
+impl<T: Read + Write> Io for T {}
+
 /// A connection that is kept alive.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Io>,
     buffer: Vec<u8>,
+}
+
+/// A TCP connection that does not wait for ever.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
 }
 
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Connection::over(connect(address))
+    }
+    /// Over TLS, or a unix socket.
+    pub(crate) fn over(stream: impl Io + 'static) -> Connection {
         Connection {
-            stream,
+            stream: Box::new(stream),
             buffer: Vec::new(),
         }
+    }
+    /// Writes as far as the other side takes it: one that refuses early may close before everything is written.
+    pub(crate) fn write_what_is_taken(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
     }
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
@@ -134,6 +151,16 @@ impl Connection {
     /// Whether the other side has closed the connection; waits until it does or says something.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && !self.fill()
+    }
+    /// Reads one answer; `None` if the connection ends before it began.
+    pub(crate) fn try_read(&mut self) -> Option<Answer> {
+        (!self.buffer.is_empty() || self.fill()).then(|| self.read())
+    }
+    /// Reads what comes next, whatever it is; false at the end.
+    pub(crate) fn read_some(&mut self, into: &mut Vec<u8>) -> bool {
+        let more = self.fill();
+        into.append(&mut self.buffer);
+        more
     }
     fn fill(&mut self) -> bool {
         let mut piece = [0; 16 << 10];

@@ -1,0 +1,398 @@
+//! HTTP/2 on both sides: by prior knowledge and by agreement, its limits, its end.
+
+use std::{future::Future, net::SocketAddr, time::Duration};
+
+use bytes::Bytes;
+use h2::{Reason, client::SendRequest};
+use http::{Method, Request};
+use tokio::{net::TcpStream, task::JoinHandle};
+
+use crate::{
+    certificates::{Authority, Folder},
+    graph::Graph,
+    http_client::{Connection, post, request},
+    toxic::{Reply, Toxic},
+};
+
+const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#;
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let bounded = async { tokio::time::timeout(Duration::from_secs(30), test).await };
+    runtime.block_on(bounded).expect("took too long")
+}
+
+type Ended = JoinHandle<Result<(), h2::Error>>;
+
+async fn open(address: SocketAddr) -> (SendRequest<Bytes>, Ended) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+fn head(address: SocketAddr, headers: &[(&str, &str)]) -> Request<()> {
+    let uri = format!("http://{address}/graphql");
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(uri)
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
+/// Status and body.
+async fn ask(
+    sender: &SendRequest<Bytes>,
+    request: Request<()>,
+    query: &str,
+) -> Result<(u16, String), h2::Error> {
+    let mut sender = sender.clone().ready().await?;
+    let (response, mut body) = sender.send_request(request, false)?;
+    let query = serde_json::json!({ "query": query }).to_string();
+    body.send_data(query.into(), true)?;
+    let response = response.await?;
+    let status = response.status().as_u16();
+    let (mut text, mut body) = (Vec::new(), response.into_body());
+    while let Some(piece) = body.data().await {
+        let piece = piece?;
+        body.flow_control().release_capacity(piece.len())?;
+        text.extend_from_slice(&piece);
+    }
+    Ok((status, String::from_utf8(text).unwrap()))
+}
+
+#[test]
+fn many_requests_share_a_connection() {
+    let graph = Graph::with("http: { connections_max: 1 }");
+    let address = graph.address();
+    run(async {
+        let (sender, _ended) = open(address).await;
+        let asking: Vec<_> = (0..20)
+            .map(|_| {
+                let sender = sender.clone();
+                tokio::spawn(
+                    async move { ask(&sender, head(address, &[]), "{ me { name } }").await },
+                )
+            })
+            .collect();
+        for asked in asking {
+            assert_eq!(asked.await.unwrap().unwrap(), (200, ANSWER.to_owned()));
+        }
+        assert_eq!(sender.current_max_send_streams(), 100);
+    });
+}
+
+#[test]
+fn it_can_be_switched_off_and_bounded() {
+    let off = Graph::with("http: { http2: { enabled: false } }");
+    run(async {
+        let stream = TcpStream::connect(off.address()).await.unwrap();
+        let opened = async {
+            let (sender, connection) = h2::client::handshake(stream).await?;
+            tokio::spawn(connection);
+            ask(&sender, head(off.address(), &[]), "{ me { name } }").await
+        };
+        assert!(opened.await.is_err());
+    });
+    assert_eq!(post(off.address(), "{ me { name } }").text(), ANSWER);
+    let bounded = Graph::with("http: { http2: { max_concurrent_streams: 3 } }");
+    run(async {
+        let (sender, _ended) = open(bounded.address()).await;
+        let answer = ask(&sender, head(bounded.address(), &[]), "{ me { name } }").await;
+        assert_eq!(answer.unwrap().0, 200);
+        assert_eq!(sender.current_max_send_streams(), 3);
+    });
+}
+
+#[test]
+fn heads_have_the_limits_of_http1() {
+    let graph =
+        Graph::with("limits: { http1_max_request_headers: 10, http1_max_request_buf_size: 8KiB }");
+    let address = graph.address();
+    run(async {
+        let (sender, _ended) = open(address).await;
+        let names: Vec<String> = (0..20).map(|i| format!("x-{i}")).collect();
+        let many: Vec<(&str, &str)> = names.iter().map(|n| (n.as_str(), "1")).collect();
+        let answer = ask(&sender, head(address, &many), "{ me { name } }").await;
+        assert_eq!(answer.unwrap().0, 431);
+        let long = "x".repeat(20_000);
+        let refused = ask(
+            &sender,
+            head(address, &[("x-long", &long)]),
+            "{ me { name } }",
+        )
+        .await;
+        assert!(refused.is_err() || refused.is_ok_and(|(status, _)| status == 431));
+        let (sender, _ended) = open(address).await;
+        let answer = ask(&sender, head(address, &[]), "{ me { name } }").await;
+        assert_eq!(answer.unwrap().0, 200);
+    });
+}
+
+/// Opens streams and gives each up once the subgraph has been asked; the number of those that worked.
+fn give_up(graph: &Graph, subgraph: &Toxic, most: usize) -> usize {
+    let address = graph.address();
+    run(async {
+        let (sender, ended) = open(address).await;
+        let before = subgraph.asked();
+        for i in 0..most {
+            let Ok(mut ready) = sender.clone().ready().await else {
+                return i;
+            };
+            let Ok((_response, mut body)) = ready.send_request(head(address, &[]), false) else {
+                return i;
+            };
+            let query = format!(r#"{{"query":"{{ a{i}: me {{ name }} }}"}}"#);
+            if body.send_data(query.into(), true).is_err() {
+                return i;
+            }
+            while subgraph.asked() <= before + i {
+                if ended.is_finished() {
+                    return i;
+                }
+                tokio::task::yield_now().await;
+            }
+            body.send_reset(Reason::CANCEL);
+        }
+        most
+    })
+}
+
+#[test]
+fn a_client_that_gives_up_most_of_what_it_asks_is_sent_away() {
+    let subgraph = Toxic::start(|_, _| Reply::Hang(Vec::new()));
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{}' }}\nhttp: {{ http2: {{ max_reset_streams: 10 }} }}",
+        subgraph.url()
+    ));
+    assert_eq!(give_up(&graph, &subgraph, 8), 8, "a few are fine");
+    let worked = give_up(&graph, &subgraph, 100);
+    assert!((11..20).contains(&worked), "{worked}");
+}
+
+#[test]
+fn resets_in_one_go_are_not_even_begun() {
+    let subgraph = Toxic::start(|_, _| Reply::Hang(Vec::new()));
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{}' }}",
+        subgraph.url()
+    ));
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        out.extend_from_slice(&[kind, flags]);
+        out.extend_from_slice(&stream.to_be_bytes());
+        out.extend_from_slice(payload);
+        out
+    };
+    let mut flood = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    flood.extend(frame(4, 0, 0, b""));
+    for i in 0..10_000 {
+        // `:method: POST`, `:scheme: http`, `:path: /`, `:authority: a`; then CANCEL.
+        flood.extend(frame(1, 4, 2 * i + 1, b"\x83\x86\x84\x41\x01a"));
+        flood.extend(frame(3, 0, 2 * i + 1, &8u32.to_be_bytes()));
+    }
+    let mut connection = Connection::open(graph.address());
+    connection.write_what_is_taken(&flood);
+    let mut said = Vec::new();
+    while connection.read_some(&mut said) {}
+    let mut frames = Vec::new();
+    while said.len() >= 9 {
+        let size = u32::from_be_bytes([0, said[0], said[1], said[2]]) as usize;
+        frames.push((said[3], said[9..9 + size].to_vec()));
+        said.drain(..9 + size);
+    }
+    let goodbye = frames.iter().find(|(kind, _)| *kind == 7);
+    // A connection that is closed with unread bytes may lose its last words.
+    if let Some((_, payload)) = goodbye {
+        assert_eq!(payload[4..8], 11u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
+    }
+    assert_eq!(subgraph.asked(), 0);
+    let answer = post(graph.address(), "{ topProducts(first: 1) { name } }");
+    assert_eq!(answer.codes(), Vec::<String>::new());
+}
+
+#[test]
+fn connections_that_say_nothing_are_closed() {
+    let graph = Graph::with("http: { header_read_timeout: 100ms }");
+    run(async {
+        let (sender, ended) = open(graph.address()).await;
+        let answer = ask(&sender, head(graph.address(), &[]), "{ me { name } }").await;
+        assert_eq!(answer.unwrap().0, 200);
+        ended.await.unwrap().unwrap();
+        assert!(sender.ready().await.is_err());
+    });
+    // Half a preface, and a preface without anything behind it.
+    for bytes in [
+        &b"PRI * HTTP/2.0\r\n"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let mut connection = Connection::open(graph.address());
+        connection.write(bytes);
+        while connection.read_some(&mut Vec::new()) {}
+    }
+}
+
+#[test]
+fn draining_lets_streams_finish() {
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let told = std::sync::Mutex::new(told);
+    let subgraph = Toxic::start(move |_, _| {
+        let _ = told.lock().unwrap().recv();
+        Reply::Last(crate::toxic::answer(
+            200,
+            "",
+            br#"{"data":{"me":{"name":"Zoe"}}}"#,
+        ))
+    });
+    let mut graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{}' }}",
+        subgraph.url()
+    ));
+    let address = graph.address();
+    run(async {
+        let (sender, ended) = open(address).await;
+        let asking = {
+            let sender = sender.clone();
+            tokio::spawn(async move { ask(&sender, head(address, &[]), "{ me { name } }").await })
+        };
+        while subgraph.asked() == 0 {
+            tokio::task::yield_now().await;
+        }
+        graph.served.begin_stop();
+        // The gateway says that it leaves; new streams are refused.
+        while sender.clone().ready().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        tell.send(()).unwrap();
+        assert_eq!(
+            asking.await.unwrap().unwrap(),
+            (200, r#"{"data":{"me":{"name":"Zoe"}}}"#.to_owned())
+        );
+        ended.await.unwrap().unwrap();
+    });
+    assert_eq!(graph.served.stopped().cut_off, 0);
+}
+
+/// Eight different queries at the same time.
+fn ask_eight(graph: &Graph) {
+    std::thread::scope(|scope| {
+        for i in 0..8 {
+            scope.spawn(move || {
+                let answer = post(graph.address(), &format!("{{ a{i}: me {{ name }} }}"));
+                let json = answer.json();
+                assert_eq!(
+                    json["data"][format!("a{i}")]["name"],
+                    "Ida Lindqvist",
+                    "{json}"
+                );
+            });
+        }
+    });
+}
+
+#[test]
+fn subgraphs_are_asked_over_one_connection() {
+    // A gateway that takes a single connection is the subgraph.
+    let subgraph = Graph::with("http: { connections_max: 1 }");
+    let url = format!("http://{}/graphql", subgraph.address());
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{url}' }}\nhttp: {{ workers: 1 }}\n\
+         traffic_shaping: {{ subgraphs: {{ accounts: {{ http2: http2only }} }} }}"
+    ));
+    ask_eight(&graph);
+    let http1 = Graph::with("http: { http2: { enabled: false } }");
+    let url = format!("http://{}/graphql", http1.address());
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{url}' }}\ntraffic_shaping: {{ all: {{ http2: http2only }} }}"
+    ));
+    let answer = post(graph.address(), "{ me { name } }");
+    assert_eq!(answer.codes(), ["SUBREQUEST_HTTP_ERROR"]);
+}
+
+#[test]
+fn subgraphs_agree_on_it_during_the_tls_handshake() {
+    let (authority, folder) = (Authority::new(), Folder::new("h2-subgraph"));
+    let identity = folder.identity("server", &authority.issue("localhost"));
+    let ca = folder.write("ca.pem", &authority.pem);
+    for http2 in ["enable", "http2only"] {
+        let subgraph = Graph::with(&format!(
+            "http: {{ connections_max: 1 }}\ntls: {{ supergraph: {{ {identity} }} }}"
+        ));
+        let graph = Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: 'https://localhost:{}/graphql' }}\n\
+             http: {{ workers: 1 }}\ntls: {{ subgraph: {{ all: {{ certificate_authorities: '{ca}' }} }} }}\n\
+             traffic_shaping: {{ all: {{ http2: {http2} }} }}",
+            subgraph.address().port()
+        ));
+        assert_eq!(post(graph.address(), "{ me { name } }").text(), ANSWER);
+        ask_eight(&graph);
+    }
+    let http1 = Graph::with(&format!(
+        "http: {{ http2: {{ enabled: false }} }}\ntls: {{ supergraph: {{ {identity} }} }}"
+    ));
+    for (http2, codes) in [
+        ("enable", &[][..]),
+        ("disable", &[]),
+        ("http2only", &["SUBREQUEST_HTTP_ERROR"]),
+    ] {
+        let graph = Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: 'https://localhost:{}/graphql' }}\n\
+             tls: {{ subgraph: {{ all: {{ certificate_authorities: '{ca}' }} }} }}\n\
+             traffic_shaping: {{ all: {{ http2: {http2} }} }}",
+            http1.address().port()
+        ));
+        assert_eq!(
+            post(graph.address(), "{ me { name } }").codes(),
+            codes,
+            "{http2}"
+        );
+    }
+}
+
+/// A subgraph that restarts must not cost a query, whatever the version of HTTP.
+#[test]
+fn a_connection_that_ended_is_replaced() {
+    let folder = Folder::new("h2-restart");
+    let socket = folder.path("accounts.sock");
+    let start = || Graph::with(&format!("listen: 'unix://{socket}'"));
+    for http2 in ["enable", "http2only"] {
+        let first = start();
+        let graph = Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: 'unix://{socket}?path=/graphql' }}\n\
+             traffic_shaping: {{ all: {{ http2: {http2} }} }}"
+        ));
+        for _ in 0..4 {
+            assert_eq!(post(graph.address(), "{ me { name } }").text(), ANSWER);
+        }
+        drop(first);
+        let _second = start();
+        for _ in 0..4 {
+            assert_eq!(
+                post(graph.address(), "{ me { name } }").text(),
+                ANSWER,
+                "{http2}"
+            );
+        }
+    }
+}
+
+#[test]
+fn http1_goes_on_beside_it() {
+    let graph = Graph::start();
+    let mut connection = Connection::open(graph.address());
+    // The first bytes could become a preface.
+    connection.write(b"P");
+    let whole = request(
+        "POST",
+        "/graphql",
+        &[("content-type", "application/json")],
+        br#"{"query":"{ me { name } }"}"#,
+    );
+    connection.write(&whole[1..]);
+    assert_eq!(connection.read().text(), ANSWER);
+}

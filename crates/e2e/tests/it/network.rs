@@ -1,0 +1,417 @@
+//! Sockets, time-outs, replicas and the end: what `listen`, `http` and `traffic_shaping` promise, with every attempt
+//! counted where it arrives.
+
+use std::{
+    collections::BTreeSet,
+    net::{SocketAddr, TcpListener},
+    os::unix::net::UnixStream,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    certificates::Folder,
+    graph::Graph,
+    http_client::{Connection, post, request, send},
+    toxic::{Reply, Toxic, answer},
+};
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+const QUERY: &[u8] = br#"{"query":"{ me { name } }"}"#;
+const GOOD: &str = r#"{"data":{"me":{"name":"Zoe"}}}"#;
+const MUTATION: &str =
+    r#"mutation { addReview(review: {product: "HP-204", stars: 5, title: "New"}) { stars } }"#;
+
+fn good() -> Reply {
+    Reply::Whole(answer(200, "", GOOD.as_bytes()))
+}
+
+fn graph(subgraph: &Toxic, yaml: &str) -> Graph {
+    let url = subgraph.url();
+    Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{url}', reviews: '{url}' }}\n{yaml}"
+    ))
+}
+
+#[test]
+fn clients_and_subgraphs_may_be_on_unix_sockets() {
+    let folder = Folder::new("unix");
+    let subgraph = Graph::with(&format!(
+        "listen: 'unix://{}'",
+        folder.path("accounts.sock")
+    ));
+    let listen = folder.path("gateway.sock");
+    let graph = Graph::with(&format!(
+        "listen: 'unix://{listen}'\noverride_subgraph_url: {{ accounts: 'unix://{}?path=/graphql' }}",
+        folder.path("accounts.sock")
+    ));
+    let mut connection = Connection::over(UnixStream::connect(&listen).unwrap());
+    for _ in 0..2 {
+        connection.write(&request("POST", "/graphql", &JSON, QUERY));
+        let answer = connection.read().text();
+        assert_eq!(answer, r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#);
+    }
+    drop(graph);
+    assert!(
+        !std::path::Path::new(&listen).exists(),
+        "the file goes, too"
+    );
+    drop(subgraph);
+    // What a process that was killed leaves behind is no obstacle.
+    drop(std::os::unix::net::UnixListener::bind(&listen).unwrap());
+    assert!(std::path::Path::new(&listen).exists());
+    let _graph = Graph::with(&format!("listen: 'unix://{listen}'"));
+    UnixStream::connect(&listen).unwrap();
+}
+
+#[test]
+fn the_first_byte_has_a_time_of_its_own() {
+    let yaml = "traffic_shaping: { all: { first_byte_timeout: 100ms } }";
+    let silent = Toxic::start(|_, _| Reply::Hang(Vec::new()));
+    let began = Instant::now();
+    let answered = post(graph(&silent, yaml).address(), "{ me { name } }");
+    assert_eq!(answered.codes(), ["GATEWAY_TIMEOUT"]);
+    assert!(began.elapsed() < Duration::from_secs(20), "not `timeout`");
+    assert_eq!(silent.asked(), 1);
+    // An answer that has begun may take longer.
+    let slow = Toxic::start(|_, _| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
+            GOOD.len() + 40
+        );
+        Reply::Drip((head + GOOD).into_bytes())
+    });
+    let answered = post(graph(&slow, yaml).address(), "{ me { name } }");
+    assert_eq!(answered.text(), GOOD);
+    // It may be tried again, elsewhere or not.
+    let once = Toxic::start(|nth, _| match nth {
+        0 => Reply::Hang(Vec::new()),
+        _ => good(),
+    });
+    let retry = "traffic_shaping: { all: { first_byte_timeout: 100ms, retry: { backoff: 1ms } } }";
+    assert_eq!(
+        post(graph(&once, retry).address(), "{ me { name } }").text(),
+        GOOD
+    );
+    assert_eq!(once.asked(), 2);
+}
+
+#[test]
+fn a_body_that_drips_does_not_outlast_the_timeout() {
+    let drip = Toxic::start(|_, _| {
+        Reply::Drip(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n{".to_vec())
+    });
+    let graph = graph(&drip, "traffic_shaping: { all: { timeout: 200ms } }");
+    let answered = post(graph.address(), "{ me { name } }");
+    assert_eq!(answered.codes(), ["GATEWAY_TIMEOUT"]);
+}
+
+#[test]
+fn subgraphs_may_be_told_how_much_time_is_left() {
+    let subgraph = Toxic::start(|_, _| good());
+    let yaml = "traffic_shaping: { router: { timeout: 5s }, all: { timeout: 7s, deadline_header: x-time-left } }";
+    post(graph(&subgraph, yaml).address(), "{ me { name } }");
+    let request = &subgraph.requests()[0];
+    let left = request.split("x-time-left: ").nth(1).unwrap();
+    let left: u64 = left.lines().next().unwrap().parse().unwrap();
+    assert!((1..=5_000).contains(&left), "{left}");
+}
+
+#[test]
+fn retry_after_may_be_a_date() {
+    let far = "retry-after: Fri, 31 Dec 2100 23:59:59 GMT\r\n";
+    let past = "retry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\n";
+    for (header, asked) in [(far, 1), (past, 2)] {
+        let subgraph = Toxic::start(move |nth, _| match nth {
+            0 => Reply::Whole(answer(503, header, b"busy")),
+            _ => good(),
+        });
+        let graph = graph(
+            &subgraph,
+            "traffic_shaping: { all: { retry: { backoff: 1ms } } }",
+        );
+        post(graph.address(), "{ me { name } }");
+        assert_eq!(subgraph.asked(), asked, "{header}");
+    }
+}
+
+fn replicas(replicas: &[&Toxic], yaml: &str) -> Graph {
+    let urls: Vec<String> = replicas.iter().map(|r| format!("'{}'", r.url())).collect();
+    let urls = urls.join(", ");
+    Graph::with(&format!(
+        "traffic_shaping: {{ subgraphs: {{ accounts: {{ urls: [{urls}], {yaml} }}, reviews: {{ urls: [{urls}], {yaml} }} }} }}"
+    ))
+}
+
+#[test]
+fn all_replicas_are_asked() {
+    let (one, two) = (Toxic::start(|_, _| good()), Toxic::start(|_, _| good()));
+    let graph = replicas(&[&one, &two], "");
+    for _ in 0..40 {
+        assert_eq!(post(graph.address(), "{ me { name } }").text(), GOOD);
+    }
+    assert_eq!(one.asked() + two.asked(), 40);
+    assert!(one.asked() > 0 && two.asked() > 0);
+}
+
+#[test]
+fn a_retry_goes_to_another_replica() {
+    let bad = Toxic::start(|_, _| Reply::Last(Vec::new()));
+    let well = Toxic::start(|_, _| good());
+    let graph = replicas(
+        &[&bad, &well],
+        "retry: { attempts: 1, backoff: 1ms, budget_percent: 100 }",
+    );
+    for _ in 0..20 {
+        assert_eq!(post(graph.address(), "{ me { name } }").text(), GOOD);
+    }
+    assert_eq!(well.asked(), 20);
+    assert!(bad.asked() > 0, "{}", bad.asked());
+    // A mutation has one try, wherever it goes.
+    let before = bad.asked() + well.asked();
+    post(graph.address(), MUTATION);
+    assert_eq!(bad.asked() + well.asked(), before + 1);
+}
+
+#[test]
+fn a_replica_that_keeps_failing_is_left_alone() {
+    for (percent, left_alone) in [(50, true), (0, false), (100, false)] {
+        let (one, two) = (
+            Toxic::answering(500, "", "no"),
+            Toxic::answering(500, "", "no"),
+        );
+        let graph = replicas(
+            &[&one, &two],
+            &format!(
+                "outlier_ejection: {{ consecutive_failures: 1, base_ejection_time: 1h, max_ejection_percent: {percent} }}"
+            ),
+        );
+        for _ in 0..20 {
+            post(graph.address(), "{ me { name } }");
+        }
+        assert_eq!(one.asked() + two.asked(), 20);
+        // If all are left alone, all are asked.
+        let fewer = one.asked().min(two.asked());
+        assert_eq!(fewer == 1, left_alone, "{percent}: {fewer}");
+    }
+}
+
+#[test]
+fn a_replica_that_fails_fast_attracts_nobody() {
+    let bad = Toxic::answering(500, "", "no");
+    let well = Toxic::start(|_, _| good());
+    let graph = replicas(&[&bad, &well], "");
+    for _ in 0..40 {
+        post(graph.address(), "{ me { name } }");
+    }
+    assert!(bad.asked() < 5, "{}", bad.asked());
+}
+
+/// A subgraph that answers at once until it is told to be slow; slow answers come when the test says so.
+struct Moody {
+    subgraph: Toxic,
+    slow: Arc<AtomicBool>,
+    _release: mpsc::Sender<()>,
+}
+
+fn moody() -> Moody {
+    let slow = Arc::new(AtomicBool::new(false));
+    let (release, released) = mpsc::channel::<()>();
+    let (mood, released) = (Arc::clone(&slow), Mutex::new(released));
+    let subgraph = Toxic::start(move |nth, _| {
+        // Only every other one is slow: the second of two tries is not.
+        if mood.load(Ordering::SeqCst) && nth % 2 == 0 {
+            let _ = released
+                .lock()
+                .unwrap()
+                .recv_timeout(Duration::from_secs(20));
+        }
+        good()
+    });
+    Moody {
+        subgraph,
+        slow,
+        _release: release,
+    }
+}
+
+const HEDGE: &str = "traffic_shaping: { router: { timeout: 60s }, all: { hedge: { percentile: 90, min_delay: 30ms, budget_percent: 10 } } }";
+
+#[test]
+fn a_slow_query_is_asked_a_second_time() {
+    let moody = moody();
+    let graph = graph(&moody.subgraph, HEDGE);
+    for _ in 0..30 {
+        post(graph.address(), "{ me { name } }");
+    }
+    assert_eq!(moody.subgraph.asked(), 30, "fast ones are not");
+    moody.slow.store(true, Ordering::SeqCst);
+    let began = Instant::now();
+    assert_eq!(post(graph.address(), "{ me { name } }").text(), GOOD);
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "the second answered"
+    );
+    assert_eq!(moody.subgraph.asked(), 32);
+}
+
+#[test]
+fn hedging_has_a_budget_and_spares_mutations() {
+    let silent = Arc::new(AtomicBool::new(false));
+    let mood = Arc::clone(&silent);
+    let subgraph = Toxic::start(move |_, _| match mood.load(Ordering::SeqCst) {
+        true => Reply::Hang(Vec::new()),
+        false => good(),
+    });
+    let graph = graph(
+        &subgraph,
+        "traffic_shaping: { all: { timeout: 300ms, hedge: { percentile: 90, min_delay: 10ms, budget_percent: 5 } } }",
+    );
+    for _ in 0..40 {
+        post(graph.address(), "{ me { name } }");
+    }
+    silent.store(true, Ordering::SeqCst);
+    let before = subgraph.asked();
+    post(graph.address(), MUTATION);
+    assert_eq!(
+        subgraph.asked(),
+        before + 1,
+        "a mutation is never sent twice"
+    );
+    for i in 0..6 {
+        post(graph.address(), &format!("{{ a{i}: me {{ name }} }}"));
+    }
+    // A twentieth of forty-odd.
+    assert_eq!(subgraph.asked(), before + 1 + 6 + 2);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_closed() {
+    let name = "x".repeat(24 << 20);
+    let large = Toxic::answering(
+        200,
+        "",
+        format!(r#"{{"data":{{"me":{{"name":"{name}"}}}}}}"#),
+    );
+    let graph = graph(
+        &large,
+        "http: { connections_max: 1, write_timeout: 100ms, compression: { enabled: false } }",
+    );
+    let mut greedy = Connection::open(graph.address());
+    greedy.write(&request("POST", "/graphql", &JSON, QUERY));
+    // The only place is free again, though the first client is still there.
+    assert_eq!(
+        send(graph.address(), "GET", "/health", &[], b"").status,
+        200
+    );
+    let mut taken = Vec::new();
+    while greedy.read_some(&mut taken) {}
+    assert!(taken.len() < name.len(), "it was cut off");
+}
+
+#[test]
+fn a_last_request_on_an_idle_connection_is_answered_while_draining() {
+    let mut graph = Graph::with("http: { drain_idle_timeout: 20s }");
+    let mut idle = Connection::open(graph.address());
+    idle.write(&request("GET", "/health", &[], b""));
+    assert_eq!(idle.read().header("connection"), None);
+    let mut silent = Connection::open(graph.address());
+    graph.served.begin_stop();
+    until_refused(graph.address());
+    for connection in [&mut idle, &mut silent] {
+        connection.write(&request("POST", "/graphql", &JSON, QUERY));
+        let answer = connection.read();
+        assert_eq!(
+            (answer.status, answer.header("connection")),
+            (200, Some("close"))
+        );
+        assert!(connection.is_closed());
+    }
+    assert_eq!(graph.served.stopped().cut_off, 0);
+}
+
+#[test]
+fn new_connections_are_welcome_for_a_while_after_the_stop_began() {
+    let mut graph = Graph::with("http: { drain_delay: 400ms }");
+    let began = Instant::now();
+    graph.served.begin_stop();
+    let ready = || send(graph.address(), "GET", "/readiness", &[], b"").status;
+    while began.elapsed() < Duration::from_millis(100) && ready() == 200 {}
+    assert_eq!(ready(), 503, "load balancers are told");
+    assert_eq!(post(graph.address(), "{ me { name } }").status, 200);
+    until_refused(graph.address());
+    assert!(began.elapsed() >= Duration::from_millis(400));
+}
+
+fn until_refused(address: SocketAddr) {
+    while std::net::TcpStream::connect(address).is_ok() {}
+}
+
+#[test]
+fn a_stop_under_load_fails_nothing() {
+    let mut graph = Graph::start();
+    let address = graph.address();
+    let (answered, failed) = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..8)
+            .map(|_| scope.spawn(move || until_sent_away(address)))
+            .collect();
+        // In the middle of it: some answers have been given, more are under way.
+        while graph.service.total().requests < 20 {
+            std::thread::yield_now();
+        }
+        graph.served.begin_stop();
+        clients
+            .into_iter()
+            .fold((0, 0), |(answered, failed), client| {
+                let (a, f) = client.join().unwrap();
+                (answered + a, failed + f)
+            })
+    });
+    assert!(answered > 20, "{answered}");
+    assert_eq!(failed, 0);
+    assert_eq!(graph.served.stopped().cut_off, 0);
+}
+
+/// Asks over kept-alive connections, and opens another when one is closed, until nobody listens.
+fn until_sent_away(address: SocketAddr) -> (u32, u32) {
+    let (mut answered, mut failed) = (0, 0);
+    while let Ok(stream) = std::net::TcpStream::connect(address) {
+        let mut connection = Connection::over(stream);
+        loop {
+            connection.write_what_is_taken(&request("POST", "/graphql", &JSON, QUERY));
+            let Some(answer) = connection.try_read() else {
+                failed += 1;
+                break;
+            };
+            assert_eq!(answer.status, 200);
+            answered += 1;
+            if answer.header("connection") == Some("close") {
+                break;
+            }
+        }
+    }
+    (answered, failed)
+}
+
+#[test]
+fn equal_answers_come_whatever_replica_is_asked() {
+    // One of the replicas cannot even be connected to.
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let well = Toxic::start(|_, _| good());
+    let graph = Graph::with(&format!(
+        "traffic_shaping: {{ subgraphs: {{ accounts: {{ urls: ['http://{gone}/', '{}'], retry: {{ backoff: 1ms, budget_percent: 100 }} }} }} }}",
+        well.url()
+    ));
+    let answers: BTreeSet<String> = (0..20)
+        .map(|_| post(graph.address(), "{ me { name } }").text())
+        .collect();
+    assert_eq!(answers.into_iter().collect::<Vec<_>>(), [GOOD]);
+    assert_eq!(well.asked(), 20);
+}

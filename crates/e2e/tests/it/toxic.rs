@@ -1,0 +1,162 @@
+//! Subgraphs that a test plays: every byte and every end of a connection under its control.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// What a subgraph does once it has read a request.
+pub(crate) enum Reply {
+    /// These bytes; then it waits for the next request.
+    Whole(Vec<u8>),
+    /// These bytes; then it closes.
+    Last(Vec<u8>),
+    /// These bytes; then nothing, until the gateway leaves.
+    Hang(Vec<u8>),
+    /// These bytes; then the connection is reset.
+    Reset(Vec<u8>),
+    /// These bytes; then one more at a time, until the gateway leaves.
+    Drip(Vec<u8>),
+}
+
+/// A played subgraph.
+pub(crate) struct Toxic {
+    pub(crate) address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Toxic {
+    /// `reply` is called with the number of the request, from 0, and its text.
+    pub(crate) fn start(reply: impl Fn(usize, &str) -> Reply + Send + Sync + 'static) -> Toxic {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let toxic = Toxic {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+            connections: Arc::default(),
+            requests: Arc::default(),
+        };
+        let (asked, connections) = (Arc::clone(&toxic.asked), Arc::clone(&toxic.connections));
+        let requests = Arc::clone(&toxic.requests);
+        let reply = Arc::new(reply);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { continue };
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (asked, requests) = (Arc::clone(&asked), Arc::clone(&requests));
+                let reply = Arc::clone(&reply);
+                std::thread::spawn(move || {
+                    let mut buffer = Vec::new();
+                    while let Some(request) = read_request(&mut stream, &mut buffer) {
+                        let nth = asked.fetch_add(1, Ordering::SeqCst);
+                        let what = reply(nth, &request);
+                        requests.lock().unwrap().push(request);
+                        if !play(&mut stream, what) {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        toxic
+    }
+    /// The same answer to every request.
+    pub(crate) fn answering(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Toxic {
+        let answer = answer(status, headers, body.as_ref());
+        Toxic::start(move |_, _| Reply::Whole(answer.clone()))
+    }
+    /// How many requests came.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+    /// How many connections came.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+    /// What came, as text.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+}
+
+/// A whole HTTP answer.
+pub(crate) fn answer(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut out = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    out.extend_from_slice(body);
+    out
+}
+
+fn play(stream: &mut TcpStream, reply: Reply) -> bool {
+    // A gateway that has heard enough leaves while it is written to.
+    match reply {
+        Reply::Whole(bytes) => stream.write_all(&bytes).is_ok(),
+        Reply::Last(bytes) => {
+            let _ = stream.write_all(&bytes);
+            false
+        }
+        Reply::Hang(bytes) => {
+            let _ = stream.write_all(&bytes);
+            let _ = stream.read(&mut [0]);
+            false
+        }
+        Reply::Reset(bytes) => {
+            let _ = stream.write_all(&bytes);
+            let now = Some(Duration::ZERO);
+            rustix::net::sockopt::set_socket_linger(&*stream, now).unwrap();
+            false
+        }
+        Reply::Drip(bytes) => {
+            let _ = stream.write_all(&bytes);
+            // A socket that nothing comes from is a clock.
+            let tick = Some(Duration::from_millis(5));
+            stream.set_read_timeout(tick).unwrap();
+            loop {
+                match stream.read(&mut [0]) {
+                    Err(error)
+                        if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                    {
+                        if stream.write_all(b" ").is_err() {
+                            return false;
+                        }
+                    }
+                    _ => return false,
+                }
+            }
+        }
+    }
+}
+
+/// Reads a request that has `content-length`; `None` at the end.
+pub(crate) fn read_request(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<String> {
+    let mut piece = [0; 16 << 10];
+    loop {
+        if let Some(head) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
+            let length = text.split("content-length: ").nth(1).unwrap_or("0");
+            let length: usize = length.lines().next().unwrap().parse().unwrap();
+            let end = head + 4 + length;
+            if buffer.len() >= end {
+                let request = String::from_utf8_lossy(&buffer[..end]).into_owned();
+                buffer.drain(..end);
+                return Some(request);
+            }
+        }
+        match stream.read(&mut piece) {
+            Ok(n) if n > 0 => buffer.extend_from_slice(&piece[..n]),
+            _ => return None,
+        }
+    }
+}
