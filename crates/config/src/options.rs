@@ -418,7 +418,8 @@ section! {
     /// `execution`
     pub struct ExecutionOptions {
         /// What need not be asked again within one query: `entities` asks a subgraph for the same fields of the same
-        /// entity once, wherever it appears; `off` asks again.
+        /// entity once, wherever it appears; `all` does not ask either for leaves of the entity that the subgraph has
+        /// answered in any other way, as part of a list for example; `off` asks again.
         pub reuse: ReuseWord = ReuseWord::Entities,
     }
 
@@ -588,6 +589,8 @@ words! {
         Off = "off",
         /// The same entity for the same fields of the same subgraph.
         Entities = "entities",
+        /// That, and leaves of the entity that the subgraph has answered anywhere.
+        All = "all",
     }
 
     /// What becomes of directives that say who may see what.

@@ -245,6 +245,9 @@ impl<'p> Absorb<'_, 'p> {
                 let entity = RawRange::unchecked(self.fetch_id, range);
                 entities.settle(ticket, Known::Answered(self.fetch_id, entity));
             }
+            if has_data {
+                entities.answered_well(self.fetch_id);
+            }
         }
         for error in errors {
             if self.errors.is_full() {
@@ -412,7 +415,19 @@ impl<'p> Absorb<'_, 'p> {
         let (gathered, fetch) = (self.gathered, self.fetch);
         let limits = *self.store.limits();
         let mut scanned = 0;
-        for (lookup, asked) in gathered.lookups.iter().zip(&fetch.lookups) {
+        let plan = self.store.plan();
+        for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
+            for (held, instance) in &lookup.held {
+                let donors = plan
+                    .donors()
+                    .of(self.fetch_id, at, usize::from(instance.target));
+                let layout = self.store.layout(*held);
+                let donor = donors.iter().find(|donor| donor.layout == layout);
+                for (from, to) in donor.iter().flat_map(|donor| &donor.values) {
+                    let value = self.store.value(*held, *from);
+                    self.store.merge(instance.record, *to, value);
+                }
+            }
             for (answered, range, instance) in &lookup.reused {
                 scanned += u64::from(range.len);
                 if scanned > limits.rescanned_bytes_max {

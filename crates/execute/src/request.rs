@@ -10,12 +10,14 @@ use bytes::Bytes;
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_base::id::Id;
-use ogive_plan::{Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target};
+use ogive_plan::{
+    Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target, donors::Donor,
+};
 
 use crate::{
     condition::Conditions,
     limits::ExecuteLimits,
-    reuse::{Entities, Key, Known},
+    reuse::{Entities, Key, Known, Reuse},
     store::{LimitReached, ListRange, RawRange, RecordId, Store, TypeState, Value},
 };
 
@@ -40,6 +42,8 @@ pub(crate) struct GatheredLookup {
     pub(crate) tickets: Vec<Option<u32>>,
     /// Who gets an entity that an earlier fetch was answered.
     pub(crate) reused: Vec<(FetchId, RawRange, Instance)>,
+    /// Who gets the values of an object of another place.
+    pub(crate) held: Vec<(RecordId, Instance)>,
 }
 
 impl GatheredLookup {
@@ -71,16 +75,19 @@ impl Gathered {
     }
     /// Whether an earlier answer has something for this fetch.
     pub(crate) fn has_reused(&self) -> bool {
-        self.lookups.iter().any(|lookup| !lookup.reused.is_empty())
+        let has = |l: &GatheredLookup| !l.reused.is_empty() || !l.held.is_empty();
+        self.lookups.iter().any(has)
     }
     /// How many objects get something of an earlier answer.
     pub(crate) fn n_reused(&self) -> u64 {
-        self.lookups.iter().map(|l| l.reused.len() as u64).sum()
+        let n = |l: &GatheredLookup| (l.reused.len() + l.held.len()) as u64;
+        self.lookups.iter().map(n).sum()
     }
     /// After they got it.
     pub(crate) fn forget_reused(&mut self) {
         for lookup in &mut self.lookups {
             lookup.reused = Vec::new();
+            lookup.held = Vec::new();
         }
     }
     /// Number of representations to send.
@@ -96,6 +103,8 @@ pub(crate) struct Gather<'a, 'p> {
     pub(crate) conditions: &'a Conditions,
     pub(crate) id: FetchId,
     pub(crate) fetch: &'p Fetch,
+    /// What may be reused.
+    pub(crate) reuse: Reuse,
     /// What was sent before, unless nothing may be reused.
     pub(crate) entities: Option<&'a mut Entities>,
 }
@@ -175,8 +184,22 @@ fn gather_lookup(
         if !conditions.hold(target.cond) {
             continue;
         }
+        let donors = match from.reuse {
+            Reuse::All => store
+                .plan()
+                .donors()
+                .of(from.id, lookup_index, target_index),
+            Reuse::Off | Reuse::Entities => &[],
+        };
+        if let Some(entities) = from.entities.as_deref_mut() {
+            let question = (fetch.subgraph, target.selection);
+            donors
+                .iter()
+                .for_each(|donor| offer(store, entities, donor, question));
+        }
         let known = from.entities.as_deref().filter(|_| {
-            store.plan().derived().asked_twice[from.id.index()][lookup_index][target_index]
+            !donors.is_empty()
+                || store.plan().derived().asked_twice[from.id.index()][lookup_index][target_index]
         });
         for &record in store.of_layout(target.layout) {
             let out = &mut gathered.representations;
@@ -211,6 +234,14 @@ fn gather_lookup(
                     gathered.reused.push((answered, range, instance));
                     continue;
                 }
+                Known::Held(held) => {
+                    if donors.iter().any(|d| d.layout == store.layout(held)) {
+                        out.truncate(end);
+                        gathered.held.push((held, instance));
+                        continue;
+                    }
+                    *fresh = true;
+                }
             }
             let hash = hasher.hash_one(bytes(new));
             let same = seen.find(hash, |at| bytes(ranges[*at as usize]) == bytes(new));
@@ -242,6 +273,34 @@ fn gather_lookup(
         .instances
         .sort_by_key(|instance| instance.representation);
     Ok(gathered)
+}
+
+/// Lets the objects of a place answer look-ups of the same entities.
+fn offer(
+    store: &Store<'_>,
+    entities: &mut Entities,
+    donor: &Donor,
+    (subgraph, selection): (u32, u32),
+) {
+    if !donor.fetches.iter().all(|fetch| entities.is_clean(*fetch)) {
+        return;
+    }
+    let mut representation = Vec::new();
+    for &record in store.of_layout(donor.layout) {
+        let holds = |slot| matches!(store.value(record, slot), Value::Raw(_));
+        representation.clear();
+        if store.known_type(record).is_some()
+            && donor.values.iter().all(|(slot, _)| holds(*slot))
+            && write_representation(store, &donor.representation, record, &mut representation)
+        {
+            let key = Key {
+                subgraph,
+                selection,
+                representation: &representation,
+            };
+            entities.hold(key, record);
+        }
+    }
 }
 
 /// Appends the representation of a record; false (and anything appended) if there is none.

@@ -6,6 +6,9 @@
 //! be told from the first one by the subgraph, so it has the same answer as far as queries go. This is what a data
 //! loader does, one level up. Mutations never reuse anything.
 //!
+//! [`Reuse::All`] goes one step further: what the same subgraph has said of an entity in another place, by a root field
+//! or deep in an answer, counts as well, if it is all leaves ([`ogive_plan::donors`]).
+//!
 //! Nothing is reused of an answer that came with any error, nor an entity that was null: it is asked for again. A fetch
 //! of which all representations are on their way waits for them; one of which only some are sends those too, because
 //! waiting could cost more than asking.
@@ -19,7 +22,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_plan::FetchId;
 
-use crate::store::RawRange;
+use crate::store::{RawRange, RecordId};
 
 /// What may be reused inside one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub enum Reuse {
     /// Answers of identical entity look-ups.
     #[default]
     Entities,
+    /// Those, and leaves that the same subgraph has brought for the same entity in any other way.
+    All,
 }
 
 /// What became of a representation that was sent.
@@ -40,6 +45,8 @@ pub(crate) enum Known {
     UnderWay(FetchId),
     /// The entity that was answered.
     Answered(FetchId, RawRange),
+    /// An object of another place holds what the answer would be.
+    Held(RecordId),
 }
 
 /// All representations of one operation that may be reused.
@@ -51,6 +58,8 @@ pub(crate) struct Entities {
     rows: Vec<Row>,
     /// The representations' bytes.
     bytes: Vec<u8>,
+    /// Fetches that were answered without errors.
+    clean: Vec<FetchId>,
 }
 
 #[derive(Debug)]
@@ -93,6 +102,30 @@ impl Entities {
         row.map_or(Known::No, |at| self.rows[at as usize].known)
     }
 
+    /// Notes that a fetch was answered without errors.
+    pub(crate) fn answered_well(&mut self, fetch: FetchId) {
+        self.clean.push(fetch);
+    }
+    /// Whether it was.
+    pub(crate) fn is_clean(&self, fetch: FetchId) -> bool {
+        self.clean.contains(&fetch)
+    }
+
+    /// Notes that an object holds what look-ups of a representation would be answered, unless more is known of it.
+    pub(crate) fn hold(&mut self, key: Key<'_>, record: RecordId) {
+        match self.find(key) {
+            (_, Some(at)) => {
+                let row = &mut self.rows[at as usize];
+                if row.known == Known::No {
+                    row.known = Known::Held(record);
+                }
+            }
+            (hash, None) => {
+                self.insert(hash, key, Known::Held(record));
+            }
+        }
+    }
+
     /// Notes that a representation is about to be sent; gives a ticket to say later what became of it. None if
     /// another fetch is about to answer it, or the table is full.
     pub(crate) fn send(&mut self, key: Key<'_>, fetch: FetchId) -> Option<u32> {
@@ -105,6 +138,11 @@ impl Entities {
             }
             return free.then_some(at);
         }
+        self.insert(hash, key, Known::UnderWay(fetch))
+    }
+
+    /// A new row; None if the table is full.
+    fn insert(&mut self, hash: u64, key: Key<'_>, known: Known) -> Option<u32> {
         let (start, len) = (self.bytes.len(), key.representation.len());
         if start + len > u32::MAX as usize {
             return None;
@@ -116,13 +154,14 @@ impl Entities {
             selection: key.selection,
             start: start as u32,
             len: len as u32,
-            known: Known::UnderWay(fetch),
+            known,
         });
         let Entities {
             hasher,
             table,
             rows,
             bytes,
+            ..
         } = self;
         table.insert_unique(hash, at, |at| {
             let row = &rows[*at as usize];

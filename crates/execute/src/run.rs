@@ -163,9 +163,12 @@ impl<'e> Run<'e> {
                 .collect(),
             gathered: fetches.iter().map(|_| Gathered::default()).collect(),
             entities: (plan.kind == OperationKind::Query
-                && input.options.reuse == Reuse::Entities
-                && plan.derived().asks_twice)
-                .then(Entities::default),
+                && match input.options.reuse {
+                    Reuse::Off => false,
+                    Reuse::Entities => plan.derived().asks_twice,
+                    Reuse::All => plan.derived().asks_twice || !plan.donors().is_empty(),
+                })
+            .then(Entities::default),
             stats: ExecuteStats::default(),
             trace: input.options.trace.then(Vec::new),
             started: Instant::now(),
@@ -180,6 +183,7 @@ impl<'e> Run<'e> {
             conditions: &self.conditions,
             id,
             fetch,
+            reuse: self.input.options.reuse,
             entities: self.entities.as_mut(),
         });
         let body = match gathered {

@@ -462,6 +462,7 @@ mod tests {
             client_key: None,
             lists: 0,
             child,
+            value: 0,
         };
         let layout = |parent, slots| Layout {
             parent,

@@ -172,6 +172,7 @@ impl PipelineOptions {
                 reuse: match config.execution.reuse {
                     ReuseWord::Off => Reuse::Off,
                     ReuseWord::Entities => Reuse::Entities,
+                    ReuseWord::All => Reuse::All,
                 },
                 ..ExecuteOptions::default()
             },

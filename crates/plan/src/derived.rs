@@ -18,7 +18,10 @@ use std::{fmt, sync::OnceLock};
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, id::Id};
 use ogive_json::{Pattern, PatternField, PatternScalar, PatternValue};
 
-use crate::ir::*;
+use crate::{
+    donors::{Donors, donors},
+    ir::*,
+};
 
 /// A [`Derived`] that is worked out when first asked for.
 #[derive(Default)]
@@ -56,6 +59,8 @@ pub struct Derived {
     pub only_type: IdVec<LayoutId, Option<RuntimeType>>,
     /// By layout: for every output entry the entry before it with the same key; empty where no key is repeated.
     pub earlier: IdVec<LayoutId, Vec<Option<u32>>>,
+    /// Worked out when first asked for.
+    donors: OnceLock<Donors>,
 }
 
 /// What is known of a shape.
@@ -83,6 +88,10 @@ impl Plan {
     /// What follows from the plan's data, which must not change afterwards.
     pub fn derived(&self) -> &Derived {
         self.derived.0.get_or_init(|| Box::new(derive(self)))
+    }
+    /// Which look-ups could be answered from what other places hold.
+    pub fn donors(&self) -> &Donors {
+        self.derived().donors.get_or_init(|| donors(self))
     }
 }
 
@@ -156,6 +165,7 @@ fn derive(plan: &Plan) -> Derived {
             .iter()
             .map(|(_, l)| earlier_entries(l))
             .collect(),
+        donors: OnceLock::new(),
     }
 }
 

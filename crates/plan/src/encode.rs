@@ -195,11 +195,13 @@ fn write_layout(layout: &Layout, out: &mut Encoder) {
             client_key,
             lists,
             child,
+            value,
         } = slot;
         out.string(name);
         out.optional_string(client_key.as_deref());
         out.byte(*lists);
         optional_number(child.map(|child| child.0), out);
+        out.number((*value).into());
     });
     list(output, out, write_out_field);
 }
@@ -469,6 +471,7 @@ impl Read<'_, '_> {
                         client_key: read.from.optional_string()?,
                         lists: read.from.byte()?,
                         child: read.optional_number()?.map(LayoutId),
+                        value: read.from.u32()?,
                     })
                 })?
                 .into(),

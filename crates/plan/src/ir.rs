@@ -118,6 +118,9 @@ pub struct Slot {
     pub lists: u8,
     /// The layout of its objects, for composite fields.
     pub child: Option<LayoutId>,
+    /// For leaves: equal only for slots of the same field of the same type with the same arguments, wherever they are.
+    /// 0 says nothing.
+    pub value: u32,
 }
 
 /// One appearance of a field in the response.

@@ -11,6 +11,7 @@ pub mod binary;
 pub mod bundle;
 pub mod derived;
 pub mod describe;
+pub mod donors;
 pub mod dot;
 pub mod encode;
 pub mod graph;

@@ -14,8 +14,8 @@ use std::{
 
 use bytes::Bytes;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, SubgraphRequest, SubgraphResponse, Transport,
-    TransportFuture, execute,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, Reuse, SubgraphRequest, SubgraphResponse,
+    Transport, TransportFuture, execute,
 };
 use ogive_federation::subgraph_schema;
 use ogive_operation::{NormaliseLimits, coerce_variables, introspection::answer_locals, normalise};
@@ -117,7 +117,11 @@ impl<'a> Gateway<'a> {
                 variables: &variables.values,
                 locals: &locals,
                 limits: ExecuteLimits::default(),
-                options: ExecuteOptions::default(),
+                options: ExecuteOptions {
+                    // Every mode must give the same answers.
+                    reuse: [Reuse::Off, Reuse::Entities, Reuse::All][seed as usize % 3],
+                    ..ExecuteOptions::default()
+                },
             },
             &transport,
         ))

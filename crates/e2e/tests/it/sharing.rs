@@ -271,3 +271,23 @@ fn what_one_query_has_asked_it_need_not_ask_again() {
     assert_eq!(answer, again);
     assert!(entities < all, "{entities} of {all}");
 }
+
+#[test]
+fn what_a_subgraph_said_anywhere_it_need_not_say_again() {
+    let query =
+        "{ topProducts { name reviews { product { name category } author { username } } } }";
+    let asked = |yaml: &str, query: &str| {
+        let graph = Graph::with(yaml);
+        let answer = post_with(graph.address(), query, &[]);
+        let counts = graph.service.counts("products").unwrap();
+        (answer.text(), counts.requests)
+    };
+    let (answer, twice) = asked("", query);
+    assert_eq!(twice, 2);
+    // The category is not known yet.
+    assert_eq!(asked("execution: { reuse: all }", query), (answer, 2));
+    let query = query.replacen("name", "name category", 1);
+    let (answer, twice) = asked("", &query);
+    assert_eq!(twice, 2);
+    assert_eq!(asked("execution: { reuse: all }", &query), (answer, 1));
+}

@@ -72,6 +72,7 @@ impl Builder {
                 client_key: None,
                 lists: 0,
                 child: None,
+                value: 0,
             },
         )
     }
@@ -102,6 +103,7 @@ impl Builder {
                 client_key: Some(name.into()),
                 lists: wrapping.lists(),
                 child: None,
+                value: 0,
             },
         );
         self.output(layout, name, OutSource::Leaf(slot, kind), wrapping);
@@ -146,6 +148,7 @@ impl Builder {
                 client_key: visible.then(|| name.into()),
                 lists,
                 child: Some(child),
+                value: 0,
             },
         );
         let types = self.types(types);

@@ -14,7 +14,7 @@ use ogive_schema::{FieldId, TypeId, TypeKind};
 
 use crate::{
     emit::{Emitter, plan_cond, print, tables::Positions},
-    tree::{PlaceId, Tree},
+    tree::{FactId, PlaceId, Tree},
 };
 
 /// Places are layouts, row by row.
@@ -22,17 +22,43 @@ pub(crate) fn layout_id(place: PlaceId) -> LayoutId {
     LayoutId::from_usize(place.index())
 }
 
+/// Numbers for fields with their arguments ([`Slot::value`]).
+#[derive(Default)]
+struct Values {
+    /// By field: its first fact, and the one after it with other arguments, and so on.
+    first: FastMap<FieldId, FactId>,
+    next: FastMap<FactId, FactId>,
+}
+
+impl Values {
+    /// Most different arguments of one field that are compared; beyond, numbers are never shared.
+    const ARGUMENTS_MAX: usize = 8;
+
+    fn of(&mut self, tree: &Tree<'_>, id: FactId) -> u32 {
+        let fact = &tree.facts[id];
+        let mut known = *self.first.entry(fact.field).or_insert(id);
+        for _ in 0..Self::ARGUMENTS_MAX {
+            if tree.facts[known].args == fact.args {
+                return known.0 + 1;
+            }
+            known = *self.next.entry(known).or_insert(id);
+        }
+        id.0 + 1
+    }
+}
+
 impl Emitter<'_> {
     pub(crate) fn layouts(&mut self) -> IdVec<LayoutId, Layout> {
         let tree = self.tree;
         let mut out = IdVec::new();
+        let mut values = Values::default();
         for (id, place) in tree.places.iter() {
             let parent = place.edge.map(|e| {
                 let edge = &tree.facts[e];
                 (layout_id(tree.nodes[edge.node].place), edge.slot)
             });
             let types = self.runtime_set(&self.possible[id].clone());
-            let slots = self.slots(id);
+            let slots = self.slots(id, &mut values);
             let output = self.output(id);
             out.push(Layout {
                 parent,
@@ -44,22 +70,28 @@ impl Emitter<'_> {
         out
     }
 
-    fn slots(&mut self, place: PlaceId) -> Shared<Slot> {
+    fn slots(&mut self, place: PlaceId, values: &mut Values) -> Shared<Slot> {
         let tree = self.tree;
         let mut keys = vec![SlotKey::default(); tree.places[place].slots as usize];
         for node in &tree.places[place].nodes {
-            for fact in &tree.nodes[*node].facts {
-                let fact = &tree.facts[*fact];
+            for id in &tree.nodes[*node].facts {
+                let fact = &tree.facts[*id];
                 if fact.is_type {
                     continue;
                 }
                 let client_key = fact.client.map(|c| tree.op.fields[c].key);
                 let key = &mut keys[fact.slot as usize];
+                let value = fact.child.map_or_else(|| values.of(tree, *id), |_| 0);
                 *key = SlotKey {
                     field: Some(fact.field),
                     // A leaf of several types may be the client's for some of them only.
                     client_key: client_key.or(key.client_key),
                     child: fact.child,
+                    // Types that differ in what the slot holds have nothing to share.
+                    value: match key.field {
+                        Some(_) if key.value != value => 0,
+                        _ => value,
+                    },
                 };
             }
         }
@@ -69,6 +101,7 @@ impl Emitter<'_> {
                 client_key: key.client_key.map(|key| tree.op.keys[key].into()),
                 lists: (key.field).map_or(0, |f| tree.schema().fields[f].ty.wrapping.lists()),
                 child: key.child.map(layout_id),
+                value: key.value,
             });
             slots.collect()
         };
@@ -194,6 +227,8 @@ pub(crate) struct SlotKey {
     field: Option<FieldId>,
     client_key: Option<Symbol>,
     child: Option<PlaceId>,
+    /// [`Slot::value`].
+    value: u32,
 }
 
 impl Hash for SlotKey {

@@ -1,0 +1,172 @@
+//! Which look-ups could be answered from what other places of the response hold.
+//!
+//! A subgraph that has answered `user(id: 1) { id name }` need not be asked for the name of user 1 again, wherever that
+//! user turns up. A *donor* of a look-up's target is another place of the same concrete type where the same subgraph
+//! brings all the values the target asks for, and where everything a representation consists of is known too. Whether
+//! a record of the donor is the same entity is found at run time: its representation is the same bytes.
+//!
+//! Only leaves are taken over, of the same field with the same arguments ([`Slot::value`](crate::Slot::value)). A value
+//! that more than one subgraph brings to the donor is left out, because only one of them is asked by the target.
+
+use ogive_base::{FastMap, FastSet, id::Id};
+
+use crate::ir::*;
+
+/// Most donors of one target.
+const DONORS_MAX: usize = 8;
+/// Most places that are looked at to find the donors of one target.
+const CANDIDATES_MAX: usize = 64;
+
+/// A place whose records may hold what a look-up would ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Donor {
+    /// The place.
+    pub layout: LayoutId,
+    /// The fetches that bring the values, in order. All must have answered, and without errors.
+    pub fetches: Vec<FetchId>,
+    /// How its records would be represented if they were looked up.
+    pub representation: Representation,
+    /// Slots of the values: here, and in the target's layout.
+    pub values: Vec<(SlotIndex, SlotIndex)>,
+}
+
+/// The donors of all targets.
+#[derive(Debug, Default)]
+pub struct Donors {
+    targets: FastMap<(FetchId, u16, u16), Vec<Donor>>,
+}
+
+impl Donors {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+    /// The donors of one target, by fetch, index of the look-up and index of the target.
+    pub fn of(&self, fetch: FetchId, lookup: usize, target: usize) -> &[Donor] {
+        let key = (fetch, lookup as u16, target as u16);
+        self.targets.get(&key).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Finds all donors. Takes time in proportion to the plan, places of one type counted [`CANDIDATES_MAX`] times at most.
+pub(crate) fn donors(plan: &Plan) -> Donors {
+    let mut donors = Donors::default();
+    if plan.kind != OperationKind::Query {
+        return donors;
+    }
+    let writers = writers(plan);
+    let mut places: FastMap<RuntimeType, Vec<LayoutId>> = FastMap::default();
+    for (id, layout) in plan.layouts.iter() {
+        if let Some(ty) = layout.only_type() {
+            places.entry(ty).or_default().push(id);
+        }
+    }
+    for (id, fetch) in plan.fetches.iter() {
+        for (at, lookup) in fetch.lookups.iter().enumerate() {
+            for (n, target) in lookup.targets.iter().enumerate() {
+                let ty = plan.layouts[target.layout].only_type();
+                let Some(places) = ty.and_then(|ty| places.get(&ty)) else {
+                    continue;
+                };
+                let others = places.iter().filter(|place| **place != target.layout);
+                let found: Vec<Donor> = others
+                    .take(CANDIDATES_MAX)
+                    .filter_map(|place| donor(plan, &writers, id, target, *place))
+                    .take(DONORS_MAX)
+                    .collect();
+                if !found.is_empty() {
+                    donors.targets.insert((id, at as u16, n as u16), found);
+                }
+            }
+        }
+    }
+    donors
+}
+
+/// By layout and slot: the fetches that bring a value.
+type Writers = FastMap<(LayoutId, SlotIndex), Vec<FetchId>>;
+
+fn writers(plan: &Plan) -> Writers {
+    let mut writers = Writers::default();
+    let mut seen: FastSet<(FetchId, ShapeId)> = FastSet::default();
+    for (id, fetch) in plan.fetches.iter() {
+        let roots = fetch.root.iter().map(|root| root.shape);
+        let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
+        let mut open: Vec<ShapeId> = roots.chain(targets.map(|target| target.shape)).collect();
+        while let Some(shape) = open.pop() {
+            if !seen.insert((id, shape)) {
+                continue;
+            }
+            let shape = &plan.shapes[shape];
+            for field in &shape.fields {
+                let known = writers.entry((shape.layout, field.slot)).or_default();
+                if known.last() != Some(&id) {
+                    known.push(id);
+                }
+                open.extend(field.shape);
+            }
+        }
+    }
+    writers
+}
+
+fn donor(
+    plan: &Plan,
+    writers: &Writers,
+    asker: FetchId,
+    target: &Target,
+    place: LayoutId,
+) -> Option<Donor> {
+    let (here, there) = (&plan.layouts[place], &plan.layouts[target.layout]);
+    let same = |slot: SlotIndex| {
+        let value = there.slots.get(usize::from(slot))?.value;
+        let found = here
+            .slots
+            .iter()
+            .position(|s| value != 0 && s.value == value)?;
+        Some(found as SlotIndex)
+    };
+    if plan.shapes[target.shape].typename_key.is_some() {
+        return None;
+    }
+    let mut fetches: Vec<FetchId> = Vec::new();
+    let mut values = Vec::new();
+    for field in &plan.shapes[target.shape].fields {
+        let slot = same(field.slot)?;
+        let brought = writers.get(&(place, slot))?;
+        let subgraph = plan.fetches[asker].subgraph;
+        if field.shape.is_some()
+            || brought
+                .iter()
+                .any(|f| *f == asker || plan.fetches[*f].subgraph != subgraph)
+        {
+            return None;
+        }
+        fetches.extend(brought);
+        values.push((slot, field.slot));
+    }
+    fetches.sort_unstable_by_key(|fetch| fetch.index());
+    fetches.dedup();
+    let representation = target.representations.first()?;
+    let members = representation.members.iter().map(|member| {
+        let plain = member.members.is_empty() && member.types.is_none();
+        let slot = match member.slot {
+            Some(slot) => Some(same(slot)?),
+            None => None,
+        };
+        plain.then(|| Member {
+            slot,
+            ..member.clone()
+        })
+    });
+    let members: Option<Vec<Member>> = members.collect();
+    (!values.is_empty()).then_some(Donor {
+        layout: place,
+        fetches,
+        representation: Representation {
+            typename: representation.typename.clone(),
+            members: members?,
+        },
+        values,
+    })
+}
