@@ -36,6 +36,8 @@ pub(crate) struct Absorb<'s, 'p> {
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
     pub(crate) fetch_id: FetchId,
+    /// The fetch of the plan, of which the other may be a part.
+    pub(crate) whole: FetchId,
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
     /// Where to say what others can reuse.
@@ -418,9 +420,10 @@ impl<'p> Absorb<'_, 'p> {
         let plan = self.store.plan();
         for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
             for (held, instance) in &lookup.held {
-                let donors = plan
-                    .donors()
-                    .of(self.fetch_id, at, usize::from(instance.target));
+                let donors =
+                    plan.reusable()
+                        .donors
+                        .of(self.whole, at, usize::from(instance.target));
                 let layout = self.store.layout(*held);
                 let donor = donors.iter().find(|donor| donor.layout == layout);
                 for (from, to) in donor.iter().flat_map(|donor| &donor.values) {

@@ -50,6 +50,9 @@ pub struct ExecuteOptions {
     pub error_service_names: bool,
     /// What may be reused inside one operation.
     pub reuse: Reuse,
+    /// Whether fetches may be sent in two parts, where the second one is likely to have nothing to ask; only with
+    /// [`Reuse::All`]. What came of it is in [`ExecuteStats`](crate::ExecuteStats).
+    pub early: bool,
     /// Records every fetch in [`ExecuteOutput::trace`](crate::ExecuteOutput::trace).
     pub trace: bool,
 }

@@ -12,6 +12,7 @@ use hashbrown::HashTable;
 use ogive_base::id::Id;
 use ogive_plan::{
     Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target, donors::Donor,
+    early::EarlyPart,
 };
 
 use crate::{
@@ -101,8 +102,13 @@ impl Gathered {
 pub(crate) struct Gather<'a, 'p> {
     pub(crate) store: &'a Store<'p>,
     pub(crate) conditions: &'a Conditions,
+    /// The fetch of the plan.
     pub(crate) id: FetchId,
     pub(crate) fetch: &'p Fetch,
+    /// What the request is known by: the fetch, or a part of it.
+    pub(crate) sent_as: FetchId,
+    /// The part of the fetch that is sent early, and whether this is it or the rest.
+    pub(crate) part: Option<(&'p EarlyPart, bool)>,
     /// What may be reused.
     pub(crate) reuse: Reuse,
     /// What was sent before, unless nothing may be reused.
@@ -129,9 +135,9 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
             let targets = &from.fetch.lookups[at].targets;
             lookup.announce(
                 entities,
-                (from.id, from.fetch.subgraph),
+                (from.sent_as, from.fetch.subgraph),
                 targets,
-                |target| asked_twice[from.id.index()][at][target],
+                |target| from.part.is_some() || asked_twice[from.id.index()][at][target],
             );
         }
         return Ok(Some(gathered));
@@ -181,13 +187,17 @@ fn gather_lookup(
     let mut seen: HashTable<u32> = HashTable::new();
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (target_index, target) in lookup.targets.iter().enumerate() {
-        if !conditions.hold(target.cond) {
+        let in_part = from
+            .part
+            .is_none_or(|(part, is_early)| part.targets[lookup_index][target_index] == is_early);
+        if !conditions.hold(target.cond) || !in_part {
             continue;
         }
         let donors = match from.reuse {
             Reuse::All => store
                 .plan()
-                .donors()
+                .reusable()
+                .donors
                 .of(from.id, lookup_index, target_index),
             Reuse::Off | Reuse::Entities => &[],
         };
@@ -199,6 +209,7 @@ fn gather_lookup(
         }
         let known = from.entities.as_deref().filter(|_| {
             !donors.is_empty()
+                || from.part.is_some()
                 || store.plan().derived().asked_twice[from.id.index()][lookup_index][target_index]
         });
         for &record in store.of_layout(target.layout) {

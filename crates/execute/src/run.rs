@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ogive_base::id::Id;
-use ogive_plan::{FetchId, OperationKind, Plan};
+use ogive_plan::{FetchId, OperationKind, Plan, early::EarlyPart};
 
 use crate::{
     answer::{self, Absorb},
@@ -61,6 +61,10 @@ pub struct ExecuteStats {
     pub representations: u64,
     /// Objects that got an entity of an earlier answer instead of having it asked for again.
     pub reused: u64,
+    /// Parts of fetches that were sent early.
+    pub early: u32,
+    /// Of those, the ones whose fetch had nothing else to ask.
+    pub early_sufficed: u32,
     /// Bytes of request bodies.
     pub request_bytes: u64,
     /// Bytes of answers.
@@ -136,8 +140,12 @@ struct Run<'e> {
     conditions: Conditions,
     store: Store<'e>,
     errors: Errors<'e>,
-    /// Dependencies still open, by fetch.
+    /// Dependencies still open, by fetch; after the fetches, of the parts that can be sent early.
     waiting: Vec<u32>,
+    /// The parts that can be sent early.
+    early: &'e [EarlyPart],
+    /// Of those, the ones that were sent.
+    sent_early: Vec<bool>,
     /// Representations of fetches under way.
     gathered: Vec<Gathered>,
     /// What was sent and may be reused; none if nothing can be.
@@ -150,6 +158,12 @@ struct Run<'e> {
 impl<'e> Run<'e> {
     fn new(plan: &'e Plan, input: ExecuteInput<'e>, transport: &'e dyn Transport) -> Self {
         let fetches = plan.fetches.as_slice();
+        let early = match input.options {
+            options if options.early && options.reuse == Reuse::All => &*plan.reusable().early,
+            _ => &[],
+        };
+        let dependencies = fetches.iter().map(|fetch| &fetch.dependencies);
+        let dependencies = dependencies.chain(early.iter().map(|part| &part.dependencies));
         Run {
             plan,
             input,
@@ -157,16 +171,20 @@ impl<'e> Run<'e> {
             conditions: Conditions::evaluate(plan, input.variables),
             store: Store::new(plan, input.limits),
             errors: Errors::new(&input.limits),
-            waiting: fetches
-                .iter()
-                .map(|fetch| fetch.dependencies.len() as u32)
-                .collect(),
-            gathered: fetches.iter().map(|_| Gathered::default()).collect(),
+            waiting: dependencies.clone().map(|d| d.len() as u32).collect(),
+            gathered: dependencies.map(|_| Gathered::default()).collect(),
+            early,
+            sent_early: vec![false; early.len()],
             entities: (plan.kind == OperationKind::Query
                 && match input.options.reuse {
                     Reuse::Off => false,
                     Reuse::Entities => plan.derived().asks_twice,
-                    Reuse::All => plan.derived().asks_twice || !plan.donors().is_empty(),
+                    Reuse::All => {
+                        plan.derived().asks_twice || {
+                            let reusable = plan.reusable();
+                            !reusable.donors.is_empty() || !reusable.early.is_empty()
+                        }
+                    }
                 })
             .then(Entities::default),
             stats: ExecuteStats::default(),
@@ -175,14 +193,36 @@ impl<'e> Run<'e> {
         }
     }
 
-    /// Builds the request of a fetch whose dependencies are complete.
+    /// The part that an id beyond the fetches stands for.
+    fn part_of(&self, id: FetchId) -> Option<&'e EarlyPart> {
+        self.early
+            .get(id.index().checked_sub(self.plan.fetches.len())?)
+    }
+    /// The fetch of the plan that an id stands for.
+    fn whole(&self, id: FetchId) -> FetchId {
+        self.part_of(id).map_or(id, |part| part.fetch)
+    }
+    /// The part of a fetch that was sent early, and whether `id` is it.
+    fn split(&self, id: FetchId) -> Option<(&'e EarlyPart, bool)> {
+        if let Some(part) = self.part_of(id) {
+            return Some((part, true));
+        }
+        let sent = self.early.iter().zip(&self.sent_early);
+        let mut sent = sent.filter(|(part, sent)| **sent && part.fetch == id);
+        sent.next().map(|(part, _)| (part, false))
+    }
+
+    /// Builds the request of a fetch, or a part of one, whose dependencies are complete.
     fn prepare(&mut self, id: FetchId) -> Prepared {
-        let fetch = &self.plan.fetches[id];
+        let (whole, split) = (self.whole(id), self.split(id));
+        let fetch = &self.plan.fetches[whole];
         let gathered = request::gather(Gather {
             store: &self.store,
             conditions: &self.conditions,
-            id,
+            id: whole,
             fetch,
+            sent_as: id,
+            part: split,
             reuse: self.input.options.reuse,
             entities: self.entities.as_mut(),
         });
@@ -217,7 +257,7 @@ impl<'e> Run<'e> {
         };
         if let Some(trace) = &mut self.trace {
             trace.push(FetchTrace {
-                fetch: id,
+                fetch: whole,
                 request: body.clone(),
                 response: None,
                 started: self.started.elapsed(),
@@ -226,6 +266,7 @@ impl<'e> Run<'e> {
         }
         let Some(body) = body else {
             self.stats.fetches_skipped += 1;
+            self.stats.early_sufficed += u32::from(matches!(split, Some((_, false))));
             return Prepared::Done;
         };
         self.stats.fetches_sent += 1;
@@ -239,8 +280,9 @@ impl<'e> Run<'e> {
     }
 
     fn absorb(&mut self, id: FetchId, result: Result<SubgraphResponse, TransportError>) {
+        let whole = self.whole(id);
         if let Some(trace) = &mut self.trace
-            && let Some(row) = trace.iter_mut().rev().find(|row| row.fetch == id)
+            && let Some(row) = trace.iter_mut().rev().find(|row| row.fetch == whole)
         {
             row.took = self.started.elapsed().saturating_sub(row.started);
             row.response = Some(match &result {
@@ -265,7 +307,8 @@ impl<'e> Run<'e> {
     }
 
     fn with(&mut self, id: FetchId, gathered: &Gathered, then: impl FnOnce(Absorb<'_, 'e>)) {
-        let fetch = &self.plan.fetches[id];
+        let whole = self.whole(id);
+        let fetch = &self.plan.fetches[whole];
         let used = usize::try_from(self.stats.answer_bytes).unwrap_or(usize::MAX);
         then(Absorb {
             store: &mut self.store,
@@ -274,6 +317,7 @@ impl<'e> Run<'e> {
             options: self.input.options,
             shows_errors: self.transport.shows_errors(fetch.subgraph),
             fetch_id: id,
+            whole,
             fetch,
             gathered,
             entities: self.entities.as_mut(),
@@ -288,12 +332,41 @@ impl<'e> Run<'e> {
 
     /// Counts a fetch as done for those that wait for it.
     fn complete(&mut self, id: FetchId, ready: &mut Vec<FetchId>) {
+        let n_fetches = self.plan.fetches.len();
+        if let Some(part) = self.part_of(id) {
+            // The fetch waited for its part too.
+            return self.arrive(part.fetch, ready);
+        }
+        for (at, part) in self.early.iter().enumerate() {
+            if !part.dependencies.contains(&id) {
+                continue;
+            }
+            self.waiting[n_fetches + at] -= 1;
+            // A fetch that can be sent whole now is better sent whole.
+            if self.waiting[n_fetches + at] == 0 && !self.is_last_for(id, part.fetch) {
+                self.waiting[part.fetch.index()] += 1;
+                self.sent_early[at] = true;
+                self.stats.early += 1;
+                ready.push(FetchId::from_usize(n_fetches + at));
+            }
+        }
         for successor in self.plan.fetches[id].successors.iter().rev() {
-            if let Some(waiting) = self.waiting.get_mut(successor.index()) {
-                *waiting = waiting.saturating_sub(1);
-                if *waiting == 0 {
-                    ready.push(*successor);
-                }
+            self.arrive(*successor, ready);
+        }
+    }
+
+    /// Whether a fetch waits for nothing but `id`.
+    fn is_last_for(&self, id: FetchId, fetch: FetchId) -> bool {
+        let waits = self.plan.fetches[fetch].dependencies.contains(&id);
+        waits && self.waiting[fetch.index()] == 1
+    }
+
+    /// Counts one of those that a fetch waits for as done.
+    fn arrive(&mut self, fetch: FetchId, ready: &mut Vec<FetchId>) {
+        if let Some(waiting) = self.waiting.get_mut(fetch.index()) {
+            *waiting = waiting.saturating_sub(1);
+            if *waiting == 0 {
+                ready.push(fetch);
             }
         }
     }

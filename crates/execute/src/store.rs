@@ -216,9 +216,11 @@ impl<'p> Store<'p> {
 
     /// Keeps an answer, so that ranges of it may be stored.
     pub(crate) fn keep_answer(&mut self, fetch: FetchId, body: Bytes) {
-        if let Some(answer) = self.answers.get_mut(fetch.index()) {
-            *answer = body;
+        // Parts of fetches are numbered after the fetches.
+        if self.answers.len() <= fetch.index() {
+            self.answers.resize(fetch.index() + 1, Bytes::new());
         }
+        self.answers[fetch.index()] = body;
     }
     /// All bytes of an answer.
     pub(crate) fn answer(&self, fetch: FetchId) -> Bytes {

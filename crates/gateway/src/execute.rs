@@ -49,6 +49,7 @@ pub async fn execute(
         limits: state.options.execute,
         options: ExecuteOptions {
             trace,
+            early: planned.early.try_it(),
             ..state.options.tell
         },
     };
@@ -57,6 +58,7 @@ pub async fn execute(
         .flatten();
     let execution = async {
         let output = ogive_execute::execute(&planned.plan, input, &transport).await;
+        planned.early.learn(&output.stats);
         let headers = transport.collected().merge(output.errors > 0);
         (output, headers)
     };

@@ -22,6 +22,7 @@ pub mod canonical;
 pub mod context;
 pub mod cors;
 pub mod documents;
+pub mod early;
 pub mod error;
 pub mod execute;
 pub mod explain;

@@ -15,6 +15,7 @@ use ogive_planner::PlanOptions;
 use crate::{
     cache::PreparedOperation,
     canonical::{Binding, Canonical, canonical},
+    early::Early,
     error::RequestError,
     fingerprint::rests_on,
     plans::{PlanSource, SharedPlan},
@@ -28,6 +29,8 @@ pub struct PlannedOperation {
     pub plan: Arc<Plan>,
     /// Values of the plan's variables, from the client's.
     pub binding: Binding,
+    /// Whether to send parts of fetches early.
+    pub early: Early,
     /// Whether the plan came out of a bundle.
     bundled: bool,
 }
@@ -154,6 +157,7 @@ fn settle(
     let planned = entry.keep(on, || PlannedOperation {
         plan: Arc::clone(&shared.plan),
         binding,
+        early: Early::default(),
         bundled: shared.bundled,
     });
     (planned, source)

@@ -19,7 +19,8 @@ use ogive_base::{BitSet, FastMap, FastSet, IdVec, id::Id};
 use ogive_json::{Pattern, PatternField, PatternScalar, PatternValue};
 
 use crate::{
-    donors::{Donors, donors},
+    donors::{Donors, donors, writers},
+    early::{EarlyPart, early_parts},
     ir::*,
 };
 
@@ -60,7 +61,16 @@ pub struct Derived {
     /// By layout: for every output entry the entry before it with the same key; empty where no key is repeated.
     pub earlier: IdVec<LayoutId, Vec<Option<u32>>>,
     /// Worked out when first asked for.
-    donors: OnceLock<Donors>,
+    reuse: OnceLock<Reusable>,
+}
+
+/// What could be reused within one execution.
+#[derive(Debug)]
+pub struct Reusable {
+    /// Which look-ups could be answered from what other places hold.
+    pub donors: Donors,
+    /// Which fetches could be sent in two parts.
+    pub early: Vec<EarlyPart>,
 }
 
 /// What is known of a shape.
@@ -89,9 +99,15 @@ impl Plan {
     pub fn derived(&self) -> &Derived {
         self.derived.0.get_or_init(|| Box::new(derive(self)))
     }
-    /// Which look-ups could be answered from what other places hold.
-    pub fn donors(&self) -> &Donors {
-        self.derived().donors.get_or_init(|| donors(self))
+    /// What could be reused within one execution.
+    pub fn reusable(&self) -> &Reusable {
+        self.derived().reuse.get_or_init(|| {
+            let writers = writers(self);
+            Reusable {
+                donors: donors(self, &writers),
+                early: early_parts(self, &writers),
+            }
+        })
     }
 }
 
@@ -165,7 +181,7 @@ fn derive(plan: &Plan) -> Derived {
             .iter()
             .map(|(_, l)| earlier_entries(l))
             .collect(),
-        donors: OnceLock::new(),
+        reuse: OnceLock::new(),
     }
 }
 

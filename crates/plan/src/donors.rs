@@ -49,12 +49,11 @@ impl Donors {
 }
 
 /// Finds all donors. Takes time in proportion to the plan, places of one type counted [`CANDIDATES_MAX`] times at most.
-pub(crate) fn donors(plan: &Plan) -> Donors {
+pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
     let mut donors = Donors::default();
     if plan.kind != OperationKind::Query {
         return donors;
     }
-    let writers = writers(plan);
     let mut places: FastMap<RuntimeType, Vec<LayoutId>> = FastMap::default();
     for (id, layout) in plan.layouts.iter() {
         if let Some(ty) = layout.only_type() {
@@ -71,7 +70,7 @@ pub(crate) fn donors(plan: &Plan) -> Donors {
                 let others = places.iter().filter(|place| **place != target.layout);
                 let found: Vec<Donor> = others
                     .take(CANDIDATES_MAX)
-                    .filter_map(|place| donor(plan, &writers, id, target, *place))
+                    .filter_map(|place| donor(plan, writers, id, target, *place))
                     .take(DONORS_MAX)
                     .collect();
                 if !found.is_empty() {
@@ -84,9 +83,9 @@ pub(crate) fn donors(plan: &Plan) -> Donors {
 }
 
 /// By layout and slot: the fetches that bring a value.
-type Writers = FastMap<(LayoutId, SlotIndex), Vec<FetchId>>;
+pub(crate) type Writers = FastMap<(LayoutId, SlotIndex), Vec<FetchId>>;
 
-fn writers(plan: &Plan) -> Writers {
+pub(crate) fn writers(plan: &Plan) -> Writers {
     let mut writers = Writers::default();
     let mut seen: FastSet<(FetchId, ShapeId)> = FastSet::default();
     for (id, fetch) in plan.fetches.iter() {

@@ -13,6 +13,7 @@ pub mod derived;
 pub mod describe;
 pub mod donors;
 pub mod dot;
+pub mod early;
 pub mod encode;
 pub mod graph;
 pub mod ir;

@@ -120,6 +120,7 @@ impl<'a> Gateway<'a> {
                 options: ExecuteOptions {
                     // Every mode must give the same answers.
                     reuse: [Reuse::Off, Reuse::Entities, Reuse::All][seed as usize % 3],
+                    early: true,
                     ..ExecuteOptions::default()
                 },
             },

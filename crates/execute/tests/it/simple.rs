@@ -44,6 +44,8 @@ fn a_root_fetch_and_a_lookup_are_joined() {
     assert_eq!(
         output.stats,
         ExecuteStats {
+            early: 0,
+            early_sufficed: 0,
             fetches_sent: 2,
             fetches_skipped: 0,
             representations: 1,
