@@ -201,5 +201,34 @@ fn view(schema: &Schema, links: &Links, hidden: Hidden) -> Schema {
     let visible: BitSet = api.directive_list.iter().map(|d| d.0).collect();
     api.directives_by_name
         .retain(|_, id| visible.contains(id.0));
+    forget_unused_scalars(&mut api);
     api
+}
+
+/// Introspection lists a specified scalar only if something visible refers to it (specification, section 3.5).
+fn forget_unused_scalars(api: &mut Schema) {
+    let mut used = BitSet::new();
+    for ty in &api.type_list {
+        let def = &api.types[*ty];
+        for field in &def.fields {
+            let row = &api.fields[*field];
+            used.insert(row.ty.id.0);
+            for arg in &row.args {
+                used.insert(api.inputs[*arg].ty.id.0);
+            }
+        }
+        for input in &def.input_fields {
+            used.insert(api.inputs[*input].ty.id.0);
+        }
+    }
+    for directive in &api.directive_list {
+        for arg in &api.directive_defs[*directive].args {
+            used.insert(api.inputs[*arg].ty.id.0);
+        }
+    }
+    let types = &api.types;
+    api.type_list.retain(|ty| {
+        let def = &types[*ty];
+        !def.built_in || def.kind != TypeKind::Scalar || used.contains(ty.0)
+    });
 }

@@ -563,6 +563,21 @@ impl<'a> Grower<'a, '_> {
                 }
                 let before = self.tree.nodes[node].facts.len();
                 let mut facts = self.field_set(node, key.fields)?;
+                // The members of other keys come from a subgraph that knows the type; a name comes from nowhere.
+                if facts.is_empty() && self.tree.nodes[node].told_by.is_none() {
+                    let (telling, all) = self.telling(node);
+                    if !all {
+                        for fact in self.tokens(node, &telling)? {
+                            self.tree.nodes[node].keys.push(KeyAlternative {
+                                subgraph: source.subgraph,
+                                by_interface: None,
+                                fields: Some(key.fields),
+                                facts: vec![fact],
+                            });
+                        }
+                        continue;
+                    }
+                }
                 facts.extend(self.tree.nodes[node].told_by);
                 self.tree.nodes[node].keys.push(KeyAlternative {
                     subgraph: source.subgraph,
@@ -626,6 +641,65 @@ impl<'a> Grower<'a, '_> {
             self.tree.facts[fact].requires.push(requirement);
         }
         Ok(())
+    }
+
+    /// Subgraphs that can lead to this type from the parent, and whether all that lead to the place do.
+    fn telling(&self, node: NodeId) -> (BitSet, bool) {
+        let here = &self.tree.nodes[node];
+        let Some(edge) = self.tree.places[here.place].edge else {
+            return (BitSet::new(), true);
+        };
+        let fact = &self.tree.facts[edge];
+        let parent = &self.tree.nodes[fact.node];
+        let holds = |s: u32| {
+            parent.types_known.contains(s) || parent.keys.iter().any(|k| k.subgraph.0 == s)
+        };
+        let leads = |s: u32| {
+            fact.plain.contains(s)
+                || fact.provided.contains(s)
+                || fact.requires.iter().any(|r| r.subgraph.0 == s)
+        };
+        let leading: BitSet = (0..self.tree.supergraph.subgraphs.len() as u32)
+            .filter(|s| holds(*s) && leads(*s))
+            .collect();
+        let telling = leading.intersection(&here.types_known);
+        let all = !telling.is_empty() && telling == leading;
+        (telling, all)
+    }
+
+    /// For each of these subgraphs a value whose arrival shows that the object is of the node's type.
+    fn tokens(&mut self, node: NodeId, subgraphs: &BitSet) -> Result<Vec<FactId>, PlanError> {
+        let graph: &'a QueryGraph = &self.tree.supergraph.graph;
+        let schema: &'a Schema = &self.tree.supergraph.schema;
+        let fields = &schema.types[self.tree.nodes[node].ty].fields;
+        let place = self.tree.nodes[node].place;
+        let mut out = Vec::new();
+        for subgraph in subgraphs.iter() {
+            let token = fields
+                .iter()
+                .copied()
+                .filter(|f| {
+                    let args = &schema.fields[*f].args;
+                    graph.fields[*f].resolvers.contains(subgraph)
+                        && !args.iter().any(|a| schema.inputs[*a].is_required())
+                })
+                .min_by_key(|f| schema.types[schema.fields[*f].ty.id].kind.is_composite());
+            let Some(token) = token else { continue };
+            let fact = match self.find(node, token, &[]) {
+                Some(fact) => fact,
+                // An object may hold another of its type, and so on.
+                None if schema.types[schema.fields[token].ty.id].kind.is_composite()
+                    && self.tree.places[place].internal_depth >= INTERNAL_DEPTH_MAX =>
+                {
+                    continue;
+                }
+                None => self.fact(node, token, Vec::new(), None)?,
+            };
+            if !out.contains(&fact) {
+                out.push(fact);
+            }
+        }
+        Ok(out)
     }
 
     /// All facts a field set stands for at a node, made where missing. Nesting is that of schema text, not of requests.

@@ -21,12 +21,15 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    graph::{FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Ty, clean},
+    graph::{FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Ty, TypeModel, clean},
     rng::{hash_texts, mix},
 };
 
 /// Instances per entity type.
 pub const POOL: u64 = 5;
+
+/// The instance that subgraphs with a gap do not know.
+pub const UNKNOWN: u64 = 3;
 
 /// How the messages of wanted errors end.
 pub const FAULT: &str = "is out of order";
@@ -40,6 +43,8 @@ pub struct World {
     mutations: AtomicU64,
     /// Fields that raise an error, of 1,000.
     faults_per_mille: u64,
+    /// Types of which a subgraph does not know [`UNKNOWN`].
+    partial: HashSet<(String, Sub)>,
 }
 
 /// What is needed again and again about one field.
@@ -53,6 +58,8 @@ struct Facts {
     coded: Option<u64>,
     /// Never raises an error: field sets mention it.
     safe: bool,
+    /// The only subgraph that resolves it knows but some of the entities: null for [`UNKNOWN`].
+    partial: bool,
 }
 
 /// An object of a concrete type.
@@ -94,7 +101,9 @@ impl World {
         let mentioned: HashSet<(String, String)> = clean::mentioned(model)
             .into_iter()
             .map(|(ty, field, _)| (ty, field))
+            .chain(on_the_way(model))
             .collect();
+        let partial = partial(model);
         let mut facts = HashMap::new();
         for ty in model.types.iter().filter(|t| t.kind == Kind::Object) {
             let coarse = coarse_members(model, &ty.name);
@@ -109,10 +118,28 @@ impl World {
                         .any(|k| k.fields.names().any(|n| n == field.name))
                 });
                 let coded = member.then(|| if coarse.contains(&field.name) { 2 } else { 1 });
+                let is_partial = field
+                    .sources
+                    .keys()
+                    .next()
+                    .is_some_and(|sub| partial.contains(&(ty.name.clone(), *sub)))
+                    && !member;
                 // Sorted, so that the order of definitions changes no data.
                 let mut domain: Vec<String> =
                     model.domain(field).into_iter().map(str::to_owned).collect();
                 domain.sort_unstable();
+                // What clients must not see is an error, so it waits for runs that want errors.
+                if faults_per_mille == 0
+                    && let Some(value) = model.ty(data_ty.name())
+                {
+                    domain.retain(|d| {
+                        value.hidden
+                            || ty.hidden
+                            || field.hidden
+                            || (!value.hidden_members.contains(d)
+                                && model.ty(d).is_none_or(|t| !t.hidden))
+                    });
+                }
                 fields.insert(
                     field.name.clone(),
                     Facts {
@@ -120,6 +147,7 @@ impl World {
                         domain,
                         coded,
                         safe: mentioned.contains(&(ty.name.clone(), field.name.clone())),
+                        partial: is_partial,
                     },
                 );
             }
@@ -131,6 +159,7 @@ impl World {
             facts,
             mutations: AtomicU64::new(0),
             faults_per_mille,
+            partial,
         }
     }
 
@@ -187,7 +216,12 @@ impl World {
                     .provided
                     .as_ref()
                     .and_then(|p| self.provided(p, object, name));
-                if source.overridden {
+                if source.overridden
+                    && !self
+                        .model
+                        .ty(&object.ty)
+                        .is_some_and(|t| clean::is_key_member(t, sub, name))
+                {
                     return refuse("is overridden by another subgraph");
                 }
                 if source.external && here.is_none() {
@@ -240,7 +274,7 @@ impl World {
         };
         let wanted = self.project_json(representation, name, &key.fields);
         let ty: Arc<str> = name.into();
-        for identity in 0..POOL {
+        for identity in 0..self.pool(name) {
             let mut object = Object {
                 ty: ty.clone(),
                 identity,
@@ -248,6 +282,9 @@ impl World {
                 provided: None,
             };
             if self.project(&object, &key.fields) == wanted {
+                if identity == UNKNOWN && self.partial.contains(&(name.to_owned(), sub)) {
+                    return Value::Null;
+                }
                 object.representation = Some(Arc::new(representation.clone()));
                 return Value::Object(object);
             }
@@ -284,6 +321,9 @@ impl World {
             return Value::Null;
         };
         let entity = self.model.is_entity(&object.ty);
+        if facts.partial && object.identity == UNKNOWN {
+            return Value::Null;
+        }
         if let Some(divisor) = facts.coded.filter(|_| entity) {
             return self.coded(object, field, facts, divisor);
         }
@@ -312,22 +352,48 @@ impl World {
     /// A key member: a leaf that spells the identity, or an object that has the same identity.
     fn coded(&self, object: &Object, field: &FieldModel, facts: &Facts, divisor: u64) -> Value {
         let number = object.identity / divisor;
-        if let Some(child) = facts.domain.first() {
-            return Value::Object(Object {
-                ty: child.as_str().into(),
-                identity: if self.model.is_entity(child) {
-                    object.identity % POOL
-                } else {
-                    hash_texts(self.seed ^ object.identity, &[&object.ty, &field.name])
-                },
-                representation: None,
-                provided: None,
-            });
+        // Either of the two may be null, never both.
+        if let Some(spare) = clean::SPARE_KEYS.iter().position(|k| *k == field.name)
+            && object.identity % 3 == spare as u64
+        {
+            return Value::Null;
         }
-        Value::Leaf(match facts.ty.name() {
-            "Int" => Json::from(1000 + number),
-            _ => Json::from(format!("{}-{}-{number}", object.ty, field.name)),
-        })
+        let one = |index: u64| {
+            if let Some(child) = facts.domain.first() {
+                return Value::Object(Object {
+                    ty: child.as_str().into(),
+                    identity: if self.model.is_entity(child) {
+                        (object.identity + index) % self.pool(child)
+                    } else {
+                        hash_texts(
+                            self.seed ^ object.identity ^ mix(index),
+                            &[&object.ty, &field.name],
+                        )
+                    },
+                    representation: None,
+                    provided: None,
+                });
+            }
+            Value::Leaf(match facts.ty.name() {
+                "Int" => Json::from(1000 + number + 100 * index),
+                _ if index > 0 => {
+                    Json::from(format!("{}-{}-{number}.{index}", object.ty, field.name))
+                }
+                _ => Json::from(format!("{}-{}-{number}", object.ty, field.name)),
+            })
+        };
+        if facts.ty.is_list() {
+            return Value::List((0..=object.identity % 2).map(one).collect());
+        }
+        one(0)
+    }
+
+    /// Instances of an entity type.
+    fn pool(&self, name: &str) -> u64 {
+        match self.model.ty(name) {
+            Some(ty) if ty.is_single() => 1,
+            _ => POOL,
+        }
     }
 
     fn produce(&self, ty: &Ty, facts: &Facts, hash: u64) -> Value {
@@ -381,7 +447,7 @@ impl World {
                     (_, Some(concrete)) => Value::Object(Object {
                         ty: concrete.as_str().into(),
                         identity: if self.model.is_entity(concrete) {
-                            hash % POOL
+                            hash % self.pool(concrete)
                         } else {
                             hash
                         },
@@ -487,6 +553,90 @@ fn is_complete(json: &Map<String, Json>, set: &FieldSet) -> bool {
     })
 }
 
+/// Non-null fields whose error would null an object that a `@requires` or key goes through. The subgraph answers the
+/// client's field and the required one with the same object, so its error nulls the required value as well, which a
+/// monolith has no notion of.
+fn on_the_way(model: &Model) -> HashSet<(String, String)> {
+    let mut out = HashSet::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut todo: Vec<&str> = Vec::new();
+    for (ty, field, _) in clean::mentioned(model) {
+        let value = model
+            .field(&ty, &field)
+            .and_then(|f| f.sources.values().next());
+        if let Some(source) = value {
+            todo.extend(model.possible(source.ty.name()));
+        }
+    }
+    while let Some(name) = todo.pop() {
+        if !seen.insert(name) {
+            continue;
+        }
+        for field in model.ty(name).into_iter().flat_map(|t| &t.fields) {
+            if field.data_ty().is_some_and(|t| t.is_non_null()) {
+                out.insert((name.to_owned(), field.name.clone()));
+                if let Some(source) = field.sources.values().next() {
+                    todo.extend(model.possible(source.ty.name()));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Whether a subgraph knows but some entities of a type. It can where nothing else would notice: it is entered by its
+/// one key only, and all that it knows is its own, may be null and serves nobody else.
+fn partial(model: &Model) -> HashSet<(String, Sub)> {
+    let mentioned: HashSet<(String, String)> = clean::mentioned(model)
+        .into_iter()
+        .map(|(ty, field, _)| (ty, field))
+        .collect();
+    let mut out = HashSet::new();
+    for ty in model
+        .types
+        .iter()
+        .filter(|t| t.kind == Kind::Object && t.is_entity())
+    {
+        for sub in ty.places.keys() {
+            if is_partial(model, ty, *sub, &mentioned) {
+                out.insert((ty.name.clone(), *sub));
+            }
+        }
+    }
+    out
+}
+
+fn is_partial(
+    model: &Model,
+    ty: &TypeModel,
+    sub: Sub,
+    mentioned: &HashSet<(String, String)>,
+) -> bool {
+    let Some(place) = ty.places.get(&sub) else {
+        return false;
+    };
+    let led_to = model.types.iter().any(|t| {
+        t.fields.iter().any(|f| {
+            f.sources
+                .get(&sub)
+                .is_some_and(|s| model.possible_in(s.ty.name(), sub).contains(&&*ty.name))
+        })
+    });
+    if led_to || place.keys.len() != 1 || !place.implements.is_empty() || ty.is_single() {
+        return false;
+    }
+    ty.fields.iter().all(|f| match f.sources.get(&sub) {
+        None => true,
+        Some(_) if clean::is_key_member(ty, sub, &f.name) => true,
+        Some(source) => {
+            source.active()
+                && f.sources.len() == 1
+                && !source.ty.is_non_null()
+                && !mentioned.contains(&(ty.name.clone(), f.name.clone()))
+        }
+    })
+}
+
 /// Leaf key members that alone do not identify: several instances share their value. At least one member of every
 /// key stays exact.
 fn coarse_members(model: &Model, name: &str) -> Vec<String> {
@@ -536,7 +686,9 @@ fn number(text: &str) -> Json {
 fn canonical_args(model: &Model, inputs: &[InputModel], args: &Map<String, Json>) -> String {
     let mut out = String::new();
     for input in inputs {
-        if let Some(value) = args.get(&input.name) {
+        if let Some(value) = args.get(&input.name)
+            && input.is_visible()
+        {
             out.push_str(&input.name);
             out.push('=');
             canonical(model, input.ty.name(), value, &mut out);
@@ -651,12 +803,17 @@ mod tests {
             for ty in &model.types {
                 for (sub, place) in &ty.places {
                     for key in place.keys.iter().filter(|k| k.resolvable) {
-                        for identity in 0..POOL {
+                        for identity in 0..world.pool(&ty.name) {
                             let mut object = world.root(&ty.name);
                             object.identity = identity;
                             let Json::Object(mut map) = world.project(&object, &key.fields) else {
                                 panic!("no object");
                             };
+                            let partial = identity == UNKNOWN
+                                && world.partial.contains(&(ty.name.clone(), *sub));
+                            if partial || map.values().any(Json::is_null) {
+                                continue;
+                            }
                             map.insert("__typename".to_owned(), Json::from(ty.name.as_str()));
                             match world.entity(*sub, &map) {
                                 Value::Object(found) => assert_eq!(
@@ -676,16 +833,8 @@ mod tests {
     #[test]
     fn field_set_arguments_are_read() {
         let inputs = [
-            InputModel {
-                name: "a".to_owned(),
-                ty: Ty::named("Int").list(),
-                default: None,
-            },
-            InputModel {
-                name: "b".to_owned(),
-                ty: Ty::named("String"),
-                default: Some("\"x\"".to_owned()),
-            },
+            InputModel::plain("a", Ty::named("Int").list(), None),
+            InputModel::plain("b", Ty::named("String"), Some("\"x\"".to_owned())),
         ];
         let read = |text| Json::Object(set_args(&inputs, text)).to_string();
         assert_eq!(read(r#"b: "y, z", a: 4"#), r#"{"a":[4],"b":"y, z"}"#);

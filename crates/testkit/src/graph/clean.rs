@@ -7,20 +7,26 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{FieldSet, Item, Kind, Model, Place, SCALARS, Sub, Subs};
+use super::{FieldSet, InputModel, Item, Kind, Model, Place, SCALARS, Sub, Subs, TypeModel};
+
+/// Two keys of one entity that may be null, though never both.
+pub const SPARE_KEYS: [&str; 2] = ["na", "nb"];
 
 /// Removes inconsistencies until there are none.
 pub fn clean(model: &mut Model) {
     loop {
         let before = model.clone();
         leaf_places(model);
+        spare_keys(model);
         members(model);
         fields(model);
         field_sets(model);
         unused_externals(model);
         overrides(model);
         interfaces(model);
+        interfaces_of_interfaces(model);
         empty_types(model);
+        seen(model);
         collect_garbage(model);
         if *model == before {
             break;
@@ -138,8 +144,62 @@ fn fields(model: &mut Model) {
             });
         }
         ty.fields.retain(|f| f.active() != 0);
+        inputs(&mut ty.inputs, here);
+        for field in &mut ty.fields {
+            let all = field.sources.keys().fold(0, |set: Subs, s| set | 1 << s);
+            inputs(&mut field.args, all);
+        }
         ty.inputs
             .retain(|i| SCALARS.contains(&i.ty.name()) || names.contains(i.ty.name()));
+    }
+}
+
+/// An input that only some subgraphs know is known to some but not to all of them; likewise one they take null for.
+fn inputs(inputs: &mut Vec<InputModel>, all: Subs) {
+    inputs.retain_mut(|input| {
+        let local = input.only != 0;
+        input.only &= all;
+        input.loose &= all;
+        if input.loose == all || !input.ty.is_non_null() || local {
+            input.loose = 0;
+        }
+        !local || (input.only != 0 && input.only != all)
+    });
+}
+
+/// A key that may be null stands beside its spare, or not at all.
+fn spare_keys(model: &mut Model) {
+    for ty in &mut model.types {
+        let mut single = Vec::new();
+        for (sub, place) in &ty.places {
+            let has = |name: &str| {
+                place
+                    .keys
+                    .iter()
+                    .any(|k| k.resolvable && k.fields == FieldSet::leaves(&[name]))
+            };
+            let known = |name: &str| {
+                ty.field(name)
+                    .and_then(|f| f.sources.get(sub))
+                    .is_some_and(|s| s.active())
+            };
+            let both = SPARE_KEYS.iter().all(|k| has(k) && known(k));
+            if !both {
+                single.push(*sub);
+            }
+        }
+        for sub in single {
+            if let Some(place) = ty.places.get_mut(&sub) {
+                place
+                    .keys
+                    .retain(|k| !SPARE_KEYS.iter().any(|s| k.fields.get(s).is_some()));
+            }
+            for name in SPARE_KEYS {
+                if let Some(field) = ty.field_mut(name) {
+                    field.sources.remove(&sub);
+                }
+            }
+        }
     }
 }
 
@@ -167,6 +227,88 @@ fn valid(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
                     && (inner.is_empty() || valid(model, child, sub, inner))
             }
         })
+}
+
+/// Whether what clients see is a schema: nothing is empty, and interfaces are implemented.
+pub fn is_presentable(model: &Model) -> bool {
+    let visible = model.visible();
+    visible.types.iter().all(|ty| {
+        let full = match ty.kind {
+            Kind::Object | Kind::Interface => !ty.fields.is_empty(),
+            Kind::Enum | Kind::Union => !ty.members.is_empty(),
+            Kind::Input => !ty.inputs.is_empty(),
+            Kind::Scalar => true,
+        };
+        let implemented = ty.interfaces().iter().all(|i| {
+            visible
+                .ty(i)
+                .is_none_or(|i| i.fields.iter().all(|f| ty.field(&f.name).is_some()))
+        });
+        let told = ty.fields.iter().all(|f| {
+            let value = f.sources.values().next().map_or("", |s| s.ty.name());
+            match visible.kind(value) {
+                Kind::Enum | Kind::Union | Kind::Interface => {
+                    let possible: Vec<&str> = match visible.ty(value) {
+                        Some(row) if row.kind == Kind::Enum => {
+                            row.members.iter().map(|(m, _)| m.as_str()).collect()
+                        }
+                        _ => visible.possible(value),
+                    };
+                    model
+                        .field(&ty.name, &f.name)
+                        .is_some_and(|f| model.domain(f).iter().any(|d| possible.contains(d)))
+                }
+                _ => true,
+            }
+        });
+        full && implemented && told
+    })
+}
+
+/// Un-hides what must be seen. Only ever un-hides, so it comes to an end.
+fn seen(model: &mut Model) {
+    if is_presentable(model) {
+        return;
+    }
+    for ty in &mut model.types {
+        ty.hidden = false;
+        ty.hidden_members.clear();
+        for field in &mut ty.fields {
+            field.hidden = false;
+        }
+    }
+}
+
+/// Whether a field is a member of some key of a type in a subgraph.
+pub fn is_key_member(ty: &TypeModel, sub: Sub, field: &str) -> bool {
+    ty.places
+        .get(&sub)
+        .is_some_and(|p| p.keys.iter().any(|k| k.fields.names().any(|n| n == field)))
+}
+
+/// Whether a key makes sense: it may be the type's name alone, and a member may be overridden.
+fn valid_key(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
+    let overridden = |item: &Item| match item {
+        Item::Field {
+            name, sub: inner, ..
+        } => {
+            inner.is_empty()
+                && model
+                    .field(ty, name)
+                    .and_then(|f| f.sources.get(&sub))
+                    .is_some_and(|s| s.overridden)
+        }
+        Item::On { .. } => false,
+    };
+    let plain: Vec<Item> = set
+        .items
+        .iter()
+        .filter(|i| !overridden(i))
+        .cloned()
+        .collect();
+    !set.items.is_empty()
+        && (plain.iter().all(|i| *i == Item::field("__typename"))
+            || valid(model, ty, sub, &FieldSet { items: plain }))
 }
 
 /// Drops what `@requires` and `@provides` may not mention: leaves that the subgraph resolves by itself.
@@ -228,7 +370,7 @@ fn field_sets(model: &mut Model) {
         for (sub, place) in &mut ty.places {
             place
                 .keys
-                .retain(|k| valid(&reference, &ty.name, *sub, &k.fields));
+                .retain(|k| valid_key(&reference, &ty.name, *sub, &k.fields));
         }
         for field in &mut ty.fields {
             field.sources.retain(|sub, source| {
@@ -349,7 +491,11 @@ fn overrides(model: &mut Model) {
 /// An object implements an interface only if it has all its fields, in the subgraph and in the merged schema.
 fn interfaces(model: &mut Model) {
     let reference = model.clone();
-    for ty in model.types.iter_mut().filter(|t| t.kind == Kind::Object) {
+    for ty in model
+        .types
+        .iter_mut()
+        .filter(|t| matches!(t.kind, Kind::Object | Kind::Interface))
+    {
         let mut refused: Vec<String> = Vec::new();
         for interface in reference.types.iter().filter(|t| t.kind == Kind::Interface) {
             let complete = interface
@@ -377,6 +523,34 @@ fn interfaces(model: &mut Model) {
                                 })
                     })
             });
+        }
+    }
+}
+
+/// An interface implements another one only if whoever implements the former implements the latter, in every subgraph
+/// and in the merged schema.
+fn interfaces_of_interfaces(model: &mut Model) {
+    let reference = model.clone();
+    for ty in model.types.iter_mut().filter(|t| t.kind == Kind::Interface) {
+        let followed = |parent: &str| {
+            reference
+                .types
+                .iter()
+                .filter(|t| t.kind == Kind::Object)
+                .all(|t| {
+                    t.places.values().all(|p| {
+                        !p.implements.contains(&ty.name) || p.implements.iter().any(|i| i == parent)
+                    })
+                })
+        };
+        let refused: Vec<String> = ty
+            .interfaces()
+            .into_iter()
+            .filter(|parent| !followed(parent))
+            .map(str::to_owned)
+            .collect();
+        for place in ty.places.values_mut() {
+            place.implements.retain(|i| !refused.contains(i));
         }
     }
 }

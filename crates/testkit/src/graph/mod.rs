@@ -13,7 +13,7 @@ pub mod print;
 pub mod reach;
 pub mod read;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use field_set::{FieldSet, Item};
 
@@ -75,6 +75,10 @@ pub struct TypeModel {
     pub members: Vec<(String, Subs)>,
     /// Fields of an input object, the same everywhere.
     pub inputs: Vec<InputModel>,
+    /// `@inaccessible`
+    pub hidden: bool,
+    /// Values of an enum that are `@inaccessible`.
+    pub hidden_members: BTreeSet<String>,
 }
 
 /// One type in one subgraph.
@@ -104,6 +108,8 @@ pub struct FieldModel {
     pub args: Vec<InputModel>,
     /// Its role where it is defined.
     pub sources: BTreeMap<Sub, FieldSource>,
+    /// `@inaccessible`
+    pub hidden: bool,
 }
 
 /// One field in one subgraph.
@@ -142,7 +148,7 @@ impl FieldSource {
 }
 
 /// An argument or an input object's field.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct InputModel {
     /// Its name.
     pub name: String,
@@ -150,6 +156,32 @@ pub struct InputModel {
     pub ty: Ty,
     /// Its default, as GraphQL text.
     pub default: Option<String>,
+    /// Known to these subgraphs only, and so to no client; 0 for an input that is the same everywhere.
+    pub only: Subs,
+    /// Subgraphs that would take null where the others and the merged schema do not.
+    pub loose: Subs,
+    /// `@inaccessible`
+    pub hidden: bool,
+}
+
+impl InputModel {
+    /// An input that is the same everywhere.
+    pub fn plain(name: &str, ty: Ty, default: Option<String>) -> Self {
+        InputModel {
+            name: name.to_owned(),
+            ty,
+            default,
+            ..InputModel::default()
+        }
+    }
+    /// Whether clients may give it.
+    pub fn is_visible(&self) -> bool {
+        self.only == 0 && !self.hidden
+    }
+    /// Whether a subgraph defines it.
+    pub fn is_in(&self, sub: Sub) -> bool {
+        self.only == 0 || self.only & (1 << sub) != 0
+    }
 }
 
 /// A type reference.
@@ -228,6 +260,12 @@ impl Ty {
         } else {
             inner
         }
+    }
+}
+
+impl Default for Ty {
+    fn default() -> Self {
+        Ty::named("Int")
     }
 }
 
@@ -339,6 +377,32 @@ impl Model {
             Kind::Scalar | Kind::Input => Vec::new(),
         }
     }
+    /// What clients see: without what is `@inaccessible` and what only some subgraphs accept.
+    #[must_use]
+    pub fn visible(&self) -> Model {
+        let mut out = self.clone();
+        let hidden: BTreeSet<&str> = self
+            .types
+            .iter()
+            .filter(|t| t.hidden)
+            .map(|t| t.name.as_str())
+            .collect();
+        out.types.retain(|t| !t.hidden);
+        for ty in &mut out.types {
+            ty.members
+                .retain(|(m, _)| !hidden.contains(m.as_str()) && !ty.hidden_members.contains(m));
+            ty.inputs.retain(InputModel::is_visible);
+            ty.fields
+                .retain(|f| !f.hidden && !f.sources.values().any(|s| hidden.contains(s.ty.name())));
+            for field in &mut ty.fields {
+                field.args.retain(InputModel::is_visible);
+            }
+            for place in ty.places.values_mut() {
+                place.implements.retain(|i| !hidden.contains(i.as_str()));
+            }
+        }
+        out
+    }
     /// Whether any subgraph has a key for the type.
     pub fn is_entity(&self, name: &str) -> bool {
         self.ty(name).is_some_and(TypeModel::is_entity)
@@ -355,6 +419,8 @@ impl TypeModel {
             fields: Vec::new(),
             members: Vec::new(),
             inputs: Vec::new(),
+            hidden: false,
+            hidden_members: BTreeSet::new(),
         }
     }
     /// The field of that name.
@@ -391,6 +457,14 @@ impl TypeModel {
     pub fn subs(&self) -> Subs {
         self.places.keys().fold(0, |set, s| set | 1 << s)
     }
+    /// Whether its only key is its name, so that there is one of it.
+    pub fn is_single(&self) -> bool {
+        self.places.values().any(|p| {
+            p.keys
+                .iter()
+                .any(|k| k.fields.names().all(|n| n == "__typename") && k.fields.items.len() == 1)
+        })
+    }
     /// Whether it is `Query` or `Mutation`.
     pub fn is_root(&self) -> bool {
         self.name == "Query" || self.name == "Mutation"
@@ -404,6 +478,7 @@ impl FieldModel {
             name: name.to_owned(),
             args: Vec::new(),
             sources: BTreeMap::new(),
+            hidden: false,
         }
     }
     /// Its type in the merged schema: nullable wherever one subgraph says so.

@@ -9,7 +9,7 @@ use super::{FieldModel, FieldSource, InputModel, Kind, Model, Sub, Ty, TypeModel
 pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
     let mut out = String::from(
         "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\", \"@external\", \
-         \"@requires\", \"@provides\", \"@shareable\", \"@override\"])\n\n",
+         \"@requires\", \"@provides\", \"@shareable\", \"@override\", \"@inaccessible\"])\n\n",
     );
     subgraph_types(model, sub, &mut out);
     out
@@ -39,12 +39,15 @@ fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
                         quoted(&key.fields.to_string())
                     );
                 }
+                hidden(ty.hidden, out);
                 out.push_str(" {\n");
                 for field in &ty.fields {
                     let Some(source) = field.sources.get(&sub) else {
                         continue;
                     };
-                    let _ = write!(out, "  {}{}: {}", field.name, args(&field.args), source.ty);
+                    let args = args_in(&field.args, sub);
+                    let _ = write!(out, "  {}{args}: {}", field.name, source.ty);
+                    hidden(field.hidden, out);
                     subgraph_directives(model, ty, field, source, sub, &provided, out);
                     out.push('\n');
                 }
@@ -57,10 +60,23 @@ fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
                     .filter(|(_, s)| s & (1 << sub) != 0)
                     .map(|(m, _)| m.as_str())
                     .collect();
-                members(ty, &here, "", out);
+                let mut applied = String::new();
+                hidden(ty.hidden, &mut applied);
+                members(ty, &here, &applied, out);
             }
-            Kind::Scalar | Kind::Input => leaf_type(ty, "", out),
+            Kind::Scalar => leaf_type(ty, "", out),
+            Kind::Input => {
+                let mut own = ty.clone();
+                own.inputs.retain(|i| i.is_in(sub));
+                leaf_type(&own, "", out);
+            }
         }
+    }
+}
+
+fn hidden(is: bool, out: &mut String) {
+    if is {
+        out.push_str(" @inaccessible");
     }
 }
 
@@ -104,6 +120,7 @@ fn subgraph_directives(
 /// The merged schema without a trace of federation.
 pub fn merged_sdl(model: &Model) -> String {
     let mut out = String::new();
+    let model = &model.visible();
     for ty in &model.types {
         match ty.kind {
             Kind::Object | Kind::Interface => {
@@ -132,6 +149,8 @@ pub fn merged_sdl(model: &Model) -> String {
 
 /// Definitions of the machinery of join v0.3 and link v1.0.
 const MACHINERY: &str = "\
+directive @inaccessible on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION
+
 directive @join__enumValue(graph: join__Graph!) repeatable on ENUM_VALUE
 
 directive @join__field(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
@@ -161,7 +180,7 @@ scalar link__Import
 pub fn supergraph_sdl(model: &Model) -> String {
     let mut out = String::from(
         "schema\n  @link(url: \"https://specs.apollo.dev/link/v1.0\")\n  @link(url: \
-         \"https://specs.apollo.dev/join/v0.3\", for: EXECUTION)\n{\n  query: Query\n",
+         \"https://specs.apollo.dev/join/v0.3\", for: EXECUTION)\n  @link(url: \"https://specs.apollo.dev/inaccessible/v0.2\", for: SECURITY)\n{\n  query: Query\n",
     );
     if model.ty("Mutation").is_some() {
         out.push_str("  mutation: Mutation\n");
@@ -222,10 +241,13 @@ pub fn supergraph_sdl(model: &Model) -> String {
                 if !interfaces.is_empty() {
                     let _ = write!(out, " implements {}", interfaces.join(" & "));
                 }
+                hidden(ty.hidden, &mut applied);
                 let _ = writeln!(out, "{applied}\n{{");
                 for field in &ty.fields {
                     if let Some(merged) = field.merged_ty() {
-                        let _ = write!(out, "  {}{}: {merged}", field.name, args(&field.args));
+                        let args = args_in_supergraph(&field.args);
+                        let _ = write!(out, "  {}{args}: {merged}", field.name);
+                        hidden(field.hidden, &mut out);
                         join_fields(model, ty, field, &merged, &graphs, &mut out);
                         out.push('\n');
                     }
@@ -250,6 +272,7 @@ pub fn supergraph_sdl(model: &Model) -> String {
                 let _ = writeln!(out, "enum {}{applied}\n{{", ty.name);
                 for (value, known) in &ty.members {
                     let _ = write!(out, "  {value}");
+                    hidden(ty.hidden_members.contains(value), &mut out);
                     for sub in super::subs(*known) {
                         let _ = write!(out, " @join__enumValue(graph: {})", graphs[sub]);
                     }
@@ -257,7 +280,12 @@ pub fn supergraph_sdl(model: &Model) -> String {
                 }
                 out.push_str("}\n\n");
             }
-            Kind::Scalar | Kind::Input => leaf_type(ty, &applied, &mut out),
+            Kind::Scalar => leaf_type(ty, &applied, &mut out),
+            Kind::Input => {
+                let mut merged = ty.clone();
+                merged.inputs.retain(|i| i.only == 0);
+                leaf_type(&merged, &applied, &mut out);
+            }
         }
     }
     out
@@ -293,10 +321,14 @@ fn join_fields(
         .values()
         .any(|s| !s.overridden && s.ty != *merged);
     for (sub, source) in &field.sources {
-        if source.overridden {
+        let used = source.overridden && clean::is_key_member(ty, *sub, &field.name);
+        if source.overridden && !used {
             continue;
         }
         let _ = write!(out, " @join__field(graph: {}", graphs[*sub]);
+        if used {
+            out.push_str(", usedOverridden: true");
+        }
         if let Some(set) = &source.requires {
             let _ = write!(out, ", requires: {}", quoted(&set.to_string()));
         }
@@ -332,6 +364,28 @@ fn keyword(kind: Kind) -> &'static str {
     }
 }
 
+/// Arguments as a subgraph defines them.
+fn args_in(inputs: &[InputModel], sub: Sub) -> String {
+    let own: Vec<InputModel> = inputs
+        .iter()
+        .filter(|i| i.is_in(sub))
+        .map(|i| {
+            let mut own = i.clone();
+            if own.loose & (1 << sub) != 0 {
+                own.ty = own.ty.nullable().clone();
+            }
+            own
+        })
+        .collect();
+    args(&own)
+}
+
+/// Arguments that all subgraphs define.
+fn args_in_supergraph(inputs: &[InputModel]) -> String {
+    let shared: Vec<InputModel> = inputs.iter().filter(|i| i.only == 0).cloned().collect();
+    args(&shared)
+}
+
 fn args(inputs: &[InputModel]) -> String {
     if inputs.is_empty() {
         return String::new();
@@ -341,9 +395,10 @@ fn args(inputs: &[InputModel]) -> String {
 }
 
 fn input(input: &InputModel) -> String {
+    let hidden = if input.hidden { " @inaccessible" } else { "" };
     match &input.default {
-        None => format!("{}: {}", input.name, input.ty),
-        Some(default) => format!("{}: {} = {default}", input.name, input.ty),
+        None => format!("{}: {}{hidden}", input.name, input.ty),
+        Some(default) => format!("{}: {} = {default}{hidden}", input.name, input.ty),
     }
 }
 
@@ -352,7 +407,13 @@ fn members(ty: &TypeModel, names: &[&str], applied: &str, out: &mut String) {
     if ty.kind == Kind::Union {
         let _ = writeln!(out, "union {}{applied} = {}\n", ty.name, names.join(" | "));
     } else {
-        let _ = writeln!(out, "enum {}{applied} {{ {} }}\n", ty.name, names.join(" "));
+        let mut values = String::new();
+        for name in names {
+            values.push(' ');
+            values.push_str(name);
+            hidden(ty.hidden_members.contains(*name), &mut values);
+        }
+        let _ = writeln!(out, "enum {}{applied} {{{values} }}\n", ty.name);
     }
 }
 

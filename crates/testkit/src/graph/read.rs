@@ -35,12 +35,46 @@ pub fn read(subgraphs: &[(String, String)]) -> Result<Model, String> {
             }
         }
     }
+    for ty in &mut model.types {
+        settle(&mut ty.inputs, ty.places.keys().copied());
+        for field in &mut ty.fields {
+            settle(&mut field.args, field.sources.keys().copied());
+        }
+    }
     clean::clean(&mut model);
     // Roots first, as schemas print them.
     model
         .types
         .sort_by_key(|t| (!t.is_root(), t.name == "Mutation"));
     Ok(model)
+}
+
+/// Adds the inputs of one more subgraph: `only` and `loose` collect who has them and who takes null.
+fn merge(all: &mut Vec<InputModel>, more: Vec<InputModel>) {
+    for input in more {
+        match all.iter_mut().find(|i| i.name == input.name) {
+            None => all.push(input),
+            Some(known) => {
+                known.only |= input.only;
+                known.loose |= input.loose;
+                known.hidden |= input.hidden;
+                known.ty = known.ty.narrow(&input.ty);
+            }
+        }
+    }
+}
+
+/// What all subgraphs have is no subgraph's own, and what all take null for is nullable.
+fn settle(inputs: &mut [InputModel], places: impl Iterator<Item = Sub>) {
+    let all = places.fold(0, |set, s| set | 1 << s);
+    for input in inputs {
+        if input.only == all {
+            input.only = 0;
+        }
+        if !input.ty.is_non_null() {
+            input.loose = 0;
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -76,6 +110,8 @@ impl Reader<'_> {
         let mut fields = Vec::new();
         let mut implements = Vec::new();
         let mut members: Vec<&str> = Vec::new();
+        let hidden = self.is_hidden(definition.directives);
+        let mut hidden_members: Vec<String> = Vec::new();
         let mut inputs = Vec::new();
         match definition.kind {
             TypeDefinitionKind::Scalar => {}
@@ -100,6 +136,11 @@ impl Reader<'_> {
                     .iter()
                     .map(|v| document.name(v.name))
                     .collect();
+                hidden_members = document[values]
+                    .iter()
+                    .filter(|v| self.is_hidden(v.directives))
+                    .map(|v| document.name(v.name).to_owned())
+                    .collect();
             }
             TypeDefinitionKind::InputObject { fields } => inputs = self.inputs(fields),
         }
@@ -110,16 +151,16 @@ impl Reader<'_> {
         let place = ty.places.entry(sub).or_default();
         place.keys.extend(keys);
         place.implements.extend(implements);
-        if !inputs.is_empty() {
-            ty.inputs = inputs;
-        }
+        merge(&mut ty.inputs, inputs);
+        ty.hidden |= hidden;
+        ty.hidden_members.extend(hidden_members);
         for member in members {
             match ty.members.iter_mut().find(|(m, _)| m == member) {
                 Some((_, known)) => *known |= 1 << sub,
                 None => ty.members.push((member.to_owned(), 1 << sub)),
             }
         }
-        for (name, args, mut source, from) in fields {
+        for (name, args, mut source, from, hidden) in fields {
             source.overrides = match from {
                 None => None,
                 Some(from) => subgraphs.iter().position(|s| *s == from),
@@ -128,7 +169,8 @@ impl Reader<'_> {
                 ty.fields.push(FieldModel::new(&name));
             }
             if let Some(field) = ty.field_mut(&name) {
-                field.args = args;
+                merge(&mut field.args, args);
+                field.hidden |= hidden;
                 field.sources.insert(sub, source);
             }
         }
@@ -138,7 +180,7 @@ impl Reader<'_> {
     fn field(
         &self,
         field: &FieldDefinition,
-    ) -> Result<(String, Vec<InputModel>, FieldSource, Option<String>), String> {
+    ) -> Result<(String, Vec<InputModel>, FieldSource, Option<String>, bool), String> {
         let mut source = FieldSource::plain(self.type_ref(field.ty));
         let mut from = None;
         for directive in &self.document[field.directives] {
@@ -155,6 +197,7 @@ impl Reader<'_> {
             self.inputs(field.arguments),
             source,
             from,
+            self.is_hidden(field.directives),
         ))
     }
 
@@ -162,17 +205,32 @@ impl Reader<'_> {
         self.document[inputs]
             .iter()
             .map(|input| InputModel {
-                name: self.document.name(input.name).to_owned(),
-                ty: self.type_ref(input.ty),
-                default: input
-                    .default
-                    .map(|value| self.document.text(value.span).to_owned()),
+                only: 1 << self.sub,
+                loose: if input.ty.wrapping.is_non_null() {
+                    0
+                } else {
+                    1 << self.sub
+                },
+                hidden: self.is_hidden(input.directives),
+                ..InputModel::plain(
+                    self.document.name(input.name),
+                    self.type_ref(input.ty),
+                    input
+                        .default
+                        .map(|value| self.document.text(value.span).to_owned()),
+                )
             })
             .collect()
     }
 
     fn type_ref(&self, ty: TypeRef) -> Ty {
         wrap(self.document.name(ty.name), ty.wrapping)
+    }
+
+    fn is_hidden(&self, directives: List<Directive>) -> bool {
+        self.document[directives]
+            .iter()
+            .any(|d| self.document.name(d.name) == "inaccessible")
     }
 
     fn names(&self, names: List<Name>) -> Vec<String> {

@@ -29,6 +29,7 @@ impl Default for OpOptions {
 
 /// A valid operation.
 pub fn generate(model: &Model, seed: u64, options: &OpOptions) -> Op {
+    let model = &model.visible();
     let mut rng = Rng::new(seed);
     let mutation = model.ty("Mutation").is_some() && rng.chance(35);
     let mut draw = Draw {

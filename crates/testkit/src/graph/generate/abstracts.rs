@@ -69,6 +69,83 @@ impl Draw {
         }
     }
 
+    /// Makes an interface implement an earlier one, whose fields all its implementers get too.
+    fn extend_interface(&mut self, face: &mut TypeModel) {
+        let Some(parent) = self.model.ty("Face0").cloned() else {
+            return;
+        };
+        let name = face.name.clone();
+        let shared: Vec<usize> = face
+            .places
+            .keys()
+            .copied()
+            .filter(|s| parent.places.contains_key(s))
+            .collect();
+        if shared.len() != face.places.len() || shared.len() != parent.places.len() {
+            return;
+        }
+        let implementers: Vec<String> = self
+            .model
+            .types
+            .iter()
+            .filter(|t| t.kind == Kind::Object && t.implements(&name))
+            .map(|t| t.name.clone())
+            .collect();
+        for sub in shared {
+            for field in &parent.fields {
+                let Some(source) = field.sources.get(&sub) else {
+                    continue;
+                };
+                for implementer in &implementers {
+                    let here = self
+                        .model
+                        .ty(implementer)
+                        .and_then(|t| t.places.get(&sub))
+                        .is_some_and(|p| p.implements.contains(&name));
+                    if !here {
+                        continue;
+                    }
+                    add_source(
+                        &mut self.model,
+                        implementer,
+                        &field.name,
+                        sub,
+                        source.clone(),
+                    );
+                    if let Some(row) = self
+                        .model
+                        .ty_mut(implementer)
+                        .and_then(|t| t.field_mut(&field.name))
+                    {
+                        row.args.clone_from(&field.args);
+                    }
+                }
+                if face.field(&field.name).is_none() {
+                    let mut row = FieldModel::new(&field.name);
+                    row.args.clone_from(&field.args);
+                    face.fields.push(row);
+                }
+                if let Some(row) = face.field_mut(&field.name) {
+                    row.sources.insert(sub, source.clone());
+                }
+            }
+            for implementer in &implementers {
+                if let Some(place) = self
+                    .model
+                    .ty_mut(implementer)
+                    .and_then(|t| t.places.get_mut(&sub))
+                    && place.implements.contains(&name)
+                    && !place.implements.iter().any(|i| *i == parent.name)
+                {
+                    place.implements.push(parent.name.clone());
+                }
+            }
+            if let Some(place) = face.places.get_mut(&sub) {
+                place.implements.push(parent.name.clone());
+            }
+        }
+    }
+
     /// An interface whose fields its implementers get wherever they are known to implement it.
     fn interface(&mut self, name: &str, number: usize, objects: &[String]) {
         let mut face = TypeModel::new(name, Kind::Interface);
@@ -84,7 +161,10 @@ impl Draw {
                 self.leaf()
             };
             let ty = self.wrap(&value);
-            let args = self.args(15);
+            let mut args = self.args(15);
+            // An interface and its implementers agree on them.
+            args.retain(InputModel::is_visible);
+            args.iter_mut().for_each(|a| a.loose = 0);
             fields.push((format!("n{number}{j}"), ty, args));
         }
         // Entities implement it with their key sometimes.
@@ -162,6 +242,10 @@ impl Draw {
             if !row.sources.is_empty() {
                 face.fields.push(row);
             }
+        }
+        // Whoever implements it and an earlier interface everywhere lets the one implement the other.
+        if number > 0 && self.rng.chance(60) {
+            self.extend_interface(&mut face);
         }
         self.model.types.push(face);
     }

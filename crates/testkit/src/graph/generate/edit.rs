@@ -1,6 +1,8 @@
 //! Small edits of models that generator, repair and shrinker share.
 
-use super::super::{FieldModel, FieldSet, FieldSource, Item, KeyModel, Model, Sub};
+use super::super::{
+    FieldModel, FieldSet, FieldSource, Item, KeyModel, Model, Sub, clean::SPARE_KEYS,
+};
 
 /// Adds a role unless the subgraph has one already.
 pub fn add_source(model: &mut Model, ty: &str, field: &str, sub: Sub, source: FieldSource) {
@@ -15,6 +17,16 @@ pub fn add_source(model: &mut Model, ty: &str, field: &str, sub: Sub, source: Fi
 
 /// Adds a key with its members, taking their types from where they are known.
 pub fn add_key(model: &mut Model, name: &str, sub: Sub, fields: FieldSet, resolvable: bool) {
+    if SPARE_KEYS.iter().any(|k| fields.get(k).is_some()) {
+        for spare in SPARE_KEYS {
+            put_key(model, name, sub, FieldSet::leaves(&[spare]), true);
+        }
+        return;
+    }
+    put_key(model, name, sub, fields, resolvable);
+}
+
+fn put_key(model: &mut Model, name: &str, sub: Sub, fields: FieldSet, resolvable: bool) {
     add_members(model, name, sub, &fields);
     if let Some(place) = model.ty_mut(name).and_then(|t| t.places.get_mut(&sub)) {
         match place.keys.iter_mut().find(|k| k.fields == fields) {

@@ -13,6 +13,7 @@ mod roles;
 
 use super::{
     FieldSet, FieldSource, InputModel, Item, KeyModel, Kind, Model, Place, Sub, Ty, TypeModel,
+    clean::{self, SPARE_KEYS},
 };
 use crate::rng::Rng;
 use edit::add_source;
@@ -77,6 +78,11 @@ const NAMES: [&str; 12] = [
     "ledger",
 ];
 
+/// A key that may be null.
+fn is_spare(key: &FieldSet) -> bool {
+    SPARE_KEYS.iter().any(|k| *key == FieldSet::leaves(&[k]))
+}
+
 struct Draw {
     rng: Rng,
     model: Model,
@@ -116,6 +122,7 @@ impl Draw {
         self.requires();
         self.overrides();
         self.roots();
+        self.hide();
     }
 
     fn n_subs(&self) -> usize {
@@ -190,11 +197,7 @@ impl Draw {
             4 => (ty.non_null().list(), default.map(|_| "[]")),
             _ => (ty, None),
         };
-        InputModel {
-            name: name.to_owned(),
-            ty,
-            default: default.map(str::to_owned),
-        }
+        InputModel::plain(name, ty, default.map(str::to_owned))
     }
 
     fn args(&mut self, percent: usize) -> Vec<InputModel> {
@@ -207,9 +210,28 @@ impl Draw {
             .iter()
             .filter(|t| t.kind == Kind::Input)
             .count();
-        (0..self.rng.between(1, 3))
+        let mut out: Vec<InputModel> = (0..self.rng.between(1, 3))
             .map(|i| self.input(&format!("a{i}"), inputs))
-            .collect()
+            .collect();
+        let all = (1 << self.n_subs()) - 1;
+        for input in &mut out {
+            // Some subgraphs are content with less than the merged schema asks for.
+            if input.ty.is_non_null() && self.rng.chance(30) {
+                input.loose = self.rng.next() & all;
+            }
+            if !input.ty.is_non_null() || input.default.is_some() {
+                input.hidden = self.rng.chance(8);
+            }
+        }
+        if self.rng.chance(20) {
+            let mut local = self.input("local", inputs);
+            local.ty = local.ty.nullable().clone();
+            local.only = self.rng.next() & all;
+            if local.only != 0 && local.only != all {
+                out.push(local);
+            }
+        }
+        out
     }
 
     fn values(&mut self) {
@@ -236,6 +258,26 @@ impl Draw {
         for i in 0..n {
             self.keys(&format!("Entity{i}"), n);
         }
+        if self.n_subs() > 1 && self.rng.chance(25) {
+            self.single();
+        }
+    }
+
+    /// An entity of which there is one, so that its name is key enough.
+    fn single(&mut self) {
+        let mut ty = TypeModel::new("EntityOne", Kind::Object);
+        let count = self.rng.between(2, self.n_subs().min(4));
+        for sub in self.some_subs(count) {
+            let mut place = Place::default();
+            if ty.places.is_empty() || self.rng.chance(70) {
+                place.keys.push(KeyModel {
+                    fields: FieldSet::leaves(&["__typename"]),
+                    resolvable: true,
+                });
+            }
+            ty.places.insert(sub, place);
+        }
+        self.model.types.push(ty);
     }
 
     /// Keys of one entity: single, several, compound, nested; each subgraph knows some of them.
@@ -279,6 +321,24 @@ impl Draw {
                 self.model.types.push(TypeModel::new("Ref", Kind::Object));
             }
         }
+        if self.rng.chance(18) {
+            keys.push(FieldSet::leaves(&["codes"]));
+        }
+        if self.rng.chance(10) {
+            keys.push(FieldSet {
+                items: vec![Item::nested("refs", FieldSet::leaves(&["code"]))],
+            });
+            if self.model.ty("Ref").is_none() {
+                self.model.types.push(TypeModel::new("Ref", Kind::Object));
+            }
+        }
+        let spare = self.rng.chance(25);
+        if spare {
+            // Two that may be null: a subgraph that knows one knows both.
+            keys.retain(|k| k.names().count() != 1 || self.rng.chance(50));
+            keys.push(FieldSet::leaves(&[SPARE_KEYS[0]]));
+            keys.push(FieldSet::leaves(&[SPARE_KEYS[1]]));
+        }
         let owner = format!("Entity{}", self.rng.below(entities));
         let places = self.places(name);
         for sub in places {
@@ -286,8 +346,12 @@ impl Draw {
             let mut own = keys.clone();
             self.rng.shuffle(&mut own);
             own.truncate(count);
+            if own.iter().any(is_spare) {
+                own.retain(|k| !is_spare(k));
+                own.extend(SPARE_KEYS.iter().map(|k| FieldSet::leaves(&[k])));
+            }
             for fields in own {
-                let resolvable = !self.rng.chance(10);
+                let resolvable = is_spare(&fields) || !self.rng.chance(10);
                 self.ensure_key(name, sub, &fields, &owner);
                 let place = KeyModel { fields, resolvable };
                 if let Some(ty) = self.model.ty_mut(name)
@@ -319,11 +383,17 @@ impl Draw {
             };
             let base = match field.as_str() {
                 "kb" | "part" => "Int",
-                "ref" => "Ref",
+                "ref" | "refs" => "Ref",
                 _ if inner.is_empty() => "ID",
                 _ => owner,
             };
             let ty = Ty::named(base).non_null();
+            let ty = match field.as_str() {
+                "__typename" => continue,
+                "codes" | "refs" => ty.list().non_null(),
+                _ if SPARE_KEYS.contains(&field.as_str()) => ty.nullable().clone(),
+                _ => ty,
+            };
             add_source(&mut self.model, name, field, sub, FieldSource::plain(ty));
             if !inner.is_empty() {
                 if let Some(row) = self.model.ty_mut(base) {
@@ -449,6 +519,37 @@ impl Draw {
         }
     }
 
+    /// `@inaccessible` here and there, as long as what is left is a schema.
+    fn hide(&mut self) {
+        for _ in 0..self.rng.below(5) {
+            let before = self.model.clone();
+            let pick = self.rng.below(self.model.types.len());
+            let chance = self.rng.below(10);
+            let ty = &mut self.model.types[pick];
+            let name = ty.name.clone();
+            match ty.kind {
+                Kind::Enum => {
+                    ty.hidden_members.insert("GREY".to_owned());
+                }
+                Kind::Object if !ty.is_root() && chance == 0 => ty.hidden = true,
+                Kind::Object | Kind::Interface if !ty.fields.is_empty() => {
+                    let field = self.rng.below(ty.fields.len());
+                    ty.fields[field].hidden = true;
+                }
+                _ => {}
+            }
+            // Who returns a hidden type is hidden too.
+            if self.model.types[pick].hidden {
+                for field in self.model.types.iter_mut().flat_map(|t| &mut t.fields) {
+                    field.hidden |= field.sources.values().any(|s| s.ty.name() == name);
+                }
+            }
+            if !clean::is_presentable(&self.model) {
+                self.model = before;
+            }
+        }
+    }
+
     fn roots(&mut self) {
         let outputs: Vec<String> = self
             .model
@@ -527,7 +628,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{count::roles, *};
-    use crate::graph::{clean, reach};
+    use crate::graph::reach;
 
     #[test]
     fn graphs_are_satisfiable_and_deterministic() {

@@ -1,7 +1,10 @@
 //! The roles that make federation interesting: `@provides`, `@requires`, `@override`.
 
 use super::{
-    super::{FieldModel, FieldSet, FieldSource, Item, Kind, Model, Sub, Ty, clean},
+    super::{
+        FieldModel, FieldSet, FieldSource, Item, Kind, Model, Sub, Ty,
+        clean::{self, SPARE_KEYS},
+    },
     Draw,
     edit::{add_key, add_source},
 };
@@ -293,7 +296,10 @@ impl Draw {
                             && source.requires.is_none()
                             && source.provides.is_none()
                             && source.overrides.is_none()
-                            && !mentioned.contains(&key)
+                            && (!mentioned.contains(&key)
+                                || (clean::is_key_member(ty, *from, &field.name)
+                                    && !self.model.kind(source.ty.name()).is_composite()
+                                    && !SPARE_KEYS.contains(&field.name.as_str())))
                             && ty.interfaces().is_empty()
                         {
                             for to in self.common(&ty.name, source.ty.name()) {
