@@ -52,8 +52,13 @@ pub(crate) fn supergraph(path: &Path) -> Result<Supergraph> {
         "supergraph",
         "check the path given with `--supergraph`; `ogive demo` needs no file",
     )?;
-    let (sources, id) = source(path, &text);
-    read_supergraph(&text, id, &ReadOptions::default()).map_err(|errors| {
+    supergraph_text(&path.display().to_string(), &text)
+}
+
+/// Reads the text of a supergraph.
+pub(crate) fn supergraph_text(called: &str, text: &str) -> Result<Supergraph> {
+    let (sources, id) = source(Path::new(called), text);
+    read_supergraph(text, id, &ReadOptions::default()).map_err(|errors| {
         render(
             errors,
             &sources,

@@ -4,8 +4,10 @@
 
 mod bench;
 mod compose;
+mod composing;
 mod config;
 mod demo;
+mod dev;
 mod explain;
 mod inputs;
 mod load;
@@ -43,6 +45,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Serve a supergraph
     Serve(serve::Arguments),
+    /// Develop subgraphs: compose them, serve them, follow every change
+    Dev(dev::Arguments),
     /// Compose subgraphs into a supergraph
     Compose(compose::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Dev(arguments) => dev::run(arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),
         Command::Mock(arguments) => mock::run(&arguments),

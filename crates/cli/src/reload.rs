@@ -19,10 +19,13 @@ use ogive_config::Config;
 use ogive_gateway::Gateway;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::serve::Arguments;
+use crate::{composing::Feed, serve::Arguments};
 
 /// Shortest time between two looks at the files.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The cause of a reload that a subgraph is behind.
+const COMPOSED: &str = "a subgraph has changed";
 
 /// What a file looks like from outside; `None` if it is not there.
 type Look = Option<(u64, u64, i64, i64)>;
@@ -34,6 +37,7 @@ pub(crate) struct Reloading {
     gateway: Arc<Gateway>,
     hangup: Signal,
     seen: Vec<(PathBuf, Look)>,
+    feed: Option<Feed>,
 }
 
 impl Reloading {
@@ -45,6 +49,7 @@ impl Reloading {
     ) -> Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
         let mut reloading = Reloading {
+            feed: arguments.feed(),
             arguments: Arc::new(arguments),
             config,
             gateway,
@@ -91,13 +96,16 @@ impl Reloading {
 
     async fn cause(&mut self) -> &'static str {
         if !self.config.hot_reload.enabled {
-            self.hangup.recv().await;
-            return "SIGHUP";
+            return tokio::select! {
+                _ = self.hangup.recv() => "SIGHUP",
+                () = fed(&mut self.feed) => COMPOSED,
+            };
         }
         let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => return "SIGHUP",
+                () = fed(&mut self.feed) => return COMPOSED,
                 () = tokio::time::sleep(interval) => {}
             }
             // A file that is gone is being replaced; what comes after it counts.
@@ -109,7 +117,10 @@ impl Reloading {
     }
 
     fn paths(&self) -> Vec<PathBuf> {
-        let supergraph = self.arguments.supergraph_path(&self.config).ok();
+        let supergraph = match self.feed {
+            Some(_) => None,
+            None => self.arguments.supergraph_path(&self.config).ok(),
+        };
         let manifests = &self.config.persisted_queries.local_manifests;
         let manifests = manifests.iter().map(PathBuf::from);
         let config = self.arguments.config_path();
@@ -137,6 +148,14 @@ impl Reloading {
             }
         }
         now
+    }
+}
+
+/// Waits for the next composed supergraph, if they are composed here.
+async fn fed(feed: &mut Option<Feed>) {
+    match feed {
+        Some(feed) => feed.changed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `ogive serve`: the gateway.
 
 use std::{
+    convert::Infallible,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -9,8 +10,13 @@ use anyhow::{Context, Result};
 use ogive_config::{Config, Listen, LogFormat};
 use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, tls::listener_tls};
 use ogive_telemetry::log::{self, Format};
+use ogive_workshop::inputs::Inputs;
 
-use crate::{load, reload, terminal};
+use crate::{
+    composing::{CACHE, Composing, Feed},
+    inputs::{MoreArguments, SubgraphArguments},
+    load, reload, terminal,
+};
 
 /// The configuration that is read when none is named.
 const DEFAULT_CONFIG: &str = "ogive.yaml";
@@ -25,6 +31,19 @@ pub(crate) struct Arguments {
     /// Supergraph SDL file; wins over `supergraph.path`
     #[arg(short, long, value_name = "FILE")]
     supergraph: Option<PathBuf>,
+    /// Compose these subgraphs and follow their changes instead of reading a supergraph: a supergraph.yaml, a folder,
+    /// NAME=FILE or NAME=URL; may be repeated; wins over `supergraph.subgraphs`
+    #[arg(long, value_name = "SUBGRAPH", conflicts_with = "supergraph")]
+    subgraphs: Vec<String>,
+    #[command(flatten)]
+    more: MoreArguments,
+    /// Where schemas of running subgraphs are kept for when they do not answer; `none` to keep none
+    #[arg(long, value_name = "DIR", default_value = CACHE)]
+    schema_cache: PathBuf,
+    #[arg(skip)]
+    dev: bool,
+    #[arg(skip)]
+    feed: Option<Feed>,
     /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
     #[arg(short, long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -46,10 +65,25 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let config = arguments.config()?;
     start_log(&config, arguments.log.as_deref())?;
-    let path = arguments.supergraph_path(&config)?;
+    let runtime = runtime()?;
+    let mut arguments = arguments;
+    let composing = match arguments.subgraph_inputs(&config)? {
+        Some(inputs) => {
+            let cache = arguments.schema_cache.clone();
+            let cache = (cache != Path::new("none")).then_some(cache);
+            Some(runtime.block_on(Composing::start(inputs, cache, arguments.dev))?)
+        }
+        None => None,
+    };
+    arguments.feed = composing.as_ref().map(Composing::feed);
+    let dev = arguments.dev;
+    let what = match &composing {
+        Some(composing) => format!("{} subgraphs, composed", composing.subgraphs()),
+        None => arguments.supergraph_path(&config)?.display().to_string(),
+    };
     let (state, options) = arguments.compile(&config)?;
     let gateway = Arc::new(Gateway::new(state, options));
-    runtime()?.block_on(async {
+    runtime.block_on(async {
         let reloading = reload::Reloading::start(arguments, config.clone(), Arc::clone(&gateway))?;
         let tls = listener_tls(&config).map_err(|error| {
             terminal::error(error, "correct `tls.supergraph` in the configuration")
@@ -57,20 +91,65 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let bound = bind(&config.listen).await?.with_tls(tls);
         let path_of_endpoint = gateway.options().graphql_path.clone();
         let announce = |bound: &Bound| {
-            tracing::info!(
-                supergraph = %path.display(),
-                "serving {}{path_of_endpoint}",
-                bound.url(),
-            );
+            tracing::info!(supergraph = %what, "serving {}{path_of_endpoint}", bound.url());
+            if dev {
+                terminal::remark(&format!("GraphiQL: {}/", bound.url()));
+            }
         };
         tokio::select! {
             served = serve(bound, gateway, ServeOptions::new(&config), announce) => served,
             never = reloading.run() => match never {},
+            never = follow(composing) => match never {},
         }
     })
 }
 
+/// Composes again whenever a subgraph changes; waits forever if there is nothing to compose.
+async fn follow(composing: Option<Composing>) -> Infallible {
+    match composing {
+        Some(composing) => composing.run().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Arguments {
+    /// `ogive dev`.
+    pub(crate) fn for_development(
+        subgraphs: SubgraphArguments,
+        config: Option<PathBuf>,
+        listen: String,
+        schema_cache: PathBuf,
+        log: String,
+    ) -> Self {
+        Arguments {
+            supergraph: None,
+            subgraphs: subgraphs.subgraphs,
+            more: subgraphs.more,
+            schema_cache,
+            dev: true,
+            feed: None,
+            listen: Some(listen),
+            config,
+            plans: None,
+            hot_reload: true,
+            log: Some(log),
+        }
+    }
+    /// The subgraphs to compose, if that is what is asked for.
+    fn subgraph_inputs(&self, config: &Config) -> Result<Option<Inputs>> {
+        let mut subgraphs = self.subgraphs.clone();
+        if subgraphs.is_empty() && self.supergraph.is_none() {
+            subgraphs.extend(config.supergraph.subgraphs.clone());
+        }
+        match subgraphs.is_empty() {
+            true => Ok(None),
+            false => self.more.inputs(&subgraphs).map(Some),
+        }
+    }
+    /// What the gateway is fed with, if it composes.
+    pub(crate) fn feed(&self) -> Option<Feed> {
+        self.feed.clone()
+    }
     /// The configuration file, if there is one.
     pub(crate) fn config_path(&self) -> Option<PathBuf> {
         match &self.config {
@@ -90,6 +169,11 @@ impl Arguments {
             config.listen = parse_listen(listen)?;
         }
         config.hot_reload.enabled |= self.hot_reload;
+        if self.dev {
+            // There is nothing to hide from whoever develops it, and GraphiQL needs the schema.
+            config.supergraph.introspection = true;
+            config.include_subgraph_errors.all = true;
+        }
         Ok(config)
     }
     /// Where the supergraph is.
@@ -102,13 +186,16 @@ impl Arguments {
             terminal::error(
                 "no supergraph to serve",
                 "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
-                 configuration; `ogive demo` needs none",
+                 configuration; `--subgraphs` composes one, and `ogive demo` needs none",
             )
         })
     }
     /// Makes a configuration ready to serve.
     pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
-        let supergraph = load::supergraph(&self.supergraph_path(config)?)?;
+        let supergraph = match &self.feed {
+            Some(feed) => feed.supergraph()?,
+            None => load::supergraph(&self.supergraph_path(config)?)?,
+        };
         for warning in &supergraph.warnings {
             tracing::warn!(code = warning.code, "{}", warning.message);
         }
@@ -126,12 +213,13 @@ impl Arguments {
         if let Some(path) = &self.plans {
             load_plans(&mut state, path)?;
         }
-        let options = GatewayOptions::load(config).map_err(|error| {
+        let mut options = GatewayOptions::load(config).map_err(|error| {
             terminal::error(
                 error,
                 "correct `persisted_queries.local_manifests` in the configuration",
             )
         })?;
+        options.notice = self.feed.as_ref().and_then(Feed::notice);
         Ok((state, options))
     }
 }

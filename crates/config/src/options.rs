@@ -63,6 +63,9 @@ section! {
     pub struct SupergraphOptions {
         /// File with the supergraph SDL; relative to the working directory. `--supergraph` wins over it.
         pub path: Option<String> = None,
+        /// List of subgraphs in the format of rover's `supergraph.yaml`, to compose and follow instead of reading a
+        /// supergraph; relative to the working directory. `--subgraphs` wins over it.
+        pub subgraphs: Option<String> = None,
         /// Whether `__schema` and `__type` are answered. `ogive demo` answers them.
         pub introspection: bool = false,
     }

@@ -29,6 +29,7 @@ use crate::{
     expose::{ExposeOptions, Exposed, add_plan, dry_run},
     graphiql,
     media::{Accept, Media, accept},
+    notice::{self, Notice},
     panic::contained,
     plan::plan_for,
     prepare::prepare,
@@ -83,6 +84,8 @@ pub struct GatewayOptions {
     pub registered_max: usize,
     /// The operation GraphiQL starts with.
     pub graphiql_query: Option<String>,
+    /// What GraphiQL says about composition; served at [`crate::notice::PATH`] unless `None`.
+    pub notice: Option<Notice>,
 }
 
 impl GatewayOptions {
@@ -129,6 +132,7 @@ impl GatewayOptions {
             registered_max: config.apq.router.cache.in_memory.limit.get(),
             expose: ExposeOptions::new(config),
             graphiql_query: None,
+            notice: None,
         }
     }
 }
@@ -252,9 +256,16 @@ impl Gateway {
                 return health(!self.draining.load(Ordering::Relaxed));
             }
         }
+        if let Some(notice) = options.notice.as_ref().filter(|_| path == notice::PATH) {
+            return notice.answer();
+        }
         if let Some(homepage) = &options.homepage_path {
             if path == homepage || path == options.graphql_path {
-                return graphiql::page(&options.graphql_path, options.graphiql_query.as_deref());
+                return graphiql::page(
+                    &options.graphql_path,
+                    options.graphiql_query.as_deref(),
+                    options.notice.is_some(),
+                );
             }
             if let Some(asset) = graphiql::asset(path) {
                 return asset;

@@ -45,10 +45,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       frame-ancestors 'self'";
 
 /// The page. `endpoint` is where operations go, `query` what the editor shows first.
-pub(crate) fn page(endpoint: &str, query: Option<&str>) -> Response<ResponseBody> {
+/// `notice` tells whether it shows what composition has to say.
+pub(crate) fn page(endpoint: &str, query: Option<&str>, notice: bool) -> Response<ResponseBody> {
     let html = include_str!("../assets/graphiql.html")
         .replace("{{assets}}", PREFIX)
         .replace("{{endpoint}}", &escape(endpoint))
+        .replace("{{notice}}", if notice { crate::notice::PATH } else { "" })
         .replace("{{query}}", &escape(query.unwrap_or_default()));
     let mut response = whole("text/html; charset=utf-8", html.into());
     let headers = response.headers_mut();

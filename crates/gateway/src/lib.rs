@@ -10,7 +10,7 @@
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
 //! [`fingerprint`] (what plans are known by and rest on), [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`operation_limits`],
+//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`notice`], [`operation_limits`],
 //! [`tls`].
 
 pub mod admission;
@@ -33,6 +33,7 @@ mod graphiql;
 mod json_value;
 pub mod labels;
 pub mod media;
+pub mod notice;
 pub mod operation_limits;
 mod panic;
 mod percent;

@@ -4,6 +4,7 @@
 mod commands;
 mod composing;
 mod config;
+mod developing;
 mod migrating;
 mod planning;
 mod process;

@@ -1,0 +1,46 @@
+//! `ogive dev`: subgraphs under development behind a gateway that follows them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::{composing::CACHE, inputs::SubgraphArguments, serve};
+
+/// Where it serves without `--listen`.
+const LISTEN: &str = "127.0.0.1:4000";
+
+/// Arguments of `ogive dev`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Files are watched, running subgraphs are asked again every second; whatever changes is composed and served at once.\n\
+                  While there are errors, they are shown here and in GraphiQL, and the last good graph serves on.\n\
+                  A running subgraph that does not answer is served with its last known schema.\n\n\
+                  Introspection is on, and messages of subgraph errors are shown. For production, use `ogive serve`."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    subgraphs: SubgraphArguments,
+    /// Address to serve on [default: 127.0.0.1:4000]
+    #[arg(short, long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Configuration file
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where schemas of running subgraphs are kept for when they do not answer
+    #[arg(long, value_name = "DIR", default_value = CACHE)]
+    schema_cache: PathBuf,
+    /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    log: String,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let listen = arguments.listen.unwrap_or_else(|| LISTEN.to_owned());
+    serve::run(serve::Arguments::for_development(
+        arguments.subgraphs,
+        arguments.config,
+        listen,
+        arguments.schema_cache,
+        arguments.log,
+    ))
+}
