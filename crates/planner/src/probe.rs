@@ -13,7 +13,7 @@ use ogive_base::{BitSet, FastMap, id::Id as _};
 
 use crate::{
     closure::Requests,
-    tree::{FactId, NodeId, Scope, Tree},
+    tree::{FactId, NodeId, Rows, Scope, Tree},
 };
 
 /// A set of subgraphs of fixed capacity `64 * N`.
@@ -33,6 +33,11 @@ impl<const N: usize> Bits<N> {
     fn insert(&mut self, bit: u32) {
         if let Some(word) = self.0.get_mut((bit / 64) as usize) {
             *word |= 1 << (bit % 64);
+        }
+    }
+    fn remove(&mut self, bit: u32) {
+        if let Some(word) = self.0.get_mut((bit / 64) as usize) {
+            *word &= !(1 << (bit % 64));
         }
     }
     fn is_empty(self) -> bool {
@@ -86,7 +91,10 @@ struct ProbeNode<const N: usize> {
     provides_start: Bits<N>,
     provides_through: Bits<N>,
     keys: Range<u32>,
+    /// Wanted facts first.
     facts: Range<u32>,
+    /// End of the wanted ones.
+    wanted_end: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -108,10 +116,14 @@ struct ProbeRequirement {
 
 struct ProbeFact<const N: usize> {
     providers: Providers<N>,
-    wanted: bool,
+    /// Nothing but its providers tells it from others.
+    mergeable: bool,
 }
 
 const UNKNOWN: u8 = u8::MAX;
+
+/// Most waves a probe can tell apart.
+pub(crate) const WAVES_MAX: usize = 250;
 
 /// Open sets of one node in the wave being computed.
 #[derive(Clone, Copy)]
@@ -137,10 +149,8 @@ impl<const N: usize> Cell<N> {
 struct State {
     /// Wave of each fact.
     known: Vec<u8>,
-    /// Rows with something unknown in their subtree.
+    /// Rows with something unknown in their subtree; before the last wave, with something wanted.
     live: Vec<u32>,
-    /// Wanted facts that are unknown.
-    missing: u32,
 }
 
 /// One scope, flattened. `64 * N` subgraphs at most.
@@ -152,13 +162,14 @@ pub(crate) struct Probe<const N: usize> {
     /// Members of keys and requirements.
     members: Vec<u32>,
     serial: bool,
-    wanted: u32,
     /// What holds before each wave of the accepted requests.
     state: Vec<State>,
     /// The same for requests that are being tried.
     trial: Vec<State>,
     cells: Vec<Cell<N>>,
     accepted: Vec<Bits<N>>,
+    /// What holds before each wave of the first requests accepted, to start again from them.
+    first: Option<(Vec<Bits<N>>, Vec<State>)>,
     /// Rule firings so far: the unit of fuel.
     pub(crate) firings: u64,
 }
@@ -174,15 +185,17 @@ impl<const N: usize> Probe<N> {
                 requirements: Vec::new(),
                 members: Vec::new(),
                 serial: scope.serial,
-                wanted: 0,
                 state: Vec::new(),
                 trial: Vec::new(),
                 cells: Vec::new(),
                 accepted: Vec::new(),
+                first: None,
                 firings: 0,
             },
-            row_of: FastMap::default(),
-            fact_of: vec![u32::MAX; tree.facts.len()],
+            row_of: vec![u32::MAX; scope.nodes.len()],
+            fact_of: vec![u32::MAX; scope.facts],
+            rows: scope.rows.as_deref(),
+            wanted_ends: Vec::with_capacity(scope.nodes.len()),
         };
         builder.facts(tree, scope, wanted);
         builder.nodes(tree, scope);
@@ -192,32 +205,52 @@ impl<const N: usize> Probe<N> {
     /// Starts from these requests; says whether they suffice.
     pub(crate) fn accept(&mut self, requests: &Requests) -> bool {
         self.accepted = requests.waves.iter().map(Bits::of).collect();
+        if let Some((first, state)) = &self.first
+            && *first == self.accepted
+        {
+            self.state.clone_from(state);
+            return true;
+        }
         let waves = self.accepted.len();
         self.state = vec![State::default(); waves + 1];
         self.trial = vec![State::default(); waves + 1];
         self.state[0] = State {
             known: vec![UNKNOWN; self.facts.len()],
             live: (0..self.nodes.len() as u32).collect(),
-            missing: self.wanted,
         };
         self.cells = vec![Cell::EMPTY; self.nodes.len()];
-        let suffices = self.run(0);
-        self.keep(0);
+        let suffices = self.run(0, usize::MAX) == Outcome::Suffices;
+        self.keep(0, waves);
+        if suffices && self.first.is_none() {
+            self.first = Some((self.accepted.clone(), self.state.clone()));
+        }
         suffices
     }
 
     /// Removes a request if what is left still suffices; says whether it did.
     pub(crate) fn try_remove(&mut self, wave: usize, subgraph: u32) -> bool {
         let whole = self.accepted[wave];
-        let mut less = whole;
-        less.0[(subgraph / 64) as usize] &= !(1 << (subgraph % 64));
-        self.accepted[wave] = less;
-        if self.run(wave) {
-            self.keep(wave);
-            return true;
+        self.accepted[wave].remove(subgraph);
+        match self.run(wave, wave) {
+            Outcome::Suffices => self.keep(wave, self.accepted.len()),
+            Outcome::SameFrom(same) => self.keep(wave, same),
+            Outcome::Misses => {
+                self.accepted[wave] = whole;
+                return false;
+            }
         }
-        self.accepted[wave] = whole;
-        false
+        true
+    }
+
+    /// Whether the accepted requests still suffice without those of one subgraph in some waves.
+    pub(crate) fn suffices_without(&mut self, waves: Range<usize>, subgraph: u32) -> bool {
+        let whole = self.accepted.clone();
+        for wave in waves.clone() {
+            self.accepted[wave].remove(subgraph);
+        }
+        let outcome = self.run(waves.start, waves.end.saturating_sub(1));
+        self.accepted = whole;
+        outcome != Outcome::Misses
     }
 
     /// Looks for a set of exactly `count` requests out of `all` that suffices, deciding wave by wave; a prefix is given up
@@ -268,7 +301,7 @@ impl<const N: usize> Probe<N> {
                     // Nothing left to spend: later waves must stay empty.
                     self.accepted[later] = if size == left { Bits::EMPTY } else { *whole };
                 }
-                if self.run(wave) {
+                if self.run(wave, usize::MAX) == Outcome::Suffices {
                     if size == left {
                         return Ok(true);
                     }
@@ -285,48 +318,64 @@ impl<const N: usize> Probe<N> {
         Ok(false)
     }
 
-    /// Computes the waves from `from` on into the trial states; says whether nothing is missing at the end.
-    fn run(&mut self, from: usize) -> bool {
+    /// Computes the waves from `from` on into the trial states. From wave `same` on the requests are those accepted
+    /// before, which suffice: it stops where everything else would be as for them too.
+    fn run(&mut self, from: usize, same: usize) -> Outcome {
+        let last = self.accepted.len().saturating_sub(1);
         for wave in from..self.accepted.len() {
             let mut next = std::mem::take(&mut self.trial[wave + 1]);
-            let before = if wave == from {
-                &self.state[wave]
-            } else {
-                &self.trial[wave]
+            let before = match wave == from {
+                true => &mut self.state[wave],
+                false => &mut self.trial[wave],
             };
             next.known.clone_from(&before.known);
-            next.missing = before.missing;
-            let live = if wave == from {
-                std::mem::take(&mut self.state[wave].live)
-            } else {
-                std::mem::take(&mut self.trial[wave].live)
-            };
-            next.missing -= self.wave(wave, &live, &mut next.known);
-            self.still_live(&live, &mut next);
-            if wave == from {
-                self.state[wave].live = live;
-            } else {
-                self.trial[wave].live = live;
+            let live = std::mem::take(&mut before.live);
+            let is_complete = self.wave(wave, &live, &mut next.known, wave == last);
+            if wave < last {
+                self.still_live(&live, &mut next, wave + 1 == last);
+            }
+            match wave == from {
+                true => self.state[wave].live = live,
+                false => self.trial[wave].live = live,
             }
             self.trial[wave + 1] = next;
+            if !is_complete {
+                return Outcome::Misses;
+            }
+            if wave >= same
+                && wave < last
+                && self.trial[wave + 1].known == self.state[wave + 1].known
+            {
+                return Outcome::SameFrom(wave);
+            }
         }
-        self.trial[self.accepted.len()].missing == 0
-            || self.accepted.len() == from && self.wanted == 0
+        match from <= last && !self.accepted.is_empty() {
+            true => Outcome::Suffices,
+            // No wave at all: enough if nothing is wanted.
+            false => match self.nodes.iter().any(|n| n.facts.start < n.wanted_end) {
+                true => Outcome::Misses,
+                false => Outcome::Suffices,
+            },
+        }
     }
 
-    /// Makes the trial states after wave `from` those of the accepted requests.
-    fn keep(&mut self, from: usize) {
-        for wave in from + 1..=self.accepted.len() {
+    /// Makes the trial states after wave `from`, up to that before wave `to`, those of the accepted requests.
+    fn keep(&mut self, from: usize, to: usize) {
+        for wave in from + 1..=to {
             std::mem::swap(&mut self.state[wave], &mut self.trial[wave]);
         }
     }
 
-    /// Rows of `live` that still have something unknown in their subtree.
-    fn still_live(&mut self, live: &[u32], next: &mut State) {
+    /// Rows of `live` that still have something unknown in their subtree; before the last wave, something wanted.
+    fn still_live(&mut self, live: &[u32], next: &mut State, only_wanted: bool) {
         next.live.clear();
         for row in live.iter().rev() {
             let node = &self.nodes[*row as usize];
-            let facts = node.facts.start as usize..node.facts.end as usize;
+            let end = match only_wanted {
+                true => node.wanted_end,
+                false => node.facts.end,
+            };
+            let facts = node.facts.start as usize..end as usize;
             let alive = &mut self.cells[*row as usize].alive;
             if *alive || next.known[facts].contains(&UNKNOWN) {
                 *alive = false;
@@ -337,14 +386,13 @@ impl<const N: usize> Probe<N> {
         next.live.reverse();
     }
 
-    /// One wave over some rows; the number of wanted facts that became known.
-    fn wave(&mut self, wave: usize, live: &[u32], known: &mut [u8]) -> u32 {
+    /// One wave over some rows. In the last wave only wanted facts count: false as soon as one of them stays unknown.
+    fn wave(&mut self, wave: usize, live: &[u32], known: &mut [u8], is_last: bool) -> bool {
         let allowed = self.accepted[wave];
-        if allowed.is_empty() {
-            return 0;
+        if allowed.is_empty() && !is_last {
+            return true;
         }
-        let mut news = 0;
-        self.firings += 3 * live.len() as u64;
+        let mut work = 0;
         let (nodes, facts, keys, requirements, members, cells) = (
             &self.nodes,
             &self.facts,
@@ -358,11 +406,13 @@ impl<const N: usize> Probe<N> {
                 .iter()
                 .all(|f| (known[*f as usize] as usize) < wave)
         };
+        let mut is_complete = true;
         for row in live.iter().map(|r| *r as usize) {
             let node = &nodes[row];
             let mut entry = Bits::EMPTY;
             let mut open;
             let mut chain = Bits::EMPTY;
+            work += 2;
             if node.is_root {
                 if !self.serial || wave == 0 {
                     entry = allowed.and(node.types_known);
@@ -371,32 +421,37 @@ impl<const N: usize> Probe<N> {
             } else {
                 for key in &keys[node.keys.start as usize..node.keys.end as usize] {
                     let more = key.subgraphs.and(allowed);
+                    work += 1;
                     if !more.is_empty() && all_before(&key.facts, known) {
                         entry = entry.or(more);
                     }
                 }
-                let parent = cells[node.parent as usize];
-                open = node
-                    .edge
-                    .plain
-                    .and(parent.open)
-                    .or(node.edge.provided.and(parent.chain));
-                for requirement in &requirements
-                    [node.edge.requires.start as usize..node.edge.requires.end as usize]
-                {
-                    if parent.entry.contains(requirement.subgraph)
-                        && all_before(&requirement.facts, known)
+                let parent = &cells[node.parent as usize];
+                open = Bits::EMPTY;
+                if !parent.open.is_empty() {
+                    open = node
+                        .edge
+                        .plain
+                        .and(parent.open)
+                        .or(node.edge.provided.and(parent.chain));
+                    for requirement in &requirements
+                        [node.edge.requires.start as usize..node.edge.requires.end as usize]
                     {
-                        open.insert(requirement.subgraph);
+                        work += 1;
+                        if parent.entry.contains(requirement.subgraph)
+                            && all_before(&requirement.facts, known)
+                        {
+                            open.insert(requirement.subgraph);
+                        }
                     }
-                }
-                open = open.and(node.types_known);
-                if !open.is_empty() {
-                    chain = node
-                        .provides_through
-                        .and(parent.chain)
-                        .or(node.provides_start)
-                        .and(open);
+                    open = open.and(node.types_known);
+                    if !open.is_empty() {
+                        chain = node
+                            .provides_through
+                            .and(parent.chain)
+                            .or(node.provides_start)
+                            .and(open);
+                    }
                 }
                 open = open.or(entry);
             }
@@ -406,10 +461,20 @@ impl<const N: usize> Probe<N> {
                 chain,
                 alive: false,
             };
+            let end = match is_last {
+                true => node.wanted_end,
+                false => node.facts.end,
+            };
+            let of_node = node.facts.start as usize..end as usize;
             if open.is_empty() {
+                if is_last && known[of_node].contains(&UNKNOWN) {
+                    is_complete = false;
+                    break;
+                }
                 continue;
             }
-            for f in node.facts.start as usize..node.facts.end as usize {
+            work += of_node.len() as u64;
+            for f in of_node {
                 if known[f] != UNKNOWN {
                     continue;
                 }
@@ -421,87 +486,147 @@ impl<const N: usize> Probe<N> {
                     .is_empty();
                 if !resolves {
                     let range = providers.requires.start as usize..providers.requires.end as usize;
+                    work += range.len() as u64;
                     resolves = requirements[range]
                         .iter()
                         .any(|r| entry.contains(r.subgraph) && all_before(&r.facts, known));
                 }
                 if resolves {
                     known[f] = wave as u8;
-                    news += u32::from(facts[f].wanted);
+                } else if is_last {
+                    is_complete = false;
+                    break;
                 }
             }
+            if !is_complete {
+                break;
+            }
         }
-        news
+        self.firings += work;
+        is_complete
     }
 }
 
-struct Builder<const N: usize> {
-    probe: Probe<N>,
-    row_of: FastMap<NodeId, u32>,
-    /// Probe fact of each tree fact.
-    fact_of: Vec<u32>,
+/// What trying some requests showed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    /// Everything wanted is known.
+    Suffices,
+    /// After this wave everything is as for the accepted requests.
+    SameFrom(usize),
+    /// Something wanted stays unknown.
+    Misses,
 }
 
-impl<const N: usize> Builder<N> {
-    /// Facts get rows node by node; leaves of one node with equal providers share one.
+struct Builder<'a, const N: usize> {
+    probe: Probe<N>,
+    /// By row of the node in the scope: its row here.
+    row_of: Vec<u32>,
+    /// By row of the fact in the scope: its row here.
+    fact_of: Vec<u32>,
+    rows: Option<&'a Rows>,
+    /// By node of the scope: end of its wanted facts.
+    wanted_ends: Vec<u32>,
+}
+
+impl<const N: usize> Builder<'_, N> {
+    fn node_row(&self, node: NodeId) -> usize {
+        self.rows
+            .map_or(node.index(), |rows| rows.node(node))
+    }
+    fn fact_row(&self, fact: FactId) -> usize {
+        self.rows
+            .map_or(fact.index(), |rows| rows.fact(fact))
+    }
+    /// The row of a fact here; `u32::MAX` outside the scope.
+    fn fact(&self, fact: FactId) -> u32 {
+        let row = self.fact_of.get(self.fact_row(fact));
+        row.copied().unwrap_or(u32::MAX)
+    }
+
+    /// Facts get rows node by node, wanted ones first; leaves of one node with equal providers share one.
     fn facts(&mut self, tree: &Tree<'_>, scope: &Scope, wanted: &[FactId]) {
-        let mut is_wanted = vec![false; tree.facts.len()];
+        let mut is_wanted = vec![false; scope.facts];
         for fact in wanted {
-            is_wanted[fact.index()] = true;
+            let row = self.fact_row(*fact);
+            if let Some(wanted) = is_wanted.get_mut(row) {
+                *wanted = true;
+            }
         }
+        let mut merged: FastMap<(Bits<N>, Bits<N>), u32> = FastMap::default();
         for node in &scope.nodes {
-            let mut merged: FastMap<(Bits<N>, Bits<N>), u32> = FastMap::default();
-            for fact_id in facts_at(tree, scope, *node) {
-                let fact = &tree.facts[*fact_id];
-                let (plain, provided) = (Bits::of(&fact.plain), Bits::of(&fact.provided));
-                let mergeable = fact.requires.is_empty();
-                let found = mergeable
-                    .then(|| merged.get(&(plain, provided)).copied())
-                    .flatten();
-                let row = found.unwrap_or_else(|| {
-                    let providers = Providers {
-                        plain,
-                        provided,
-                        requires: 0..0,
-                    };
-                    self.probe.facts.push(ProbeFact {
-                        providers,
-                        wanted: false,
-                    });
-                    let row = self.probe.facts.len() as u32 - 1;
-                    if mergeable {
-                        merged.insert((plain, provided), row);
+            let facts = facts_at(tree, scope, *node);
+            // A map for many, a scan for few.
+            let is_large = facts.len() > 16;
+            merged.clear();
+            let start = self.probe.facts.len();
+            for of_wanted in [true, false] {
+                for fact_id in facts {
+                    let at = self.fact_row(*fact_id);
+                    if is_wanted[at] != of_wanted {
+                        continue;
                     }
-                    row
-                });
-                self.fact_of[fact_id.index()] = row;
-                if is_wanted[fact_id.index()] && !self.probe.facts[row as usize].wanted {
-                    self.probe.facts[row as usize].wanted = true;
-                    self.probe.wanted += 1;
+                    let fact = &tree.facts[*fact_id];
+                    let (plain, provided) = (Bits::of(&fact.plain), Bits::of(&fact.provided));
+                    let mergeable = fact.requires.is_empty();
+                    let same = |f: &ProbeFact<N>| {
+                        f.mergeable
+                            && f.providers.plain == plain
+                            && f.providers.provided == provided
+                    };
+                    let found = match (mergeable, is_large) {
+                        (false, _) => None,
+                        (true, true) => merged.get(&(plain, provided)).copied(),
+                        (true, false) => {
+                            let found = self.probe.facts[start..].iter().position(same);
+                            found.map(|at| (start + at) as u32)
+                        }
+                    };
+                    self.fact_of[at] = found.unwrap_or_else(|| {
+                        let row = self.probe.facts.len() as u32;
+                        self.probe.facts.push(ProbeFact {
+                            providers: Providers {
+                                plain,
+                                provided,
+                                requires: 0..0,
+                            },
+                            mergeable,
+                        });
+                        if mergeable && is_large {
+                            merged.insert((plain, provided), row);
+                        }
+                        row
+                    });
+                }
+                if of_wanted {
+                    self.wanted_ends.push(self.probe.facts.len() as u32);
                 }
             }
         }
         for node in &scope.nodes {
             for fact_id in facts_at(tree, scope, *node) {
-                let requires = self.requirements(tree, *fact_id);
-                let row = self.fact_of[fact_id.index()] as usize;
-                if !requires.is_empty() {
-                    self.probe.facts[row].providers.requires = requires;
+                if tree.facts[*fact_id].requires.is_empty() {
+                    continue;
                 }
+                let requires = self.requirements(tree, *fact_id);
+                let row = self.fact(*fact_id) as usize;
+                self.probe.facts[row].providers.requires = requires;
             }
         }
     }
 
     fn nodes(&mut self, tree: &Tree<'_>, scope: &Scope) {
-        for node_id in &scope.nodes {
+        let mut start = 0;
+        for (at, node_id) in scope.nodes.iter().enumerate() {
             let node = &tree.nodes[*node_id];
             let row = self.probe.nodes.len() as u32;
-            self.row_of.insert(*node_id, row);
+            let in_scope = self.node_row(*node_id);
+            self.row_of[in_scope] = row;
             let (parent, edge) = match tree.places[node.place].edge {
                 Some(edge) => {
                     let fact = &tree.facts[edge];
-                    let parent = self.row_of.get(&fact.node).copied().unwrap_or(row);
-                    let requires = match self.fact_of[edge.index()] {
+                    let parent = self.row_of[self.node_row(fact.node)];
+                    let requires = match self.fact(edge) {
                         u32::MAX => 0..0,
                         row => self.probe.facts[row as usize].providers.requires.clone(),
                     };
@@ -525,14 +650,10 @@ impl<const N: usize> Builder<N> {
                 ),
             };
             let keys = self.keys(tree, *node_id);
-            let rows: Vec<u32> = facts_at(tree, scope, *node_id)
-                .iter()
-                .map(|f| self.fact_of[f.index()])
-                .collect();
-            let facts = match (rows.iter().min(), rows.iter().max()) {
-                (Some(first), Some(last)) => *first..last + 1,
-                _ => 0..0,
-            };
+            let of_node = facts_at(tree, scope, *node_id).iter();
+            let end = of_node.map(|f| self.fact(*f) + 1).max().unwrap_or(start);
+            let facts = start..end;
+            start = end;
             let mut types_known = Bits::of(&node.types_known);
             if let (Tree::ROOT, Some(only)) = (*node_id, &scope.entered_by) {
                 types_known = types_known.and(Bits::of(only));
@@ -546,6 +667,7 @@ impl<const N: usize> Builder<N> {
                 provides_through: Bits::of(&node.provides_through),
                 keys,
                 facts,
+                wanted_end: self.wanted_ends[at],
             });
         }
     }
@@ -553,23 +675,39 @@ impl<const N: usize> Builder<N> {
     /// Keys with the same members lead to several subgraphs at once.
     fn keys(&mut self, tree: &Tree<'_>, node: NodeId) -> Range<u32> {
         let start = self.probe.keys.len();
-        let mut lists: Vec<Vec<u32>> = Vec::new();
+        let mut inputs: Vec<FactId> = Vec::new();
+        let mut members: Vec<u32> = Vec::new();
+        // The key before, and where it went.
+        let mut last: Option<(&[FactId], Option<usize>)> = None;
         for key in &tree.nodes[node].keys {
-            let mut inputs = key.facts.clone();
-            // A key without members needs the object itself.
-            inputs.extend(tree.places[tree.nodes[node].place].edge);
-            let Some(members) = self.rows(&inputs) else {
-                continue;
-            };
-            match lists.iter().position(|l| *l == members) {
-                Some(at) => self.probe.keys[start + at].subgraphs.insert(key.subgraph.0),
-                None => {
-                    let mut subgraphs = Bits::EMPTY;
-                    subgraphs.insert(key.subgraph.0);
-                    let facts = self.list(&members);
-                    self.probe.keys.push(ProbeKey { subgraphs, facts });
-                    lists.push(members);
+            let at = match last {
+                Some((facts, at)) if *facts == *key.facts => at,
+                _ => {
+                    inputs.clear();
+                    inputs.extend_from_slice(&key.facts);
+                    // A key without members needs the object itself.
+                    inputs.extend(tree.places[tree.nodes[node].place].edge);
+                    self.rows(&inputs, &mut members).then(|| {
+                        let of_node = &self.probe.keys[start..];
+                        let same = |k: &ProbeKey<N>| {
+                            let range = k.facts.start as usize..k.facts.end as usize;
+                            self.probe.members[range] == members
+                        };
+                        let found = of_node.iter().position(same);
+                        found.map(|at| start + at).unwrap_or_else(|| {
+                            let facts = self.list(&members);
+                            self.probe.keys.push(ProbeKey {
+                                subgraphs: Bits::EMPTY,
+                                facts,
+                            });
+                            self.probe.keys.len() - 1
+                        })
+                    })
                 }
+            };
+            last = Some((&key.facts, at));
+            if let Some(at) = at {
+                self.probe.keys[at].subgraphs.insert(key.subgraph.0);
             }
         }
         start as u32..self.probe.keys.len() as u32
@@ -577,8 +715,9 @@ impl<const N: usize> Builder<N> {
 
     fn requirements(&mut self, tree: &Tree<'_>, fact: FactId) -> Range<u32> {
         let start = self.probe.requirements.len() as u32;
+        let mut members = Vec::new();
         for requirement in &tree.facts[fact].requires {
-            if let Some(members) = self.rows(&requirement.facts) {
+            if self.rows(&requirement.facts, &mut members) {
                 let facts = self.list(&members);
                 self.probe.requirements.push(ProbeRequirement {
                     subgraph: requirement.subgraph.0,
@@ -589,12 +728,13 @@ impl<const N: usize> Builder<N> {
         start..self.probe.requirements.len() as u32
     }
 
-    /// Rows of facts, without repetitions; `None` if one is outside the scope.
-    fn rows(&self, facts: &[FactId]) -> Option<Vec<u32>> {
-        let mut rows: Vec<u32> = facts.iter().map(|f| self.fact_of[f.index()]).collect();
+    /// Rows of facts, without repetitions; false if one is outside the scope.
+    fn rows(&self, facts: &[FactId], rows: &mut Vec<u32>) -> bool {
+        rows.clear();
+        rows.extend(facts.iter().map(|f| self.fact(*f)));
         rows.sort_unstable();
         rows.dedup();
-        (rows.last() != Some(&u32::MAX)).then_some(rows)
+        rows.last() != Some(&u32::MAX)
     }
 
     fn list(&mut self, rows: &[u32]) -> Range<u32> {

@@ -5,7 +5,8 @@
 //!    (`fewest-requests` also looks at a few waves more.)
 //! 2. From all useful requests at that number of waves, requests are deleted one by one as long as everything wanted
 //!    stays known (reverse delete). Several deterministic orders are tried while fuel lasts; the smallest set wins, the
-//!    first found among equals. A set as small as the lower bound ends the search.
+//!    first found among equals. A set as small as the lower bound ends the search: no plan does with fewer requests
+//!    than waves, than subgraphs that alone have something, or than stretches of waves that need a subgraph.
 //! 3. With fuel for it, all smaller counts are excluded, or the best one found, by deciding wave by wave.
 
 use ogive_base::BitSet;
@@ -13,7 +14,7 @@ use ogive_base::BitSet;
 use crate::{
     PlanError, PlanOptions, Profile,
     closure::{Closure, NEVER, Requests},
-    probe::{OutOfFuel, Probe},
+    probe::{OutOfFuel, Probe, WAVES_MAX},
     tree::{FactId, NodeId, Scope, Tree},
 };
 
@@ -96,6 +97,7 @@ fn join_last(
     }
     joined.nodes.sort_unstable();
     joined.nodes.dedup();
+    joined.number(tree);
     let found = search(tree, &joined, options)?;
     scopes.push((joined, found));
     Ok(())
@@ -156,7 +158,8 @@ fn cost(found: &Found, options: &PlanOptions) -> (usize, usize) {
 pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<Found, PlanError> {
     let mut closure = Closure::default();
     let (waves, wanted) = everything(tree, scope, options, &mut closure)?;
-    let lower_bound = lower_bound(tree, &wanted).max(usize::from(!wanted.is_empty()));
+    // A wave without a request could be left out, so no plan has fewer requests than the fewest waves.
+    let lower_bound = lower_bound(tree, &wanted).max(waves);
     let slack = match options.profile {
         Profile::CriticalPath => 0,
         Profile::FewestRequests => SLACK_WAVES,
@@ -226,14 +229,16 @@ fn fewest<const N: usize>(
     options: &PlanOptions,
 ) -> Fewest {
     let mut best = all.clone();
-    if all.count() <= lower_bound {
+    let is_least = all.count() <= lower_bound;
+    if is_least || all.waves.len() > WAVES_MAX {
         return Fewest {
             requests: best,
-            proven: true,
+            proven: is_least,
             firings: 0,
         };
     }
     let mut probe = Probe::<N>::new(tree, scope, wanted);
+    let mut lower_bound = lower_bound;
     let mut stale = 0;
     for order in 0..ORDERS {
         let spent = order > 0 && (probe.firings >= options.fuel || stale >= options.patience);
@@ -245,6 +250,10 @@ fn fewest<const N: usize>(
         if candidate.count() < best.count() {
             best = candidate;
             stale = 0;
+        }
+        // Worth its price where several more orders would be tried.
+        if order == 0 && best.count() > lower_bound && probe.firings < options.fuel / 3 {
+            lower_bound = lower_bound.max(forced(all, &mut probe));
         }
     }
     let fuel_end = probe.firings.saturating_add(options.exact_fuel);
@@ -274,6 +283,32 @@ fn fewest<const N: usize>(
     }
 }
 
+/// A number of requests that every sufficient subset of `all` has: for each subgraph, how many stretches of waves one
+/// after another need a request of it, since without all of those in the stretch something is missing.
+fn forced<const N: usize>(all: &Requests, probe: &mut Probe<N>) -> usize {
+    if !probe.accept(all) {
+        return 0;
+    }
+    let mut subgraphs = BitSet::new();
+    for wave in &all.waves {
+        subgraphs.union_with(wave);
+    }
+    let end = all.waves.len();
+    let mut count = 0;
+    for s in subgraphs.iter() {
+        let mut start = 0;
+        while start < end && !probe.suffices_without(start..end, s) {
+            // The rest needs one: now the shortest stretch that does.
+            let short = (start..end - 1).find(|last| {
+                all.waves[*last].contains(s) && !probe.suffices_without(start..last + 1, s)
+            });
+            count += 1;
+            start = short.map_or(end, |last| last + 1);
+        }
+    }
+    count
+}
+
 /// Most deletion orders tried: late waves first, early waves first, then seeded shuffles.
 const ORDERS: u64 = 1_000;
 
@@ -298,24 +333,8 @@ fn everything(
         .copied()
         .filter(|f| tree.facts[*f].is_wanted())
         .collect();
-    let mut waves = 6.min(options.waves_max.max(1) as usize);
     // Whether more might be known in later waves than are allowed.
-    let mut is_cut = false;
-    loop {
-        let requests = Requests {
-            waves: vec![subgraphs.clone(); waves],
-        };
-        closure.run(tree, scope, &requests);
-        let last = wave_of_last_news(tree, scope, closure);
-        if last + 1 < waves {
-            break;
-        }
-        if waves >= options.waves_max as usize {
-            is_cut = true;
-            break;
-        }
-        waves = (waves * 2).min(options.waves_max as usize);
-    }
+    let is_cut = !closure.run_to_end(tree, scope, &subgraphs, options.waves_max.max(1) as usize);
     let mut wanted = Vec::new();
     for fact in candidates {
         if closure.known(fact) != NEVER {
@@ -377,15 +396,6 @@ fn useful(tree: &Tree<'_>, scope: &Scope, waves: usize, closure: &mut Closure) -
         }
     }
     requests
-}
-
-fn wave_of_last_news(tree: &Tree<'_>, scope: &Scope, closure: &Closure) -> usize {
-    let facts = scope.nodes.iter().flat_map(|n| &tree.nodes[*n].facts);
-    facts
-        .map(|f| closure.known(*f))
-        .filter(|w| *w != NEVER)
-        .max()
-        .unwrap_or(0) as usize
 }
 
 /// Subgraphs that are the only ones to resolve some wanted value: each costs a request.

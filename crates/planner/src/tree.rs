@@ -11,6 +11,8 @@
 
 mod interface_objects;
 
+use std::sync::Arc;
+
 use ogive_base::{BitSet, FastMap, IdVec, define_id};
 use ogive_federation::{FieldSetId, QueryGraph, SubgraphId, Supergraph};
 use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, SelectionSetId};
@@ -159,6 +161,49 @@ pub struct Scope {
     pub serial: bool,
     /// The only subgraphs that may be asked for root fields, if not all may.
     pub entered_by: Option<BitSet>,
+    /// Number of facts of the scope.
+    pub facts: usize,
+    /// Rows of its nodes and facts; `None` if the scope is the whole tree and rows are ids.
+    pub rows: Option<Arc<Rows>>,
+}
+
+/// Where the tables of a scope hold each node and fact, so that working on all scopes takes time in proportion to the
+/// tree, however many there are.
+#[derive(Debug, Default)]
+pub struct Rows {
+    nodes: FastMap<NodeId, u32>,
+    facts: FastMap<FactId, u32>,
+}
+
+impl Rows {
+    /// The position of a node in the nodes of the scope.
+    pub fn node(&self, node: NodeId) -> usize {
+        self.nodes.get(&node).map_or(usize::MAX, |row| *row as usize)
+    }
+    /// A number below [`Scope::facts`]; a larger one outside the scope.
+    pub fn fact(&self, fact: FactId) -> usize {
+        self.facts.get(&fact).map_or(usize::MAX, |row| *row as usize)
+    }
+}
+
+impl Scope {
+    /// Numbers the nodes and facts of a scope that is a part of the tree.
+    pub(crate) fn number(&mut self, tree: &Tree<'_>) {
+        let mut rows = Rows::default();
+        for (row, node) in self.nodes.iter().enumerate() {
+            rows.nodes.insert(*node, row as u32);
+            let facts = match *node {
+                Tree::ROOT => &self.root_facts,
+                node => &tree.nodes[node].facts,
+            };
+            for fact in facts {
+                let row = rows.facts.len() as u32;
+                rows.facts.insert(*fact, row);
+            }
+        }
+        self.facts = rows.facts.len();
+        self.rows = Some(Arc::new(rows));
+    }
 }
 
 impl Fact {
@@ -210,6 +255,8 @@ impl Tree<'_> {
                 root_facts: self.nodes[Self::ROOT].facts.clone(),
                 serial: self.op.kind == OperationKind::Subscription,
                 entered_by: None,
+                facts: self.facts.len(),
+                rows: None,
             }];
         }
         // Row by row: which root fact a node hangs below.
@@ -234,12 +281,16 @@ impl Tree<'_> {
         let scope = |fact: FactId| {
             let mut nodes = vec![Self::ROOT];
             nodes.append(&mut nodes_of.remove(&fact).unwrap_or_default());
-            Scope {
+            let mut scope = Scope {
                 nodes,
                 root_facts: vec![fact],
                 serial: true,
                 entered_by: None,
-            }
+                facts: 0,
+                rows: None,
+            };
+            scope.number(self);
+            scope
         };
         self.root_order().into_iter().map(scope).collect()
     }
