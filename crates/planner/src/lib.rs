@@ -39,8 +39,8 @@ pub struct PlanOptions {
     pub nodes_max: u32,
     /// Most waves; default 64.
     pub waves_max: u32,
-    /// Rule firings the search may spend after its first complete plan; default 60,000, which is about half a
-    /// millisecond.
+    /// Rule firings up to which the search goes on after its first complete plan; default 60,000, which is about a third
+    /// of a millisecond.
     pub fuel: u64,
     /// Searches in vain before the best set of requests so far is good enough; default 6, with which a plan is rarely
     /// more than one request above the best.

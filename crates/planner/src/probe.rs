@@ -7,13 +7,20 @@
 //!
 //! Same rules as [`crate::closure`], which stays the readable reference; `agrees_with_the_reference` compares them.
 
+mod build;
+mod deadlines;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
-use ogive_base::{BitSet, FastMap, id::Id as _};
+use ogive_base::BitSet;
+
+use build::Builder;
 
 use crate::{
     closure::Requests,
-    tree::{FactId, NodeId, Rows, Scope, Tree},
+    tree::{FactId, Scope, Tree},
 };
 
 /// A set of subgraphs of fixed capacity `64 * N`.
@@ -51,11 +58,18 @@ impl<const N: usize> Bits<N> {
     }
     fn bits(self) -> impl Iterator<Item = u32> {
         let words = self.0.into_iter().enumerate();
-        words.flat_map(|(i, word)| {
-            (0..64)
-                .filter(move |bit| word & (1 << bit) != 0)
-                .map(move |bit| i as u32 * 64 + bit)
+        words.flat_map(|(i, mut word)| {
+            std::iter::from_fn(move || {
+                (word != 0).then(|| {
+                    let bit = word.trailing_zeros();
+                    word &= word - 1;
+                    i as u32 * 64 + bit
+                })
+            })
         })
+    }
+    fn is_subset(self, other: Self) -> bool {
+        (0..N).all(|i| self.0[i] & !other.0[i] == 0)
     }
     fn contains(self, bit: u32) -> bool {
         self.0[(bit / 64) as usize] & (1 << (bit % 64)) != 0
@@ -153,6 +167,13 @@ struct State {
     live: Vec<u32>,
 }
 
+/// Requests to start from again, and what holds for them.
+struct First<const N: usize> {
+    requests: Vec<Bits<N>>,
+    state: Vec<State>,
+    resolvers: Vec<Bits<N>>,
+}
+
 /// One scope, flattened. `64 * N` subgraphs at most.
 pub(crate) struct Probe<const N: usize> {
     nodes: Vec<ProbeNode<N>>,
@@ -168,8 +189,18 @@ pub(crate) struct Probe<const N: usize> {
     trial: Vec<State>,
     cells: Vec<Cell<N>>,
     accepted: Vec<Bits<N>>,
+    /// By fact: for the accepted requests, the subgraphs that bring it in the wave in which it is first known.
+    resolvers: Vec<Bits<N>>,
+    /// The same for requests that are being tried.
+    trial_resolvers: Vec<Bits<N>>,
+    /// By wave: the accepted requests that bring some fact first known in that wave.
+    bringing: Vec<Bits<N>>,
+    /// By fact: the last wave in which it must become known, whatever subset of the first requests is accepted.
+    deadlines: Vec<u8>,
+    /// By wave: requests that every sufficient subset of the first requests has.
+    forced: Vec<Bits<N>>,
     /// What holds before each wave of the first requests accepted, to start again from them.
-    first: Option<(Vec<Bits<N>>, Vec<State>)>,
+    first: Option<First<N>>,
     /// Rule firings so far: the unit of fuel.
     pub(crate) firings: u64,
 }
@@ -177,38 +208,18 @@ pub(crate) struct Probe<const N: usize> {
 impl<const N: usize> Probe<N> {
     /// Flattens a scope whose wanted facts are `wanted`.
     pub(crate) fn new(tree: &Tree<'_>, scope: &Scope, wanted: &[FactId]) -> Self {
-        let mut builder = Builder {
-            probe: Probe {
-                nodes: Vec::with_capacity(scope.nodes.len()),
-                facts: Vec::new(),
-                keys: Vec::new(),
-                requirements: Vec::new(),
-                members: Vec::new(),
-                serial: scope.serial,
-                state: Vec::new(),
-                trial: Vec::new(),
-                cells: Vec::new(),
-                accepted: Vec::new(),
-                first: None,
-                firings: 0,
-            },
-            row_of: vec![u32::MAX; scope.nodes.len()],
-            fact_of: vec![u32::MAX; scope.facts],
-            rows: scope.rows.as_deref(),
-            wanted_ends: Vec::with_capacity(scope.nodes.len()),
-        };
-        builder.facts(tree, scope, wanted);
-        builder.nodes(tree, scope);
-        builder.probe
+        Builder::build(tree, scope, wanted)
     }
 
     /// Starts from these requests; says whether they suffice.
     pub(crate) fn accept(&mut self, requests: &Requests) -> bool {
         self.accepted = requests.waves.iter().map(Bits::of).collect();
-        if let Some((first, state)) = &self.first
-            && *first == self.accepted
+        if let Some(first) = &self.first
+            && first.requests == self.accepted
         {
-            self.state.clone_from(state);
+            self.state.clone_from(&first.state);
+            self.resolvers.clone_from(&first.resolvers);
+            self.find_bringing();
             return true;
         }
         let waves = self.accepted.len();
@@ -219,16 +230,34 @@ impl<const N: usize> Probe<N> {
             live: (0..self.nodes.len() as u32).collect(),
         };
         self.cells = vec![Cell::EMPTY; self.nodes.len()];
+        self.resolvers = vec![Bits::EMPTY; self.facts.len()];
         let suffices = self.run(0, usize::MAX) == Outcome::Suffices;
         self.keep(0, waves);
-        if suffices && self.first.is_none() {
-            self.first = Some((self.accepted.clone(), self.state.clone()));
+        let bounded = self.first.as_ref().is_some_and(|first| {
+            let pairs = || self.accepted.iter().zip(&first.requests);
+            self.accepted.len() == first.requests.len() && pairs().all(|(a, b)| a.is_subset(*b))
+        });
+        if suffices && !bounded {
+            self.first = Some(First {
+                requests: self.accepted.clone(),
+                state: self.state.clone(),
+                resolvers: self.resolvers.clone(),
+            });
+            self.find_deadlines();
         }
         suffices
     }
 
     /// Removes a request if what is left still suffices; says whether it did.
     pub(crate) fn try_remove(&mut self, wave: usize, subgraph: u32) -> bool {
+        match self.loses(wave, subgraph) {
+            Loss::Nothing => {
+                self.accepted[wave].remove(subgraph);
+                return true;
+            }
+            Loss::TooMuch => return false,
+            Loss::Something => {}
+        }
         let whole = self.accepted[wave];
         self.accepted[wave].remove(subgraph);
         match self.run(wave, wave) {
@@ -240,6 +269,47 @@ impl<const N: usize> Probe<N> {
             }
         }
         true
+    }
+
+    /// Number of requests that every sufficient subset of the first requests has.
+    pub(crate) fn forced(&self) -> usize {
+        self.forced.iter().map(|set| set.bits().count()).sum()
+    }
+
+    /// What goes with a request. In one wave subgraphs do not depend on each other: without one of them, exactly those
+    /// facts are no longer known after the wave that no other brought in it.
+    fn loses(&mut self, wave: usize, subgraph: u32) -> Loss {
+        if self.forced[wave].contains(subgraph) {
+            return Loss::TooMuch;
+        }
+        if !self.bringing[wave].contains(subgraph) {
+            return Loss::Nothing;
+        }
+        let last = self.accepted.len() - 1;
+        let mut alone = Bits::EMPTY;
+        alone.insert(subgraph);
+        let known = &self.state[wave + 1].known;
+        self.firings += known.len() as u64 / 8;
+        let mut loss = Loss::Nothing;
+        let deadlines = &self.deadlines;
+        for (f, resolvers) in self.resolvers.iter().enumerate() {
+            if *resolvers == alone && known[f] as usize == wave {
+                // Those of the last wave are wanted.
+                if wave == last || deadlines.get(f).is_some_and(|d| usize::from(*d) <= wave) {
+                    return Loss::TooMuch;
+                }
+                loss = Loss::Something;
+            }
+        }
+        if loss == Loss::Nothing {
+            for (resolvers, known) in self.resolvers.iter_mut().zip(known) {
+                if *known as usize == wave {
+                    resolvers.remove(subgraph);
+                }
+            }
+            self.bringing[wave].remove(subgraph);
+        }
+        loss
     }
 
     /// Whether the accepted requests still suffice without those of one subgraph in some waves.
@@ -281,18 +351,26 @@ impl<const N: usize> Probe<N> {
         if wave == all.len() {
             return Ok(false);
         }
-        let members: Vec<u32> = all[wave].bits().collect();
+        let forced = self.forced.get(wave).copied().unwrap_or(Bits::EMPTY);
+        let members: Vec<u32> = all[wave].bits().filter(|s| !forced.contains(*s)).collect();
+        let n_forced = forced.bits().count();
+        let later = self.forced.iter().skip(wave + 1);
+        let n_later: usize = later.map(|set| set.bits().count()).sum();
+        let Some(free) = left.checked_sub(n_forced + n_later) else {
+            return Ok(false);
+        };
         let last = wave + 1 == all.len();
-        for size in (0..=left.min(members.len())).rev() {
-            if last && size != left {
+        for size in (0..=free.min(members.len())).rev() {
+            if last && size != free {
                 continue;
             }
+            let left = left - n_forced;
             let mut pick: Vec<usize> = (0..size).collect();
             loop {
                 if self.firings >= fuel_end {
                     return Err(OutOfFuel);
                 }
-                let mut set = Bits::EMPTY;
+                let mut set = forced;
                 for i in &pick {
                     set.insert(members[*i]);
                 }
@@ -322,6 +400,7 @@ impl<const N: usize> Probe<N> {
     /// before, which suffice: it stops where everything else would be as for them too.
     fn run(&mut self, from: usize, same: usize) -> Outcome {
         let last = self.accepted.len().saturating_sub(1);
+        self.trial_resolvers.clone_from(&self.resolvers);
         for wave in from..self.accepted.len() {
             let mut next = std::mem::take(&mut self.trial[wave + 1]);
             let before = match wave == from {
@@ -361,8 +440,23 @@ impl<const N: usize> Probe<N> {
 
     /// Makes the trial states after wave `from`, up to that before wave `to`, those of the accepted requests.
     fn keep(&mut self, from: usize, to: usize) {
+        std::mem::swap(&mut self.resolvers, &mut self.trial_resolvers);
         for wave in from + 1..=to {
             std::mem::swap(&mut self.state[wave], &mut self.trial[wave]);
+        }
+        self.find_bringing();
+    }
+
+    fn find_bringing(&mut self) {
+        self.bringing.clear();
+        self.bringing.resize(self.accepted.len(), Bits::EMPTY);
+        let Some(state) = self.state.last() else {
+            return;
+        };
+        for (resolvers, known) in self.resolvers.iter().zip(&state.known) {
+            if let Some(of_wave) = self.bringing.get_mut(usize::from(*known)) {
+                *of_wave = of_wave.or(*resolvers);
+            }
         }
     }
 
@@ -393,13 +487,14 @@ impl<const N: usize> Probe<N> {
             return true;
         }
         let mut work = 0;
-        let (nodes, facts, keys, requirements, members, cells) = (
+        let (nodes, facts, keys, requirements, members, cells, brought_by) = (
             &self.nodes,
             &self.facts,
             &self.keys,
             &self.requirements,
             &self.members,
             &mut self.cells,
+            &mut self.trial_resolvers,
         );
         let all_before = |range: &Range<u32>, known: &[u8]| {
             members[range.start as usize..range.end as usize]
@@ -479,20 +574,18 @@ impl<const N: usize> Probe<N> {
                     continue;
                 }
                 let providers = &facts[f].providers;
-                let mut resolves = !providers
-                    .plain
-                    .and(open)
-                    .or(providers.provided.and(chain))
-                    .is_empty();
-                if !resolves {
-                    let range = providers.requires.start as usize..providers.requires.end as usize;
-                    work += range.len() as u64;
-                    resolves = requirements[range]
-                        .iter()
-                        .any(|r| entry.contains(r.subgraph) && all_before(&r.facts, known));
+                let mut resolvers = providers.plain.and(open);
+                resolvers = resolvers.or(providers.provided.and(chain));
+                let range = providers.requires.start as usize..providers.requires.end as usize;
+                work += range.len() as u64;
+                for r in &requirements[range] {
+                    if entry.contains(r.subgraph) && all_before(&r.facts, known) {
+                        resolvers.insert(r.subgraph);
+                    }
                 }
-                if resolves {
+                if !resolvers.is_empty() {
                     known[f] = wave as u8;
+                    brought_by[f] = resolvers;
                 } else if is_last {
                     is_complete = false;
                     break;
@@ -507,6 +600,17 @@ impl<const N: usize> Probe<N> {
     }
 }
 
+/// What is no longer known after a wave without one of its requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Loss {
+    /// All is known that was.
+    Nothing,
+    /// Something that later requests might bring.
+    Something,
+    /// Something that is needed.
+    TooMuch,
+}
+
 /// What trying some requests showed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
@@ -517,240 +621,3 @@ enum Outcome {
     /// Something wanted stays unknown.
     Misses,
 }
-
-struct Builder<'a, const N: usize> {
-    probe: Probe<N>,
-    /// By row of the node in the scope: its row here.
-    row_of: Vec<u32>,
-    /// By row of the fact in the scope: its row here.
-    fact_of: Vec<u32>,
-    rows: Option<&'a Rows>,
-    /// By node of the scope: end of its wanted facts.
-    wanted_ends: Vec<u32>,
-}
-
-impl<const N: usize> Builder<'_, N> {
-    fn node_row(&self, node: NodeId) -> usize {
-        self.rows
-            .map_or(node.index(), |rows| rows.node(node))
-    }
-    fn fact_row(&self, fact: FactId) -> usize {
-        self.rows
-            .map_or(fact.index(), |rows| rows.fact(fact))
-    }
-    /// The row of a fact here; `u32::MAX` outside the scope.
-    fn fact(&self, fact: FactId) -> u32 {
-        let row = self.fact_of.get(self.fact_row(fact));
-        row.copied().unwrap_or(u32::MAX)
-    }
-
-    /// Facts get rows node by node, wanted ones first; leaves of one node with equal providers share one.
-    fn facts(&mut self, tree: &Tree<'_>, scope: &Scope, wanted: &[FactId]) {
-        let mut is_wanted = vec![false; scope.facts];
-        for fact in wanted {
-            let row = self.fact_row(*fact);
-            if let Some(wanted) = is_wanted.get_mut(row) {
-                *wanted = true;
-            }
-        }
-        let mut merged: FastMap<(Bits<N>, Bits<N>), u32> = FastMap::default();
-        for node in &scope.nodes {
-            let facts = facts_at(tree, scope, *node);
-            // A map for many, a scan for few.
-            let is_large = facts.len() > 16;
-            merged.clear();
-            let start = self.probe.facts.len();
-            for of_wanted in [true, false] {
-                for fact_id in facts {
-                    let at = self.fact_row(*fact_id);
-                    if is_wanted[at] != of_wanted {
-                        continue;
-                    }
-                    let fact = &tree.facts[*fact_id];
-                    let (plain, provided) = (Bits::of(&fact.plain), Bits::of(&fact.provided));
-                    let mergeable = fact.requires.is_empty();
-                    let same = |f: &ProbeFact<N>| {
-                        f.mergeable
-                            && f.providers.plain == plain
-                            && f.providers.provided == provided
-                    };
-                    let found = match (mergeable, is_large) {
-                        (false, _) => None,
-                        (true, true) => merged.get(&(plain, provided)).copied(),
-                        (true, false) => {
-                            let found = self.probe.facts[start..].iter().position(same);
-                            found.map(|at| (start + at) as u32)
-                        }
-                    };
-                    self.fact_of[at] = found.unwrap_or_else(|| {
-                        let row = self.probe.facts.len() as u32;
-                        self.probe.facts.push(ProbeFact {
-                            providers: Providers {
-                                plain,
-                                provided,
-                                requires: 0..0,
-                            },
-                            mergeable,
-                        });
-                        if mergeable && is_large {
-                            merged.insert((plain, provided), row);
-                        }
-                        row
-                    });
-                }
-                if of_wanted {
-                    self.wanted_ends.push(self.probe.facts.len() as u32);
-                }
-            }
-        }
-        for node in &scope.nodes {
-            for fact_id in facts_at(tree, scope, *node) {
-                if tree.facts[*fact_id].requires.is_empty() {
-                    continue;
-                }
-                let requires = self.requirements(tree, *fact_id);
-                let row = self.fact(*fact_id) as usize;
-                self.probe.facts[row].providers.requires = requires;
-            }
-        }
-    }
-
-    fn nodes(&mut self, tree: &Tree<'_>, scope: &Scope) {
-        let mut start = 0;
-        for (at, node_id) in scope.nodes.iter().enumerate() {
-            let node = &tree.nodes[*node_id];
-            let row = self.probe.nodes.len() as u32;
-            let in_scope = self.node_row(*node_id);
-            self.row_of[in_scope] = row;
-            let (parent, edge) = match tree.places[node.place].edge {
-                Some(edge) => {
-                    let fact = &tree.facts[edge];
-                    let parent = self.row_of[self.node_row(fact.node)];
-                    let requires = match self.fact(edge) {
-                        u32::MAX => 0..0,
-                        row => self.probe.facts[row as usize].providers.requires.clone(),
-                    };
-                    let (plain, provided) = (Bits::of(&fact.plain), Bits::of(&fact.provided));
-                    (
-                        parent,
-                        Providers {
-                            plain,
-                            provided,
-                            requires,
-                        },
-                    )
-                }
-                None => (
-                    row,
-                    Providers {
-                        plain: Bits::EMPTY,
-                        provided: Bits::EMPTY,
-                        requires: 0..0,
-                    },
-                ),
-            };
-            let keys = self.keys(tree, *node_id);
-            let of_node = facts_at(tree, scope, *node_id).iter();
-            let end = of_node.map(|f| self.fact(*f) + 1).max().unwrap_or(start);
-            let facts = start..end;
-            start = end;
-            let mut types_known = Bits::of(&node.types_known);
-            if let (Tree::ROOT, Some(only)) = (*node_id, &scope.entered_by) {
-                types_known = types_known.and(Bits::of(only));
-            }
-            self.probe.nodes.push(ProbeNode {
-                parent,
-                edge,
-                is_root: *node_id == Tree::ROOT,
-                types_known,
-                provides_start: Bits::of(&node.provides_start),
-                provides_through: Bits::of(&node.provides_through),
-                keys,
-                facts,
-                wanted_end: self.wanted_ends[at],
-            });
-        }
-    }
-
-    /// Keys with the same members lead to several subgraphs at once.
-    fn keys(&mut self, tree: &Tree<'_>, node: NodeId) -> Range<u32> {
-        let start = self.probe.keys.len();
-        let mut inputs: Vec<FactId> = Vec::new();
-        let mut members: Vec<u32> = Vec::new();
-        // The key before, and where it went.
-        let mut last: Option<(&[FactId], Option<usize>)> = None;
-        for key in &tree.nodes[node].keys {
-            let at = match last {
-                Some((facts, at)) if *facts == *key.facts => at,
-                _ => {
-                    inputs.clear();
-                    inputs.extend_from_slice(&key.facts);
-                    // A key without members needs the object itself.
-                    inputs.extend(tree.places[tree.nodes[node].place].edge);
-                    self.rows(&inputs, &mut members).then(|| {
-                        let of_node = &self.probe.keys[start..];
-                        let same = |k: &ProbeKey<N>| {
-                            let range = k.facts.start as usize..k.facts.end as usize;
-                            self.probe.members[range] == members
-                        };
-                        let found = of_node.iter().position(same);
-                        found.map(|at| start + at).unwrap_or_else(|| {
-                            let facts = self.list(&members);
-                            self.probe.keys.push(ProbeKey {
-                                subgraphs: Bits::EMPTY,
-                                facts,
-                            });
-                            self.probe.keys.len() - 1
-                        })
-                    })
-                }
-            };
-            last = Some((&key.facts, at));
-            if let Some(at) = at {
-                self.probe.keys[at].subgraphs.insert(key.subgraph.0);
-            }
-        }
-        start as u32..self.probe.keys.len() as u32
-    }
-
-    fn requirements(&mut self, tree: &Tree<'_>, fact: FactId) -> Range<u32> {
-        let start = self.probe.requirements.len() as u32;
-        let mut members = Vec::new();
-        for requirement in &tree.facts[fact].requires {
-            if self.rows(&requirement.facts, &mut members) {
-                let facts = self.list(&members);
-                self.probe.requirements.push(ProbeRequirement {
-                    subgraph: requirement.subgraph.0,
-                    facts,
-                });
-            }
-        }
-        start..self.probe.requirements.len() as u32
-    }
-
-    /// Rows of facts, without repetitions; false if one is outside the scope.
-    fn rows(&self, facts: &[FactId], rows: &mut Vec<u32>) -> bool {
-        rows.clear();
-        rows.extend(facts.iter().map(|f| self.fact(*f)));
-        rows.sort_unstable();
-        rows.dedup();
-        rows.last() != Some(&u32::MAX)
-    }
-
-    fn list(&mut self, rows: &[u32]) -> Range<u32> {
-        let start = self.probe.members.len() as u32;
-        self.probe.members.extend_from_slice(rows);
-        start..self.probe.members.len() as u32
-    }
-}
-
-fn facts_at<'a>(tree: &'a Tree<'_>, scope: &'a Scope, node: NodeId) -> &'a [FactId] {
-    if node == Tree::ROOT {
-        &scope.root_facts
-    } else {
-        &tree.nodes[node].facts
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -240,12 +240,17 @@ fn fewest<const N: usize>(
     let mut probe = Probe::<N>::new(tree, scope, wanted);
     let mut lower_bound = lower_bound;
     let mut stale = 0;
+    let mut dearest = 0;
     for order in 0..ORDERS {
-        let spent = order > 0 && (probe.firings >= options.fuel || stale >= options.patience);
+        let before = probe.firings;
+        // Not begun if it could not be finished.
+        let spent = order > 0 && (before + dearest > options.fuel || stale >= options.patience);
         if best.count() <= lower_bound || spent || !probe.accept(all) {
             break;
         }
+        lower_bound = lower_bound.max(probe.forced());
         let candidate = reverse_delete(all, order, &mut probe);
+        dearest = dearest.max(probe.firings - before);
         stale += 1;
         if candidate.count() < best.count() {
             best = candidate;
@@ -253,7 +258,7 @@ fn fewest<const N: usize>(
         }
         // Worth its price where several more orders would be tried.
         if order == 0 && best.count() > lower_bound && probe.firings < options.fuel / 3 {
-            lower_bound = lower_bound.max(forced(all, &mut probe));
+            lower_bound = lower_bound.max(needed(all, &mut probe));
         }
     }
     let fuel_end = probe.firings.saturating_add(options.exact_fuel);
@@ -285,7 +290,7 @@ fn fewest<const N: usize>(
 
 /// A number of requests that every sufficient subset of `all` has: for each subgraph, how many stretches of waves one
 /// after another need a request of it, since without all of those in the stretch something is missing.
-fn forced<const N: usize>(all: &Requests, probe: &mut Probe<N>) -> usize {
+fn needed<const N: usize>(all: &Requests, probe: &mut Probe<N>) -> usize {
     if !probe.accept(all) {
         return 0;
     }
