@@ -178,11 +178,15 @@ pub struct Rows {
 impl Rows {
     /// The position of a node in the nodes of the scope.
     pub fn node(&self, node: NodeId) -> usize {
-        self.nodes.get(&node).map_or(usize::MAX, |row| *row as usize)
+        self.nodes
+            .get(&node)
+            .map_or(usize::MAX, |row| *row as usize)
     }
     /// A number below [`Scope::facts`]; a larger one outside the scope.
     pub fn fact(&self, fact: FactId) -> usize {
-        self.facts.get(&fact).map_or(usize::MAX, |row| *row as usize)
+        self.facts
+            .get(&fact)
+            .map_or(usize::MAX, |row| *row as usize)
     }
 }
 

@@ -52,12 +52,10 @@ impl<'a, const N: usize> Builder<'a, N> {
     }
 
     fn node_row(&self, node: NodeId) -> usize {
-        self.rows
-            .map_or(node.index(), |rows| rows.node(node))
+        self.rows.map_or(node.index(), |rows| rows.node(node))
     }
     fn fact_row(&self, fact: FactId) -> usize {
-        self.rows
-            .map_or(fact.index(), |rows| rows.fact(fact))
+        self.rows.map_or(fact.index(), |rows| rows.fact(fact))
     }
     /// The row of a fact here; `u32::MAX` outside the scope.
     fn fact(&self, fact: FactId) -> u32 {
