@@ -32,6 +32,7 @@ pub mod gateway;
 mod graphiql;
 mod json_value;
 pub mod labels;
+mod linger;
 pub mod media;
 pub mod notice;
 pub mod operation_limits;

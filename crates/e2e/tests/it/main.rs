@@ -10,6 +10,7 @@ mod codes;
 mod compression;
 mod connections;
 mod edge;
+mod faults;
 mod five_stops;
 mod graph;
 mod headers;
