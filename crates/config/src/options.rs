@@ -388,6 +388,17 @@ section! {
         /// Whether equal queries to the subgraph, headers included, that are under way at the same time are sent
         /// once, whoever asks; default yes.
         pub deduplicate_query: Option<bool> = None,
+        /// What may share one request: `all` look-ups of a wave (the default), the same look-up at several `paths`, or
+        /// nothing (`off`).
+        pub batching: Option<BatchingWord> = None,
+        /// Most look-ups in one request, with `batching: all`; more are sent as several requests at a time. Default: no
+        /// limit.
+        pub max_aliases: Option<NonZeroUsize> = None,
+        /// Most entity representations in one request; more are sent as several requests at a time. Default: no limit.
+        pub max_representations: Option<NonZeroUsize> = None,
+        /// Whether a query of several root fields and look-ups that is answered with `data: null` is sent
+        /// again in pieces, once, so that one of them cannot null the others; default yes.
+        pub split_retry: Option<bool> = None,
         /// When a slow query is asked a second time, elsewhere if there are several `urls`; the first good answer counts.
         /// Default never; mutations never are.
         pub hedge: Option<HedgeOptions> = None,
@@ -596,6 +607,16 @@ words! {
         All = "all",
     }
 
+    /// What may share one request to a subgraph.
+    pub enum BatchingWord {
+        /// Nothing.
+        Off = "off",
+        /// The same look-up at several paths.
+        Paths = "paths",
+        /// All look-ups of a wave, and root fields.
+        All = "all",
+    }
+
     /// What becomes of directives that say who may see what.
     pub enum AuthorizationDirectives {
         /// A supergraph that has them is not served.
@@ -714,6 +735,14 @@ pub struct ResolvedTraffic {
     pub accept_compression: bool,
     /// See [`SubgraphTraffic::deduplicate_query`].
     pub deduplicate_query: bool,
+    /// See [`SubgraphTraffic::batching`].
+    pub batching: BatchingWord,
+    /// See [`SubgraphTraffic::max_aliases`].
+    pub max_aliases: Option<NonZeroUsize>,
+    /// See [`SubgraphTraffic::max_representations`].
+    pub max_representations: Option<NonZeroUsize>,
+    /// See [`SubgraphTraffic::split_retry`].
+    pub split_retry: bool,
     /// See [`SubgraphTraffic::pool_idle_timeout`].
     pub pool_idle_timeout: std::time::Duration,
     /// See [`SubgraphTraffic::pool_idle_max`].
@@ -768,6 +797,10 @@ impl Config {
             compression: own.compression.or(all.compression),
             accept_compression: pick(own.accept_compression, all.accept_compression, false),
             deduplicate_query: pick(own.deduplicate_query, all.deduplicate_query, true),
+            batching: pick(own.batching, all.batching, BatchingWord::All),
+            max_aliases: own.max_aliases.or(all.max_aliases),
+            max_representations: own.max_representations.or(all.max_representations),
+            split_retry: pick(own.split_retry, all.split_retry, true),
             pool_idle_timeout: pick(
                 own.pool_idle_timeout,
                 all.pool_idle_timeout,

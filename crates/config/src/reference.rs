@@ -132,6 +132,7 @@ sample! {
     crate::Http2Word = crate::Http2Word::Enable;
     Vec<Url> = Vec::new();
     crate::CompressionWord = crate::CompressionWord::Gzip;
+    crate::BatchingWord = crate::BatchingWord::All;
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();

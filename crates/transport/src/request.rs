@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use ogive_execute::{SubgraphRequest, Transport, TransportError, TransportFuture};
+use ogive_execute::{RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture};
 use tokio::time::Instant;
 
 use crate::{
@@ -322,6 +322,11 @@ impl Transport for RequestTransport<'_> {
             }
             result.map(|exchanged| exchanged.response)
         })
+    }
+
+    fn request_limits(&self, subgraph: u32) -> RequestLimits {
+        let endpoint = self.endpoints.get(subgraph as usize);
+        endpoint.map_or_else(RequestLimits::default, |e| e.traffic.request_limits)
     }
 
     fn shows_errors(&self, subgraph: u32) -> bool {
