@@ -21,6 +21,7 @@ pub fn read(subgraphs: &[(String, String)]) -> Result<Model, String> {
     let mut model = Model {
         subgraphs: subgraphs.iter().map(|(n, _)| n.clone()).collect(),
         types: Vec::new(),
+        join: 3,
     };
     for (sub, (name, text)) in subgraphs.iter().enumerate() {
         let document = schemas::document(name, text)?;
@@ -188,7 +189,10 @@ impl Reader<'_> {
                 "external" => source.external = true,
                 "requires" => source.requires = Some(self.field_set(directive)?),
                 "provides" => source.provides = Some(self.field_set(directive)?),
-                "override" => from = self.string(directive, "from"),
+                "override" => {
+                    from = self.string(directive, "from");
+                    source.label = self.string(directive, "label");
+                }
                 _ => {}
             }
         }
@@ -299,6 +303,8 @@ mod tests {
                 .map(|s| (model.subgraphs[s].clone(), print::subgraph_sdl(&model, s)))
                 .collect();
             let again = read(&texts).unwrap();
+            let mut model = model;
+            model.join = 3;
             pretty_eq(&sorted(model), &sorted(again), seed);
         }
     }
