@@ -78,6 +78,9 @@ fn settle(inputs: &mut [InputModel], places: impl Iterator<Item = Sub>) {
     }
 }
 
+/// A field in one subgraph: name, arguments, role, the subgraph it overrides, and whether it is inaccessible.
+type FieldHere = (String, Vec<InputModel>, FieldSource, Option<String>, bool);
+
 struct Reader<'a> {
     document: &'a Document,
     sub: Sub,
@@ -178,10 +181,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn field(
-        &self,
-        field: &FieldDefinition,
-    ) -> Result<(String, Vec<InputModel>, FieldSource, Option<String>, bool), String> {
+    fn field(&self, field: &FieldDefinition) -> Result<FieldHere, String> {
         let mut source = FieldSource::plain(self.type_ref(field.ty));
         let mut from = None;
         for directive in &self.document[field.directives] {

@@ -135,7 +135,7 @@ impl Draw {
                     .ty_mut(implementer)
                     .and_then(|t| t.places.get_mut(&sub))
                     && place.implements.contains(&name)
-                    && !place.implements.iter().any(|i| *i == parent.name)
+                    && !place.implements.contains(&parent.name)
                 {
                     place.implements.push(parent.name.clone());
                 }
