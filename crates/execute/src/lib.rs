@@ -22,7 +22,6 @@ mod respond;
 mod reuse;
 pub mod run;
 mod scan;
-mod split;
 mod store;
 pub mod transport;
 

@@ -22,7 +22,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_plan::FetchId;
 
-use crate::store::{RawRange, RecordId, Source};
+use crate::store::{RawRange, RecordId};
 
 /// What may be reused inside one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) enum Known {
     /// The fetch is under way.
     UnderWay(FetchId),
     /// The entity that was answered.
-    Answered(Source, RawRange),
+    Answered(FetchId, RawRange),
     /// An object of another place holds what the answer would be.
     Held(RecordId),
 }

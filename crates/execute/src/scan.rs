@@ -17,12 +17,14 @@ use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
 use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner};
-use ogive_plan::{Derived, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping};
+use ogive_plan::{
+    Derived, FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
+};
 
 use crate::{
     codes,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
-    store::{LimitReached, ListRange, Place, RawRange, RecordId, Source, Store, TypeState, Value},
+    store::{LimitReached, ListRange, Place, RawRange, RecordId, Store, TypeState, Value},
 };
 
 /// Why reading ended early.
@@ -48,10 +50,9 @@ impl From<LimitReached> for Stop {
 pub(crate) struct Reader<'s, 'p> {
     pub(crate) store: &'s mut Store<'p>,
     pub(crate) errors: &'s mut Errors<'p>,
-    /// The answer that is read for a fetch...
-    pub(crate) target: Source,
-    /// ... which is another one if it is reused.
-    pub(crate) source: Source,
+    pub(crate) fetch: FetchId,
+    /// The fetch whose answer is read: another one if it is reused.
+    pub(crate) source: FetchId,
     pub(crate) service: Option<&'p str>,
     conditions: &'s Conditions,
     derived: &'p Derived,
@@ -117,7 +118,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     pub(crate) fn new(
         store: &'s mut Store<'p>,
         errors: &'s mut Errors<'p>,
-        source: Source,
+        fetch: FetchId,
         service: Option<&'p str>,
         conditions: &'s Conditions,
     ) -> Self {
@@ -125,8 +126,8 @@ impl<'s, 'p> Reader<'s, 'p> {
             derived: store.plan().derived(),
             store,
             errors,
-            target: source,
-            source,
+            fetch,
+            source: fetch,
             service,
             conditions,
             tape: Vec::new(),
@@ -583,7 +584,8 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
     fn push(&mut self, mut error: GraphqlError<'p>) {
         error.service = self.service;
-        self.errors.push(Stage::Fetch(self.target.rank()), error);
+        self.errors
+            .push(Stage::Fetch(self.fetch.index() as u32), error);
     }
 }
 

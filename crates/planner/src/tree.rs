@@ -19,7 +19,7 @@ use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, S
 use ogive_plan::{OperationKind, SlotIndex};
 use ogive_schema::{FieldId, Schema, Type, TypeId};
 
-use crate::{Batching, PlanError, PlanOptions, classes::Classes};
+use crate::{PlanError, PlanOptions, classes::Classes};
 
 define_id! {
     /// An object-valued place.
@@ -47,8 +47,6 @@ pub struct Tree<'a> {
     pub nodes: IdVec<NodeId, Node>,
     /// Facts.
     pub facts: IdVec<FactId, Fact>,
-    /// What may share one request, by subgraph.
-    pub batching: Vec<Batching>,
     /// Introspection fields, which the gateway answers itself, in order of locals.
     pub locals: Vec<FieldNodeId>,
 }
@@ -322,7 +320,6 @@ pub fn grow<'a>(
             places: IdVec::new(),
             nodes: IdVec::new(),
             facts: IdVec::new(),
-            batching: options.batching.clone(),
             locals: ogive_operation::local_fields(op).collect(),
         },
     };

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod commands;
-mod comparing;
 mod composing;
 mod config;
 mod developing;

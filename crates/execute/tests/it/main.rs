@@ -18,5 +18,4 @@ mod reentry;
 mod reuse;
 mod script;
 mod simple;
-mod split;
 mod types;
