@@ -9,13 +9,13 @@
 
 use std::ops::ControlFlow;
 
-use ogive_base::{FastMap, FastSet, IdVec, define_id, id::Id as _};
+use ogive_base::{FastMap, IdVec, define_id, id::Id as _};
 
 use crate::{
     PlanError,
     closure::Closure,
     search::Found,
-    tree::{FactId, NodeId, Scope, Tree},
+    tree::{Fact, FactId, NodeId, Rows, Scope, Tree},
 };
 
 define_id! {
@@ -29,11 +29,27 @@ pub struct Schedule {
     /// All visits.
     pub visits: IdVec<VisitId, Visit>,
     /// The visit that brings each fact.
-    pub provider: FastMap<FactId, VisitId>,
+    pub provider: Providers,
     /// Number of waves of the scopes so far.
     pub waves: u32,
     /// First wave of each scope.
     pub scope_starts: Vec<u32>,
+}
+
+/// Which visit brings each fact.
+#[derive(Debug, Default)]
+pub struct Providers(IdVec<FactId, Option<VisitId>>);
+
+impl Providers {
+    /// The visit that brings a fact.
+    pub fn get(&self, fact: &FactId) -> Option<&VisitId> {
+        self.0.get(*fact)?.as_ref()
+    }
+    fn reserve(&mut self, facts: usize) {
+        if self.0.len() < facts {
+            self.0 = IdVec::from_vec(vec![None; facts]);
+        }
+    }
 }
 
 /// One object in one request.
@@ -102,14 +118,17 @@ pub fn assign(
         tree,
         closure: &found.closure,
         requests: &found.requests.waves,
+        rows: scope.rows.as_deref(),
         visits: IdVec::new(),
-        index: FastMap::default(),
-        providers: IdVec::from_vec(vec![Vec::new(); tree.facts.len()]),
-        cover: Cover::new(tree.nodes.len(), tree.supergraph.subgraphs.len()),
+        index: Visits::new(scope.nodes.len()),
+        providers: vec![Provided::NOT; scope.facts],
+        cover: Cover::new(scope.nodes.len(), tree.supergraph.subgraphs.len()),
+        missing: Cover::new(scope.nodes.len(), tree.supergraph.subgraphs.len()),
         demands: Vec::new(),
     };
-    work.run(found)?;
+    work.run(scope, found)?;
     work.prune(found);
+    schedule.provider.reserve(tree.facts.len());
     let number = schedule.scope_starts.len() as u32;
     schedule.scope_starts.push(offset);
     let base = schedule.visits.len() as u32;
@@ -126,9 +145,9 @@ pub fn assign(
         });
     }
     for node in &scope.nodes {
-        for fact in &tree.nodes[*node].facts {
-            if let Some(visit) = work.providers[*fact].first() {
-                schedule.provider.insert(*fact, VisitId(visit.0 + base));
+        for fact in scope.facts_at(tree, *node) {
+            if let Some(visit) = work.provided(*fact).visit {
+                schedule.provider.0[*fact] = Some(VisitId(visit.0 + base));
             }
         }
     }
@@ -147,19 +166,102 @@ struct Assigner<'a> {
     tree: &'a Tree<'a>,
     closure: &'a Closure,
     requests: &'a [ogive_base::BitSet],
+    rows: Option<&'a Rows>,
     visits: IdVec<VisitId, Visit>,
-    index: FastMap<(NodeId, u32, u32, bool), VisitId>,
-    /// Providers of each fact; earliest first after pruning.
-    providers: IdVec<FactId, Vec<VisitId>>,
+    index: Visits,
+    /// By row of the fact in the scope.
+    providers: Vec<Provided>,
     /// Wanted values below each node that each subgraph reaches by descent alone.
     cover: Cover,
+    /// What each subgraph would bring of the client's values at each node that nobody brings yet, and a little of what
+    /// lies below them.
+    missing: Cover,
     demands: Vec<Demand>,
+}
+
+/// Who brings a fact.
+#[derive(Clone, Copy, Debug)]
+struct Provided {
+    /// The earliest visit, the first among equals.
+    visit: Option<VisitId>,
+    /// Its wave.
+    wave: u32,
+    /// Subgraph and wave of the first visit that was found.
+    request: (u32, u32),
+    /// Whether it is brought in other requests too.
+    several: bool,
+}
+
+impl Provided {
+    const NOT: Provided = Provided {
+        visit: None,
+        wave: u32::MAX,
+        request: (u32::MAX, u32::MAX),
+        several: false,
+    };
+}
+
+/// Visits by object, subgraph, wave and whether they are descents: a chain for objects with few, a map beyond.
+struct Visits {
+    /// By row of the node: how many, and the last.
+    heads: Vec<(u32, u32)>,
+    /// By visit: what it is, and the one before.
+    links: Vec<(VisitKey, u32)>,
+    /// Those of objects with many visits.
+    map: FastMap<(u32, VisitKey), VisitId>,
+}
+
+/// Subgraph, wave, and whether it is a descent.
+type VisitKey = (u32, u32, bool);
+
+impl Visits {
+    /// Visits of an object that are looked for one by one.
+    const CHAIN_MAX: u32 = 8;
+    const NONE: u32 = u32::MAX;
+
+    fn new(nodes: usize) -> Self {
+        Visits {
+            heads: vec![(0, Self::NONE); nodes],
+            links: Vec::new(),
+            map: FastMap::default(),
+        }
+    }
+    fn get(&self, node: usize, key: VisitKey) -> Option<VisitId> {
+        let (count, mut at) = self.heads[node];
+        if count > Self::CHAIN_MAX {
+            return self.map.get(&(node as u32, key)).copied();
+        }
+        while at != Self::NONE {
+            let (other, before) = self.links[at as usize];
+            if other == key {
+                return Some(VisitId(at));
+            }
+            at = before;
+        }
+        None
+    }
+    /// Adds the visit with the next number.
+    fn push(&mut self, node: usize, key: VisitKey, id: VisitId) {
+        let (count, last) = &mut self.heads[node];
+        self.links.push((key, *last));
+        (*count, *last) = (*count + 1, id.0);
+        if *count == Self::CHAIN_MAX + 1 {
+            let mut at = *last;
+            while at != Self::NONE {
+                let (key, before) = self.links[at as usize];
+                self.map.insert((node as u32, key), VisitId(at));
+                at = before;
+            }
+        } else if *count > Self::CHAIN_MAX {
+            self.map.insert((node as u32, key), id);
+        }
+    }
 }
 
 /// Wanted values below each node by subgraph: a dense table where it is small, else a map.
 enum Cover {
     Dense(Vec<u32>, usize),
-    Sparse(FastMap<(NodeId, u32), u32>),
+    Sparse(FastMap<(usize, u32), u32>),
 }
 
 impl Cover {
@@ -172,16 +274,17 @@ impl Cover {
             _ => Cover::Sparse(FastMap::default()),
         }
     }
-    fn get(&self, node: NodeId, subgraph: u32) -> u32 {
+    /// `node` is the row of a node.
+    fn get(&self, node: usize, subgraph: u32) -> u32 {
         match self {
-            Cover::Dense(cells, width) => cells[node.index() * width + subgraph as usize],
+            Cover::Dense(cells, width) => cells[node * width + subgraph as usize],
             Cover::Sparse(map) => map.get(&(node, subgraph)).copied().unwrap_or(0),
         }
     }
-    fn add(&mut self, node: NodeId, subgraph: u32, count: u32) {
+    fn cell(&mut self, node: usize, subgraph: u32) -> &mut u32 {
         match self {
-            Cover::Dense(cells, width) => cells[node.index() * *width + subgraph as usize] += count,
-            Cover::Sparse(map) => *map.entry((node, subgraph)).or_default() += count,
+            Cover::Dense(cells, width) => &mut cells[node * *width + subgraph as usize],
+            Cover::Sparse(map) => map.entry((node, subgraph)).or_default(),
         }
     }
 }
@@ -196,8 +299,9 @@ struct Offer {
 }
 
 impl<'a> Assigner<'a> {
-    fn run(&mut self, found: &Found) -> Result<(), PlanError> {
+    fn run(&mut self, scope: &Scope, found: &Found) -> Result<(), PlanError> {
         self.count_cover(found);
+        self.count_missing(scope);
         let last = (self.requests.len() as u32).saturating_sub(1);
         let mut forced = Vec::new();
         let mut free = Vec::new();
@@ -221,17 +325,81 @@ impl<'a> Assigner<'a> {
         Ok(())
     }
 
+    fn row(&self, node: NodeId) -> usize {
+        self.rows.map_or(node.index(), |rows| rows.node(node))
+    }
+    fn fact_row(&self, fact: FactId) -> usize {
+        self.rows.map_or(fact.index(), |rows| rows.fact(fact))
+    }
+    /// Nobody brings a fact outside the scope.
+    fn provided(&self, fact: FactId) -> Provided {
+        let row = self.providers.get(self.fact_row(fact));
+        row.copied().unwrap_or(Provided::NOT)
+    }
+
     /// Bottom-up: how many wanted values a descent in one subgraph reaches from each node.
     fn count_cover(&mut self, found: &Found) {
-        for fact in found.wanted.iter().rev() {
-            let fact = &self.tree.facts[*fact];
+        for id in found.wanted.iter().rev() {
+            let fact = &self.tree.facts[*id];
+            let row = self.row(fact.node);
             for s in fact.plain.iter() {
-                let below: u32 = fact.child.map_or(0, |place| {
-                    let nodes = &self.tree.places[place].nodes;
-                    nodes.iter().map(|n| self.cover.get(*n, s)).sum()
-                });
-                self.cover.add(fact.node, s, 1 + below);
+                *self.cover.cell(row, s) += 1 + self.below(fact, s);
             }
+        }
+    }
+
+    /// What a descent reaches below a fact.
+    fn below(&self, fact: &Fact, subgraph: u32) -> u32 {
+        fact.child.map_or(0, |place| {
+            let nodes = &self.tree.places[place].nodes;
+            nodes
+                .iter()
+                .map(|n| self.cover.get(self.row(*n), subgraph))
+                .sum()
+        })
+    }
+
+    /// What a subgraph would bring with a fact.
+    fn worth(&self, fact: &Fact, subgraph: u32) -> u32 {
+        1 + self.below(fact, subgraph).min(8)
+    }
+
+    fn count_missing(&mut self, scope: &Scope) {
+        for node in &scope.nodes {
+            for id in scope.facts_at(self.tree, *node) {
+                let fact = &self.tree.facts[*id];
+                if fact.client.is_some() {
+                    let row = self.row(*node);
+                    for s in fact.plain.iter() {
+                        *self.missing.cell(row, s) += self.worth(fact, s);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A visit brings a fact.
+    fn provide(&mut self, id: FactId, visit: VisitId) {
+        let row = self.fact_row(id);
+        let (subgraph, wave) = (self.visits[visit].subgraph, self.visits[visit].wave);
+        let Some(provided) = self.providers.get_mut(row) else {
+            return;
+        };
+        if provided.visit.is_none() {
+            provided.request = (subgraph, wave);
+            let fact = &self.tree.facts[id];
+            if fact.client.is_some() {
+                let row = self.row(fact.node);
+                for s in fact.plain.iter() {
+                    *self.missing.cell(row, s) -= self.worth(fact, s);
+                }
+            }
+        }
+        let provided = &mut self.providers[row];
+        provided.several |= provided.request != (subgraph, wave);
+        let earlier = |other: VisitId| (wave, visit) < (provided.wave, other);
+        if provided.visit.is_none_or(earlier) {
+            (provided.visit, provided.wave) = (Some(visit), wave);
         }
     }
 
@@ -326,9 +494,10 @@ impl<'a> Assigner<'a> {
             Some(false) => &[false],
             None => &[true, false],
         };
+        let row = self.row(node);
         order
             .iter()
-            .find_map(|descent| self.index.get(&(node, subgraph, wave, *descent)).copied())
+            .find_map(|descent| self.index.get(row, (subgraph, wave, *descent)))
     }
 
     fn meet(&mut self, demand: Demand) -> Result<(), PlanError> {
@@ -346,7 +515,7 @@ impl<'a> Assigner<'a> {
         };
         let node = self.tree.facts[demand.fact].node;
         let visit = self.visit(node, offer.subgraph, offer.wave, offer.kind)?;
-        self.providers[demand.fact].push(visit);
+        self.provide(demand.fact, visit);
         for requirement in &self.tree.facts[demand.fact].requires {
             if requirement.subgraph.0 == offer.subgraph && offer.kind == Some(false) {
                 self.demand_all(&requirement.facts, offer.wave);
@@ -368,22 +537,11 @@ impl<'a> Assigner<'a> {
     fn price(&self, demand: Demand, offer: &Offer) -> u32 {
         let node = self.tree.facts[demand.fact].node;
         let cost = self.visit_cost(node, offer.subgraph, offer.wave, offer.kind, 0);
-        let mut brings = 1;
-        for fact in &self.tree.nodes[node].facts {
-            let other = &self.tree.facts[*fact];
-            if *fact == demand.fact || other.client.is_none() || !self.providers[*fact].is_empty() {
-                continue;
-            }
-            if other.plain.contains(offer.subgraph) {
-                let below = other.child.map_or(0, |place| {
-                    let nodes = &self.tree.places[place].nodes;
-                    nodes
-                        .iter()
-                        .map(|n| self.cover.get(*n, offer.subgraph))
-                        .sum::<u32>()
-                });
-                brings += 1 + below.min(8);
-            }
+        let fact = &self.tree.facts[demand.fact];
+        let mut brings = 1 + self.missing.get(self.row(node), offer.subgraph);
+        let counted = fact.client.is_some() && self.provided(demand.fact).visit.is_none();
+        if counted && fact.plain.contains(offer.subgraph) {
+            brings -= self.worth(fact, offer.subgraph);
         }
         if let Some(place) = self.tree.facts[demand.fact].child {
             let nodes = &self.tree.places[place].nodes;
@@ -392,11 +550,7 @@ impl<'a> Assigner<'a> {
                 .iter()
                 .filter(|n| !self.tree.nodes[**n].types_known.contains(offer.subgraph))
                 .count();
-            let below = nodes
-                .iter()
-                .map(|n| self.cover.get(*n, offer.subgraph))
-                .sum::<u32>();
-            brings += below.min(8);
+            brings += self.below(fact, offer.subgraph).min(8);
             return (cost * 16 + unknown as u32 * 256) / brings;
         }
         cost * 16 / brings
@@ -456,19 +610,17 @@ impl<'a> Assigner<'a> {
     }
 
     fn provided_before(&self, fact: FactId, wave: u32) -> bool {
-        self.providers[fact]
-            .iter()
-            .any(|v| self.visits[*v].wave < wave)
+        self.provided(fact).wave < wave
     }
 
     /// Whether a descent would answer a list that another request answers already.
     fn second_list(&self, node: NodeId, subgraph: u32, wave: u32) -> bool {
         let place = &self.tree.places[self.tree.nodes[node].place];
         let Some(edge) = place.edge else { return false };
+        let provided = self.provided(edge);
         self.tree.facts[edge].ty.wrapping.is_list()
-            && self.providers[edge]
-                .iter()
-                .any(|v| (self.visits[*v].subgraph, self.visits[*v].wave) != (subgraph, wave))
+            && provided.visit.is_some()
+            && (provided.several || provided.request != (subgraph, wave))
     }
 
     /// The visit of an object in a request, made with everything it needs if new.
@@ -497,7 +649,7 @@ impl<'a> Assigner<'a> {
                 let parent_there = parent.is_some_and(|p| {
                     [true, false]
                         .iter()
-                        .any(|d| self.index.contains_key(&(p, subgraph, wave, *d)))
+                        .any(|d| self.index.get(self.row(p), (subgraph, wave, *d)).is_some())
                 });
                 parent_there && !self.second_list(node, subgraph, wave)
             }
@@ -542,7 +694,7 @@ impl<'a> Assigner<'a> {
             }
         }
         let id = self.add(node, subgraph, wave, Via::Parent(parent));
-        self.providers[edge].push(parent);
+        self.provide(edge, parent);
         Ok(id)
     }
 
@@ -599,32 +751,33 @@ impl<'a> Assigner<'a> {
             scope: 0,
             live: true,
         });
-        self.index
-            .insert((node, subgraph, wave, via.is_descent()), id);
+        let row = self.row(node);
+        self.index.push(row, (subgraph, wave, via.is_descent()), id);
         id
     }
 
     /// Keeps each fact's earliest provider and drops visits that bring nothing.
     fn prune(&mut self, found: &Found) {
-        let visits = &self.visits;
-        for (_, list) in self.providers.iter_mut() {
-            list.sort_by_key(|v| (visits[*v].wave, *v));
-        }
         // A visit is needed if it is a fact's first provider, the parent of a needed visit, or (through the facts of
         // keys and requirements, which are provided facts) an earlier step. Facts that only an unneeded visit wanted
         // go with it, so this repeats until nothing changes.
-        let mut wanted: FastSet<FactId> = FastSet::default();
+        let mut wanted = vec![false; self.providers.len()];
         for fact in &found.wanted {
-            wanted.insert(*fact);
+            wanted[self.fact_row(*fact)] = true;
         }
         let mut live: IdVec<VisitId, bool> = IdVec::from_vec(vec![false; self.visits.len()]);
         let mut stack: Vec<FactId> = found.wanted.clone();
         while let Some(fact) = stack.pop() {
-            let Some(first) = self.providers[fact].first().copied() else {
+            let Some(first) = self.provided(fact).visit else {
                 continue;
             };
+            let rows = self.rows;
             let mut need = |f: FactId, stack: &mut Vec<FactId>| {
-                if wanted.insert(f) {
+                let row = rows.map_or(f.index(), |rows| rows.fact(f));
+                if let Some(wanted) = wanted.get_mut(row)
+                    && !*wanted
+                {
+                    *wanted = true;
                     stack.push(f);
                 }
             };
@@ -671,9 +824,9 @@ impl<'a> Assigner<'a> {
         for (id, visit) in self.visits.iter_mut() {
             visit.live = live[id];
         }
-        for (fact, list) in self.providers.iter_mut() {
-            if !wanted.contains(&fact) {
-                list.clear();
+        for (provided, wanted) in self.providers.iter_mut().zip(wanted) {
+            if !wanted {
+                *provided = Provided::NOT;
             }
         }
     }

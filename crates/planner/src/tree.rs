@@ -191,16 +191,19 @@ impl Rows {
 }
 
 impl Scope {
+    /// Facts of the scope at one of its nodes.
+    pub fn facts_at<'a>(&'a self, tree: &'a Tree<'_>, node: NodeId) -> &'a [FactId] {
+        match node {
+            Tree::ROOT => &self.root_facts,
+            node => &tree.nodes[node].facts,
+        }
+    }
     /// Numbers the nodes and facts of a scope that is a part of the tree.
     pub(crate) fn number(&mut self, tree: &Tree<'_>) {
         let mut rows = Rows::default();
         for (row, node) in self.nodes.iter().enumerate() {
             rows.nodes.insert(*node, row as u32);
-            let facts = match *node {
-                Tree::ROOT => &self.root_facts,
-                node => &tree.nodes[node].facts,
-            };
-            for fact in facts {
+            for fact in self.facts_at(tree, *node) {
                 let row = rows.facts.len() as u32;
                 rows.facts.insert(*fact, row);
             }
