@@ -314,15 +314,15 @@ pub fn grow<'a>(
 ) -> Result<Tree<'a>, PlanError> {
     let mut grower = Grower {
         options,
-        facts_by_field: FastMap::default(),
+        wide: FastMap::default(),
         leaf_slots: FastMap::default(),
         classes: None,
         tree: Tree {
             supergraph,
             op,
-            places: IdVec::new(),
-            nodes: IdVec::new(),
-            facts: IdVec::new(),
+            places: IdVec::from_vec(Vec::with_capacity(op.selection_sets.len() + 4)),
+            nodes: IdVec::from_vec(Vec::with_capacity(op.selection_sets.len() + 4)),
+            facts: IdVec::from_vec(Vec::with_capacity(op.fields.len() * 3 / 2 + 4)),
             locals: ogive_operation::local_fields(op).collect(),
         },
     };
@@ -349,11 +349,14 @@ pub fn grow<'a>(
     Ok(grower.tree)
 }
 
+/// Facts of a node that are looked through one by one.
+const SCANNED_MAX: usize = 16;
+
 struct Grower<'a, 'o> {
     options: &'o PlanOptions,
     tree: Tree<'a>,
-    /// Facts by node and field, any arguments.
-    facts_by_field: FastMap<(NodeId, FieldId), Vec<FactId>>,
+    /// Facts by node and field, any arguments, of nodes with more than [`SCANNED_MAX`] facts.
+    wide: FastMap<(NodeId, FieldId), Vec<FactId>>,
     /// Slots shared by all concrete types: client leaves by field node.
     leaf_slots: FastMap<(PlaceId, FieldNodeId), SlotIndex>,
     /// Made when the first place with several concrete types is met.
@@ -504,9 +507,11 @@ impl<'a> Grower<'a, '_> {
         let ty = schema.fields[field].ty;
         let composite = schema.types[ty.id].kind.is_composite();
         let provided = self.provided(place, self.tree.nodes[node].ty, field);
+        let several = self.tree.places[place].nodes.len() > 1;
         let shared_slot = match client {
             _ if composite => None,
-            Some(c) => self.leaf_slots.get(&(place, c)).copied(),
+            Some(c) if several => self.leaf_slots.get(&(place, c)).copied(),
+            Some(_) => None,
             None => self.slot_of_any_type(node, field, &args),
         };
         let slot = match shared_slot {
@@ -516,7 +521,7 @@ impl<'a> Grower<'a, '_> {
                 self.tree.places[place].slots = slot.checked_add(1).ok_or_else(|| {
                     PlanError::too_large("one object has more than 65,535 values")
                 })?;
-                if let Some(c) = client.filter(|_| !composite) {
+                if let Some(c) = client.filter(|_| several && !composite) {
                     self.leaf_slots.insert((place, c), slot);
                 }
                 slot
@@ -540,10 +545,7 @@ impl<'a> Grower<'a, '_> {
             self.only_of_told_types(id);
         }
         self.tree.nodes[node].facts.push(id);
-        self.facts_by_field
-            .entry((node, field))
-            .or_default()
-            .push(id);
+        self.index(node, id);
         if composite {
             let mut provides: Vec<(SubgraphId, FieldSetId)> = provided
                 .into_iter()
@@ -820,17 +822,38 @@ impl<'a> Grower<'a, '_> {
         field: FieldId,
         args: &[(Box<str>, ogive_schema::ConstValue)],
     ) -> Option<FactId> {
-        self.facts_by_field
-            .get(&(node, field))?
-            .iter()
-            .copied()
-            .find(|f| {
-                let have = &self.tree.facts[*f].args;
-                have.len() == args.len()
-                    && args.iter().all(|(name, value)| {
-                        have.iter()
-                            .any(|a| a.name == *name && a.value == ArgValue::Const(value.clone()))
+        let of_node = &self.tree.nodes[node].facts;
+        let candidates = match of_node.len() > SCANNED_MAX {
+            true => self.wide.get(&(node, field))?,
+            false => of_node,
+        };
+        candidates.iter().copied().find(|f| {
+            let fact = &self.tree.facts[*f];
+            let have = &fact.args;
+            fact.field == field
+                && !fact.is_type
+                && have.len() == args.len()
+                && args.iter().all(|(name, value)| {
+                    have.iter().any(|a| {
+                        a.name == *name && matches!(&a.value, ArgValue::Const(c) if c == value)
                     })
-            })
+                })
+        })
+    }
+
+    /// Makes the fact, which its node has already, be found.
+    fn index(&mut self, node: NodeId, id: FactId) {
+        let of_node = &self.tree.nodes[node].facts;
+        let fresh = match of_node.len() {
+            0..=SCANNED_MAX => return,
+            n if n == SCANNED_MAX + 1 => of_node.as_slice(),
+            _ => &[id],
+        };
+        for fact in fresh {
+            let field = self.tree.facts[*fact].field;
+            if !self.tree.facts[*fact].is_type {
+                self.wide.entry((node, field)).or_default().push(*fact);
+            }
+        }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         conditions::Conditional,
         lookups::{LookupLists, Question},
         output::{OutRow, SlotKey},
-        request::{Names, Part, Selected, ShapeKey},
+        request::{Names, Part, Pool, Selected, ShapeKey},
         selection::{Chunk, Piece, SelectionId, Selections},
         tables::{Grouped, ListCache},
     },
@@ -55,6 +55,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         heads: FastMap::default(),
         coordinates: FastMap::default(),
         lists: Lists::default(),
+        pool: Pool::default(),
         variables: tree.op.variables.iter().map(|v| &*v.name).collect(),
         text: String::new(),
     };
@@ -87,6 +88,7 @@ pub(crate) struct Emitter<'a> {
     /// `Type.field` of fields that clients see.
     pub(crate) coordinates: FastMap<FieldId, Box<str>>,
     pub(crate) lists: Lists,
+    pub(crate) pool: Pool,
     /// Names of the client's variables.
     pub(crate) variables: FastSet<&'a str>,
     /// Room for text while it is written.
@@ -197,11 +199,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Everything the descents from a visit into a child place bring.
-    pub(crate) fn facts_below(&self, visit: VisitId, place: PlaceId) -> Vec<(VisitId, FactId)> {
-        let visits = self.children_of(visit, place).iter().map(|(_, v)| *v);
-        visits
-            .flat_map(|v| self.facts_of(v).iter().map(move |f| (v, *f)))
-            .collect()
+    pub(crate) fn facts_below(&mut self, visit: VisitId, place: PlaceId) -> Vec<(VisitId, FactId)> {
+        let mut out = self.pool.wanted.pop().unwrap_or_default();
+        for (_, child) in self.children_of(visit, place) {
+            out.extend(self.facts_of(*child).iter().map(|f| (*child, *f)));
+        }
+        out
     }
 
     /// A subgraph answers a place with the concrete types it knows there; others are impossible, whatever the client

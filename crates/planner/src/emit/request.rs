@@ -85,6 +85,17 @@ impl Names {
     }
 }
 
+/// Empty lists that are used again: every object needs some of each.
+#[derive(Default)]
+pub(crate) struct Pool {
+    pub(crate) wanted: Vec<Vec<(VisitId, FactId)>>,
+    taken: Vec<Vec<Taken>>,
+    names: Vec<Positions<Symbol>>,
+    items: Vec<Vec<Item>>,
+    pieces: Vec<Vec<Piece>>,
+    shapes: Positions<ShapeKey>,
+}
+
 /// What is asked of an object.
 pub(crate) struct Selected {
     pub(crate) selection: SelectionId,
@@ -108,11 +119,13 @@ impl Emitter<'_> {
         declared: Option<TypeId>,
     ) -> Selected {
         let mut names = Names {
-            taken: Vec::with_capacity(wanted.len() + 1),
-            at: Positions::with_capacity(wanted.len() + 1),
+            taken: self.pool.taken.pop().unwrap_or_default(),
+            at: self.pool.names.pop().unwrap_or_default(),
             ..Names::default()
         };
         let selected = self.object_among(place, wanted, subgraph, declared, &mut names);
+        names.at.clear();
+        self.pool.names.push(names.at);
         Selected {
             names: names.taken,
             ..selected
@@ -154,10 +167,13 @@ impl Emitter<'_> {
         // Clients' values choose their names first, so that they keep their response keys; gateway-only values are
         // written first, so that an object needs one cut.
         wanted.sort_by_key(|(_, fact)| tree.facts[*fact].client.is_none());
-        let mut items: Vec<Item> = Vec::with_capacity(wanted.len());
-        for (visit, fact) in wanted {
-            items.push(self.item(visit, fact, subgraph, names));
+        let mut items: Vec<Item> = self.pool.items.pop().unwrap_or_default();
+        items.reserve(wanted.len());
+        for (visit, fact) in &wanted {
+            items.push(self.item(*visit, *fact, subgraph, names));
         }
+        wanted.clear();
+        self.pool.wanted.push(wanted);
         items.sort_by_key(|i| {
             // Fragments come in order of types.
             let fact = &tree.facts[i.fact];
@@ -175,7 +191,7 @@ impl Emitter<'_> {
             false => Vec::new(),
         };
         let shape = self.shape(place, &items, subgraph, ask_typename, interface_objects);
-        let mut pieces = Vec::with_capacity(3 * items.len() + 1);
+        let mut pieces = self.pool.pieces.pop().unwrap_or_default();
         if ask_typename {
             pieces.push(self.selections.text(CondId::TRUE, "__typename "));
         }
@@ -190,8 +206,13 @@ impl Emitter<'_> {
             }
             Some(declared) => self.write_fragments(place, &items, subgraph, declared, &mut pieces),
         }
+        let selection = self.selections.intern(&pieces);
+        pieces.clear();
+        self.pool.pieces.push(pieces);
+        items.clear();
+        self.pool.items.push(items);
         Selected {
-            selection: self.selections.intern(&pieces),
+            selection,
             shape,
             names: Vec::new(),
             cond: any,
@@ -213,6 +234,9 @@ impl Emitter<'_> {
         let sub = fact.child.map(|place| {
             let wanted = self.facts_below(visit, place);
             let selected = self.object(place, wanted, subgraph, Some(ty.id));
+            let mut taken = selected.names;
+            taken.clear();
+            self.pool.taken.push(taken);
             (selected.selection, selected.shape)
         });
         let selection = sub.map(|(selection, _)| selection);
@@ -304,7 +328,7 @@ impl Emitter<'_> {
     ) -> ShapeId {
         let tree = self.tree;
         let is_one_class = tree.places[place].nodes.len() == 1;
-        let mut at: Positions<ShapeKey> = Positions::with_capacity(items.len());
+        let mut at = std::mem::take(&mut self.pool.shapes);
         // Of each key its types, and whether it is there before the type is known.
         let mut types: Vec<(BitSet, bool)> = Vec::new();
         for item in items {
@@ -347,6 +371,8 @@ impl Emitter<'_> {
             }
             fields.into()
         };
+        at.clear();
+        self.pool.shapes = at;
         let typename_key = ask_typename.then(|| "__typename".into());
         self.shapes.push(ObjectShape {
             layout: layout_id(place),

@@ -61,13 +61,6 @@ impl<K> Default for Positions<K> {
 }
 
 impl<K: Copy + Eq + Hash> Positions<K> {
-    /// Room for as many keys.
-    pub(crate) fn with_capacity(n: usize) -> Self {
-        Positions {
-            keys: Vec::with_capacity(n),
-            map: FastMap::default(),
-        }
-    }
     /// Where the key is.
     pub(crate) fn find(&self, key: K) -> Option<usize> {
         if self.map.is_empty() {
@@ -75,6 +68,11 @@ impl<K: Copy + Eq + Hash> Positions<K> {
         } else {
             self.map.get(&key).copied()
         }
+    }
+    /// Forgets all keys.
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.map.clear();
     }
     /// All keys in order of insertion.
     pub(crate) fn keys(&self) -> &[K] {

@@ -114,6 +114,7 @@ impl<'a> Grower<'a, '_> {
             });
             self.tree.nodes[*node].told_by = Some(fact);
             self.tree.nodes[*node].facts.push(fact);
+            self.index(*node, fact);
         }
         if nodes.len() > 1 {
             self.united_nodes(place, &nodes)?;
