@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// Seconds the fuzz target runs.
+/// Seconds each fuzz target runs.
 const FUZZ_SECONDS: &str = "60";
 
 #[derive(Default)]
@@ -119,13 +119,15 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     if quick {
         println!("== fuzz: left out (--quick)");
     } else if has("c++") {
-        step(
-            root,
-            &mut count,
-            "fuzz: lexer and parser",
-            &["bash", "fuzz/run.sh", "parse", FUZZ_SECONDS, "-verbosity=0"],
-            &[],
-        );
+        for (what, target) in [("lexer and parser", "parse"), ("composition", "compose")] {
+            step(
+                root,
+                &mut count,
+                &format!("fuzz: {what}"),
+                &["bash", "fuzz/run.sh", target, FUZZ_SECONDS, "-verbosity=0"],
+                &[],
+            );
+        }
     } else {
         println!("== fuzz: left out (no C++ compiler for the fuzzing runtime)");
     }

@@ -39,16 +39,17 @@ pub struct Contract {
 impl Composed {
     /// Applies a contract; `None` if composition failed.
     pub fn contract(&self, filter: &ContractFilter) -> Option<Contract> {
-        let graph = self.graph.as_ref()?;
-        let mut merged = graph.merged.clone();
-        hide(&mut merged, filter);
-        let mut report = Report::default();
-        post::check(&merged, &graph.subs, &mut report);
-        let supergraph_sdl =
-            (!report.has_errors()).then(|| print::supergraph(&merged, &graph.subs, graph.join));
-        Some(Contract {
-            supergraph_sdl,
-            errors: report.errors,
+        self.with_graph(|graph| {
+            let mut merged = graph.merged.clone();
+            hide(&mut merged, filter);
+            let mut report = Report::default();
+            post::check(&merged, &graph.subs, &mut report);
+            let supergraph_sdl =
+                (!report.has_errors()).then(|| print::supergraph(&merged, &graph.subs, graph.join));
+            Contract {
+                supergraph_sdl,
+                errors: report.errors,
+            }
         })
     }
 }

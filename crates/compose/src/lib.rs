@@ -9,6 +9,7 @@
 //! [`subgraph`] and [`fields`] (one subgraph), `links`, `validate`, `upgrade`, `premerge`, [`merge`], `post`, [`satisfy`],
 //! [`mod@print`], [`composer`], [`contract`].
 
+mod again;
 pub mod codes;
 pub mod composer;
 pub mod contract;
@@ -50,6 +51,8 @@ pub struct ComposeOptions {
     pub join_version: Option<Version>,
     /// Most states of the check that every query can be resolved; `None` for [`satisfy::STATES_MAX`].
     pub states_max: Option<usize>,
+    /// Do not check that every query can be resolved: for tools that look at what would be served.
+    pub assume_satisfiable: bool,
 }
 
 /// What came out.
@@ -64,7 +67,15 @@ pub struct Composed {
     /// The subgraphs' texts, in order of their names; labels point into them.
     pub sources: Sources,
     /// The merged graph, for contracts.
-    graph: Option<Graph>,
+    graph: Option<Merging>,
+}
+
+/// The merged graph, or what to make it of: a composer keeps its own for the next time.
+#[derive(Clone, Debug)]
+enum Merging {
+    Done(Box<Graph>),
+    /// URLs of the subgraphs in order of their names.
+    Again(Vec<Box<str>>, ComposeOptions),
 }
 
 /// What a contract starts from.
@@ -76,6 +87,30 @@ struct Graph {
 }
 
 impl Composed {
+    /// Does something with the merged graph.
+    fn with_graph<T>(&self, work: impl FnOnce(&Graph) -> T) -> Option<T> {
+        let (urls, options) = match self.graph.as_ref()? {
+            Merging::Done(graph) => return Some(work(graph)),
+            Merging::Again(urls, options) => (urls, options),
+        };
+        let inputs: Vec<SubgraphInput<'_>> = urls
+            .iter()
+            .enumerate()
+            .filter_map(|(i, url)| {
+                let source = self.sources.get(SourceId(i as u32))?;
+                Some(SubgraphInput {
+                    name: &source.name,
+                    url,
+                    sdl: &source.text,
+                })
+            })
+            .collect();
+        match compose(&inputs, options).graph? {
+            Merging::Done(graph) => Some(work(&graph)),
+            Merging::Again(..) => None,
+        }
+    }
+
     /// The schema clients see, as SDL; `None` if composition failed.
     pub fn api_sdl(&self) -> Option<String> {
         api_sdl(self.supergraph_sdl.as_deref()?)
@@ -107,32 +142,51 @@ pub fn compose(subgraphs: &[SubgraphInput<'_>], options: &ComposeOptions) -> Com
         composed.errors.append(&mut sub.errors);
         subs.push(sub);
     }
-    finish(subs, composed, options)
+    if let Some(done) = finish(subs, &mut composed, options) {
+        let Graph { merged, subs, join } = &done.graph;
+        composed.supergraph_sdl = Some(print::supergraph(merged, subs, *join));
+        composed.graph = Some(Merging::Done(Box::new(done.graph)));
+    }
+    composed
 }
 
-/// Everything after reading.
+/// What a composition leaves behind beside its result, if it had no errors.
+struct Finished {
+    graph: Graph,
+    report: Report,
+    keys: upgrade::FirstKeys,
+    satisfied: Option<satisfy::Kept>,
+}
+
+/// Everything after reading, but for printing.
 fn finish(
     mut subs: Vec<subgraph::Subgraph>,
-    mut composed: Composed,
+    composed: &mut Composed,
     options: &ComposeOptions,
-) -> Composed {
+) -> Option<Finished> {
     let mut report = Report::default();
     same_names(&subs, &mut report);
     composed.errors.append(&mut report.errors);
     if !composed.errors.is_empty() {
-        return composed;
+        return None;
     }
-    let merged = stages(&mut subs, &mut report, options);
-    composed.errors = report.errors;
-    composed.hints = report.hints;
-    if let Some(merged) = merged.filter(|_| composed.errors.is_empty()) {
-        let join = options
-            .join_version
-            .unwrap_or_else(|| print::join_version(merged.federation));
-        composed.supergraph_sdl = Some(print::supergraph(&merged, &subs, join));
-        composed.graph = Some(Graph { merged, subs, join });
-    }
-    composed
+    let staged = stages(&mut subs, &mut report, options);
+    composed.errors.clone_from(&report.errors);
+    composed.hints.clone_from(&report.hints);
+    let staged = staged.filter(|_| composed.errors.is_empty())?;
+    let join = options
+        .join_version
+        .unwrap_or_else(|| print::join_version(staged.merged.federation));
+    Some(Finished {
+        graph: Graph {
+            merged: staged.merged,
+            subs,
+            join,
+        },
+        report,
+        keys: staged.keys,
+        satisfied: staged.satisfied,
+    })
 }
 
 /// Two subgraphs of one name cannot be told apart.
@@ -154,14 +208,21 @@ fn same_names(subs: &[subgraph::Subgraph], report: &mut Report) {
     }
 }
 
+/// What comes out of the stages.
+struct Staged {
+    merged: merge::Merged,
+    keys: upgrade::FirstKeys,
+    satisfied: Option<satisfy::Kept>,
+}
+
 /// The stages after reading; each needs the one before to have found no error.
 fn stages(
     subs: &mut [subgraph::Subgraph],
     report: &mut Report,
     options: &ComposeOptions,
-) -> Option<merge::Merged> {
+) -> Option<Staged> {
     premerge::extensions(subs, report);
-    upgrade::upgrade(subs, report);
+    let keys = upgrade::upgrade(subs, report);
     if report.has_errors() {
         return None;
     }
@@ -187,6 +248,13 @@ fn stages(
         return None;
     }
     let states_max = options.states_max.unwrap_or(satisfy::STATES_MAX);
-    satisfy::check(&merged, subs, states_max, report);
-    Some(merged)
+    let satisfied = match options.assume_satisfiable {
+        true => None,
+        false => satisfy::check(&merged, subs, states_max, report),
+    };
+    Some(Staged {
+        merged,
+        keys,
+        satisfied,
+    })
 }

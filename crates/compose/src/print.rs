@@ -2,8 +2,9 @@
 //!
 //! Invariant: what is printed is read back by `ogive_federation::read_supergraph`.
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::Range};
 
+use ogive_base::IdVec;
 use ogive_federation::vocabulary::{Spec, Version};
 use ogive_schema::{ConstValue, OperationKind, TypeKind};
 
@@ -24,15 +25,67 @@ pub fn join_version(federation: Option<Version>) -> Version {
 
 /// Prints the supergraph.
 pub fn supergraph(merged: &Merged, subs: &[Subgraph], join: Version) -> String {
+    let mut text = print(merged, subs, join, None).text;
+    tidy_end(&mut text);
+    text
+}
+
+/// A supergraph that can be printed again in parts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Printed {
+    text: String,
+    /// Where each type is printed.
+    types: IdVec<MTypeId, Range<usize>>,
+}
+
+impl Printed {
+    /// The supergraph.
+    pub(crate) fn supergraph(&self) -> String {
+        let mut text = self.text.clone();
+        tidy_end(&mut text);
+        text
+    }
+}
+
+/// The last type ends in one newline.
+fn tidy_end(text: &mut String) {
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+}
+
+/// Prints everything, or copies types that were printed before and are not touched (which is sorted).
+pub(crate) fn print(
+    merged: &Merged,
+    subs: &[Subgraph],
+    join: Version,
+    before: Option<(&Printed, &[MTypeId])>,
+) -> Printed {
+    let capacity = before.map_or(4096, |(p, _)| p.text.len() + 4096);
     let mut printer = Printer {
         merged,
         subs,
-        out: String::with_capacity(4096),
+        out: String::with_capacity(capacity),
     };
     printer.schema(join);
     printer.definitions(join);
-    printer.types();
-    printer.out
+    let mut types = IdVec::new();
+    for (id, row) in merged.types.iter() {
+        let start = printer.out.len();
+        match before {
+            Some((printed, touched)) if touched.binary_search(&id).is_err() => {
+                printer
+                    .out
+                    .push_str(&printed.text[printed.types[id].clone()]);
+            }
+            _ if row.built_in && row.sources.is_empty() => {}
+            _ => printer.type_definition(id),
+        }
+        types.push(start..printer.out.len());
+    }
+    Printed {
+        text: printer.out,
+        types,
+    }
 }
 
 struct Printer<'a> {
@@ -265,17 +318,6 @@ impl Printer<'_> {
         }
         self.out.push_str("}\n\n");
         self.out.push_str(purpose_enum());
-    }
-
-    fn types(&mut self) {
-        for (id, row) in self.merged.types.iter() {
-            if row.built_in && row.sources.is_empty() {
-                continue;
-            }
-            self.type_definition(id);
-        }
-        self.out.truncate(self.out.trim_end().len());
-        self.out.push('\n');
     }
 
     fn type_definition(&mut self, id: MTypeId) {

@@ -27,7 +27,45 @@ pub struct Report {
     pub errors: Vec<Diagnostic>,
     /// Hints in order of discovery.
     pub hints: Vec<Diagnostic>,
+    /// From which hint on which stage and item is at work.
+    marks: Vec<(usize, Stage, u32)>,
 }
+
+/// Who gives hints, in order of work; those with an item of their own can be asked again about a single one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    /// Everything before the merge, and names.
+    Before,
+    /// What only some subgraphs say of a type.
+    Uneven,
+    /// Overrides.
+    Overrides,
+    /// Linked specifications.
+    Features,
+    /// Fields of a type.
+    Composite,
+    /// Input fields of a type.
+    Input,
+    /// Values of an enum.
+    Enum,
+    /// Directives and description of a type.
+    Directives,
+    /// Everything after.
+    After,
+}
+
+impl Stage {
+    /// Whether its hints are about one type, and change only if a subgraph with that type does.
+    pub(crate) fn is_per_type(self) -> bool {
+        matches!(
+            self,
+            Stage::Uneven | Stage::Composite | Stage::Input | Stage::Enum | Stage::Directives
+        )
+    }
+}
+
+/// A hint with who gave it about which item.
+pub(crate) type Given = (Stage, u32, Diagnostic);
 
 impl Report {
     /// Adds an error about one element.
@@ -70,6 +108,27 @@ impl Report {
             Level::Info | Level::Debug => Severity::Hint,
         };
         self.hints.push(diagnostic);
+    }
+    /// Says what is at work from here on.
+    pub(crate) fn mark(&mut self, stage: Stage, item: u32) {
+        let at = self.hints.len();
+        match self.marks.last_mut() {
+            Some(last) if last.0 == at => *last = (at, stage, item),
+            _ => self.marks.push((at, stage, item)),
+        }
+    }
+    /// The hints with who gave them.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        let mut marks = self.marks.iter().peekable();
+        let (mut stage, mut item) = (Stage::Before, 0);
+        let mut out = Vec::with_capacity(self.hints.len());
+        for (i, hint) in self.hints.iter().enumerate() {
+            while let Some(mark) = marks.next_if(|m| m.0 <= i) {
+                (stage, item) = (mark.1, mark.2);
+            }
+            out.push((stage, item, hint.clone()));
+        }
+        out
     }
     /// Whether an error was found.
     pub fn has_errors(&self) -> bool {

@@ -15,21 +15,55 @@ use crate::{
     subgraph::{Fields, Subgraph},
 };
 
-/// Upgrades every federation 1 subgraph in place.
-pub(crate) fn upgrade(subs: &mut [Subgraph], report: &mut Report) {
+/// First keys by name of the type.
+pub(crate) type FirstKeys = FastMap<String, Vec<String>>;
+
+/// Upgrades every federation 1 subgraph in place; returns what it took from all of them.
+pub(crate) fn upgrade(subs: &mut [Subgraph], report: &mut Report) -> FirstKeys {
     if subs.iter().all(|s| !s.is_v1()) {
-        return;
+        return FirstKeys::default();
     }
     let keys = first_keys(subs);
     for sub in subs.iter_mut().filter(|s| s.is_v1()) {
-        externals(sub, &keys);
-        field_sets(sub);
-        unused(sub, report);
-        sub.mark_uses();
-        definitions(sub);
+        alone(sub, &keys, report);
     }
-    tags(subs);
-    share(subs);
+    for group in groups(subs) {
+        together(subs, &group);
+    }
+    keys
+}
+
+/// What one subgraph needs, given the first keys of all.
+pub(crate) fn alone(sub: &mut Subgraph, keys: &FirstKeys, report: &mut Report) {
+    externals(sub, keys);
+    field_sets(sub);
+    unused(sub, report);
+    sub.mark_uses();
+    definitions(sub);
+}
+
+/// What depends on all definitions of one type.
+pub(crate) fn together(subs: &mut [Subgraph], group: &[(u32, TypeId)]) {
+    if group.iter().any(|(s, _)| subs[*s as usize].is_v1()) {
+        tags(subs, group);
+        share(subs, group);
+    }
+}
+
+/// Definitions of types by the names they are merged under.
+fn groups(subs: &[Subgraph]) -> Vec<Vec<(u32, TypeId)>> {
+    let mut at: FastMap<&str, usize> = FastMap::default();
+    let mut out: Vec<Vec<(u32, TypeId)>> = Vec::new();
+    for (s, sub) in subs.iter().enumerate() {
+        for ty in sub.merged_types() {
+            let i = *at.entry(merged_name(sub, ty)).or_insert_with(|| {
+                out.push(Vec::new());
+                out.len() - 1
+            });
+            out[i].push((s as u32, ty));
+        }
+    }
+    out
 }
 
 /// Name under which a type is merged.
@@ -41,8 +75,8 @@ fn merged_name(sub: &Subgraph, ty: TypeId) -> &str {
 }
 
 /// The fields of the first key of each type, by name of the type, from the first subgraph that has one.
-fn first_keys(subs: &[Subgraph]) -> FastMap<String, Vec<String>> {
-    let mut out: FastMap<String, Vec<String>> = FastMap::default();
+fn first_keys(subs: &[Subgraph]) -> FirstKeys {
+    let mut out = FirstKeys::default();
     for sub in subs {
         for ty in sub.merged_types() {
             let Some(key) = sub.types[ty].keys.first() else {
@@ -66,7 +100,7 @@ fn first_keys(subs: &[Subgraph]) -> FastMap<String, Vec<String>> {
 }
 
 /// `@external` that federation 1 wrote out of habit.
-fn externals(sub: &mut Subgraph, keys: &FastMap<String, Vec<String>>) {
+fn externals(sub: &mut Subgraph, keys: &FirstKeys) {
     let types: Vec<TypeId> = sub.merged_types().collect();
     for ty in types {
         let kind = sub.schema.types[ty].kind;
@@ -322,97 +356,87 @@ fn definitions(sub: &mut Subgraph) {
 }
 
 /// A tag on an external field stands on the definition if another subgraph says so too.
-fn tags(subs: &mut [Subgraph]) {
-    let mut tagged: FastSet<(String, String)> = FastSet::default();
-    for sub in subs.iter() {
-        for ty in sub.merged_types() {
-            for field in &sub.schema.types[ty].fields {
-                if !sub.fields[*field].external
-                    && sub
-                        .find(&sub.schema.fields[*field].directives, Word::Tag)
-                        .is_some()
-                {
-                    tagged.insert((
-                        merged_name(sub, ty).to_owned(),
-                        sub.schema.field_name(*field).to_owned(),
-                    ));
-                }
+fn tags(subs: &mut [Subgraph], group: &[(u32, TypeId)]) {
+    let mut tagged: FastSet<String> = FastSet::default();
+    for (s, ty) in group {
+        let sub = &subs[*s as usize];
+        for field in &sub.schema.types[*ty].fields {
+            let directives = &sub.schema.fields[*field].directives;
+            if !directives.is_empty()
+                && !sub.fields[*field].external
+                && sub.find(directives, Word::Tag).is_some()
+            {
+                tagged.insert(sub.schema.field_name(*field).to_owned());
             }
         }
     }
-    for sub in subs.iter_mut().filter(|s| s.is_v1()) {
-        let Some(tag) = sub.words[Word::Tag as usize] else {
+    if tagged.is_empty() {
+        return;
+    }
+    for (s, ty) in group {
+        let sub = &mut subs[*s as usize];
+        let Some(tag) = sub.words[Word::Tag as usize].filter(|_| sub.is_v1()) else {
             continue;
         };
-        let types: Vec<TypeId> = sub.merged_types().collect();
-        for ty in types {
-            for field in sub.schema.types[ty].fields.clone() {
-                if !sub.fields[field].external {
-                    continue;
-                }
-                let key = (
-                    merged_name(sub, ty).to_owned(),
-                    sub.schema.field_name(field).to_owned(),
-                );
-                if tagged.contains(&key) {
-                    sub.schema.fields[field]
-                        .directives
-                        .retain(|d| d.name != tag);
-                }
+        for field in sub.schema.types[*ty].fields.clone() {
+            if sub.fields[field].external && tagged.contains(sub.schema.field_name(field)) {
+                sub.schema.fields[field]
+                    .directives
+                    .retain(|d| d.name != tag);
             }
         }
     }
 }
 
 /// `@shareable` where federation 1 shared without saying.
-fn share(subs: &mut [Subgraph]) {
-    // Who resolves which field, by names.
-    let mut resolvers: FastMap<(String, String), u32> = FastMap::default();
-    let mut entities: FastSet<String> = FastSet::default();
-    let mut definers: FastMap<String, u32> = FastMap::default();
-    for sub in subs.iter() {
-        for ty in sub.merged_types() {
-            if sub.schema.types[ty].kind != TypeKind::Object {
+fn share(subs: &mut [Subgraph], group: &[(u32, TypeId)]) {
+    let is_object = |sub: &Subgraph, ty: &TypeId| sub.schema.types[*ty].kind == TypeKind::Object;
+    let mut entity = false;
+    let mut root = false;
+    for (s, ty) in group {
+        let sub = &subs[*s as usize];
+        if is_object(sub, ty) {
+            entity |= !sub.types[*ty].keys.is_empty();
+            root |= sub.root_kind(*ty).is_some();
+        }
+    }
+    // Who resolves which field; values are shared whoever does.
+    let mut resolvers: FastMap<String, u32> = FastMap::default();
+    if entity || root {
+        for (s, ty) in group {
+            let sub = &subs[*s as usize];
+            if !is_object(sub, ty) {
                 continue;
             }
-            let name = merged_name(sub, ty).to_owned();
-            *definers.entry(name.clone()).or_insert(0) += 1;
-            if !sub.types[ty].keys.is_empty() {
-                entities.insert(name.clone());
-            }
-            for field in &sub.schema.types[ty].fields {
-                let info = &sub.fields[*field];
-                if !info.external {
-                    *resolvers
-                        .entry((name.clone(), sub.schema.field_name(*field).to_owned()))
-                        .or_insert(0) += 1;
+            for field in &sub.schema.types[*ty].fields {
+                if !sub.fields[*field].external {
+                    let name = sub.schema.field_name(*field);
+                    match resolvers.get_mut(name) {
+                        Some(count) => *count += 1,
+                        None => {
+                            resolvers.insert(name.to_owned(), 1);
+                        }
+                    }
                 }
             }
         }
     }
-    for sub in subs.iter_mut().filter(|s| s.is_v1()) {
-        let types: Vec<TypeId> = sub.merged_types().collect();
-        for ty in types {
-            if sub.schema.types[ty].kind != TypeKind::Object
-                || sub.root_kind(ty) == Some(OperationKind::Subscription)
-            {
-                continue;
-            }
-            let name = merged_name(sub, ty).to_owned();
-            let special = entities.contains(&name) || sub.root_kind(ty).is_some();
-            for field in sub.schema.types[ty].fields.clone() {
-                let shared = if special {
-                    resolvers
-                        .get(&(name.clone(), sub.schema.field_name(field).to_owned()))
-                        .copied()
-                        .unwrap_or(0)
-                        > 1
-                } else {
-                    true
-                };
-                if shared && !sub.fields[field].external {
-                    sub.fields[field].shareable = true;
-                }
+    for (s, ty) in group {
+        let sub = &mut subs[*s as usize];
+        if !sub.is_v1()
+            || !is_object(sub, ty)
+            || sub.root_kind(*ty) == Some(OperationKind::Subscription)
+        {
+            continue;
+        }
+        let special = entity || sub.root_kind(*ty).is_some();
+        for field in sub.schema.types[*ty].fields.clone() {
+            let shared = !special
+                || resolvers
+                    .get(sub.schema.field_name(field))
+                    .is_some_and(|count| *count > 1);
+            if shared && !sub.fields[field].external {
+                sub.fields[field].shareable = true;
             }
         }
     }

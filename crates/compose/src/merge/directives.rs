@@ -5,10 +5,10 @@ use std::fmt::{self, Write};
 use ogive_federation::vocabulary::{Spec, Version};
 use ogive_schema::{AppliedDirective, ConstValue, TypeKind, builtins};
 
-use super::{InputRow, Merger, inputs::same_value};
+use super::{InputRow, MTypeId, Merger, inputs::same_value};
 use crate::{
     codes::hint,
-    report::Place,
+    report::{Place, Stage},
     spec::{WORDS, Word},
 };
 
@@ -286,33 +286,36 @@ impl Merger<'_> {
     /// Descriptions and directives of types.
     pub(crate) fn type_directives(&mut self) {
         for id in self.out.types.ids() {
-            let sources = self.out.types[id].sources.clone();
-            if sources.is_empty() {
-                continue;
+            if !self.out.types[id].sources.is_empty() {
+                self.item(Stage::Directives, id, |m| m.directives_of_type(id));
             }
-            let about = self.out.type_name(id).to_owned();
-            let texts: Vec<(Place, Option<String>)> = sources
-                .iter()
-                .map(|(sub, ty)| {
-                    let s = &self.subs[*sub as usize];
-                    let row = &s.schema.types[*ty];
-                    (
-                        s.place(row.span),
-                        row.description.as_deref().map(str::to_owned),
-                    )
-                })
-                .collect();
-            if texts.iter().any(|(_, d)| d.is_some()) {
-                let refs: Vec<(Place, Option<&str>)> =
-                    texts.iter().map(|(p, d)| (*p, d.as_deref())).collect();
-                let description = self.description(&about, &refs);
-                self.out.types[id].description = description;
-            }
-            let directives = self.merge_directives(&about, &sources, |m, (sub, ty)| {
-                (sub, &m.subs[sub as usize].schema.types[ty].directives)
-            });
-            self.out.types[id].directives = directives;
         }
+    }
+
+    pub(super) fn directives_of_type(&mut self, id: MTypeId) {
+        let sources = self.out.types[id].sources.clone();
+        let about = self.out.type_name(id).to_owned();
+        let texts: Vec<(Place, Option<String>)> = sources
+            .iter()
+            .map(|(sub, ty)| {
+                let s = &self.subs[*sub as usize];
+                let row = &s.schema.types[*ty];
+                (
+                    s.place(row.span),
+                    row.description.as_deref().map(str::to_owned),
+                )
+            })
+            .collect();
+        if texts.iter().any(|(_, d)| d.is_some()) {
+            let refs: Vec<(Place, Option<&str>)> =
+                texts.iter().map(|(p, d)| (*p, d.as_deref())).collect();
+            let description = self.description(&about, &refs);
+            self.out.types[id].description = description;
+        }
+        let directives = self.merge_directives(&about, &sources, |m, (sub, ty)| {
+            (sub, &m.subs[sub as usize].schema.types[ty].directives)
+        });
+        self.out.types[id].directives = directives;
     }
 
     /// Description and directives of the schema itself.

@@ -6,7 +6,7 @@ use ogive_schema::{EnumValueId, TypeKind};
 use super::{MTypeId, Merger, ValueRow};
 use crate::{
     codes::{self, hint},
-    report::Place,
+    report::{Place, Stage},
     spec::Word,
 };
 
@@ -15,12 +15,12 @@ impl Merger<'_> {
     pub(crate) fn enums(&mut self) {
         for id in self.out.types.ids() {
             if self.out.types[id].kind == TypeKind::Enum && !self.out.types[id].sources.is_empty() {
-                self.one_enum(id);
+                self.item(Stage::Enum, id, |m| m.one_enum(id));
             }
         }
     }
 
-    fn one_enum(&mut self, id: MTypeId) {
+    pub(super) fn one_enum(&mut self, id: MTypeId) {
         let sources = self.out.types[id].sources.clone();
         let type_name = self.out.type_name(id).to_owned();
         let (input, output) = (

@@ -270,7 +270,8 @@ impl Merger<'_> {
 
     /// Specifications that are linked in incompatible versions, and not composed by all who link them.
     fn other_majors(&mut self) {
-        let mut found: Vec<(Box<str>, Version, Vec<(u32, Span)>, bool)> = Vec::new();
+        type Links = Vec<(u32, Span)>;
+        let mut found: Vec<(Box<str>, Version, Links, bool)> = Vec::new();
         for (s, sub) in self.subs.iter().enumerate() {
             for link in sub.links.all.iter().filter(|l| l.spec.is_none()) {
                 let version = link.version.unwrap_or_default_version();

@@ -9,7 +9,7 @@ use ogive_syntax::ast::Wrapping;
 use super::{FieldRow, JoinField, MFieldId, MTypeId, Merger, NONE, Ref, root_name};
 use crate::{
     codes::{self, hint},
-    report::Place,
+    report::{Place, Stage},
     spec::Word,
 };
 
@@ -21,12 +21,12 @@ impl Merger<'_> {
                 self.out.types[id].kind,
                 TypeKind::Object | TypeKind::Interface
             ) {
-                self.composite(id);
+                self.item(Stage::Composite, id, |m| m.composite(id));
             }
         }
     }
 
-    fn composite(&mut self, id: MTypeId) {
+    pub(super) fn composite(&mut self, id: MTypeId) {
         let sources = self.out.types[id].sources.clone();
         let mut order: Vec<(Symbol, Vec<(u32, FieldId)>)> = Vec::new();
         let mut at: FastMap<Symbol, usize> = FastMap::default();
@@ -544,7 +544,7 @@ impl Merger<'_> {
         }
     }
 
-    fn join_of(&self, id: MFieldId) -> Vec<JoinField> {
+    pub(super) fn join_of(&self, id: MFieldId) -> Vec<JoinField> {
         let row = &self.out.fields[id];
         if row.via_interface_object {
             return vec![JoinField {

@@ -8,7 +8,7 @@ use ogive_schema::{FieldId, InputId, TypeKind};
 use super::{InputRow, JoinField, MTypeId, Merger, Ref};
 use crate::{
     codes::{self, hint},
-    report::Place,
+    report::{Place, Stage},
     spec::Word,
 };
 
@@ -312,12 +312,12 @@ impl Merger<'_> {
     pub(crate) fn input_objects(&mut self) {
         for id in self.out.types.ids() {
             if self.out.types[id].kind == TypeKind::InputObject {
-                self.input_object(id);
+                self.item(Stage::Input, id, |m| m.input_object(id));
             }
         }
     }
 
-    fn input_object(&mut self, id: MTypeId) {
+    pub(super) fn input_object(&mut self, id: MTypeId) {
         let sources = self.out.types[id].sources.clone();
         let type_name = self.out.type_name(id).to_owned();
         let mut order: Vec<(Symbol, Vec<(u32, InputId)>)> = Vec::new();

@@ -7,6 +7,7 @@
 //! Invariants: rows are made for every name, whatever was wrong, so tables are closed; ids of subgraphs' rows are
 //! mapped to merged ids by [`Merged::sub_types`] and [`Merged::sub_fields`].
 
+mod again;
 pub(crate) mod auth;
 mod definitions;
 mod directives;
@@ -22,7 +23,8 @@ use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, TypeId, TypeKind
 
 use crate::{
     codes::{self, hint},
-    report::{Place, Report, quoted},
+    report::{Place, Report, Stage, quoted},
+    spec::WORDS,
     subgraph::Subgraph,
 };
 
@@ -177,6 +179,10 @@ pub struct Merged {
     pub description: Option<Box<str>>,
     /// Directives of the schema.
     pub schema_directives: Vec<Applied>,
+    /// Per type, bits of the known directives applied in it.
+    pub(crate) used_by: Vec<u32>,
+    /// Bits of those applied outside of types.
+    pub(crate) used_elsewhere: u32,
 }
 
 impl Merged {
@@ -251,19 +257,34 @@ pub fn merge(subs: &mut [Subgraph], report: &mut Report) -> Merged {
     };
     merger.names();
     merger.collect_types();
+    merger.out.used_by = vec![0; merger.out.types.len()];
     merger.shallow();
+    merger.report.mark(Stage::Overrides, 0);
     merger.overrides();
+    merger.report.mark(Stage::Features, 0);
     merger.link_features();
     merger.composites();
     merger.input_objects();
+    merger.report.mark(Stage::After, 0);
     merger.interface_objects();
     merger.join_fields();
     merger.enums();
     merger.type_directives();
+    merger.report.mark(Stage::After, 0);
     merger.interface_authorisation();
+    let of_types = std::mem::take(&mut merger.out.features.used);
     merger.directive_definitions();
     merger.schema_definition();
+    merger.out.used_elsewhere = mask(&merger.out.features.used);
+    for (now, before) in merger.out.features.used.iter_mut().zip(of_types) {
+        *now |= before;
+    }
     merger.out
+}
+
+/// Bits of what is set.
+fn mask(used: &[bool; WORDS]) -> u32 {
+    (0..WORDS).filter(|i| used[*i]).fold(0, |m, i| m | 1 << i)
 }
 
 impl Merger<'_> {
@@ -453,7 +474,20 @@ impl Merger<'_> {
             }
         }
         for id in self.out.types.ids() {
+            self.report.mark(Stage::Uneven, id.0);
             self.uneven(id);
+        }
+    }
+
+    /// Works on one type, and notes which known directives it applies.
+    pub(crate) fn item(&mut self, stage: Stage, id: MTypeId, work: impl FnOnce(&mut Self)) {
+        self.report.mark(stage, id.0);
+        let before = std::mem::take(&mut self.out.features.used);
+        work(self);
+        let used = &mut self.out.features.used;
+        self.out.used_by[id.0 as usize] |= mask(used);
+        for (now, before) in used.iter_mut().zip(before) {
+            *now |= before;
         }
     }
 

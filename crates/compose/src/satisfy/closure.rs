@@ -9,7 +9,7 @@ use ogive_schema::FieldId;
 use super::graph::{Graph, NodeId, Want};
 
 /// What is known about nodes.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Closure {
     /// Nodes one gets to from each node, itself included, sorted.
     reach: IdVec<NodeId, Vec<NodeId>>,
@@ -42,6 +42,35 @@ impl Closure {
                 return;
             }
         }
+    }
+
+    /// Forgets what is known about some nodes and proves it again; says whether they lead to the same nodes as
+    /// before. What is known about others must not depend on them.
+    pub(super) fn prove_again(&mut self, graph: &mut Graph<'_>, nodes: &[NodeId]) -> bool {
+        let mut before = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            self.know(graph, *node);
+            before.push(std::mem::replace(&mut self.reach[*node], vec![*node]));
+            self.held[*node].clear();
+        }
+        self.met
+            .retain(|(node, _)| nodes.binary_search(node).is_err());
+        loop {
+            let mut grew = false;
+            for node in nodes {
+                if graph.nodes[*node].active {
+                    grew |= self.advance(graph, *node);
+                }
+            }
+            self.refresh(graph);
+            if !grew {
+                break;
+            }
+        }
+        nodes
+            .iter()
+            .zip(&before)
+            .all(|(node, before)| self.reach[*node] == *before)
     }
 
     /// Settles if nodes were made since.

@@ -275,12 +275,19 @@ impl Explainer<'_, '_> {
                     "has only keys that are not resolvable"
                 };
                 reasons.push(format!("subgraph `{}` resolves `{about}`, and `{type_name}` {why} there, so it cannot be entered", s.name));
-                let key = self
-                    .shared_key(row.parent, nodes)
-                    .unwrap_or_else(|| "id".into());
+                let way = match self.shared_key(row.parent, nodes) {
+                    Some(key) => format!(
+                        "add `@key(fields: \"{key}\")` to `{type_name}` in subgraph `{}`",
+                        s.name
+                    ),
+                    None => format!(
+                        "add a field that identifies `{type_name}`, with a `@key` of it, in {} and `{}`",
+                        quoted(dedup(&here)),
+                        s.name
+                    ),
+                };
                 help.get_or_insert(format!(
-                    "add `@key(fields: \"{key}\")` to `{type_name}` in subgraph `{}`, or resolve `{field_name}` in {} too and mark it `@shareable`",
-                    s.name,
+                    "{way}, or resolve `{field_name}` in {} too and mark it `@shareable`",
                     quoted(dedup(&here))
                 ));
                 continue;

@@ -75,7 +75,107 @@ pub struct Graph<'a> {
     pub requires: FastMap<(u32, FieldId), Vec<Want>>,
 }
 
+/// A graph without what it is a graph of, to be kept between compositions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    nodes: IdVec<NodeId, Node>,
+    by_type: FastMap<(u32, TypeId, u32), NodeId>,
+    provisions: Vec<Vec<Item>>,
+    groups: Vec<KeyGroup>,
+    groups_of: Vec<Vec<u32>>,
+    requires: FastMap<(u32, FieldId), Vec<Want>>,
+}
+
 impl<'a> Graph<'a> {
+    /// What can be kept.
+    pub(super) fn into_parts(self) -> Parts {
+        Parts {
+            nodes: self.nodes,
+            by_type: self.by_type,
+            provisions: self.provisions,
+            groups: self.groups,
+            groups_of: self.groups_of,
+            requires: self.requires,
+        }
+    }
+
+    /// The graph again after some subgraphs were replaced by others of the same shape: nodes, keys and their ids stay,
+    /// edges and requirements are theirs anew. `None` if they provide anything.
+    pub(super) fn again(
+        parts: Parts,
+        merged: &'a Merged,
+        subs: &'a [Subgraph],
+        changed: &[u32],
+    ) -> Option<Self> {
+        let provides = |s: &u32| {
+            let fields = &subs[*s as usize].fields;
+            fields.iter().any(|(_, f)| f.provides.is_some())
+        };
+        let provided = |node: &Node| node.provided != 0 && changed.contains(&node.sub);
+        if changed.iter().any(provides) || parts.nodes.iter().any(|(_, n)| provided(n)) {
+            return None;
+        }
+        let mut graph = Graph {
+            merged,
+            subs,
+            nodes: parts.nodes,
+            by_type: parts.by_type,
+            provisions: parts.provisions,
+            groups: parts.groups,
+            groups_of: parts.groups_of,
+            labels_on: Vec::new(),
+            requires: parts.requires,
+        };
+        graph.by_type.retain(|(s, ..), _| !changed.contains(s));
+        graph.requires.retain(|(s, _), _| !changed.contains(s));
+        for node in graph.nodes.ids() {
+            let row = &graph.nodes[node];
+            let sub = row.sub;
+            if !changed.contains(&sub) {
+                continue;
+            }
+            let sources = &merged.types[row.merged].sources;
+            let ty = sources.iter().find(|(s, _)| *s == sub)?.1;
+            let edges = graph.edges(sub, ty);
+            let active = graph.is_active(sub, &edges, graph.nodes[node].merged);
+            let row = &mut graph.nodes[node];
+            (row.ty, row.edges, row.active) = (ty, edges, active);
+            graph.by_type.insert((sub, ty, 0), node);
+        }
+        for sub in changed {
+            graph.read_requires(*sub);
+        }
+        Some(graph)
+    }
+
+    fn read_requires(&mut self, s: u32) {
+        for (field, info) in self.subs[s as usize].fields.iter() {
+            if let Some(set) = &info.requires {
+                let wants = self.wants(s, &set.items);
+                self.requires.insert((s, field), wants);
+            }
+        }
+    }
+
+    /// A type's fields by merged name, sorted.
+    fn edges(&self, sub: u32, ty: TypeId) -> Vec<(Symbol, FieldId)> {
+        let s = &self.subs[sub as usize];
+        let names = &self.merged.sub_names[sub as usize];
+        let mut edges: Vec<(Symbol, FieldId)> = s.schema.types[ty]
+            .fields
+            .iter()
+            .map(|f| (names[s.schema.fields[*f].name.0 as usize], *f))
+            .collect();
+        edges.sort_unstable();
+        edges
+    }
+
+    fn is_active(&self, sub: u32, edges: &[(Symbol, FieldId)], merged: MTypeId) -> bool {
+        let fields = &self.subs[sub as usize].fields;
+        edges.iter().any(|(_, f)| fields[*f].requires.is_some())
+            || !self.groups_of[merged.0 as usize].is_empty()
+    }
+
     /// The graph of all subgraphs.
     pub fn new(merged: &'a Merged, subs: &'a [Subgraph], labels_on: Vec<Box<str>>) -> Self {
         let mut graph = Graph {
@@ -90,13 +190,8 @@ impl<'a> Graph<'a> {
             requires: FastMap::default(),
         };
         graph.find_keys();
-        for (s, sub) in subs.iter().enumerate() {
-            for (field, info) in sub.fields.iter() {
-                if let Some(set) = &info.requires {
-                    let wants = graph.wants(s as u32, &set.items);
-                    graph.requires.insert((s as u32, field), wants);
-                }
-            }
+        for s in 0..subs.len() {
+            graph.read_requires(s as u32);
         }
         graph
     }
@@ -185,15 +280,8 @@ impl<'a> Graph<'a> {
         }
         let s = &self.subs[sub as usize];
         let merged = self.merged.of(sub, ty).unwrap_or(MTypeId(0));
-        let names = &self.merged.sub_names[sub as usize];
-        let mut edges: Vec<(Symbol, FieldId)> = s.schema.types[ty]
-            .fields
-            .iter()
-            .map(|f| (names[s.schema.fields[*f].name.0 as usize], *f))
-            .collect();
-        edges.sort_unstable();
-        let has_requires = edges.iter().any(|(_, f)| s.fields[*f].requires.is_some());
-        let active = has_requires || !self.groups_of[merged.0 as usize].is_empty();
+        let edges = self.edges(sub, ty);
+        let active = self.is_active(sub, &edges, merged);
         let id = self.nodes.push(Node {
             sub,
             ty,

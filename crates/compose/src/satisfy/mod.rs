@@ -5,6 +5,7 @@
 //! was visited: what can be resolved from fewer can be resolved from more. Breadth first, so the first query that
 //! fails is a shortest one. Progressive overrides are explored with their labels off and on.
 
+mod again;
 mod closure;
 mod explain;
 pub mod graph;
@@ -19,6 +20,7 @@ use crate::{
     spec::Word,
     subgraph::Subgraph,
 };
+pub use again::Kept;
 use closure::Closure;
 use graph::{Graph, NodeId};
 
@@ -36,6 +38,7 @@ enum Step {
     On(MTypeId),
 }
 
+#[derive(Clone, Debug)]
 struct State {
     ty: MTypeId,
     nodes: Vec<NodeId>,
@@ -64,10 +67,12 @@ struct Walk<'a, 'g> {
     exact: bool,
     /// Most states.
     states_max: usize,
+    /// Shared mutations tried subgraph by subgraph.
+    trials: usize,
 }
 
 /// What clients cannot see.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct Hidden {
     types: FastSet<MTypeId>,
     fields: FastSet<MFieldId>,
@@ -81,11 +86,20 @@ struct Contexts {
 }
 
 /// Checks the merged graph; errors and hints go to the report.
-pub fn check(merged: &Merged, subs: &[Subgraph], states_max: usize, report: &mut Report) {
+///
+/// What is returned makes it cheaper to check again after small changes, and is nothing where it could not.
+pub fn check(
+    merged: &Merged,
+    subs: &[Subgraph],
+    states_max: usize,
+    report: &mut Report,
+) -> Option<Kept> {
     let hidden = hidden(merged);
     let contexts = contexts(merged, subs);
     let mut seen: FastSet<(MFieldId, &'static str)> = FastSet::default();
-    for labels in assignments(subs) {
+    let assignments = assignments(subs);
+    let only_one = assignments.len() == 1;
+    for labels in assignments {
         let mut graph = Graph::new(merged, subs, labels);
         let mut closure = Closure::default();
         closure.settle(&mut graph);
@@ -101,17 +115,19 @@ pub fn check(merged: &Merged, subs: &[Subgraph], states_max: usize, report: &mut
                 checks: true,
                 exact,
                 states_max,
+                trials: 0,
             };
             let runtime = walk.run();
-            (walk.states, walk.failures, runtime)
+            let simple = walk.trials == 0 && runtime.is_empty();
+            (walk.states, walk.failures, runtime, walk.visited, simple)
         };
-        let (mut states, mut failures, mut runtime) = start(false, states_max);
+        let (mut states, mut failures, mut runtime, visited, simple) = start(false, states_max);
         let exceeded = states.len() >= states_max;
         if !failures.is_empty() {
             // What a failing state covers was skipped, and may fail further on: look again at everything.
             let again = start(true, RECOUNT_STATES_MAX);
             if again.0.len() < RECOUNT_STATES_MAX {
-                (states, failures, runtime) = again;
+                (states, failures, runtime, ..) = again;
             }
         }
         let explainer = explain::Explainer {
@@ -142,9 +158,19 @@ pub fn check(merged: &Merged, subs: &[Subgraph], states_max: usize, report: &mut
             );
         }
         if report.has_errors() {
-            return;
+            return None;
+        }
+        if only_one && simple && contexts.ids.is_empty() {
+            return Some(Kept {
+                parts: graph.into_parts(),
+                closure,
+                states,
+                visited,
+                hidden,
+            });
         }
     }
+    None
 }
 
 fn first_place(subs: &[Subgraph]) -> Vec<(Place, String)> {
@@ -246,12 +272,16 @@ impl Walk<'_, '_> {
             self.enter(root, nodes, Vec::new(), None);
         }
         let mut runtime = Runtime::new();
-        let mut at = 0;
+        self.expand_from(0, &mut runtime);
+        runtime
+    }
+
+    /// Expands all states from one on, and those that come of it.
+    fn expand_from(&mut self, mut at: usize, runtime: &mut Runtime) {
         while at < self.states.len() && self.states.len() < self.states_max {
-            self.expand(at, &mut runtime);
+            self.expand(at, runtime);
             at += 1;
         }
-        runtime
     }
 
     fn enter(
@@ -399,6 +429,7 @@ impl Walk<'_, '_> {
 
     /// A shared mutation runs in one subgraph, so one of them must do for everything below it.
     fn mutation(&mut self, at: usize, field: MFieldId, targets: &[NodeId], contexts: &[u32]) {
+        self.trials += 1;
         let ty = self.graph.merged.fields[field].ty.ty;
         for target in targets {
             let start = self.closure.close(self.graph, &[*target]);
@@ -413,6 +444,7 @@ impl Walk<'_, '_> {
                 checks: false,
                 exact: false,
                 states_max: self.states_max,
+                trials: 0,
             };
             trial.enter(ty, start, contexts.to_vec(), None);
             let mut runtime = Runtime::new();

@@ -1,11 +1,15 @@
 //! Tests of the composition crate: cases in files, real graphs, metamorphic properties, hostile input.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod brute;
 mod cases;
+mod edits;
 mod hostile;
 mod normal;
 mod real;
 mod relations;
+#[path = "../../examples/generate/sets.rs"]
+mod sets;
 mod variants;
 
 use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Owned, run};
 
-fn load(name: &str) -> Option<Vec<Owned>> {
+pub(crate) fn load(name: &str) -> Option<Vec<Owned>> {
     let root = std::env::var_os("OGIVE_SHARED").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,

@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test run reports what it covered")]
 
+mod composed;
 mod reference;
 
 use std::{

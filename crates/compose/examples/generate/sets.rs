@@ -1,8 +1,4 @@
-//! Generates subgraph sets, one JSON array per line: `generate SEED COUNT`.
-//!
-//! Three kinds in turn: a monolith split at random, which must compose; the same with one labelled fault; and free
-//! random subgraphs over a small pool of names, most of which must not compose. The same seed gives the same sets.
-#![expect(clippy::print_stdout, reason = "a command-line tool")]
+//! The generators themselves; tests of other crates include this file.
 #![allow(
     clippy::unwrap_used,
     clippy::needless_range_loop,
@@ -11,12 +7,14 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
-
 /// A small generator of numbers (SplitMix64).
-struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Rng(seed)
+    }
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -24,37 +22,33 @@ impl Rng {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    fn below(&mut self, n: usize) -> usize {
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
     fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    /// One of some.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 }
 
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let seed: u64 = args.first().and_then(|a| a.parse().ok()).unwrap_or(1);
-    let count: usize = args.get(1).and_then(|a| a.parse().ok()).unwrap_or(10);
-    for i in 0..count {
-        let mut rng = Rng(seed.wrapping_mul(1_000_003).wrapping_add(i as u64));
-        let set = match i % 3 {
-            0 => split(&mut rng),
-            1 => {
-                let mut set = split(&mut rng);
-                fault(&mut rng, &mut set);
-                set
-            }
-            _ => free(&mut rng),
-        };
-        let subgraphs: Vec<_> = set
-            .iter()
-            .map(|(name, sdl)| json!({"name": name, "url": format!("http://{name}"), "sdl": sdl}))
-            .collect();
-        println!("{}", serde_json::Value::from(subgraphs));
+/// Subgraphs by name.
+pub type Set = Vec<(String, String)>;
+
+/// Set `i` of a seed: split, faulty and free ones in turn.
+pub fn set(seed: u64, i: usize) -> Set {
+    let mut rng = Rng::new(seed.wrapping_mul(1_000_003).wrapping_add(i as u64));
+    match i % 3 {
+        0 => split(&mut rng),
+        1 => {
+            let mut set = split(&mut rng);
+            fault(&mut rng, &mut set);
+            set
+        }
+        _ => free(&mut rng),
     }
 }
 
@@ -67,8 +61,6 @@ fn link(rng: &mut Rng) -> String {
         "extend schema @link(url: \"https://specs.apollo.dev/federation/v{version}\", import: [\"@key\", \"@shareable\", \"@external\", \"@requires\", \"@provides\", \"@override\", \"@tag\", \"@inaccessible\", \"@interfaceObject\"])\n"
     )
 }
-
-type Set = Vec<(String, String)>;
 
 /// Entities, values, an interface, a union, an enum and an input object, owned at random.
 fn split(rng: &mut Rng) -> Set {

@@ -1,0 +1,172 @@
+//! Composition and planner against each other: what composition accepts can be planned, field by field and in random
+//! operations; a query that composition prints as unresolvable cannot.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};
+use ogive_federation::Supergraph;
+use ogive_operation::{NormaliseLimits, normalise};
+use ogive_planner::{PlanOptions, plan};
+use ogive_schema::{FieldId, OperationKind, Schema, TypeId};
+use ogive_testkit::{
+    rng::Rng,
+    schemas::{supergraph, valid_document},
+};
+
+#[path = "../../../compose/examples/generate/sets.rs"]
+mod sets;
+
+/// Sets of one run; a third each are split, faulty and free.
+const SETS: usize = 240;
+/// Random operations per accepted set.
+const RANDOM: usize = 10;
+/// Deepest random operation.
+const DEPTH: usize = 4;
+
+fn composed(set: &sets::Set, assume_satisfiable: bool) -> Composed {
+    let inputs: Vec<SubgraphInput<'_>> = set
+        .iter()
+        .map(|(name, sdl)| SubgraphInput {
+            name,
+            url: "http://localhost",
+            sdl,
+        })
+        .collect();
+    let options = ComposeOptions {
+        assume_satisfiable,
+        ..ComposeOptions::default()
+    };
+    compose(&inputs, &options)
+}
+
+fn planned(graph: &Supergraph, text: &str) -> Result<(), String> {
+    let document = valid_document(&graph.api, "operation", text)?;
+    let operation = document.operations().next().ok_or("no operation")?;
+    let operation = normalise(&graph.api, &document, operation, &NormaliseLimits::default())
+        .map_err(|e| format!("normalise: {e:?}"))?;
+    let plan = plan(graph, &operation, &PlanOptions::default()).map_err(|e| e.to_string())?;
+    ogive_plan::verify(&plan).map_err(|p| format!("verify: {}", p.join("\n")))
+}
+
+/// Whether a field can be written without inventing arguments.
+fn is_plain(schema: &Schema, field: FieldId) -> bool {
+    schema.fields[field].args.iter().all(|a| {
+        let input = &schema.inputs[*a];
+        !input.ty.wrapping.is_non_null() || input.default.is_some()
+    })
+}
+
+/// A query down to every composite type that queries reach, shortest first: opening text and number of braces.
+fn ways(schema: &Schema) -> BTreeMap<u32, (String, usize)> {
+    let mut out = BTreeMap::new();
+    let Some(query) = schema.root(OperationKind::Query) else {
+        return out;
+    };
+    out.insert(query.0, ("{ ".to_owned(), 1));
+    let mut queue = VecDeque::from([query]);
+    while let Some(ty) = queue.pop_front() {
+        let (text, depth) = out[&ty.0].clone();
+        let mut reach = |target: TypeId, step: String| {
+            if !out.contains_key(&target.0) {
+                out.insert(target.0, (format!("{text}{step} {{ "), depth + 1));
+                queue.push_back(target);
+            }
+        };
+        for field in &schema.types[ty].fields {
+            let target = schema.fields[*field].ty.id;
+            if schema.types[target].kind.is_composite() && is_plain(schema, *field) {
+                reach(target, schema.field_name(*field).to_owned());
+            }
+        }
+        if schema.types[ty].kind.is_abstract() {
+            for object in schema.types[ty].possible.iter().map(TypeId) {
+                reach(object, format!("... on {}", schema.type_name(object)));
+            }
+        }
+    }
+    out
+}
+
+fn random(schema: &Schema, rng: &mut Rng, ty: TypeId, depth: usize) -> String {
+    let mut out = String::from("{ __typename ");
+    for field in &schema.types[ty].fields {
+        let target = schema.fields[*field].ty.id;
+        if !is_plain(schema, *field) || !rng.chance(60) {
+            continue;
+        }
+        if !schema.types[target].kind.is_composite() {
+            out.push_str(&format!("{} ", schema.field_name(*field)));
+        } else if depth > 0 {
+            let inner = random(schema, rng, target, depth - 1);
+            out.push_str(&format!("{} {inner} ", schema.field_name(*field)));
+        }
+    }
+    if schema.types[ty].kind.is_abstract() && depth > 0 {
+        for object in schema.types[ty].possible.iter().map(TypeId) {
+            // Fields of different objects may clash in type; one object per set is enough.
+            if rng.chance(50) {
+                let inner = random(schema, rng, object, depth - 1);
+                out.push_str(&format!("... on {} {inner} ", schema.type_name(object)));
+                break;
+            }
+        }
+    }
+    out.push('}');
+    out
+}
+
+#[test]
+fn what_composition_accepts_is_planned_and_what_it_calls_unresolvable_is_not() {
+    let (mut accepted, mut plans, mut witnesses) = (0, 0, 0);
+    for i in 0..SETS {
+        let set = sets::set(11, i);
+        let verdict = composed(&set, false);
+        if verdict.errors.is_empty() {
+            accepted += 1;
+            let graph = supergraph(verdict.supergraph_sdl.as_deref().unwrap()).unwrap();
+            let schema = &graph.api;
+            for (ty, (way, depth)) in ways(schema) {
+                for field in &schema.types[TypeId(ty)].fields {
+                    if !is_plain(schema, *field) {
+                        continue;
+                    }
+                    let leaf = !schema.types[schema.fields[*field].ty.id].kind.is_composite();
+                    let tail = if leaf { "" } else { " { __typename }" };
+                    let name = schema.field_name(*field);
+                    let text = format!("{way}{name}{tail} {}", "}".repeat(depth));
+                    planned(&graph, &text).unwrap_or_else(|e| panic!("set {i}: {text}\n{e}"));
+                    plans += 1;
+                }
+            }
+            let mut rng = Rng::new(i as u64);
+            let query = schema.root(OperationKind::Query).unwrap();
+            for _ in 0..RANDOM {
+                let text = random(schema, &mut rng, query, DEPTH);
+                if valid_document(schema, "operation", &text).is_ok() {
+                    planned(&graph, &text).unwrap_or_else(|e| panic!("set {i}: {text}\n{e}"));
+                    plans += 1;
+                }
+            }
+            continue;
+        }
+        if verdict.errors.iter().any(|e| e.code != "SATISFIABILITY_ERROR") {
+            continue;
+        }
+        let graph = supergraph(composed(&set, true).supergraph_sdl.as_deref().unwrap()).unwrap();
+        for error in &verdict.errors {
+            let (_, witness) = error.message.split_once("in this query: ").unwrap();
+            // A shared mutation must be resolved by one subgraph; the planner is free to choose and need not know.
+            if witness.starts_with("mutation") {
+                continue;
+            }
+            let result = planned(&graph, witness);
+            assert!(
+                result.as_ref().is_err_and(|e| e.contains("PLANNING_FAILED")),
+                "set {i}: {witness} is planned or refused otherwise: {result:?}"
+            );
+            witnesses += 1;
+        }
+    }
+    println!("{accepted} of {SETS} accepted, {plans} plans, {witnesses} witnesses");
+    assert!(accepted > SETS / 4 && plans > 1_000 && witnesses > 10);
+}
