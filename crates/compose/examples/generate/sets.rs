@@ -1,8 +1,10 @@
 //! The generators themselves; tests of other crates include this file.
 #![allow(
+    unreachable_pub,
+    dead_code,
     clippy::unwrap_used,
     clippy::needless_range_loop,
-    reason = "an example; indices name entities and subgraphs"
+    reason = "included by tests; indices name entities and subgraphs"
 )]
 
 use std::fmt::Write;

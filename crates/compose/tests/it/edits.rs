@@ -40,7 +40,7 @@ fn edit(rng: &mut sets::Rng, sdl: &str, n: usize) -> String {
             insert(*rng.pick(&all), &format!("extra{n}: Float "))
         }
         7 => sdl.replacen(&format!("added{}: Int ", n.saturating_sub(1)), "", 1),
-        8 if n % 3 == 0 => sdl.replacen('{', "{{", 1),
+        8 if n.is_multiple_of(3) => sdl.replacen('{', "{{", 1),
         _ if !bodies.is_empty() => {
             let (at, is_type) = *rng.pick(&bodies);
             let text = if is_type {
