@@ -1,4 +1,4 @@
-// Reads one case per line: `{"sdl", "document", "variables", "calls": [[type, field, args, value], ...], "data",
+// Reads one case per line: `{"sdl", "document", "operationName", "variables", "calls": [[type, field, args, value], ...], "data",
 // "errors": [path, ...]}`. Executes the document with version 16 of the reference implementation, where the nth
 // resolver call is given the nth recorded value, and compares. Writes one line per difference, then how many agree.
 import { createInterface } from 'node:readline';
@@ -40,7 +40,7 @@ function revive(value) {
   return value;
 }
 
-function check({ sdl, document, variables, calls, data, errors }) {
+function check({ sdl, document, operationName, variables, calls, data, errors }) {
   const differences = [];
   let next = 0;
   const fieldResolver = (_source, args, _context, info) => {
@@ -63,6 +63,7 @@ function check({ sdl, document, variables, calls, data, errors }) {
   const result = graphql.executeSync({
     schema,
     document: parsed,
+    operationName,
     rootValue: {},
     variableValues: variables,
     fieldResolver,

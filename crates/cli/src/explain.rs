@@ -1,4 +1,4 @@
-//! `ogive explain`: one operation at each of the five stops.
+//! `ogive explain`: one operation at each of the five stops, or the page of a code.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,21 @@ use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::Config;
 use ogive_gateway::{SchemaState, WorkerState, explain};
+use ogive_workshop::pages;
 
 use crate::{demo, load, operation::OperationArguments, serve, terminal};
 
 /// Arguments of `ogive explain`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing is sent to subgraphs without --execute. With it, the URLs of the supergraph are asked, or \
+    after_help = "With a code instead of a file, as in `ogive explain INVALID_FIELD_SHARING`: what it means, what to do, and a \
+                  bad and a good example; `ogive explain codes` lists all.\n\n\
+                  Nothing is sent to subgraphs without --execute. With it, the URLs of the supergraph are asked, or \
                   those of `override_subgraph_url` in the configuration."
 )]
 pub(crate) struct Arguments {
     /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE", required_unless_present = "demo")]
+    #[arg(short, long, value_name = "FILE")]
     supergraph: Option<PathBuf>,
     /// Use the graph of `ogive demo`, and its query if no other is named; goes with --execute, too
     #[arg(long, conflicts_with_all = ["supergraph", "config"])]
@@ -36,6 +39,28 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.supergraph.is_none()
+        && let Some(code) = arguments.operation.code()
+    {
+        if code == "codes" {
+            let rows = pages::all().into_iter();
+            let rows: Vec<String> = rows
+                .map(|(code, text)| format!("{code:<52} {text}"))
+                .collect();
+            terminal::print(&rows.join("\n"));
+            return Ok(());
+        }
+        let page = pages::page(&code)
+            .map_err(|help| terminal::error(format_args!("there is no code `{code}`"), &help))?;
+        terminal::print(&page);
+        return Ok(());
+    }
+    if arguments.supergraph.is_none() && !arguments.demo {
+        return Err(terminal::error(
+            "no supergraph to explain with",
+            "name one with `--supergraph FILE`, or take the demo's with `--demo`",
+        ));
+    }
     let request = arguments.operation.request(demo::QUERY)?;
     let mut config = match &arguments.config {
         Some(path) => load::config(path)?,

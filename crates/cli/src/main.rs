@@ -3,12 +3,16 @@
 //! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
 
 mod bench;
+mod check;
 mod compose;
 mod composing;
 mod config;
 mod demo;
 mod dev;
+mod diff;
 mod explain;
+mod graph;
+mod graphs;
 mod inputs;
 mod load;
 mod mock;
@@ -49,6 +53,12 @@ enum Command {
     Dev(dev::Arguments),
     /// Compose subgraphs into a supergraph
     Compose(compose::Arguments),
+    /// Compare two graphs: what clients notice, and who resolves what
+    Diff(diff::Arguments),
+    /// Tell whether subgraphs may replace what serves now
+    Check(check::Arguments),
+    /// Ask a graph: `why` a field is resolved where it is
+    Graph(graph::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
     Mock(mock::Arguments),
     /// Check a configuration, or write schema and defaults
@@ -57,7 +67,7 @@ enum Command {
     Bench(bench::Arguments),
     /// Show how an operation is split into subgraph requests
     Plan(plan::Arguments),
-    /// Show what becomes of an operation at each of the five stops
+    /// Show what becomes of an operation at each of the five stops, or what a code means
     Explain(explain::Arguments),
 }
 
@@ -66,6 +76,9 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Graph(arguments) => graph::run(&arguments),
         Command::Dev(arguments) => dev::run(arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),

@@ -40,6 +40,13 @@ impl OperationArguments {
             ..GraphqlRequest::default()
         })
     }
+    /// What is written in place of a file, if it looks like a code and no such file is there.
+    pub(crate) fn code(&self) -> Option<String> {
+        let path = self.document.as_ref()?;
+        let text = path.to_str()?;
+        let word = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        (word && !path.exists()).then(|| text.to_owned())
+    }
     /// The name of the document, for diagnostics.
     pub(crate) fn document_name(&self) -> String {
         let path = self.document.as_ref();

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, LabelShare, Listen, LogFormat,
-    Path, Pattern, PlanProfile, Ratio, ResponseHeaderRule, Url,
+    Path, Pattern, PlanProfile, ResponseHeaderRule, Url,
 };
 
 /// One option of the whole configuration.
@@ -85,7 +85,6 @@ leaf! {
     Listen, "`HOST:PORT` or a unix socket", |v| v.0.clone();
     Path, "path", |v| v.0.clone();
     Url, "URL", |v| v.0.clone();
-    Ratio, "share", |v| v.0.to_string();
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
     HeaderName, "header name", |v| v.0.clone();
     LabelShare, "`true`, `false` or percentage", |v| format!("{}%", v.0);
@@ -117,7 +116,6 @@ sample! {
     Duration = Duration::seconds(0);
     ByteSize = ByteSize(0);
     Url = Url(String::new());
-    Listen = Listen(String::new());
     bool = false;
     u32 = 0;
     HeaderName = HeaderName(String::new());
@@ -134,6 +132,7 @@ sample! {
     crate::Http2Word = crate::Http2Word::Enable;
     Vec<Url> = Vec::new();
     crate::CompressionWord = crate::CompressionWord::Gzip;
+    crate::BatchingWord = crate::BatchingWord::All;
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();

@@ -10,7 +10,7 @@
 use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
-use ogive_base::{FastSet, id::Id};
+use ogive_base::FastSet;
 use ogive_json::{Kind, Scanner};
 use ogive_plan::{Fetch, FetchId, ShapeId, Target};
 
@@ -23,7 +23,7 @@ use crate::{
     request::{Gathered, Instance},
     reuse::{Entities, Known},
     scan::{Reader, Stop, applies, fail_fields},
-    store::{LimitReached, RawRange, RecordId, Store, Value},
+    store::{LimitReached, RawRange, RecordId, Source, Store, Value},
     transport::{SubgraphResponse, TransportError},
 };
 
@@ -35,9 +35,11 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) options: ExecuteOptions,
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
-    pub(crate) fetch_id: FetchId,
-    /// The fetch of the plan, of which the other may be a part.
+    pub(crate) source: Source,
+    /// The fetch of the plan, of which the answered one may be a part.
     pub(crate) whole: FetchId,
+    /// Whether this is the only answer.
+    pub(crate) is_only: bool,
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
     /// Where to say what others can reuse.
@@ -108,6 +110,20 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
     );
     this.fail_fetch(GraphqlError::new(codes::SUBREQUEST_HTTP_ERROR, message));
 }
+
+/// Whether an answer is a GraphQL response whose data is null because of an error somewhere in it. (Where the request
+/// itself was refused there is no `data` at all, and asking again in pieces would be refused, too.) Only small ones
+/// are looked at: a response without data has nothing to be large of.
+pub(crate) fn failed_as_a_whole(response: &SubgraphResponse, limits: &ExecuteLimits) -> bool {
+    response.body.len() <= FAILURE_BYTES_MAX
+        && Envelope::read(&response.body, limits).is_ok_and(|envelope| {
+            let errors = envelope.errors(&response.body, limits, ExecuteOptions::default());
+            envelope.has_null_data() && errors.is_some_and(|errors| !errors.is_empty())
+        })
+}
+
+/// Largest answer that is looked at for whether it says no more than that a request failed.
+const FAILURE_BYTES_MAX: usize = 64 << 10;
 
 fn check_size(body: &Bytes, limits: &ExecuteLimits, left: usize) -> Result<(), LimitReached> {
     // Ranges of answers are stored as 32-bit numbers.
@@ -193,7 +209,7 @@ fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
 impl<'p> Absorb<'_, 'p> {
     /// Reads the whole answer in one pass. If it turns out to be no GraphQL response, nothing of it stays.
     fn absorb_body(&mut self, body: &Bytes) {
-        self.store.keep_answer(self.fetch_id, body.clone());
+        self.store.keep_answer(self.source, body.clone());
         let limits = *self.store.limits();
         let before = (self.store.begin(), self.errors.mark());
         let mut data = Data {
@@ -244,11 +260,11 @@ impl<'p> Absorb<'_, 'p> {
         }
         if let (None, false, Some(entities)) = (limit, explained, &mut self.entities) {
             for (ticket, range) in data.entities {
-                let entity = RawRange::unchecked(self.fetch_id, range);
-                entities.settle(ticket, Known::Answered(self.fetch_id, entity));
+                let entity = RawRange::unchecked(self.source, range);
+                entities.settle(ticket, Known::Answered(self.source, entity));
             }
-            if has_data {
-                entities.answered_well(self.fetch_id);
+            if has_data && self.is_only {
+                entities.answered_well(self.source.fetch());
             }
         }
         for error in errors {
@@ -458,7 +474,7 @@ impl<'p> Absorb<'_, 'p> {
     fn reader(&mut self) -> Reader<'_, 'p> {
         let service = self.service();
         let conditions = self.conditions.for_patterns();
-        Reader::new(self.store, self.errors, self.fetch_id, service, conditions)
+        Reader::new(self.store, self.errors, self.source, service, conditions)
     }
 
     /// Maps one subgraph error to the client paths it concerns.
@@ -696,7 +712,7 @@ impl<'p> Absorb<'_, 'p> {
     }
     fn push(&mut self, mut error: GraphqlError<'p>) {
         error.service = self.service();
-        let stage = Stage::Fetch(self.fetch_id.index() as u32);
+        let stage = Stage::Fetch(self.source.rank());
         self.errors.push(stage, error);
     }
 }

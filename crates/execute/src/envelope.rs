@@ -89,6 +89,13 @@ impl Envelope {
             .is_some_and(|data| data.kind == Kind::Object)
     }
 
+    /// Whether `data` was given up: execution began, and an error nulled all of it (specification 7.1.2).
+    pub(crate) fn has_null_data(&self) -> bool {
+        self.data
+            .as_ref()
+            .is_some_and(|data| data.kind == Kind::Null)
+    }
+
     /// The subgraph's errors, no more than may be shown and one; `None` if the list is malformed.
     pub(crate) fn errors<'a>(
         &self,

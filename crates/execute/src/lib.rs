@@ -22,6 +22,7 @@ mod respond;
 mod reuse;
 pub mod run;
 mod scan;
+mod split;
 mod store;
 pub mod transport;
 

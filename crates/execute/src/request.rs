@@ -19,22 +19,26 @@ use crate::{
     condition::Conditions,
     limits::ExecuteLimits,
     reuse::{Entities, Key, Known, Reuse},
-    store::{LimitReached, ListRange, RawRange, RecordId, Store, TypeState, Value},
+    store::{LimitReached, ListRange, RawRange, RecordId, Source, Store, TypeState, Value},
 };
 
 /// The representations of one fetch, by look-up.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
+    /// Whether the fetch's root fields are asked.
+    pub(crate) root: bool,
     pub(crate) lookups: Vec<GatheredLookup>,
+    /// Whether it is what is left of a request that failed as a whole.
+    pub(crate) is_retry: bool,
 }
 
 /// The representations of one look-up.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredLookup {
     /// JSON objects, separated by commas.
-    representations: Vec<u8>,
+    pub(crate) representations: Vec<u8>,
     /// Where each of them stands in there.
-    ranges: Vec<(usize, usize)>,
+    pub(crate) ranges: Vec<(usize, usize)>,
     /// Number of them.
     pub(crate) n_representations: u32,
     /// Who waits for which answer, sorted by representation.
@@ -42,7 +46,7 @@ pub(crate) struct GatheredLookup {
     /// By representation, the ticket by which others can reuse its answer; empty if nobody could.
     pub(crate) tickets: Vec<Option<u32>>,
     /// Who gets an entity that an earlier fetch was answered.
-    pub(crate) reused: Vec<(FetchId, RawRange, Instance)>,
+    pub(crate) reused: Vec<(Source, RawRange, Instance)>,
     /// Who gets the values of an object of another place.
     pub(crate) held: Vec<(RecordId, Instance)>,
 }
@@ -119,12 +123,17 @@ pub(crate) struct Gather<'a, 'p> {
 /// then it is better to wait.
 pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, LimitReached> {
     let root = from.fetch.root.as_ref();
-    let mut fresh = root.is_some_and(|root| from.conditions.hold(root.cond));
+    let root = root.is_some_and(|root| from.conditions.hold(root.cond));
+    let mut fresh = root;
     let mut lookups = Vec::with_capacity(from.fetch.lookups.len());
     for at in 0..from.fetch.lookups.len() {
         lookups.push(gather_lookup(&mut from, at, &mut fresh)?);
     }
-    let gathered = Gathered { lookups };
+    let gathered = Gathered {
+        root,
+        lookups,
+        is_retry: false,
+    };
     if !fresh && gathered.n_representations() > 0 {
         return Ok(None);
     }
@@ -512,11 +521,7 @@ pub(crate) fn body(
     plan: &Plan,
     limits: &ExecuteLimits,
 ) -> Result<Option<Bytes>, LimitReached> {
-    let root = fetch
-        .root
-        .as_ref()
-        .is_some_and(|root| conditions.hold(root.cond));
-    if !root && gathered.n_representations() == 0 {
+    if !gathered.root && gathered.n_representations() == 0 {
         return Ok(None);
     }
     let live = |lookup| gathered.is_live(lookup);

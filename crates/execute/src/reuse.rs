@@ -22,7 +22,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_plan::FetchId;
 
-use crate::store::{RawRange, RecordId};
+use crate::store::{RawRange, RecordId, Source};
 
 /// What may be reused inside one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) enum Known {
     /// The fetch is under way.
     UnderWay(FetchId),
     /// The entity that was answered.
-    Answered(FetchId, RawRange),
+    Answered(Source, RawRange),
     /// An object of another place holds what the answer would be.
     Held(RecordId),
 }

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ogive_base::id::Id;
+use ogive_base::{FastMap, id::Id};
 use ogive_plan::{FetchId, OperationKind, Plan, early::EarlyPart};
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     request::{self, Gather, Gathered},
     respond::{Respond, respond},
     reuse::{Entities, Reuse},
-    store::Store,
+    store::{LimitReached, Source, Store},
     transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
 
@@ -108,16 +108,19 @@ pub async fn execute(
     loop {
         while let Some(fetch) = ready.pop() {
             match run.prepare(fetch) {
-                Prepared::Send(request) => in_flight.push(fetch, transport.send(request)),
+                Prepared::Sent => {}
                 Prepared::Done => run.complete(fetch, &mut ready),
                 Prepared::Wait => parked.push(fetch),
             }
+            run.send(&mut in_flight);
         }
-        let Some((fetch, result)) = in_flight.next().await else {
+        let Some((source, result)) = in_flight.next().await else {
             break;
         };
-        run.absorb(fetch, result);
-        run.complete(fetch, &mut ready);
+        if run.absorb(source, result) {
+            run.complete(source.fetch(), &mut ready);
+        }
+        run.send(&mut in_flight);
         ready.append(&mut parked);
     }
     drop(in_flight);
@@ -126,12 +129,16 @@ pub async fn execute(
 
 /// What to do with a fetch whose dependencies are complete.
 enum Prepared {
-    Send(SubgraphRequest),
+    /// Its requests are in the outbox.
+    Sent,
     /// There is nothing to ask.
     Done,
     /// Others are asking what it would ask.
     Wait,
 }
+
+/// Most members of a request that is sent again member by member.
+const SPLIT_MAX: usize = 8;
 
 struct Run<'e> {
     plan: &'e Plan,
@@ -146,12 +153,18 @@ struct Run<'e> {
     early: &'e [EarlyPart],
     /// Of those, the ones that were sent.
     sent_early: Vec<bool>,
-    /// Representations of fetches under way.
+    /// Representations of fetches under way: of the first request of each...
     gathered: Vec<Gathered>,
+    /// ... and of all further ones.
+    further: FastMap<Source, Gathered>,
+    /// By fetch: how many of its requests are not answered yet, and how many there are.
+    open: Vec<(u32, u32)>,
+    /// Requests to send.
+    outbox: Vec<(Source, SubgraphRequest)>,
     /// What was sent and may be reused; none if nothing can be.
     entities: Option<Entities>,
     stats: ExecuteStats,
-    trace: Option<Vec<FetchTrace>>,
+    trace: Option<Vec<(Source, FetchTrace)>>,
     started: Instant,
 }
 
@@ -172,7 +185,10 @@ impl<'e> Run<'e> {
             store: Store::new(plan, input.limits),
             errors: Errors::new(&input.limits),
             waiting: dependencies.clone().map(|d| d.len() as u32).collect(),
+            open: dependencies.clone().map(|_| (0, 0)).collect(),
             gathered: dependencies.map(|_| Gathered::default()).collect(),
+            further: FastMap::default(),
+            outbox: Vec::new(),
             early,
             sent_early: vec![false; early.len()],
             entities: (plan.kind == OperationKind::Query
@@ -212,7 +228,18 @@ impl<'e> Run<'e> {
         sent.next().map(|(part, _)| (part, false))
     }
 
-    /// Builds the request of a fetch, or a part of one, whose dependencies are complete.
+    /// Sends what is in the outbox.
+    fn send(
+        &mut self,
+        in_flight: &mut InFlight<'e, Source, Result<SubgraphResponse, TransportError>>,
+    ) {
+        for (source, request) in self.outbox.drain(..) {
+            in_flight.push(source, self.transport.send(request));
+        }
+    }
+
+    /// Builds the requests of a fetch, or of a part that is sent early, whose dependencies are complete: one, unless it has more representations than the
+    /// subgraph takes at a time.
     fn prepare(&mut self, id: FetchId) -> Prepared {
         let (whole, split) = (self.whole(id), self.split(id));
         let fetch = &self.plan.fetches[whole];
@@ -226,63 +253,122 @@ impl<'e> Run<'e> {
             reuse: self.input.options.reuse,
             entities: self.entities.as_mut(),
         });
-        let body = match gathered {
+        let first = Source::new(id, 0);
+        let mut gathered = match gathered {
             Ok(None) => return Prepared::Wait,
-            Err(limit) => Err(limit),
-            Ok(Some(gathered)) => {
-                self.gathered[id.index()] = gathered;
-                request::body(
-                    fetch,
-                    &self.gathered[id.index()],
-                    &self.conditions,
-                    self.input.variables,
-                    self.plan,
-                    &self.input.limits,
-                )
-            }
-        };
-        if self.gathered[id.index()].has_reused() {
-            let mut gathered = std::mem::take(&mut self.gathered[id.index()]);
-            self.stats.reused += gathered.n_reused();
-            self.with(id, &gathered, |mut absorb| absorb.absorb_reused());
-            gathered.forget_reused();
-            self.gathered[id.index()] = gathered;
-        }
-        let body = match body {
-            Ok(body) => body,
+            Ok(Some(gathered)) => gathered,
             Err(limit) => {
-                self.with_absorb(id, |mut absorb| absorb.fail_fetch(answer::too_large(limit)));
-                None
+                let gathered = Gathered {
+                    root: fetch
+                        .root
+                        .as_ref()
+                        .is_some_and(|root| self.conditions.hold(root.cond)),
+                    ..Gathered::default()
+                };
+                self.refuse(first, &gathered, limit);
+                self.trace_request(first, None);
+                self.stats.fetches_skipped += 1;
+                return Prepared::Done;
             }
         };
+        if gathered.has_reused() {
+            self.stats.reused += gathered.n_reused();
+            self.with(first, &gathered, |mut absorb| absorb.absorb_reused());
+            gathered.forget_reused();
+        }
+        let most = self
+            .transport
+            .request_limits(fetch.subgraph)
+            .representations_max;
+        let sent = match most {
+            Some(most) if gathered.n_representations() > u64::from(most.get()) => {
+                let parts = gathered.split(most);
+                self.post(id, parts)
+            }
+            _ => self.post(id, [gathered]),
+        };
+        match sent {
+            0 => {
+                self.stats.fetches_skipped += 1;
+                self.stats.early_sufficed += u32::from(matches!(split, Some((_, false))));
+                Prepared::Done
+            }
+            _ => Prepared::Sent,
+        }
+    }
+
+    /// Puts requests of a fetch into the outbox; says how many there are.
+    fn post(&mut self, id: FetchId, parts: impl IntoIterator<Item = Gathered>) -> u32 {
+        let fetch = &self.plan.fetches[self.whole(id)];
+        let mut sent = 0;
+        for gathered in parts {
+            let part = self.open[id.index()].1;
+            self.open[id.index()].1 += 1;
+            let source = Source::new(id, part);
+            let body = request::body(
+                fetch,
+                &gathered,
+                &self.conditions,
+                self.input.variables,
+                self.plan,
+                &self.input.limits,
+            );
+            let body = match body {
+                Ok(body) => body,
+                Err(limit) => {
+                    self.refuse(source, &gathered, limit);
+                    None
+                }
+            };
+            self.trace_request(source, body.clone());
+            let Some(body) = body else { continue };
+            sent += 1;
+            self.open[id.index()].0 += 1;
+            self.stats.fetches_sent += 1;
+            self.stats.representations += gathered.n_representations();
+            self.stats.request_bytes += body.len() as u64;
+            match part {
+                0 => self.gathered[id.index()] = gathered,
+                _ => {
+                    self.further.insert(source, gathered);
+                }
+            }
+            let request = SubgraphRequest {
+                subgraph: fetch.subgraph,
+                body,
+                idempotent: fetch.kind == OperationKind::Query,
+            };
+            self.outbox.push((source, request));
+        }
+        sent
+    }
+
+    fn refuse(&mut self, source: Source, gathered: &Gathered, limit: LimitReached) {
+        self.with(source, gathered, |mut absorb| {
+            absorb.fail_fetch(answer::too_large(limit));
+        });
+        self.give_up(gathered);
+    }
+
+    fn trace_request(&mut self, source: Source, request: Option<Bytes>) {
+        let whole = self.whole(source.fetch());
         if let Some(trace) = &mut self.trace {
-            trace.push(FetchTrace {
+            let row = FetchTrace {
                 fetch: whole,
-                request: body.clone(),
+                request,
                 response: None,
                 started: self.started.elapsed(),
                 took: Duration::ZERO,
-            });
+            };
+            trace.push((source, row));
         }
-        let Some(body) = body else {
-            self.stats.fetches_skipped += 1;
-            self.stats.early_sufficed += u32::from(matches!(split, Some((_, false))));
-            return Prepared::Done;
-        };
-        self.stats.fetches_sent += 1;
-        self.stats.representations += self.gathered[id.index()].n_representations();
-        self.stats.request_bytes += body.len() as u64;
-        Prepared::Send(SubgraphRequest {
-            subgraph: fetch.subgraph,
-            body,
-            idempotent: fetch.kind == OperationKind::Query,
-        })
     }
 
-    fn absorb(&mut self, id: FetchId, result: Result<SubgraphResponse, TransportError>) {
-        let whole = self.whole(id);
+    /// Takes an answer in; says whether the fetch is complete.
+    fn absorb(&mut self, source: Source, result: Result<SubgraphResponse, TransportError>) -> bool {
+        let id = source.fetch();
         if let Some(trace) = &mut self.trace
-            && let Some(row) = trace.iter_mut().rev().find(|row| row.fetch == whole)
+            && let Some((_, row)) = trace.iter_mut().rev().find(|(of, _)| *of == source)
         {
             row.took = self.started.elapsed().saturating_sub(row.started);
             row.response = Some(match &result {
@@ -291,23 +377,52 @@ impl<'e> Run<'e> {
             });
         }
         let bytes = result.as_ref().map_or(0, |answer| answer.body.len());
-        self.with_absorb(id, |absorb| answer::absorb(absorb, result));
+        let gathered = match source.part() {
+            0 => std::mem::take(&mut self.gathered[id.index()]),
+            _ => self.further.remove(&source).unwrap_or_default(),
+        };
+        let open = &mut self.open[id.index()].0;
+        *open = open.saturating_sub(1);
         self.stats.answer_bytes += bytes as u64;
+        if let Ok(response) = &result
+            && self.is_worth_splitting(id, &gathered, response)
+        {
+            self.post(id, gathered.split_for_retry());
+            return self.open[id.index()].0 == 0;
+        }
+        self.with(source, &gathered, |absorb| answer::absorb(absorb, result));
+        self.give_up(&gathered);
+        self.open[id.index()].0 == 0
     }
 
-    fn with_absorb(&mut self, id: FetchId, then: impl FnOnce(Absorb<'_, 'e>)) {
-        let gathered = std::mem::take(&mut self.gathered[id.index()]);
-        self.with(id, &gathered, then);
+    /// Whether a request of several independent members failed as a whole, with an answer that says so: then each is
+    /// asked on its own, so that one of them does not null the others (never for mutations).
+    fn is_worth_splitting(
+        &self,
+        id: FetchId,
+        gathered: &Gathered,
+        response: &SubgraphResponse,
+    ) -> bool {
+        let fetch = &self.plan.fetches[self.whole(id)];
+        !gathered.is_retry
+            && fetch.kind == OperationKind::Query
+            && (2..=SPLIT_MAX).contains(&gathered.n_members())
+            && self.open[id.index()].1 as usize + SPLIT_MAX <= Source::PARTS_MAX
+            && self.transport.request_limits(fetch.subgraph).split_retry
+            && answer::failed_as_a_whole(response, &self.input.limits)
+    }
+
+    /// What was not answered well is to be asked again.
+    fn give_up(&mut self, gathered: &Gathered) {
         if let Some(entities) = &mut self.entities {
-            // What was not answered well is to be asked again.
             for ticket in gathered.lookups.iter().flat_map(|l| &l.tickets).flatten() {
                 entities.give_up(*ticket);
             }
         }
     }
 
-    fn with(&mut self, id: FetchId, gathered: &Gathered, then: impl FnOnce(Absorb<'_, 'e>)) {
-        let whole = self.whole(id);
+    fn with(&mut self, source: Source, gathered: &Gathered, then: impl FnOnce(Absorb<'_, 'e>)) {
+        let whole = self.whole(source.fetch());
         let fetch = &self.plan.fetches[whole];
         let used = usize::try_from(self.stats.answer_bytes).unwrap_or(usize::MAX);
         then(Absorb {
@@ -316,15 +431,13 @@ impl<'e> Run<'e> {
             conditions: &self.conditions,
             options: self.input.options,
             shows_errors: self.transport.shows_errors(fetch.subgraph),
-            fetch_id: id,
+            source,
             whole,
+            is_only: self.open[source.fetch().index()].1 == 1,
             fetch,
             gathered,
             entities: self.entities.as_mut(),
-            root: fetch
-                .root
-                .as_ref()
-                .is_some_and(|root| self.conditions.hold(root.cond)),
+            root: gathered.root,
             bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
             shared_places: Vec::new(),
         });
@@ -373,9 +486,10 @@ impl<'e> Run<'e> {
 
     fn finish(mut self) -> ExecuteOutput {
         self.stats.records = self.store.len() as u32;
-        if let Some(trace) = &mut self.trace {
-            trace.sort_by_key(|row| row.fetch);
-        }
+        let trace = self.trace.take().map(|mut rows| {
+            rows.sort_by_key(|(source, row)| (row.fetch, *source));
+            rows.into_iter().map(|(_, row)| row).collect()
+        });
         let (body, errors) = respond(Respond {
             store: &self.store,
             conditions: &self.conditions,
@@ -386,7 +500,7 @@ impl<'e> Run<'e> {
             body,
             errors,
             stats: self.stats,
-            trace: self.trace,
+            trace,
         }
     }
 }

@@ -17,14 +17,12 @@ use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
 use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner};
-use ogive_plan::{
-    Derived, FetchId, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
-};
+use ogive_plan::{Derived, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping};
 
 use crate::{
     codes,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
-    store::{LimitReached, ListRange, Place, RawRange, RecordId, Store, TypeState, Value},
+    store::{LimitReached, ListRange, Place, RawRange, RecordId, Source, Store, TypeState, Value},
 };
 
 /// Why reading ended early.
@@ -50,9 +48,10 @@ impl From<LimitReached> for Stop {
 pub(crate) struct Reader<'s, 'p> {
     pub(crate) store: &'s mut Store<'p>,
     pub(crate) errors: &'s mut Errors<'p>,
-    pub(crate) fetch: FetchId,
-    /// The fetch whose answer is read: another one if it is reused.
-    pub(crate) source: FetchId,
+    /// The answer that is read for a fetch...
+    pub(crate) target: Source,
+    /// ... which is another one if it is reused.
+    pub(crate) source: Source,
     pub(crate) service: Option<&'p str>,
     conditions: &'s Conditions,
     derived: &'p Derived,
@@ -118,7 +117,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     pub(crate) fn new(
         store: &'s mut Store<'p>,
         errors: &'s mut Errors<'p>,
-        fetch: FetchId,
+        source: Source,
         service: Option<&'p str>,
         conditions: &'s Conditions,
     ) -> Self {
@@ -126,8 +125,8 @@ impl<'s, 'p> Reader<'s, 'p> {
             derived: store.plan().derived(),
             store,
             errors,
-            fetch,
-            source: fetch,
+            target: source,
+            source,
             service,
             conditions,
             tape: Vec::new(),
@@ -584,8 +583,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
     fn push(&mut self, mut error: GraphqlError<'p>) {
         error.service = self.service;
-        self.errors
-            .push(Stage::Fetch(self.fetch.index() as u32), error);
+        self.errors.push(Stage::Fetch(self.target.rank()), error);
     }
 }
 

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use ogive_base::{define_id, id::Id};
+use ogive_base::{FastMap, define_id, id::Id};
 use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, SlotIndex};
 
 use crate::{
@@ -40,10 +40,35 @@ pub(crate) enum Value {
     List(ListRange),
 }
 
+/// One answer: a fetch is answered in one part, unless it was sent as several requests. Ordered as plans are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Source(u32);
+
+impl Source {
+    const PART_BITS: u32 = 11;
+    /// Most requests that one fetch may be sent as. (Fetches are less than 2²⁰, as many as a plan has waves times
+    /// subgraphs at most.)
+    pub(crate) const PARTS_MAX: usize = 1 << Self::PART_BITS;
+
+    pub(crate) fn new(fetch: FetchId, part: u32) -> Self {
+        Source(fetch.0 << Self::PART_BITS | part & (Self::PARTS_MAX as u32 - 1))
+    }
+    pub(crate) fn fetch(self) -> FetchId {
+        FetchId(self.0 >> Self::PART_BITS)
+    }
+    pub(crate) fn part(self) -> u32 {
+        self.0 & (Self::PARTS_MAX as u32 - 1)
+    }
+    /// Its place among all answers.
+    pub(crate) fn rank(self) -> u32 {
+        self.0
+    }
+}
+
 /// Bytes of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawRange {
-    /// Twice the fetch whose answer it is; one more if the bytes are what the client sees.
+    /// Twice the answer; one more if the bytes are what the client sees.
     source: u32,
     pub(crate) start: u32,
     pub(crate) len: u32,
@@ -51,16 +76,16 @@ pub(crate) struct RawRange {
 
 impl RawRange {
     /// A value that is still to be checked.
-    pub(crate) fn unchecked(fetch: FetchId, range: Range<usize>) -> Self {
+    pub(crate) fn unchecked(source: Source, range: Range<usize>) -> Self {
         RawRange {
-            source: fetch.0 << 1,
+            source: source.0 << 1,
             start: range.start as u32,
             len: range.len() as u32,
         }
     }
     /// A value that is known to be what the client may see.
-    pub(crate) fn verbatim(fetch: FetchId, range: Range<usize>) -> Self {
-        let unchecked = Self::unchecked(fetch, range);
+    pub(crate) fn verbatim(source: Source, range: Range<usize>) -> Self {
+        let unchecked = Self::unchecked(source, range);
         RawRange {
             source: unchecked.source | 1,
             ..unchecked
@@ -70,8 +95,8 @@ impl RawRange {
     pub(crate) fn is_verbatim(self) -> bool {
         self.source & 1 != 0
     }
-    fn fetch(self) -> usize {
-        (self.source >> 1) as usize
+    fn source(self) -> Source {
+        Source(self.source >> 1)
     }
 }
 
@@ -91,7 +116,7 @@ impl Value {
     /// What becomes of a place that holds `self` when `other` arrives (planner rule 63).
     fn merged_with(self, other: Value) -> Value {
         match (self, other) {
-            (Value::Raw(ours), Value::Raw(theirs)) if theirs.fetch() < ours.fetch() => other,
+            (Value::Raw(ours), Value::Raw(theirs)) if theirs.source() < ours.source() => other,
             (Value::Null | Value::Failed, _) if other.is_some() => other,
             (Value::Null, Value::Failed) | (Value::Absent, _) => other,
             _ => self,
@@ -143,7 +168,10 @@ pub(crate) struct Store<'p> {
     plan: &'p Plan,
     limits: ExecuteLimits,
     /// Answers by fetch.
+    /// By fetch.
     answers: Vec<Bytes>,
+    /// Of fetches that were sent as several requests: all answers but the first.
+    further: FastMap<Source, Bytes>,
     records: Vec<Record>,
     values: Vec<Value>,
     items: Vec<Value>,
@@ -182,6 +210,7 @@ impl<'p> Store<'p> {
             plan,
             limits,
             answers: vec![Bytes::new(); plan.fetches.len()],
+            further: FastMap::default(),
             records: Vec::with_capacity(32),
             values: Vec::with_capacity(128),
             items: Vec::new(),
@@ -215,22 +244,32 @@ impl<'p> Store<'p> {
     }
 
     /// Keeps an answer, so that ranges of it may be stored.
-    pub(crate) fn keep_answer(&mut self, fetch: FetchId, body: Bytes) {
-        // Parts of fetches are numbered after the fetches.
-        if self.answers.len() <= fetch.index() {
-            self.answers.resize(fetch.index() + 1, Bytes::new());
+    pub(crate) fn keep_answer(&mut self, source: Source, body: Bytes) {
+        if source.part() > 0 {
+            self.further.insert(source, body);
+            return;
         }
-        self.answers[fetch.index()] = body;
+        // Parts of fetches that are sent early are numbered after the fetches.
+        let at = source.fetch().index();
+        if self.answers.len() <= at {
+            self.answers.resize(at + 1, Bytes::new());
+        }
+        self.answers[at] = body;
+    }
+    fn find_answer(&self, source: Source) -> Option<&Bytes> {
+        match source.part() {
+            0 => self.answers.get(source.fetch().index()),
+            _ => self.further.get(&source),
+        }
     }
     /// All bytes of an answer.
-    pub(crate) fn answer(&self, fetch: FetchId) -> Bytes {
-        self.answers.get(fetch.index()).cloned().unwrap_or_default()
+    pub(crate) fn answer(&self, source: Source) -> Bytes {
+        self.find_answer(source).cloned().unwrap_or_default()
     }
     /// The bytes of a leaf.
     pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
         let start = range.start as usize;
-        self.answers
-            .get(range.fetch())
+        self.find_answer(range.source())
             .and_then(|answer| answer.get(start..start + range.len as usize))
             .unwrap_or_default()
     }
@@ -238,7 +277,7 @@ impl<'p> Store<'p> {
     pub(crate) fn shared(&self, range: RawRange) -> Bytes {
         let start = range.start as usize;
         let end = start + range.len as usize;
-        match self.answers.get(range.fetch()) {
+        match self.find_answer(range.source()) {
             Some(answer) if end <= answer.len() => answer.slice(start..end),
             _ => Bytes::new(),
         }
@@ -444,7 +483,7 @@ mod tests {
 
     #[test]
     fn of_two_leaves_the_earlier_fetch_wins_in_any_order() {
-        let raw = |fetch| Value::Raw(RawRange::verbatim(FetchId(fetch), 0..1));
+        let raw = |fetch| Value::Raw(RawRange::verbatim(Source::new(FetchId(fetch), 0), 0..1));
         assert_eq!(raw(1).merged_with(raw(2)), raw(1));
         assert_eq!(raw(2).merged_with(raw(1)), raw(1));
         for empty in [Value::Absent, Value::Null, Value::Failed] {

@@ -1,6 +1,6 @@
 //! What the executor needs from the network: bytes to a subgraph, bytes back.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use bytes::Bytes;
 
@@ -39,11 +39,36 @@ pub struct TransportError {
 pub type TransportFuture<'a> =
     Pin<Box<dyn Future<Output = Result<SubgraphResponse, TransportError>> + 'a>>;
 
+/// How much one request may ask, and what becomes of it when it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Most entity representations in one request; more are sent as several requests at a time. Default: no limit.
+    pub representations_max: Option<NonZeroU32>,
+    /// Whether a query of several root fields and look-ups that is answered with `data: null` is sent again
+    /// in pieces, once, so that one of them cannot null the others. Default yes.
+    pub split_retry: bool,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        RequestLimits {
+            representations_max: None,
+            split_retry: true,
+        }
+    }
+}
+
 /// Sends requests to subgraphs. One value serves one client request, so it may carry that request's headers,
 /// deadline and trace. Futures stay on the thread that made them.
 pub trait Transport {
     /// Sends one request.
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_>;
+
+    /// How much one request to a subgraph may ask, and what becomes of it when it fails.
+    fn request_limits(&self, subgraph: u32) -> RequestLimits {
+        let _ = subgraph;
+        RequestLimits::default()
+    }
 
     /// Whether the client may see message, code and extensions of the errors this subgraph reports. Otherwise it
     /// learns where there was an error, and no more.

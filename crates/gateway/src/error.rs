@@ -61,7 +61,7 @@ impl RequestError {
         let mut errors: Vec<GraphqlError> = found
             .iter()
             .map(|diagnostic| GraphqlError {
-                message: diagnostic.message.clone(),
+                message: clipped(&diagnostic.message),
                 locations: Vec::new(),
                 code: diagnostic.code,
             })
@@ -92,6 +92,20 @@ impl RequestError {
         out.extend_from_slice(b"]}");
         out
     }
+}
+
+/// Longest message about a document, in bytes: names in it are as long as clients write them.
+const MESSAGE_BYTES_MAX: usize = 1_000;
+
+fn clipped(message: &str) -> String {
+    if message.len() <= MESSAGE_BYTES_MAX {
+        return message.to_owned();
+    }
+    // The end often says what to do.
+    let half = MESSAGE_BYTES_MAX / 2;
+    let begin = message.floor_char_boundary(half);
+    let end = message.ceil_char_boundary(message.len() - half);
+    format!("{} ... {}", &message[..begin], &message[end..])
 }
 
 /// The error a client sees when the gateway is at fault.

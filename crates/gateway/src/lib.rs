@@ -10,13 +10,11 @@
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
 //! [`fingerprint`] (what plans are known by and rest on), [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`], [`observe`], [`background`]. At the edge: [`admission`], [`authorization`], [`cors`],
-//! [`documents`], [`notice`], [`operation_limits`],
+//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`notice`], [`operation_limits`],
 //! [`tls`].
 
 pub mod admission;
 pub mod authorization;
-pub mod background;
 pub mod body;
 pub mod bundle;
 pub mod cache;
@@ -28,16 +26,15 @@ pub mod early;
 pub mod error;
 pub mod execute;
 pub mod explain;
-mod export;
 pub mod expose;
 pub mod fingerprint;
 pub mod gateway;
 mod graphiql;
 mod json_value;
 pub mod labels;
+mod linger;
 pub mod media;
 pub mod notice;
-pub mod observe;
 pub mod operation_limits;
 mod panic;
 mod percent;
@@ -52,7 +49,6 @@ pub mod sharing;
 pub mod state;
 pub mod tls;
 
-pub use background::Background;
 pub use body::ResponseBody;
 pub use error::{GraphqlError, RequestError};
 pub use explain::{Explanation, explain};

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::{
     error::RequestError,
     json_value,
+    linger::linger,
     media::{self, ContentTypeError},
     percent,
 };
@@ -166,11 +167,15 @@ where
     let announced = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    let mut body = pin!(body);
     if announced.unwrap_or(body.size_hint().lower()) > max as u64 {
+        // Whoever asks before sending (`expect: 100-continue`) is told not to.
+        if !headers.contains_key(header::EXPECT) {
+            linger(body).await;
+        }
         return Err(too_large());
     }
     let reading = async {
-        let mut body = pin!(body);
         let mut first = Bytes::new();
         let mut rest: Option<BytesMut> = None;
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
@@ -187,6 +192,7 @@ where
             let data = data.copy_to_bytes(data.remaining());
             let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
             if so_far + data.len() > max {
+                linger(body.as_mut()).await;
                 return Err(too_large());
             }
             match &mut rest {

@@ -3,16 +3,17 @@
 //! A state never changes. A new schema is compiled beside the old one and swapped by one pointer; requests in flight
 //! keep theirs.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
-    CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, PlanProfile, ReuseWord,
+    BatchingWord, CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, PlanProfile,
+    ReuseWord,
 };
-use ogive_execute::{ExecuteLimits, ExecuteOptions, Reuse};
+use ogive_execute::{ExecuteLimits, ExecuteOptions, RequestLimits, Reuse};
 use ogive_federation::Supergraph;
 use ogive_operation::ValidationLimits;
-use ogive_planner::{PlanOptions, Profile};
+use ogive_planner::{Batching, PlanOptions, Profile};
 use ogive_syntax::Limits;
 use ogive_transport::{
     CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, Hedge, Http2, Merge, NameMatch,
@@ -116,7 +117,11 @@ impl SchemaState {
             plans: PlanCache::new(limits),
             fingerprints: Fingerprints::new(&supergraph),
             compared: ComparedFields::new(&supergraph),
-            options: PipelineOptions::new(config, &endpoints),
+            options: PipelineOptions::new(
+                config,
+                &endpoints,
+                PipelineOptions::planning_for(config, &supergraph),
+            ),
             labels,
             supergraph,
             endpoints,
@@ -136,7 +141,29 @@ impl PipelineOptions {
             ..PlanOptions::default()
         }
     }
-    fn new(config: &Config, endpoints: &[Endpoint]) -> Self {
+    /// The same for the subgraphs of one supergraph.
+    pub fn planning_for(config: &Config, supergraph: &Supergraph) -> PlanOptions {
+        let batching = |name: &str| {
+            let traffic = config.traffic(name);
+            let most = traffic.max_aliases.map(|most| u32::try_from(most.get()));
+            match traffic.batching {
+                BatchingWord::Off => Batching::Off,
+                BatchingWord::Paths => Batching::Paths,
+                BatchingWord::All => Batching::All(most.and_then(Result::ok).unwrap_or(u32::MAX)),
+            }
+        };
+        let subgraphs = supergraph.subgraphs.iter();
+        let mut batching: Vec<Batching> = subgraphs.map(|(_, s)| batching(&s.name)).collect();
+        // Plans outlive a change of subgraphs if nothing is limited.
+        if batching.iter().all(|b| *b == Batching::default()) {
+            batching.clear();
+        }
+        PlanOptions {
+            batching,
+            ..PipelineOptions::planning(config)
+        }
+    }
+    fn new(config: &Config, endpoints: &[Endpoint], plan: PlanOptions) -> Self {
         let execute = ExecuteLimits::default();
         let largest = endpoints.iter().map(|e| e.traffic.response_bytes_max).max();
         let largest = largest.unwrap_or(execute.answer_bytes_max);
@@ -156,7 +183,7 @@ impl PipelineOptions {
                 operation: OperationLimits::new(limits),
                 ..PrepareLimits::default()
             },
-            plan: PipelineOptions::planning(config),
+            plan,
             // The transport has the limit of each subgraph; the executor must only not be stricter.
             execute: ExecuteLimits {
                 answer_bytes_max: largest,
@@ -212,6 +239,12 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
             }),
             accept_compression: traffic.accept_compression,
             deduplicate_query: traffic.deduplicate_query,
+            request_limits: RequestLimits {
+                representations_max: traffic
+                    .max_representations
+                    .map(|most| NonZeroU32::try_from(most).unwrap_or(NonZeroU32::MAX)),
+                split_retry: traffic.split_retry,
+            },
             first_byte_timeout: traffic.first_byte_timeout,
             hedge: traffic.hedge.map(|hedge| Hedge {
                 percentile: hedge.percentile.clamp(1, 100),

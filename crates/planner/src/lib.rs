@@ -52,6 +52,25 @@ pub struct PlanOptions {
     /// Override labels that are on, by index into
     /// [`QueryGraph::override_labels`](ogive_federation::QueryGraph::override_labels); default none.
     pub labels: BitSet,
+    /// What may share one request, by subgraph; default: everything.
+    pub batching: Vec<Batching>,
+}
+
+/// What may share one request to a subgraph (planner.md d6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batching {
+    /// Nothing: every place that is looked up makes a request of its own, and so do the root fields.
+    Off,
+    /// Places that are looked up in the same way.
+    Paths,
+    /// Everything of one wave, in requests of at most so many look-ups.
+    All(u32),
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        Batching::All(u32::MAX)
+    }
 }
 
 /// What the search minimises first.
@@ -74,6 +93,7 @@ impl Default for PlanOptions {
             exact_fuel: 0,
             profile: Profile::CriticalPath,
             labels: BitSet::new(),
+            batching: Vec::new(),
         }
     }
 }

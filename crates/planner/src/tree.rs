@@ -19,7 +19,7 @@ use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, S
 use ogive_plan::{OperationKind, SlotIndex};
 use ogive_schema::{FieldId, Schema, Type, TypeId};
 
-use crate::{PlanError, PlanOptions, classes::Classes};
+use crate::{Batching, PlanError, PlanOptions, classes::Classes};
 
 define_id! {
     /// An object-valued place.
@@ -47,6 +47,8 @@ pub struct Tree<'a> {
     pub nodes: IdVec<NodeId, Node>,
     /// Facts.
     pub facts: IdVec<FactId, Fact>,
+    /// What may share one request, by subgraph.
+    pub batching: Vec<Batching>,
     /// Introspection fields, which the gateway answers itself, in order of locals.
     pub locals: Vec<FieldNodeId>,
 }
@@ -323,6 +325,7 @@ pub fn grow<'a>(
             places: IdVec::from_vec(Vec::with_capacity(op.selection_sets.len() + 4)),
             nodes: IdVec::from_vec(Vec::with_capacity(op.selection_sets.len() + 4)),
             facts: IdVec::from_vec(Vec::with_capacity(op.fields.len() * 3 / 2 + 4)),
+            batching: options.batching.clone(),
             locals: ogive_operation::local_fields(op).collect(),
         },
     };

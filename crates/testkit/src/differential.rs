@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use crate::{
     engines::Engines,
     graph::Model,
-    ops::Op,
+    ops::{Op, RUN, features::features},
     pipeline::{Answer, Gateway, split},
     schemas::Schemas,
     world::World,
@@ -58,17 +58,59 @@ impl Bench {
         let variables: Map<String, Json> =
             serde_json::from_str(variables).map_err(|e| format!("variables: {e}"))?;
         self.world.reset();
-        let answer = self
-            .engines
-            .monolith
-            .execute(document, None, &variables, &Default::default());
+        let answer = self.engines.monolith.execute(
+            document,
+            operation_name(document),
+            &variables,
+            &Default::default(),
+        );
         split(&answer.body)
     }
 
     /// What the gateway answers.
     pub fn actual(&self, document: &str, variables: &str, seed: u64) -> Result<Answer, String> {
         self.world.reset();
-        Gateway::new(&self.schemas, &self.engines).answer(document, variables, seed)
+        Gateway::new(&self.schemas, &self.engines).answer(document, variables, seed, None)
+    }
+
+    /// Runs an operation again while one of its requests gets no answer: what is left must be the whole answer with
+    /// values made null (unless values are computed from others), and say so. Answers how many requests were sent.
+    pub fn compare_without(
+        &self,
+        op: &Op,
+        seed: u64,
+        whole: &Answer,
+        fails: usize,
+    ) -> Result<usize, Mismatch> {
+        let fail = |report: String| Mismatch {
+            kind: "a request that fails".to_owned(),
+            report: format!(
+                "request {fails} of {:?}\n{report}\n{}",
+                whole.requests, whole.plan
+            ),
+        };
+        self.world.reset();
+        let answer = Gateway::new(&self.schemas, &self.engines)
+            .answer(&op.document(), &op.variables_json(), seed, Some(fails))
+            .map_err(fail)?;
+        let read = |text: &str| serde_json::from_str::<Json>(text).unwrap_or_default();
+        let (all, some) = (read(&whole.data), read(&answer.data));
+        let story = || format!("whole: {}\nleft:  {}", whole.data, answer.data);
+        // What a subgraph computes from a required value that never came is its own affair.
+        let computes = features(self.world.model(), op).contains("field with @requires");
+        if !computes && !is_nulled(&all, &some) {
+            return Err(fail(format!(
+                "it is not the answer with nulls\n{}",
+                story()
+            )));
+        }
+        if answer.data != whole.data && answer.errors.is_none() {
+            return Err(fail(format!("there is no error\n{}", story())));
+        }
+        if let Some(complaint) = answer.complaints.first() {
+            return Err(fail(format!("a subgraph complains: {complaint}")));
+        }
+        Ok(answer.requests.len())
     }
 
     /// Holds one operation against the monolith.
@@ -129,6 +171,29 @@ impl Bench {
             ));
         }
         Ok(answer)
+    }
+}
+
+/// The operation to run, which a document of several has to name.
+pub fn operation_name(document: &str) -> Option<&'static str> {
+    let head = |kind: &str| document.contains(&format!("{kind} {RUN}"));
+    (head("query") || head("mutation")).then_some(RUN)
+}
+
+/// Whether `some` is `all` with values made null: the same keys in the same order, lists of the same length.
+fn is_nulled(all: &Json, some: &Json) -> bool {
+    match (all, some) {
+        (_, Json::Null) => true,
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_nulled(a, b))
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|((k, a), (l, b))| k == l && is_nulled(a, b))
+        }
+        (a, b) => a == b,
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`differential`] (the comparison), [`shrink`] and [`case`] (what becomes of a mismatch).
 
 pub mod case;
+pub mod coverage;
 pub mod differential;
 pub mod engines;
 pub mod graph;

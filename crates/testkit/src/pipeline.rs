@@ -9,13 +9,15 @@ use std::{
     collections::BTreeMap,
     future::Future,
     pin::pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
+use ogive_base::BitSet;
 use ogive_execute::{
     ExecuteInput, ExecuteLimits, ExecuteOptions, Reuse, SubgraphRequest, SubgraphResponse,
-    Transport, TransportFuture, execute,
+    Transport, TransportError, TransportFuture, execute,
 };
 use ogive_federation::subgraph_schema;
 use ogive_operation::{NormaliseLimits, coerce_variables, introspection::answer_locals, normalise};
@@ -26,6 +28,7 @@ use serde_json::{Map, Value as Json, value::RawValue};
 
 use crate::{
     engines::Engines,
+    ops::RUN,
     rng::Rng,
     schemas::{Schemas, valid_document},
     world::FAULT,
@@ -47,6 +50,8 @@ pub struct Answer {
     pub complaints: Vec<String>,
     /// The plan as text.
     pub plan: String,
+    /// The plan.
+    pub compiled: Option<Arc<Plan>>,
     /// Waves of the plan.
     pub waves: u32,
 }
@@ -76,13 +81,29 @@ impl<'a> Gateway<'a> {
         }
     }
 
-    /// Answers one request. The error tells which stop failed and why.
-    pub fn answer(&self, document: &str, variables: &str, seed: u64) -> Result<Answer, String> {
+    /// Override labels are on or off by the seed.
+    fn labels(&self, seed: u64) -> BitSet {
+        let labels = self.schemas.supergraph.graph.override_labels.len() as u32;
+        match seed % 2 {
+            0 => BitSet::new(),
+            _ => (0..labels).collect(),
+        }
+    }
+
+    /// Answers one request, in which the request number `fails` gets no answer. The error tells which stop failed and why.
+    pub fn answer(
+        &self,
+        document: &str,
+        variables: &str,
+        seed: u64,
+        fails: Option<usize>,
+    ) -> Result<Answer, String> {
         let api = &self.schemas.supergraph.api;
         let document = valid_document(api, "operation", document)?;
         let operation = document
             .operations()
-            .next()
+            .find(|op| op.name.is_some_and(|n| document.name(n) == RUN))
+            .or_else(|| document.operations().next())
             .ok_or("the document has no operation")?;
         let input: Map<String, Json> =
             serde_json::from_str(variables).map_err(|e| format!("variables: {e}"))?;
@@ -93,7 +114,10 @@ impl<'a> Gateway<'a> {
         let plan = plan(
             &self.schemas.supergraph,
             &operation,
-            &PlanOptions::default(),
+            &PlanOptions {
+                labels: self.labels(seed),
+                ..PlanOptions::default()
+            },
         )
         .map_err(|e| format!("plan: {e}"))?;
         let text = ogive_plan::text(&plan);
@@ -110,6 +134,7 @@ impl<'a> Gateway<'a> {
             rng: RefCell::new(Rng::new(seed)),
             requests: RefCell::default(),
             complaints: RefCell::default(),
+            fails,
         };
         let output = drive(execute(
             &plan,
@@ -136,6 +161,7 @@ impl<'a> Gateway<'a> {
             complaints: transport.complaints.into_inner(),
             waves: plan.fetches.iter().map(|(_, f)| f.wave).max().unwrap_or(0),
             plan: text,
+            compiled: Some(Arc::new(plan)),
         })
     }
 }
@@ -180,6 +206,7 @@ struct InProcess<'a> {
     rng: RefCell<Rng>,
     requests: RefCell<Vec<(String, String)>>,
     complaints: RefCell<Vec<String>>,
+    fails: Option<usize>,
 }
 
 impl InProcess<'_> {
@@ -235,9 +262,17 @@ impl InProcess<'_> {
 
 impl Transport for InProcess<'_> {
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        let fails = self.fails == Some(self.requests.borrow().len());
         let body = Bytes::from(self.answer(&request));
         let mut delay = self.rng.borrow_mut().below(6);
         Box::pin(std::future::poll_fn(move |context| {
+            if delay == 0 && fails {
+                return Poll::Ready(Err(TransportError {
+                    code: "SUBREQUEST_HTTP_ERROR",
+                    message: "no answer".to_owned(),
+                    detail: String::new(),
+                }));
+            }
             if delay == 0 {
                 return Poll::Ready(Ok(SubgraphResponse {
                     status: 200,

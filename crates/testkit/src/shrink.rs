@@ -81,6 +81,7 @@ impl Shrinker<'_> {
         }
         let mut op = self.case.op.clone();
         op.name = None;
+        op.others.clear();
         for variable in &mut op.variables {
             variable.default = None;
         }

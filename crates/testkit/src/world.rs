@@ -11,7 +11,7 @@
 //! value, so a gateway that reorders, repeats or skips one is found out.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -560,7 +560,8 @@ fn on_the_way(model: &Model) -> HashSet<(String, String)> {
     let mut out = HashSet::new();
     let mut seen: HashSet<&str> = HashSet::new();
     let mut todo: Vec<&str> = Vec::new();
-    for (ty, field, _) in clean::mentioned(model) {
+    let mentioned: BTreeSet<(String, String, Sub)> = clean::mentioned(model).into_iter().collect();
+    for (ty, field, _) in mentioned {
         let value = model
             .field(&ty, &field)
             .and_then(|f| f.sources.values().next());

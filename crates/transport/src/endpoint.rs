@@ -4,6 +4,8 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Uri, uri::PathAndQuery};
 
+use ogive_execute::RequestLimits;
+
 use crate::{
     CircuitBreaker, ClientTls, Encoding, HeaderRules, Health, Hedge, ResponseHeaderRules, Retry,
     balance::{OutlierEjection, Replicas},
@@ -34,6 +36,8 @@ pub struct Traffic {
     pub breaker: Option<CircuitBreaker>,
     /// Whether equal queries of any clients that are under way at the same time are sent once; default yes.
     pub deduplicate_query: bool,
+    /// How much one request asks, and whether a failed one is sent again in pieces.
+    pub request_limits: RequestLimits,
     /// When a slow query is asked a second time; default never.
     pub hedge: Option<Hedge>,
     /// When one of several replicas is left alone; default never.
@@ -60,6 +64,7 @@ impl Default for Traffic {
             retry: None,
             breaker: None,
             deduplicate_query: true,
+            request_limits: RequestLimits::default(),
             hedge: None,
             outlier: None,
             http2: Http2::Enable,

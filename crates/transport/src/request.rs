@@ -8,11 +8,11 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use ogive_execute::{SubgraphRequest, Transport, TransportError, TransportFuture};
+use ogive_execute::{RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture};
 use tokio::time::Instant;
 
 use crate::{
-    Answered, Client, Collected, Endpoint, Observer,
+    Client, Collected, Endpoint,
     balance::{Chosen, Replicas},
     client::Exchanged,
     error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, TIMEOUT, failed},
@@ -26,8 +26,6 @@ struct Prepared<'p> {
     body: Bytes,
     idempotent: bool,
     deadline: Instant,
-    /// Its number with the observer.
-    watched: Option<u32>,
 }
 
 /// Lends a worker's [`Client`] to the execution of one client request. Header rules run at most once per subgraph.
@@ -38,7 +36,6 @@ pub struct RequestTransport<'a> {
     deadline: Option<Instant>,
     outgoing: Box<[OnceCell<Outgoing>]>,
     collected: Collected,
-    observer: Option<&'a dyn Observer>,
 }
 
 /// What one client request sends to a subgraph besides bodies.
@@ -93,14 +90,7 @@ impl<'a> RequestTransport<'a> {
             deadline,
             outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
             collected: Collected::default(),
-            observer: None,
         }
-    }
-
-    /// Tells `observer` of every request.
-    #[must_use]
-    pub fn observed_by(self, observer: Option<&'a dyn Observer>) -> Self {
-        RequestTransport { observer, ..self }
     }
 
     /// What the answers' headers add to the client's response.
@@ -134,11 +124,11 @@ impl RequestTransport<'_> {
         endpoint: &Endpoint,
         outgoing: &Outgoing,
         request: SubgraphRequest,
-        (deadline, watched): (Instant, Option<u32>),
+        deadline: Instant,
     ) -> Outcome {
         if !request.idempotent || !endpoint.traffic.deduplicate_query {
             return self
-                .tries(endpoint, &outgoing.headers, request, (deadline, watched))
+                .tries(endpoint, &outgoing.headers, request, deadline)
                 .await;
         }
         let key = RequestKey {
@@ -146,7 +136,7 @@ impl RequestTransport<'_> {
             body: request.body.clone(),
         };
         let tries = || -> Pin<Box<dyn Future<Output = Outcome>>> {
-            Box::pin(self.tries(endpoint, &outgoing.headers, request, (deadline, watched)))
+            Box::pin(self.tries(endpoint, &outgoing.headers, request, deadline))
         };
         self.client.flights.fly(key, tries).await
     }
@@ -162,9 +152,6 @@ impl RequestTransport<'_> {
         if let Some(name) = &endpoint.traffic.deadline_header {
             let left = request.deadline.saturating_duration_since(Instant::now());
             headers.insert(name, HeaderValue::from(left.as_millis() as u64));
-        }
-        if let (Some(observer), Some(number)) = (self.observer, request.watched) {
-            observer.sending(number, &mut headers);
         }
         let exchange = self.client.exchange(
             endpoint,
@@ -235,7 +222,7 @@ impl RequestTransport<'_> {
         endpoint: &Endpoint,
         headers: &HeaderMap,
         request: SubgraphRequest,
-        (deadline, watched): (Instant, Option<u32>),
+        deadline: Instant,
     ) -> Outcome {
         let replicas = endpoint.replicas.as_ref().map_err(|error| {
             failed(
@@ -252,7 +239,6 @@ impl RequestTransport<'_> {
             body: request.body,
             idempotent: request.idempotent,
             deadline,
-            watched,
         };
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
         let retry = traffic.retry.filter(|_| request.idempotent);
@@ -321,17 +307,7 @@ impl Transport for RequestTransport<'_> {
             let own = Instant::now() + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
             let number = self.collected.sent();
-            let watched = self.observer.map(|o| o.asked(request.subgraph));
-            let result = self
-                .shared(endpoint, outgoing, request, (deadline, watched))
-                .await;
-            if let (Some(observer), Some(number)) = (self.observer, watched) {
-                let answered = match &result {
-                    Ok(e) => Answered::Status(e.response.status, e.response.body.len()),
-                    Err(error) => Answered::Failed(error.code),
-                };
-                observer.answered(number, answered);
-            }
+            let result = self.shared(endpoint, outgoing, request, deadline).await;
             if let Ok(exchanged) = &result {
                 let rules = &endpoint.response_headers;
                 self.collected.answered(number, rules, &exchanged.headers);
@@ -346,6 +322,11 @@ impl Transport for RequestTransport<'_> {
             }
             result.map(|exchanged| exchanged.response)
         })
+    }
+
+    fn request_limits(&self, subgraph: u32) -> RequestLimits {
+        let endpoint = self.endpoints.get(subgraph as usize);
+        endpoint.map_or_else(RequestLimits::default, |e| e.traffic.request_limits)
     }
 
     fn shows_errors(&self, subgraph: u32) -> bool {

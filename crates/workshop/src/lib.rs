@@ -5,13 +5,19 @@
 //! commands themselves only read arguments and print. Composition is [`ogive_compose`]'s.
 //!
 //! Reading order: [`inputs`] (which subgraphs), [`mod@introspect`] (asking a running one), [`load`] (their texts),
-//! [`live`] (watching them), [`report`] (how diagnostics are written).
+//! [`live`] (watching them), [`report`] (how diagnostics are written), [`mod@diff`] (what changed), [`usage`] (what clients
+//! use), [`mod@check`] (whether the change may go out), [`mod@why`] (who resolves a field), [`pages`] (what codes mean).
 
+pub mod check;
+pub mod diff;
 pub mod inputs;
 pub mod introspect;
 pub mod live;
 pub mod load;
+pub mod pages;
 pub mod report;
+pub mod usage;
+pub mod why;
 
 use ogive_base::{Diagnostic, Sources};
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod commands;
+mod comparing;
 mod composing;
 mod config;
 mod developing;

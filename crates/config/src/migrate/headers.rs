@@ -41,8 +41,9 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
     };
     let foreign = entries.iter().find(|(key, value)| {
         // Ours has one way only for an inserted value, and no exceptions.
-        let fine = known.contains(&&*key.text) || (kind == "insert" && key.text == "algorithm");
-        !(fine || value.is_null())
+        !known.contains(&&*key.text)
+            && !value.is_null()
+            && !(kind == "insert" && key.text == "algorithm")
     });
     if known.is_empty() || foreign.is_some() {
         let what = foreign.map_or(kind, |(key, _)| key.text.as_str());

@@ -14,7 +14,6 @@ mod headers;
 mod hive;
 mod report;
 mod rules;
-mod telemetry;
 mod write;
 
 use ogive_base::{Diagnostic, SourceId};

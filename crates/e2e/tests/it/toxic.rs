@@ -28,7 +28,6 @@ pub(crate) enum Reply {
 pub(crate) struct Toxic {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
-    connections: Arc<AtomicUsize>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -39,16 +38,14 @@ impl Toxic {
         let toxic = Toxic {
             address: listener.local_addr().unwrap(),
             asked: Arc::default(),
-            connections: Arc::default(),
             requests: Arc::default(),
         };
-        let (asked, connections) = (Arc::clone(&toxic.asked), Arc::clone(&toxic.connections));
+        let asked = Arc::clone(&toxic.asked);
         let requests = Arc::clone(&toxic.requests);
         let reply = Arc::new(reply);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { continue };
-                connections.fetch_add(1, Ordering::SeqCst);
                 let (asked, requests) = (Arc::clone(&asked), Arc::clone(&requests));
                 let reply = Arc::clone(&reply);
                 std::thread::spawn(move || {
@@ -74,10 +71,6 @@ impl Toxic {
     /// How many requests came.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
-    }
-    /// How many connections came.
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
     }
     /// What came, as text.
     pub(crate) fn requests(&self) -> Vec<String> {

@@ -18,4 +18,5 @@ mod reentry;
 mod reuse;
 mod script;
 mod simple;
+mod split;
 mod types;

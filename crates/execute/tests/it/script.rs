@@ -13,8 +13,8 @@ use std::{
 
 use bytes::Bytes;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, SubgraphRequest, SubgraphResponse,
-    Transport, TransportError, TransportFuture, execute,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, RequestLimits, SubgraphRequest,
+    SubgraphResponse, Transport, TransportError, TransportFuture, execute,
 };
 use ogive_plan::Plan;
 
@@ -63,6 +63,7 @@ pub(crate) struct Script {
     pub(crate) done: RefCell<Vec<u32>>,
     pub(crate) in_flight_max: Cell<u32>,
     in_flight: Cell<u32>,
+    pub(crate) limits: RequestLimits,
 }
 
 impl Script {
@@ -75,6 +76,7 @@ impl Script {
             done: RefCell::default(),
             in_flight_max: Cell::new(0),
             in_flight: Cell::new(0),
+            limits: RequestLimits::default(),
         }
     }
     pub(crate) fn sent(&self) -> Vec<(u32, String)> {
@@ -105,6 +107,9 @@ impl Future for Scripted<'_> {
 }
 
 impl Transport for Script {
+    fn request_limits(&self, _: u32) -> RequestLimits {
+        self.limits
+    }
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         let subgraph = request.subgraph as usize;
         let body = String::from_utf8(request.body.to_vec()).unwrap();

@@ -26,6 +26,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ogive_telemetry::codes;
 use ogive_transport::{ServerTls, Socket, Stream};
 use tokio::{
     io::AsyncReadExt,
@@ -34,7 +35,10 @@ use tokio::{
 };
 
 use super::{ServeOptions, listener::Accepted};
-use crate::{Gateway, WorkerState, admission::ClientAddress, body::ResponseBody};
+use crate::{
+    Gateway, RequestError, WorkerState, admission::ClientAddress, body::ResponseBody, media::Media,
+    respond::refuse,
+};
 
 /// What an HTTP/2 client sends first.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -218,7 +222,18 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Respons
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return response;
     }
-    let mut response = shared.gateway.handle(request, &shared.worker).await;
+    // RFC 9112, section 3.2: whoever came before us may have believed another one.
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    let mut response = if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+        let message = "the request has no `host` header, or several";
+        let error = RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message);
+        let mut response = refuse(&error, Media::Json);
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+        response
+    } else {
+        shared.gateway.handle(request, &shared.worker).await
+    };
     if http1 && *shared.draining.borrow() {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);

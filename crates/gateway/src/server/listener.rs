@@ -7,7 +7,11 @@ use std::{
 };
 
 use ogive_transport::Socket;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
+
+/// Connections that the operating system holds until they are accepted; it may have a lower limit of its own. With the
+/// usual 128 a burst of clients waits for retransmissions of a second each.
+const BACKLOG: u32 = 4_096;
 
 /// What is listened on.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl Listener {
             let listener = UnixListener::bind(path)?;
             return Ok(Listener::Unix(listener, SocketFile(path.to_owned())));
         }
-        let listener = TcpListener::bind(listen).await?;
+        let listener = bind_tcp(listen).await?;
         let address = listener.local_addr()?;
         Ok(Listener::Tcp(listener, address))
     }
@@ -117,6 +121,28 @@ impl Accepted {
             }
         }
     }
+}
+
+/// Binds the first address that can be bound.
+async fn bind_tcp(listen: &str) -> io::Result<TcpListener> {
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the host name has no address");
+    for address in tokio::net::lookup_host(listen).await? {
+        let bind = || {
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            // A restart need not wait for connections of the process before.
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(BACKLOG)
+        };
+        match bind() {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// Removes what a process that is gone has left behind; a socket that somebody listens on stays.

@@ -1,14 +1,17 @@
 //! Which look-ups of a request share an `_entities` field.
 //!
 //! Places with the same type and selection share representations; other types join the list if their response names
-//! agree; the same type with another selection needs a list of its own.
+//! agree; the same type with another selection needs a list of its own. [`Batching`] can ask for more lists than that.
 
 use ogive_base::{BitSet, FastMap, Symbol};
 use ogive_operation::CondId;
 use ogive_plan::Target;
 use ogive_schema::TypeId;
 
-use crate::emit::{request::Taken, selection::SelectionId};
+use crate::{
+    Batching,
+    emit::{request::Taken, selection::SelectionId},
+};
 
 /// What is asked of a concrete type, and the condition under which anything is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,9 +66,18 @@ pub(crate) struct LookupLists {
     having: FastMap<(u32, Question), Vec<usize>>,
     /// Number of lists that have a type.
     counts: FastMap<u32, usize>,
+    /// What may share a list.
+    batching: Batching,
 }
 
 impl LookupLists {
+    pub(crate) fn new(batching: Batching) -> Self {
+        LookupLists {
+            batching,
+            ..LookupLists::default()
+        }
+    }
+
     /// Adds a place to the first list that can take it.
     pub(crate) fn add(
         &mut self,
@@ -91,6 +103,21 @@ impl LookupLists {
 
     fn first(&self, types: &BitSet, question: Question, names: &[Taken]) -> Option<usize> {
         let takes = |at: &usize| self.rows[*at].takes(types, question, names);
+        match self.batching {
+            Batching::All(_) => {}
+            Batching::Off => return None,
+            Batching::Paths => {
+                let having = self.having.get(&(types.first()?, question));
+                let asks = |at: &usize| {
+                    let list = &self.rows[*at];
+                    list.selections.len() == types.len()
+                        && types
+                            .iter()
+                            .all(|t| list.by_type.get(&t) == Some(&question))
+                };
+                return having.into_iter().flatten().copied().find(asks);
+            }
+        }
         // If every list has the type, only those that ask the same of it can do: not to be looked for one by one.
         let everywhere = |t: &u32| self.counts.get(t) == Some(&self.rows.len());
         match types.iter().find(everywhere) {

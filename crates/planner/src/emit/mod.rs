@@ -13,6 +13,8 @@ pub mod request;
 mod selection;
 mod tables;
 
+use std::collections::VecDeque;
+
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
 use ogive_operation::CondId;
 use ogive_plan::{
@@ -22,10 +24,11 @@ use ogive_plan::{
 use ogive_schema::{FieldId, TypeId};
 
 use crate::{
+    Batching,
     assign::{Schedule, Via, Visit, VisitId},
     emit::{
         conditions::Conditional,
-        lookups::{LookupLists, Question},
+        lookups::{LookupList, LookupLists, Question},
         output::{OutRow, SlotKey},
         request::{Names, Part, Pool, Selected, ShapeKey},
         selection::{Chunk, Piece, SelectionId, Selections},
@@ -275,12 +278,16 @@ impl<'a> Emitter<'a> {
             groups[at].1.push(id);
         }
         let mut fetches: IdVec<FetchId, Fetch> = IdVec::new();
+        let mut further: Vec<(FetchId, Fetch)> = Vec::new();
         for (key, visits) in &groups {
-            let fetch = self.fetch(*key, visits, &group_of);
-            fetches.push(fetch);
+            let mut requests = self.requests(*key, visits, &group_of).into_iter();
+            if let Some(first) = requests.next() {
+                let id = fetches.push(first);
+                further.extend(requests.map(|fetch| (id, fetch)));
+            }
         }
         self.serialise_scopes(&groups, &mut fetches);
-        let fetches = order_by_wave(fetches);
+        let fetches = order_by_wave(with_further(fetches, further));
         let conditions = self.conditional.table();
         Plan {
             kind: self.tree.op.kind,
@@ -309,18 +316,21 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn fetch(
+    /// The requests of one subgraph in one wave: one, unless the subgraph is to be asked in smaller ones. Dependencies are
+    /// indexes of groups.
+    fn requests(
         &mut self,
         (_, _, subgraph): RequestKey,
         visits: &[VisitId],
         group_of: &FastMap<RequestKey, usize>,
-    ) -> Fetch {
-        let mut parts: Vec<Part> = Vec::new();
+    ) -> Vec<Fetch> {
+        let batching = self.tree.batching.get(subgraph as usize);
+        let batching = batching.copied().unwrap_or_default();
         // Response names of the request's root fields.
         let mut names = Names::default();
         let mut reentries: Vec<(SelectionId, Vec<Target>)> = Vec::new();
         let mut root = None;
-        let mut lists = LookupLists::default();
+        let mut lists = LookupLists::new(batching);
         let mut kind = OperationKind::Query;
         let mut dependencies: Vec<FetchId> = Vec::new();
         let mut by_interface: FastSet<VisitId> = FastSet::default();
@@ -339,17 +349,18 @@ impl<'a> Emitter<'a> {
                 let wanted = facts.map(|f| (*visit_id, *f)).collect();
                 let selected = self.object_among(place, wanted, subgraph, None, &mut names);
                 kind = self.tree.op.kind;
-                root = Some(RootPart {
+                let part = RootPart {
                     cond: plan_cond(selected.cond),
                     shape: selected.shape,
-                });
-                parts.push(Part {
+                };
+                let text = Part {
                     lookup: None,
                     pieces: vec![Piece {
                         cond: CondId::TRUE,
                         chunk: Chunk::Selection(selected.selection),
                     }],
-                });
+                };
+                root = Some((part, text));
                 continue;
             }
             if visit.is_reentry(self.tree) {
@@ -414,38 +425,69 @@ impl<'a> Emitter<'a> {
             }
         }
         dependencies.sort();
-        let mut lookups = Vec::new();
         let taken: Vec<Box<str>> = names.taken().map(|name| self.names[name].into()).collect();
-        for (i, list) in lists.into_lists().enumerate() {
-            let (part, lookup) = self.lookup_part(i, list, &taken);
-            parts.push(part);
-            lookups.push(lookup);
-        }
-        for (selection, targets) in reentries {
-            parts.push(Part {
-                lookup: Some(lookups.len() as u16),
-                pieces: vec![Piece {
-                    cond: CondId::TRUE,
-                    chunk: Chunk::Selection(selection),
-                }],
+        let mut lists: VecDeque<LookupList> = lists.into_lists().collect();
+        let mut reentries = VecDeque::from(reentries);
+        let most = match batching {
+            Batching::All(most) => most.max(1) as usize,
+            Batching::Off | Batching::Paths => 1,
+        };
+        let mut out = Vec::new();
+        loop {
+            let mut parts: Vec<Part> = Vec::new();
+            let mut lookups = Vec::new();
+            let mut room = most;
+            let root = root.take().map(|(root, part)| {
+                parts.push(part);
+                root
             });
-            lookups.push(Lookup {
-                response_key: "".into(),
-                variable: "".into(),
-                targets,
+            if root.is_some() && matches!(batching, Batching::Off | Batching::Paths) {
+                room = 0;
+            }
+            while room > 0
+                && let Some(list) = lists.pop_front()
+            {
+                room -= 1;
+                let (part, lookup) = self.lookup_part(lookups.len(), list, &taken);
+                parts.push(part);
+                lookups.push(lookup);
+            }
+            while room > 0
+                && let Some((selection, targets)) = reentries.pop_front()
+            {
+                room -= 1;
+                parts.push(Part {
+                    lookup: Some(lookups.len() as u16),
+                    pieces: vec![Piece {
+                        cond: CondId::TRUE,
+                        chunk: Chunk::Selection(selection),
+                    }],
+                });
+                lookups.push(Lookup {
+                    response_key: "".into(),
+                    variable: "".into(),
+                    targets,
+                });
+            }
+            let kind = match root.is_some() {
+                true => kind,
+                false => OperationKind::Query,
+            };
+            let (segments, variables) = self.assemble(kind, parts, &lookups);
+            out.push(Fetch {
+                subgraph,
+                wave: 0,
+                dependencies: dependencies.clone(),
+                successors: Vec::new(),
+                kind,
+                segments,
+                variables,
+                root,
+                lookups,
             });
-        }
-        let (segments, variables) = self.assemble(kind, parts, &lookups);
-        Fetch {
-            subgraph,
-            wave: 0,
-            dependencies,
-            successors: Vec::new(),
-            kind,
-            segments,
-            variables,
-            root,
-            lookups,
+            if lists.is_empty() && reentries.is_empty() {
+                return out;
+            }
         }
     }
 
@@ -511,6 +553,38 @@ impl<'a> Emitter<'a> {
             previous = members;
         }
     }
+}
+
+/// Puts every further request of a group (by the group's first) behind the first; whoever waits for a group waits for all
+/// of them.
+fn with_further(
+    fetches: IdVec<FetchId, Fetch>,
+    further: Vec<(FetchId, Fetch)>,
+) -> IdVec<FetchId, Fetch> {
+    if further.is_empty() {
+        return fetches;
+    }
+    let mut further = further.into_iter().peekable();
+    let mut out: IdVec<FetchId, Fetch> = IdVec::new();
+    let mut members: IdVec<FetchId, Vec<FetchId>> = IdVec::new();
+    for (group, first) in fetches.iter() {
+        // Groups come after those they wait for.
+        let waits = first.dependencies.iter();
+        let dependencies: Vec<FetchId> = waits.flat_map(|d| members[*d].clone()).collect();
+        let mut own = Vec::new();
+        let mut put = |fetch: &Fetch| {
+            own.push(out.push(Fetch {
+                dependencies: dependencies.clone(),
+                ..fetch.clone()
+            }));
+        };
+        put(first);
+        while let Some((_, fetch)) = further.next_if(|(of, _)| *of == group) {
+            put(&fetch);
+        }
+        members.push(own);
+    }
+    out
 }
 
 /// Numbers waves by longest chain, fills successors, and orders fetches by wave, then subgraph.

@@ -8,6 +8,7 @@
 //! Every plan made here passes the verifier, and each of its requests, with all conditions on, is validated against the
 //! subgraph's own schema.
 
+mod batching;
 mod classes;
 mod families;
 mod generate;

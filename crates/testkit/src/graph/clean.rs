@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{FieldSet, InputModel, Item, Kind, Model, Place, SCALARS, Sub, Subs, TypeModel};
+use super::{
+    FieldSet, InputModel, Item, KeyModel, Kind, Model, Place, SCALARS, Sub, Subs, TypeModel,
+};
 
 /// Two keys of one entity that may be null, though never both.
 pub const SPARE_KEYS: [&str; 2] = ["na", "nb"];
@@ -286,6 +288,16 @@ pub fn is_key_member(ty: &TypeModel, sub: Sub, field: &str) -> bool {
         .is_some_and(|p| p.keys.iter().any(|k| k.fields.names().any(|n| n == field)))
 }
 
+/// Whether all implementers of an interface have its key in a subgraph.
+fn all_have(model: &Model, interface: &str, sub: Sub, key: &KeyModel) -> bool {
+    model.possible_in(interface, sub).iter().all(|t| {
+        model
+            .ty(t)
+            .and_then(|t| t.places.get(&sub))
+            .is_some_and(|p| p.keys.contains(key))
+    })
+}
+
 /// Whether a key makes sense: it may be the type's name alone, and a member may be overridden.
 fn valid_key(model: &Model, ty: &str, sub: Sub, set: &FieldSet) -> bool {
     let overridden = |item: &Item| match item {
@@ -368,9 +380,10 @@ fn field_sets(model: &mut Model) {
     }
     for ty in &mut model.types {
         for (sub, place) in &mut ty.places {
-            place
-                .keys
-                .retain(|k| valid_key(&reference, &ty.name, *sub, &k.fields));
+            place.keys.retain(|k| {
+                valid_key(&reference, &ty.name, *sub, &k.fields)
+                    && (ty.kind != Kind::Interface || all_have(&reference, &ty.name, *sub, k))
+            });
         }
         for field in &mut ty.fields {
             field.sources.retain(|sub, source| {
@@ -477,8 +490,15 @@ fn overrides(model: &mut Model) {
             let mut lost: Subs = 0;
             for (sub, source) in &mut field.sources {
                 match source.overrides {
-                    Some(from) if from != *sub && sources.contains(&from) => lost |= 1 << from,
-                    _ => source.overrides = None,
+                    Some(from) if from != *sub && sources.contains(&from) => {
+                        if source.label.is_none() {
+                            lost |= 1 << from;
+                        }
+                    }
+                    _ => {
+                        source.overrides = None;
+                        source.label = None;
+                    }
                 }
             }
             for (sub, source) in &mut field.sources {

@@ -35,6 +35,8 @@ pub struct Model {
     pub subgraphs: Vec<String>,
     /// All types but the specified scalars, in the order in which schemas print them.
     pub types: Vec<TypeModel>,
+    /// Minor version of join v0 in which the supergraph is printed: 2 to 5; anything else is 3.
+    pub join: u8,
 }
 
 /// Kinds of types.
@@ -125,6 +127,8 @@ pub struct FieldSource {
     pub provides: Option<FieldSet>,
     /// `@override(from:)`
     pub overrides: Option<Sub>,
+    /// `@override(label:)`: the override counts while the label is on.
+    pub label: Option<String>,
     /// Another subgraph overrides this one.
     pub overridden: bool,
 }
@@ -138,6 +142,7 @@ impl FieldSource {
             requires: None,
             provides: None,
             overrides: None,
+            label: None,
             overridden: false,
         }
     }
@@ -402,6 +407,33 @@ impl Model {
             }
         }
         out
+    }
+    /// The graph as it is while all labels are on, or off.
+    #[must_use]
+    pub fn labelled(&self, on: bool) -> Model {
+        let mut out = self.clone();
+        for field in out.types.iter_mut().flat_map(|t| &mut t.fields) {
+            let moves: Vec<(Sub, Sub)> = field
+                .sources
+                .iter()
+                .filter_map(|(to, s)| Some((*to, s.label.as_ref().and(s.overrides)?)))
+                .collect();
+            for (to, from) in moves {
+                let lost = if on { from } else { to };
+                if let Some(source) = field.sources.get_mut(&lost) {
+                    source.overridden = true;
+                }
+            }
+        }
+        out
+    }
+    /// Labels of progressive overrides.
+    pub fn labels(&self) -> BTreeSet<&str> {
+        let fields = self.types.iter().flat_map(|t| &t.fields);
+        fields
+            .flat_map(|f| f.sources.values())
+            .filter_map(|s| s.label.as_deref())
+            .collect()
     }
     /// Whether any subgraph has a key for the type.
     pub fn is_entity(&self, name: &str) -> bool {

@@ -4,11 +4,12 @@
 use std::{collections::HashSet, fmt::Write};
 
 use super::{FieldModel, FieldSource, InputModel, Kind, Model, Sub, Ty, TypeModel, clean};
+use crate::rng::hash_texts;
 
 /// What a subgraph author writes: federation v2 with `@link`.
 pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
     let mut out = String::from(
-        "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\", \"@external\", \
+        "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.7\", import: [\"@key\", \"@external\", \
          \"@requires\", \"@provides\", \"@shareable\", \"@override\", \"@inaccessible\"])\n\n",
     );
     subgraph_types(model, sub, &mut out);
@@ -99,7 +100,12 @@ fn subgraph_directives(
         let _ = write!(out, " @provides(fields: {})", quoted(&set.to_string()));
     }
     if let Some(from) = source.overrides {
-        let _ = write!(out, " @override(from: {})", quoted(&model.subgraphs[from]));
+        let label = match &source.label {
+            Some(label) => format!(", label: {}", quoted(label)),
+            None => String::new(),
+        };
+        let from = quoted(&model.subgraphs[from]);
+        let _ = write!(out, " @override(from: {from}{label})");
     }
     // Key members are shareable anyway.
     let key_member = ty.places.get(&sub).is_some_and(|p| {
@@ -149,11 +155,15 @@ pub fn merged_sdl(model: &Model) -> String {
 
 /// Definitions of the machinery of join v0.3 and link v1.0.
 const MACHINERY: &str = "\
+directive @cost(weight: Int!) on FIELD_DEFINITION
+
+directive @listSize(assumedSize: Int, slicingArguments: [String!], sizedFields: [String!], requireOneSlicingArgument: Boolean = true) on FIELD_DEFINITION
+
+directive @tag(name: String!) repeatable on FIELD_DEFINITION | OBJECT
+
 directive @inaccessible on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION
 
 directive @join__enumValue(graph: join__Graph!) repeatable on ENUM_VALUE
-
-directive @join__field(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
 
 directive @join__graph(name: String!, url: String!) on ENUM_VALUE
 
@@ -176,17 +186,69 @@ scalar link__Import
 
 ";
 
-/// The supergraph in join v0.3, straight from the model.
+/// `@join__field` up to v0.3.
+const JOIN_FIELD: &str = "\
+directive @join__field(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
+
+";
+
+/// What v0.4 and v0.5 add: override labels, context arguments and carried directives.
+const JOIN_FIELD_NEW: &str = "\
+directive @join__directive(graphs: [join__Graph!], name: String!, args: join__DirectiveArguments) repeatable on SCHEMA | OBJECT | INTERFACE | FIELD_DEFINITION
+
+directive @join__field(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean, overrideLabel: String, contextArguments: [join__ContextArgument!]) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION
+
+input join__ContextArgument {
+  name: String!
+  type: String!
+  context: String!
+  selection: join__FieldValue!
+}
+
+scalar join__DirectiveArguments
+
+scalar join__FieldValue
+
+";
+
+/// The version of join that a supergraph is printed in; labels need v0.4.
+fn join_version(model: &Model) -> u8 {
+    match model.join {
+        5 => 5,
+        4 => 4,
+        _ if !model.labels().is_empty() => 4,
+        _ => 3,
+    }
+}
+
+/// Directives on a field of the supergraph that advise and change no data, on about one field of five.
+pub fn advice(ty: &str, field: &str) -> Option<&'static str> {
+    match hash_texts(0, &["advice", ty, field]) % 16 {
+        0 => Some(" @tag(name: \"internal\")"),
+        1 => Some(" @cost(weight: 7)"),
+        2 => Some(" @listSize(assumedSize: 3)"),
+        _ => None,
+    }
+}
+
+/// The supergraph, straight from the model.
 pub fn supergraph_sdl(model: &Model) -> String {
-    let mut out = String::from(
+    let version = join_version(model);
+    let mut out = format!(
         "schema\n  @link(url: \"https://specs.apollo.dev/link/v1.0\")\n  @link(url: \
-         \"https://specs.apollo.dev/join/v0.3\", for: EXECUTION)\n  @link(url: \"https://specs.apollo.dev/inaccessible/v0.2\", for: SECURITY)\n{\n  query: Query\n",
+         \"https://specs.apollo.dev/join/v0.{version}\", for: EXECUTION)\n  @link(url: \"https://specs.apollo.dev/tag/v0.3\")\n  @link(url: \
+         \"https://specs.apollo.dev/cost/v0.1\")\n  @link(url: \"https://specs.apollo.dev/inaccessible/v0.2\", for: SECURITY)\n{{\n  query: Query\n",
     );
     if model.ty("Mutation").is_some() {
         out.push_str("  mutation: Mutation\n");
     }
     out.push_str("}\n\n");
     out.push_str(MACHINERY);
+    out.push_str(if version > 3 {
+        JOIN_FIELD_NEW
+    } else {
+        JOIN_FIELD
+    });
     out.push_str("enum join__Graph {\n");
     for name in &model.subgraphs {
         let _ = writeln!(
@@ -248,6 +310,7 @@ pub fn supergraph_sdl(model: &Model) -> String {
                         let args = args_in_supergraph(&field.args);
                         let _ = write!(out, "  {}{args}: {merged}", field.name);
                         hidden(field.hidden, &mut out);
+                        out.push_str(advice(&ty.name, &field.name).unwrap_or_default());
                         join_fields(model, ty, field, &merged, &graphs, &mut out);
                         out.push('\n');
                     }
@@ -337,6 +400,9 @@ fn join_fields(
         }
         if let Some(from) = source.overrides {
             let _ = write!(out, ", override: {}", quoted(&model.subgraphs[from]));
+            if let Some(label) = &source.label {
+                let _ = write!(out, ", overrideLabel: {}", quoted(label));
+            }
         }
         if differs {
             let _ = write!(out, ", type: \"{}\"", source.ty);

@@ -25,6 +25,16 @@ const DEPTH_MAX: u32 = 10;
 
 /// Every field that cannot be reached from some place. Empty: the graph is satisfiable.
 pub fn unreachable(model: &Model) -> Vec<Unreachable> {
+    if model.labels().is_empty() {
+        return unreachable_now(model);
+    }
+    let mut out = unreachable_now(&model.labelled(true));
+    out.extend(unreachable_now(&model.labelled(false)));
+    out
+}
+
+/// The same while labels stay as they are.
+fn unreachable_now(model: &Model) -> Vec<Unreachable> {
     let mut seen: HashSet<(&str, Subs)> = HashSet::new();
     let mut todo: Vec<(&str, Subs)> = Vec::new();
     let mut out = Vec::new();

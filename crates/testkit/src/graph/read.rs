@@ -21,6 +21,7 @@ pub fn read(subgraphs: &[(String, String)]) -> Result<Model, String> {
     let mut model = Model {
         subgraphs: subgraphs.iter().map(|(n, _)| n.clone()).collect(),
         types: Vec::new(),
+        join: 3,
     };
     for (sub, (name, text)) in subgraphs.iter().enumerate() {
         let document = schemas::document(name, text)?;
@@ -76,6 +77,9 @@ fn settle(inputs: &mut [InputModel], places: impl Iterator<Item = Sub>) {
         }
     }
 }
+
+/// A field in one subgraph: name, arguments, role, the subgraph it overrides, and whether it is inaccessible.
+type FieldHere = (String, Vec<InputModel>, FieldSource, Option<String>, bool);
 
 struct Reader<'a> {
     document: &'a Document,
@@ -177,10 +181,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn field(
-        &self,
-        field: &FieldDefinition,
-    ) -> Result<(String, Vec<InputModel>, FieldSource, Option<String>, bool), String> {
+    fn field(&self, field: &FieldDefinition) -> Result<FieldHere, String> {
         let mut source = FieldSource::plain(self.type_ref(field.ty));
         let mut from = None;
         for directive in &self.document[field.directives] {
@@ -188,7 +189,10 @@ impl Reader<'_> {
                 "external" => source.external = true,
                 "requires" => source.requires = Some(self.field_set(directive)?),
                 "provides" => source.provides = Some(self.field_set(directive)?),
-                "override" => from = self.string(directive, "from"),
+                "override" => {
+                    from = self.string(directive, "from");
+                    source.label = self.string(directive, "label");
+                }
                 _ => {}
             }
         }
@@ -299,6 +303,8 @@ mod tests {
                 .map(|s| (model.subgraphs[s].clone(), print::subgraph_sdl(&model, s)))
                 .collect();
             let again = read(&texts).unwrap();
+            let mut model = model;
+            model.join = 3;
             pretty_eq(&sorted(model), &sorted(again), seed);
         }
     }

@@ -54,6 +54,14 @@ pub fn generate(model: &Model, seed: u64, options: &OpOptions) -> Op {
     draw.op.selections = selections;
     draw.outline();
     draw.spread_again();
+    if draw.rng.chance(12) {
+        draw.op.others = vec!["query Other {\n  __typename\n}".to_owned()];
+        if draw.rng.chance(30) {
+            draw.op
+                .others
+                .push("query More {\n  __schema {\n    __typename\n  }\n}".to_owned());
+        }
+    }
     let mut op = draw.op;
     conflicts::resolve(model, &mut op);
     op
@@ -70,6 +78,9 @@ impl Draw<'_> {
     fn selections(&mut self, ty: &str, depth: usize) -> Vec<Sel> {
         let root = ty == "Query" || ty == "Mutation";
         let mut out = Vec::new();
+        if self.model.kind(ty).is_abstract() && depth > 0 && self.rng.chance(30) {
+            out.extend(self.clash(ty, depth - 1));
+        }
         let n = if root {
             self.rng.between(1, 4)
         } else {
@@ -111,6 +122,62 @@ impl Draw<'_> {
             }
         }
         out
+    }
+
+    /// One response key for different fields of two concrete types behind an abstract one.
+    fn clash(&mut self, ty: &str, depth: usize) -> Vec<Sel> {
+        let model = self.model;
+        let types = model.possible(ty);
+        let mut pairs = Vec::new();
+        for (i, a) in types.iter().enumerate() {
+            for b in &types[..i] {
+                let fields = |t: &str| model.ty(t).map_or(&[][..], |t| &t.fields);
+                for one in fields(a) {
+                    for two in fields(b) {
+                        let (Some(x), Some(y)) = (one.merged_ty(), two.merged_ty()) else {
+                            continue;
+                        };
+                        let composite = model.kind(x.name()).is_composite();
+                        let alike = if composite && model.kind(y.name()).is_composite() {
+                            x.to_string().replace(x.name(), "")
+                                == y.to_string().replace(y.name(), "")
+                        } else {
+                            x == y
+                        };
+                        if one.name != two.name && alike && (depth > 0 || !composite) {
+                            pairs.push([(*a, one), (*b, two)]);
+                        }
+                    }
+                }
+            }
+        }
+        let Some(pair) = self.rng.pick(&pairs).copied() else {
+            return Vec::new();
+        };
+        let key = ["x", "y", "id"][self.rng.below(3)];
+        pair.map(|(on, field)| {
+            let value = field.merged_ty().unwrap_or_default();
+            let composite = model.kind(value.name()).is_composite();
+            let args = self.args(field);
+            let selections = if composite {
+                self.selections(value.name(), depth - 1)
+            } else {
+                Vec::new()
+            };
+            Sel::Inline {
+                on: Some(on.to_owned()),
+                directives: self.directives(10),
+                selections: vec![Sel::Field(Field {
+                    alias: Some(key.to_owned()),
+                    name: field.name.clone(),
+                    args,
+                    directives: Vec::new(),
+                    selections,
+                    composite,
+                })],
+            }
+        })
+        .to_vec()
     }
 
     /// A type condition that can apply within `ty`.

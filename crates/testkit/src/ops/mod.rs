@@ -8,6 +8,9 @@ pub mod generate;
 
 use std::fmt::Write;
 
+/// The operation to run where a document has several.
+pub const RUN: &str = "Op";
+
 /// One operation with its fragments and variable values.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Op {
@@ -22,6 +25,8 @@ pub struct Op {
     pub fragments: Vec<Fragment>,
     /// The root selection set.
     pub selections: Vec<Sel>,
+    /// Further operations of the document, as text. Then this one is named `Op`.
+    pub others: Vec<String>,
 }
 
 /// One variable.
@@ -121,8 +126,15 @@ impl Op {
     /// The document.
     pub fn document(&self) -> String {
         let (variables, fragments) = self.used();
-        let mut out = String::from(if self.mutation { "mutation" } else { "query" });
-        if let Some(name) = &self.name {
+        let mut out = String::new();
+        for other in &self.others {
+            out.push_str(other);
+            out.push_str("\n\n");
+        }
+        out.push_str(if self.mutation { "mutation" } else { "query" });
+        if !self.others.is_empty() {
+            let _ = write!(out, " {RUN}");
+        } else if let Some(name) = &self.name {
             let _ = write!(out, " {name}");
         }
         let mut first = true;

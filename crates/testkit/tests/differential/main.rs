@@ -1,6 +1,6 @@
 //! The differential test: generated graphs and operations, and the cases kept from earlier findings.
 //!
-//! `OGIVE_DIFF_OPERATIONS` sets how many operations to run (default 2,000), `OGIVE_DIFF_SEED` where to start,
+//! `OGIVE_DIFF_OPERATIONS` sets how many operations to run (default 12,000), `OGIVE_DIFF_SEED` where to start,
 //! `OGIVE_DIFF_SUBGRAPHS` the most subgraphs of a graph, `OGIVE_DIFF_KEEP` how many different failures to shrink
 //! before stopping. A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
@@ -18,18 +18,20 @@ use std::{
 
 use ogive_testkit::{
     case::Case,
+    coverage::{
+        PairCoverage,
+        evidence::{Evidence, exercised},
+    },
     differential::{Bench, Mismatch},
     graph::{
         Model,
         generate::{GraphOptions, count::roles, generate},
     },
     ops::{self, Op, features::features, generate::OpOptions},
+    pipeline::Answer,
     rng::mix,
     shrink::{Failing, shrink},
 };
-
-/// Operations per graph.
-const PER_GRAPH: u64 = 16;
 
 fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -40,37 +42,41 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
+/// Operations per graph.
+const PER_GRAPH: u64 = 16;
+
+/// Every so many graphs have resolvers that fail, so that errors and null propagation are compared too.
+const FAULTS_EVERY: u64 = 3;
+
+/// Fields that fail there, of 1,000.
+const FAULTS_PER_MILLE: u64 = 25;
+
+/// Of this many operations one runs again with a request that gets no answer.
+const LOST_EVERY: u64 = 3;
+
+/// From this many operations on a run has to cover what it claims to.
+const COVERING: u64 = 10_000;
+
+/// Least percentage of pairs of rules.
+const PAIRS_MIN: f64 = 95.0;
+
 #[test]
 fn gateway_equals_monolith() {
-    run(number("OGIVE_DIFF_OPERATIONS", 2_000), 0);
-}
-
-/// Errors and null propagation: some resolvers fail.
-#[test]
-fn gateway_nulls_what_the_monolith_nulls() {
-    run(number("OGIVE_DIFF_OPERATIONS", 2_000) / 4, 25);
-}
-
-fn run(operations: u64, faults_per_mille: u64) {
+    let started = std::time::Instant::now();
+    let operations = number("OGIVE_DIFF_OPERATIONS", 12_000);
     let base = number("OGIVE_DIFF_SEED", 1);
     let keep = number("OGIVE_DIFF_KEEP", 1) as usize;
-    let mut options = GraphOptions::default();
-    options.subgraphs_max = number("OGIVE_DIFF_SUBGRAPHS", options.subgraphs_max as u64) as usize;
-    options.uniform = faults_per_mille > 0;
     let mut coverage = Coverage::default();
     let mut failures: BTreeMap<String, String> = BTreeMap::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let graphs = operations.div_ceil(PER_GRAPH);
-    for g in 0..graphs {
+    for g in 0..operations.div_ceil(PER_GRAPH) {
         let seed = mix(base.wrapping_add(g)) >> 16;
-        // Now and then a graph of many subgraphs.
-        let mut options = options;
-        if g % 25 == 24 {
-            options.subgraphs_max = 40;
-            options.entities_max = 8;
-        }
-        let model = generate(seed, &options);
-        let bench = match Bench::with_faults(&model, seed, faults_per_mille) {
+        let faults = match g % FAULTS_EVERY {
+            0 => FAULTS_PER_MILLE,
+            _ => 0,
+        };
+        let model = generate(seed, &graph_options(g, faults));
+        let bench = match Bench::with_faults(&model, seed, faults) {
             Ok(bench) => bench,
             Err(e) => panic!("graph {seed} cannot be read:\n{e}"),
         };
@@ -79,11 +85,11 @@ fn run(operations: u64, faults_per_mille: u64) {
             let op = ops::generate::generate(&model, mix(seed ^ i), &OpOptions::default());
             coverage.operation(&model, &op);
             match guarded(&bench, &op, i) {
-                Ok((waves, requests)) => coverage.plan(waves, requests),
+                Ok((answer, lost)) => coverage.answer(&model, &op, &answer, lost),
                 Err(mismatch) => {
                     *counts.entry(mismatch.kind.clone()).or_default() += 1;
                     if failures.len() < keep && !failures.contains_key(&mismatch.kind) {
-                        let report = report(&model, (seed, faults_per_mille), &op, i, &mismatch);
+                        let report = report(&model, (seed, faults), &op, i, &mismatch);
                         failures.insert(mismatch.kind, report);
                     }
                 }
@@ -97,16 +103,42 @@ fn run(operations: u64, faults_per_mille: u64) {
     for report in failures.values() {
         println!("{report}");
     }
+    println!(
+        "{operations} operations, {} mismatches, {:.0} s",
+        counts.values().sum::<usize>(),
+        started.elapsed().as_secs_f64()
+    );
     assert!(counts.is_empty(), "{counts:#?}");
-    if operations >= 2_000 && faults_per_mille == 0 {
+    if operations >= COVERING {
         coverage.check();
     }
 }
 
-/// Compares, with panics turned into mismatches. Waves and requests on success.
-fn guarded(bench: &Bench, op: &Op, seed: u64) -> Result<(u32, usize), Mismatch> {
-    match catch_unwind(AssertUnwindSafe(|| bench.compare(op, seed))) {
-        Ok(result) => result.map(|answer| (answer.waves, answer.requests.len())),
+/// Now and then a graph of many subgraphs.
+fn graph_options(g: u64, faults: u64) -> GraphOptions {
+    let mut options = GraphOptions::default();
+    options.subgraphs_max = number("OGIVE_DIFF_SUBGRAPHS", options.subgraphs_max as u64) as usize;
+    options.uniform = faults > 0;
+    if g % 25 == 24 {
+        options.subgraphs_max = 40;
+        options.entities_max = 8;
+    }
+    options
+}
+
+/// Compares, with panics turned into mismatches. The answer, and whether it was also had with a request lost.
+fn guarded(bench: &Bench, op: &Op, seed: u64) -> Result<(Answer, bool), Mismatch> {
+    let both = || {
+        let answer = bench.compare(op, seed)?;
+        let sent = answer.requests.len();
+        let lose = sent > 0 && seed % LOST_EVERY == 0;
+        if lose {
+            bench.compare_without(op, seed, &answer, (mix(seed) % sent as u64) as usize)?;
+        }
+        Ok((answer, lose))
+    };
+    match catch_unwind(AssertUnwindSafe(both)) {
+        Ok(result) => result,
         Err(panic) => {
             let message = panic
                 .downcast_ref::<String>()
@@ -200,6 +232,7 @@ struct Coverage {
     waves: BTreeMap<u32, usize>,
     requests: usize,
     subgraphs_max: usize,
+    pairs: PairCoverage,
 }
 
 impl Coverage {
@@ -216,13 +249,26 @@ impl Coverage {
             *self.features.entry(feature).or_default() += 1;
         }
     }
-    fn plan(&mut self, waves: u32, requests: usize) {
-        *self.waves.entry(waves).or_default() += 1;
-        self.requests += requests;
+    fn answer(&mut self, model: &Model, op: &Op, answer: &Answer, lost: bool) {
+        *self.waves.entry(answer.waves).or_default() += 1;
+        self.requests += answer.requests.len();
+        let Some(plan) = &answer.compiled else { return };
+        self.pairs.add(exercised(&Evidence {
+            model,
+            op,
+            plan,
+            requests: &answer.requests,
+            data: &answer.data,
+            errors: answer.errors.as_deref(),
+            failed_request: lost,
+        }));
     }
     /// A run that leaves a feature out proves nothing about it.
     fn check(&self) {
-        assert!(self.graphs >= 100, "{} graphs", self.graphs);
+        let missing = self.pairs.missing_rules();
+        assert!(missing.is_empty(), "nobody exercised rules {missing:?}");
+        let percent = self.pairs.percent();
+        assert!(percent >= PAIRS_MIN, "{percent:.1} % of the pairs of rules");
         for (role, n) in &self.roles {
             assert!(*n > 0, "no graph has {role}");
         }
@@ -289,6 +335,7 @@ impl std::fmt::Display for Coverage {
         for (name, n) in &self.features {
             writeln!(f, "  {n:6} {name}")?;
         }
-        writeln!(f, "plans by waves: {:?}", self.waves)
+        writeln!(f, "plans by waves: {:?}", self.waves)?;
+        write!(f, "{}", self.pairs)
     }
 }

@@ -13,6 +13,7 @@ use std::{
 };
 
 use ogive_testkit::{
+    differential::operation_name,
     engines::Recorder,
     graph::{
         generate::{GraphOptions, generate},
@@ -51,15 +52,18 @@ fn monolith_equals_reference() {
             let document = op.document();
             let variables: Map<String, Value> = serde_json::from_str(&op.variables_json()).unwrap();
             world.reset();
-            let answer =
-                recorder
-                    .monolith
-                    .execute(&document, None, &variables, &Default::default());
+            let answer = recorder.monolith.execute(
+                &document,
+                operation_name(&document),
+                &variables,
+                &Default::default(),
+            );
             let answer: Value = serde_json::from_slice(&answer.body).unwrap();
             with_errors += usize::from(answer.get("errors").is_some());
             let case = json!({
                 "sdl": sdl,
                 "document": document,
+                "operationName": operation_name(&document),
                 "variables": variables,
                 "calls": recorder.take(),
                 "data": answer["data"].to_string(),

@@ -1,7 +1,7 @@
 //! Interfaces and unions: who implements and joins them where, and fields that return them.
 
 use super::{
-    super::{FieldModel, FieldSource, InputModel, Kind, Ty, TypeModel},
+    super::{FieldModel, FieldSet, FieldSource, InputModel, KeyModel, Kind, Ty, TypeModel},
     Draw,
     edit::add_source,
 };
@@ -135,7 +135,7 @@ impl Draw {
                     .ty_mut(implementer)
                     .and_then(|t| t.places.get_mut(&sub))
                     && place.implements.contains(&name)
-                    && !place.implements.iter().any(|i| *i == parent.name)
+                    && !place.implements.contains(&parent.name)
                 {
                     place.implements.push(parent.name.clone());
                 }
@@ -168,7 +168,7 @@ impl Draw {
             fields.push((format!("n{number}{j}"), ty, args));
         }
         // Entities implement it with their key sometimes.
-        if implementers.iter().all(|t| t.starts_with("Entity")) && self.rng.chance(60) {
+        if implementers.iter().all(|t| t.starts_with("Entity")) && self.rng.chance(75) {
             fields.push(("id".to_owned(), Ty::named("ID").non_null(), Vec::new()));
         }
         for implementer in &implementers {
@@ -241,6 +241,29 @@ impl Draw {
             }
             if !row.sources.is_empty() {
                 face.fields.push(row);
+            }
+        }
+        // What identifies all its implementers identifies it.
+        let key = KeyModel {
+            fields: FieldSet::leaves(&["id"]),
+            resolvable: true,
+        };
+        for sub in face.places.keys().copied().collect::<Vec<_>>() {
+            let told = face
+                .field("id")
+                .is_some_and(|f| f.sources.contains_key(&sub));
+            let shared = self.model.types.iter().all(|t| {
+                t.kind != Kind::Object
+                    || t.places.get(&sub).is_none_or(|p| {
+                        !p.implements.iter().any(|i| i == name) || p.keys.contains(&key)
+                    })
+            });
+            if told
+                && shared
+                && self.rng.chance(70)
+                && let Some(place) = face.places.get_mut(&sub)
+            {
+                place.keys.push(key.clone());
             }
         }
         // Whoever implements it and an earlier interface everywhere lets the one implement the other.

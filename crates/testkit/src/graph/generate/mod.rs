@@ -109,6 +109,7 @@ impl Draw {
                 .types
                 .push(TypeModel::new("Mutation", Kind::Object));
         }
+        self.model.join = [3, 3, 4, 5][self.rng.below(4)];
         self.leaves();
         self.values();
         self.entities();
@@ -531,7 +532,7 @@ impl Draw {
                 Kind::Enum => {
                     ty.hidden_members.insert("GREY".to_owned());
                 }
-                Kind::Object if !ty.is_root() && chance == 0 => ty.hidden = true,
+                Kind::Object if !ty.is_root() && chance < 3 => ty.hidden = true,
                 Kind::Object | Kind::Interface if !ty.fields.is_empty() => {
                     let field = self.rng.below(ty.fields.len());
                     ty.fields[field].hidden = true;

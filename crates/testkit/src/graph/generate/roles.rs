@@ -317,9 +317,15 @@ impl Draw {
             if let Some(row) = self.model.ty_mut(&ty).and_then(|t| t.field_mut(&field))
                 && let Some(source) = row.sources.get_mut(&from)
             {
-                source.overridden = true;
+                let label = match self.rng.below(5) {
+                    0 => Some("percent(40)".to_owned()),
+                    1 => Some("beta".to_owned()),
+                    _ => None,
+                };
+                source.overridden = label.is_none();
                 let mut moved = FieldSource::plain(source.ty.clone());
                 moved.overrides = Some(from);
+                moved.label = label;
                 row.sources.insert(to, moved);
             }
         }

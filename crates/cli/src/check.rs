@@ -1,0 +1,300 @@
+//! `ogive check`: may these subgraphs replace what serves now?
+
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::Result;
+use clap::ValueEnum;
+use ogive_compose::ContractFilter;
+use ogive_config::checks::{self, Checks, Date};
+use ogive_federation::Supergraph;
+use ogive_workshop::{
+    check::{CheckOptions, Outcome, Verdict, check},
+    inputs::{expansion, read_text},
+    usage::Usage,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    diff::change_json,
+    graphs::{self, Graph},
+    inputs::{self, SubgraphArguments},
+    load,
+    terminal::{self, Found},
+};
+
+/// The file of checks that is read when none is named.
+const DEFAULT_CHECKS: &str = "checks.yaml";
+
+/// Arguments of `ogive check`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Composes, compares with the baseline, and fails on breaking changes that are not waived.\n\
+                  With --operations, changes that no operation meets pass, and operations that become invalid fail.\n\
+                  checks.yaml holds waivers, contracts to check too, and lint rules; see docs/compose.md.\n\n\
+                  Exit codes: 0 it may go out, 1 it may not, 2 the arguments are wrong, 3 an input cannot be read."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    subgraphs: SubgraphArguments,
+    /// What serves now: a supergraph file, a supergraph.yaml or a folder of SDL files
+    #[arg(short, long, value_name = "GRAPH")]
+    baseline: String,
+    /// What clients send: a folder of .graphql files, or a JSON manifest of persisted queries
+    #[arg(long, value_name = "PATH")]
+    operations: Option<PathBuf>,
+    /// Waivers, contracts and lint rules [default: checks.yaml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    checks: Option<PathBuf>,
+    /// Let what was deprecated go, if no operation is known to use it
+    #[arg(long)]
+    deprecated_may_go: bool,
+    /// How the outcome is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+    /// Workflow commands of GitHub Actions
+    Github,
+}
+
+/// Reads the file of checks that is named, or the one that is there.
+pub(crate) fn read_checks(path: Option<&Path>) -> Result<Checks> {
+    let path = match path {
+        Some(path) => path,
+        None if Path::new(DEFAULT_CHECKS).is_file() => Path::new(DEFAULT_CHECKS),
+        None => return Ok(Checks::default()),
+    };
+    let text = read_text(path, "file of checks").map_err(inputs::refused)?;
+    let (sources, id) = load::source(path, &text);
+    checks::load(id, &text, expansion()).map_err(|errors| {
+        load::render(
+            errors,
+            &sources,
+            "see docs/compose.md for what the file may say",
+        )
+    })
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let checks = read_checks(arguments.checks.as_deref())?;
+    let before = graphs::graph(
+        std::slice::from_ref(&arguments.baseline),
+        &Default::default(),
+    )?;
+    let after = graphs::composed(&arguments.subgraphs.load()?)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let today = now.ok().map(|d| Date::of_unix_seconds(d.as_secs()));
+    let judge = |before: &Supergraph, after: &Supergraph| -> Result<Outcome> {
+        let usage = match &arguments.operations {
+            Some(path) => Some(Usage::read(path, &before.api).map_err(inputs::refused)?),
+            None => None,
+        };
+        let options = CheckOptions {
+            usage: usage.as_ref(),
+            waivers: &checks.waivers,
+            today,
+            deprecated_may_go: arguments.deprecated_may_go,
+        };
+        Ok(check(before, after, &options))
+    };
+    let mut outcomes = vec![(None, judge(&before.supergraph, &after.supergraph)?)];
+    for contract in &checks.contracts {
+        let filter = ContractFilter {
+            include: contract.include.clone(),
+            exclude: contract.exclude.clone(),
+            hide_unreachable: contract.hide_unreachable,
+        };
+        let old = variant(&before, &contract.name, &filter)?;
+        let new = variant(&after, &contract.name, &filter)?;
+        outcomes.push((Some(&*contract.name), judge(&old, &new)?));
+    }
+    match arguments.format {
+        Format::Text => {
+            for (contract, outcome) in &outcomes {
+                terminal::print(&text(*contract, outcome, &checks));
+            }
+        }
+        Format::Json => {
+            let list: Vec<Value> = outcomes
+                .iter()
+                .map(|(c, o)| to_json(*c, o, &checks))
+                .collect();
+            let passes = outcomes.iter().all(|(_, o)| o.passes());
+            terminal::print(&json!({ "passes": passes, "graphs": list }).to_string());
+        }
+        Format::Github => {
+            for (contract, outcome) in &outcomes {
+                github(*contract, outcome);
+            }
+        }
+    }
+    match outcomes.iter().all(|(_, o)| o.passes()) {
+        true => Ok(()),
+        false => Err(Found.into()),
+    }
+}
+
+/// A contract of a graph.
+fn variant(graph: &Graph, name: &str, filter: &ContractFilter) -> Result<Supergraph> {
+    let Some(composed) = &graph.composed else {
+        return Err(terminal::error(
+            format_args!("the contract `{name}` cannot be made from a supergraph file"),
+            "give the subgraphs of the baseline: a supergraph.yaml or a folder",
+        ));
+    };
+    let contract = composed.contract(filter).unwrap_or_default();
+    match &contract.supergraph_sdl {
+        Some(sdl) => load::supergraph_text(&format!("contract {name}"), sdl),
+        None => Err(load::render(
+            contract.errors,
+            &composed.sources,
+            "correct the tags, or the contract in the file of checks",
+        )),
+    }
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Fails => "fails".into(),
+        Verdict::Waived { until, reason } => format!("waived until {until}: {reason}"),
+        Verdict::Unused => "passes: no known operation meets it".into(),
+        Verdict::WasDeprecated => "passes: it was deprecated".into(),
+        Verdict::Passes => "passes".into(),
+    }
+}
+
+fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
+    let mut out = String::new();
+    if let Some(contract) = contract {
+        out.push_str(&format!("\ncontract {contract}\n"));
+    }
+    for judged in &outcome.changes {
+        let change = &judged.change;
+        out.push_str(&format!(
+            "{:<9}  {:<26} {}\n",
+            change.kind.impact.as_str(),
+            change.kind.code,
+            change.message
+        ));
+        let mut more = |text: String| out.push_str(&format!("{:38}{text}\n", ""));
+        if let Some(reason) = &change.deprecated {
+            more(format!("it was deprecated: {reason}"));
+        }
+        if !judged.used_by.is_empty() {
+            more(format!("used by {}", judged.used_by.join(", ")));
+        }
+        if judged.verdict != Verdict::Passes {
+            more(verdict(&judged.verdict));
+        }
+    }
+    for broken in &outcome.broken {
+        out.push_str(&format!(
+            "operation  {} fails: {}\n",
+            broken.name, broken.message
+        ));
+    }
+    for expired in &outcome.expired {
+        let waiver = &checks.waivers[*expired];
+        out.push_str(&format!(
+            "waiver     for {} expired on {}\n",
+            waiver.coordinate, waiver.until
+        ));
+    }
+    for idle in outcome.idle.iter().filter(|_| contract.is_none()) {
+        let waiver = &checks.waivers[*idle];
+        out.push_str(&format!(
+            "waiver     for {} is not needed any more\n",
+            waiver.coordinate
+        ));
+    }
+    if let Some(operations) = outcome.operations {
+        out.push_str(&format!(
+            "{operations} operations known, {} of them broken\n",
+            outcome.broken.len()
+        ));
+    }
+    out.push_str(match (outcome.changes.is_empty(), outcome.passes()) {
+        (true, _) => "no changes: it may go out",
+        (false, true) => "it may go out",
+        (false, false) => "it may not go out",
+    });
+    out
+}
+
+fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value {
+    let changes: Vec<Value> = outcome
+        .changes
+        .iter()
+        .map(|judged| {
+            let mut value = change_json(&judged.change);
+            value["verdict"] = match &judged.verdict {
+                Verdict::Fails => "fails",
+                Verdict::Waived { .. } => "waived",
+                Verdict::Unused => "unused",
+                Verdict::WasDeprecated => "deprecated",
+                Verdict::Passes => "passes",
+            }
+            .into();
+            if let Verdict::Waived { until, reason } = &judged.verdict {
+                value["waiver"] = json!({ "until": until.to_string(), "reason": reason });
+            }
+            value["used_by"] = json!(judged.used_by);
+            value
+        })
+        .collect();
+    let broken: Vec<Value> = outcome
+        .broken
+        .iter()
+        .map(|b| json!({ "operation": b.name, "message": b.message }))
+        .collect();
+    let waivers = |list: &[usize]| -> Vec<&String> {
+        list.iter()
+            .map(|i| &checks.waivers[*i].coordinate)
+            .collect()
+    };
+    json!({
+        "contract": contract,
+        "passes": outcome.passes(),
+        "operations": outcome.operations,
+        "changes": changes,
+        "broken_operations": broken,
+        "expired_waivers": waivers(&outcome.expired),
+        "idle_waivers": waivers(&outcome.idle),
+    })
+}
+
+fn github(contract: Option<&str>, outcome: &Outcome) {
+    let graph = contract.map_or(String::new(), |c| format!(" (contract {c})"));
+    for judged in &outcome.changes {
+        let level = match judged.verdict {
+            Verdict::Fails => "error",
+            Verdict::Passes if judged.change.kind.impact == ogive_workshop::diff::Impact::Safe => {
+                continue;
+            }
+            _ => "warning",
+        };
+        let change = &judged.change;
+        terminal::print(&format!(
+            "::{level} title={}::{}{graph}: {}",
+            change.kind.code,
+            change.message,
+            verdict(&judged.verdict)
+        ));
+    }
+    for broken in &outcome.broken {
+        terminal::print(&format!(
+            "::error title=OPERATION_BROKEN::the operation {} fails{graph}: {}",
+            broken.name,
+            broken.message.replace('\n', "%0A")
+        ));
+    }
+}

@@ -1,0 +1,263 @@
+//! `ogive diff`, `check`, `graph why` and `explain CODE` as a user meets them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{
+    composing::{demo_folder, fresh},
+    process::{demo, run},
+};
+
+const LINK: &str = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.9\", import: [\"@key\", \"@tag\"])\n";
+
+/// Two folders with one subgraph each.
+fn before_and_after(name: &str, before: &str, after: &str) -> (String, String) {
+    let folder = fresh(name);
+    let write = |part: &str, sdl: &str| {
+        let inner = folder.join(part);
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(inner.join("a.graphql"), format!("{LINK}{sdl}\n")).unwrap();
+        inner.to_string_lossy().into_owned()
+    };
+    (write("before", before), write("after", after))
+}
+
+const BEFORE: &str = "type Query { me: User now: String! } \
+    type User { id: ID! name: String @deprecated(reason: \"use title\") title: String mail: String @tag(name: \"internal\") }";
+const AFTER: &str = "type Query { me: User now: String! } type User { id: ID! title: String! }";
+
+#[test]
+fn a_diff_tells_clients_and_owners_apart() {
+    let folder = demo_folder("diff-owners");
+    let before = folder.to_string_lossy().into_owned();
+    assert_eq!(
+        run(&["diff", &before, &before]),
+        (Some(0), "no changes\n".into(), String::new())
+    );
+    // A supergraph file is a graph, too.
+    let supergraph = demo("supergraph.graphql");
+    let (code, stdout, stderr) = run(&["diff", &supergraph, &before, "--api-only"]);
+    assert_eq!((code, &*stdout), (Some(0), "no changes\n"), "{stderr}");
+    let moved = demo_folder("diff-owners-after");
+    let products = fs::read_to_string(moved.join("products.graphql")).unwrap();
+    fs::write(
+        moved.join("names.graphql"),
+        "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\"])\n\
+         type Product @key(fields: \"sku\") { sku: ID! name: String! }\n",
+    )
+    .unwrap();
+    fs::write(
+        moved.join("products.graphql"),
+        products.replacen("  name: String!\n", "", 1),
+    )
+    .unwrap();
+    let after = moved.to_string_lossy().into_owned();
+    let (code, stdout, stderr) = run(&["diff", &before, &after, "--fail-on", "breaking"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("FIELD_MOVED"), "{stdout}");
+    assert!(
+        stdout.contains("`Product.name` moved from `products` to `names`"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("SUBGRAPH_ADDED") && !stdout.contains("API\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_diff_fails_where_it_is_asked_to() {
+    let (before, after) = before_and_after("diff-fail", BEFORE, AFTER);
+    let (code, stdout, _) = run(&["diff", &before, &after, "--format", "json"]);
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &json["breaking"]), (Some(0), &2.into()));
+    assert_eq!(json["changes"][0]["coordinate"], "User.mail");
+    assert_eq!(json["changes"][1]["deprecated"], "use title");
+    assert_eq!(
+        run(&["diff", &before, &after, "--fail-on", "breaking"]).0,
+        Some(1)
+    );
+    assert_eq!(
+        run(&["diff", &before, &after, "--fail-on", "dangerous"]).0,
+        Some(1)
+    );
+    assert_eq!(
+        run(&["diff", &before, &before, "--fail-on", "any"]).0,
+        Some(0)
+    );
+}
+
+#[test]
+fn a_check_knows_operations_waivers_deprecation_and_contracts() {
+    let (before, after) = before_and_after("check", BEFORE, AFTER);
+    let check = |more: &[&str]| {
+        let mut arguments = vec!["check", &after, "--baseline", &before];
+        arguments.extend(more);
+        run(&arguments)
+    };
+    let (code, stdout, stderr) = check(&[]);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("it may not go out") && stdout.contains("it was deprecated: use title"),
+        "{stdout}"
+    );
+
+    // Operations: what nobody asks for may go, what somebody asks for may not.
+    let folder = fresh("check-operations");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    };
+    let fine = file(
+        "fine.json",
+        r#"{"operations": [{"id": "1", "name": "Me", "body": "query Me { me { ...U } } fragment U on User { id title }"}]}"#,
+    );
+    let (code, stdout, _) = check(&["--operations", &fine]);
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(
+        stdout.contains("no known operation meets it")
+            && stdout.contains("1 operations known, 0 of them broken"),
+        "{stdout}"
+    );
+    let bad = file("bad.graphql", "query Mail { me { mail } }");
+    let (code, stdout, _) = check(&["--operations", &bad, "--format", "json"]);
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &json["passes"]), (Some(1), &false.into()));
+    let graph = &json["graphs"][0];
+    assert_eq!(graph["broken_operations"][0]["operation"], "Mail");
+    assert_eq!(graph["changes"][0]["used_by"][0], "Mail");
+    assert_eq!(graph["changes"][1]["verdict"], "unused");
+
+    // Waivers, with their day.
+    let waiver = |coordinate: &str, until: &str| {
+        format!(
+            "- {{ change: FIELD_REMOVED, coordinate: {coordinate}, until: {until}, reason: agreed }}\n"
+        )
+    };
+    let good = file(
+        "good.yaml",
+        &format!(
+            "waivers:\n{}{}",
+            waiver("User.mail", "2999-01-01"),
+            waiver("User.na*", "2999-01-01")
+        ),
+    );
+    let (code, stdout, _) = check(&["--checks", &good, "--operations", &bad]);
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(
+        stdout.contains("waived until 2999-01-01: agreed"),
+        "{stdout}"
+    );
+    let expired = file(
+        "expired.yaml",
+        &format!(
+            "waivers:\n{}{}",
+            waiver("User.mail", "2020-01-01"),
+            waiver("User.name", "2999-01-01")
+        ),
+    );
+    let (code, stdout, _) = check(&["--checks", &expired]);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(
+        stdout.contains("for User.mail expired on 2020-01-01"),
+        "{stdout}"
+    );
+
+    // Deprecation.
+    let mail = file(
+        "mail.yaml",
+        &format!("waivers:\n{}", waiver("User.mail", "2999-01-01")),
+    );
+    assert_eq!(check(&["--checks", &mail]).0, Some(1));
+    assert_eq!(
+        check(&["--checks", &mail, "--deprecated-may-go"]).0,
+        Some(0)
+    );
+
+    // Contracts: what their clients never saw does not break them.
+    let contracts = file(
+        "contracts.yaml",
+        "contracts: { partners: { exclude: [internal] } }\n",
+    );
+    let (_, stdout, stderr) = check(&["--checks", &contracts]);
+    let partners = stdout
+        .split("contract partners")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{stdout}{stderr}"));
+    assert!(
+        partners.contains("User.name") && !partners.contains("User.mail"),
+        "{stdout}"
+    );
+    let (code, stdout, _) = check(&["--format", "github"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        stdout.starts_with("::error title=FIELD_REMOVED::the field `User.mail` is gone: fails\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn why_tells_who_resolves_a_field_and_how_one_gets_there() {
+    let supergraph = demo("supergraph.graphql");
+    let why = |more: &[&str]| {
+        let mut arguments = vec!["graph", "why", "Product.reviews", &supergraph];
+        arguments.extend(more);
+        run(&arguments)
+    };
+    let (code, stdout, stderr) = why(&[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    for part in [
+        "Product.reviews: [Review!]!",
+        "resolved by reviews",
+        "entered by { sku } from inventory, products",
+        "Product by { sku } into reviews → Product.reviews in reviews",
+    ] {
+        assert!(
+            stdout.contains(part),
+            "no {part} in\n{stdout}"
+        );
+    }
+    let json: Value = serde_json::from_str(&why(&["--format", "json"]).1).unwrap();
+    assert_eq!(json["resolvers"][0]["subgraph"], "reviews");
+    assert_eq!(json["resolvers"][0]["entries"][0]["key"], "sku");
+    assert!(
+        why(&["--format", "dot"])
+            .1
+            .contains("\"products\" -> \"reviews\" [label=\"{ sku }\"]")
+    );
+    assert!(why(&["--format", "mermaid"]).1.contains("-->|\"sku\"|"));
+    let svg = why(&["--format", "svg"]).1;
+    assert!(
+        svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
+        "{svg}"
+    );
+    let (code, _, stderr) = run(&["graph", "why", "Product.revews", &supergraph]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("did you mean `reviews`?"), "{stderr}");
+}
+
+#[test]
+fn codes_of_every_part_are_explained() {
+    for (code, wanted) in [
+        ("INVALID_FIELD_SHARING", "\nGood\n"),
+        ("invalid_field_sharing", "error[INVALID_FIELD_SHARING]"),
+        ("GATEWAY_TIMEOUT", "an error in the gateway's answers"),
+        ("FIELD_REMOVED", "a breaking change"),
+        ("SUBGRAPH_FROM_CACHE", "asked again"),
+    ] {
+        let (status, stdout, stderr) = run(&["explain", code]);
+        assert_eq!(status, Some(0), "{stderr}");
+        assert!(stdout.contains(wanted), "{stdout}");
+    }
+    let (status, stdout, _) = run(&["explain", "codes"]);
+    assert_eq!(status, Some(0));
+    assert!(stdout.lines().count() > 150, "{stdout}");
+    let (status, _, stderr) = run(&["explain", "SATISFIABILITY_EROR"]);
+    assert_eq!(status, Some(1));
+    assert!(
+        stderr.contains("did you mean `SATISFIABILITY_ERROR`?"),
+        "{stderr}"
+    );
+}

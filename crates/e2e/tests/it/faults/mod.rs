@@ -1,0 +1,90 @@
+//! Everything that subgraphs and clients can do wrong, each with its status, its code and what survives. `docs/faults.md`
+//! is made from the same tables, so the page says what the tests have seen.
+
+mod clients;
+mod smuggling;
+mod subgraphs;
+
+use std::fmt::Write;
+
+use crate::http_client::Answer;
+
+/// What an answer looks like: `200 SUBREQUEST_HTTP_ERROR`, `431` without a body.
+pub(crate) fn seen(answer: &Answer) -> String {
+    let mut text = answer.status.to_string();
+    if !answer.body.is_empty() && answer.header("content-type").is_some() {
+        let mut codes = answer.codes();
+        codes.dedup();
+        if !codes.is_empty() {
+            let _ = write!(text, " {}", codes.join(" "));
+        }
+    }
+    text
+}
+
+/// Compares what was seen with a table; every difference is told.
+pub(crate) fn compare(seen: &[(&str, String, &str)]) {
+    let different: Vec<String> = seen
+        .iter()
+        .filter(|(_, found, expected)| found != expected)
+        .map(|(name, found, expected)| format!("{name}\n  expected {expected}\n  found    {found}"))
+        .collect();
+    assert!(different.is_empty(), "\n{}", different.join("\n"));
+}
+
+/// `200 CODE` in two columns.
+fn columns(seen: &str) -> String {
+    let (status, codes) = seen.split_once(' ').unwrap_or((seen, ""));
+    let codes: Vec<String> = codes
+        .split(' ')
+        .filter(|c| !c.is_empty())
+        .map(|c| format!("`{c}`"))
+        .collect();
+    format!("{status} | {}", codes.join(", "))
+}
+
+/// The page of the documentation; `BLESS=1` rewrites it.
+#[test]
+fn the_page_of_faults_is_up_to_date() {
+    let mut page = include_str!("page.md").to_owned();
+    page.push_str(
+        "\n## Subgraphs\n\n| fault | status | code | what survives |\n|---|---|---|---|\n",
+    );
+    for case in subgraphs::CASES {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} |",
+            case.fault,
+            columns(case.seen),
+            case.survives
+        );
+    }
+    page.push_str(
+        "\n## Clients\n\n| attack | status | code | what survives |\n|---|---|---|---|\n",
+    );
+    for case in clients::CASES {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} |",
+            case.attack,
+            columns(case.seen),
+            case.survives
+        );
+    }
+    page.push_str(
+        "\n## Framing of requests\n\n| request | answers | connection |\n|---|---|---|\n",
+    );
+    for case in smuggling::CASES {
+        let (answers, connection) = case.seen.split_once(", ").unwrap_or((case.seen, ""));
+        let _ = writeln!(page, "| {} | {answers} | {connection} |", case.request);
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/faults.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == page,
+        "docs/faults.md is out of date: run this test with BLESS=1"
+    );
+}

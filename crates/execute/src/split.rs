@@ -1,0 +1,119 @@
+//! One fetch as several requests: because a subgraph takes only so many representations at a time, or because a request
+//! of several members failed as a whole.
+//!
+//! What a part does not ask for has no representations in it; the gates of the text do the rest.
+
+use std::num::NonZeroU32;
+
+use crate::{
+    request::{Gathered, GatheredLookup, Instance},
+    store::Source,
+};
+
+impl Gathered {
+    /// Number of members that could be asked on their own: the root fields, and every look-up.
+    pub(crate) fn n_members(&self) -> usize {
+        let live = self.lookups.iter().filter(|l| l.n_representations > 0);
+        usize::from(self.root) + live.count()
+    }
+
+    fn empty(&self) -> Gathered {
+        Gathered {
+            root: false,
+            lookups: self
+                .lookups
+                .iter()
+                .map(|_| GatheredLookup::default())
+                .collect(),
+            is_retry: self.is_retry,
+        }
+    }
+
+    /// Parts of at most `most` representations each, about equally many in each; root fields go with the first. There are
+    /// never more than [`Source::PARTS_MAX`] parts: they grow instead.
+    pub(crate) fn split(self, most: NonZeroU32) -> Vec<Gathered> {
+        let total = self.n_representations();
+        let parts = total.div_ceil(u64::from(most.get()));
+        // One number in two is left for parts that have to be sent again.
+        let parts = parts.clamp(1, Source::PARTS_MAX as u64 / 4);
+        let size = total.div_ceil(parts) as u32;
+        let mut out = vec![Gathered {
+            root: self.root,
+            ..self.empty()
+        }];
+        let mut room = size;
+        for (at, lookup) in self.lookups.iter().enumerate() {
+            let mut start = 0;
+            while start < lookup.n_representations {
+                if room == 0 {
+                    out.push(self.empty());
+                    room = size;
+                }
+                let end = lookup.n_representations.min(start + room);
+                if let Some(part) = out.last_mut() {
+                    part.lookups[at] = lookup.part(start, end);
+                }
+                room -= end - start;
+                start = end;
+            }
+        }
+        out
+    }
+
+    /// Every member on its own.
+    pub(crate) fn split_for_retry(mut self) -> Vec<Gathered> {
+        self.is_retry = true;
+        let mut out = Vec::new();
+        if self.root {
+            out.push(Gathered {
+                root: true,
+                ..self.empty()
+            });
+        }
+        let mut lookups = std::mem::take(&mut self.lookups);
+        for at in 0..lookups.len() {
+            if lookups[at].n_representations == 0 {
+                continue;
+            }
+            let mut part = Gathered {
+                root: false,
+                lookups: lookups.iter().map(|_| GatheredLookup::default()).collect(),
+                is_retry: true,
+            };
+            part.lookups[at] = std::mem::take(&mut lookups[at]);
+            out.push(part);
+        }
+        out
+    }
+}
+
+impl GatheredLookup {
+    /// The representations from `start` up to `end`, exclusive, with everybody who waits for them.
+    fn part(&self, start: u32, end: u32) -> GatheredLookup {
+        let (first, last) = (start as usize, end as usize);
+        let from = self.ranges[first].0;
+        let to = self.ranges[last - 1].1;
+        let waiting = self.instances.iter();
+        GatheredLookup {
+            representations: self.representations[from..to].to_vec(),
+            ranges: self.ranges[first..last]
+                .iter()
+                .map(|(a, b)| (a - from, b - from))
+                .collect(),
+            n_representations: end - start,
+            instances: waiting
+                .filter(|instance| (start..end).contains(&instance.representation))
+                .map(|instance| Instance {
+                    representation: instance.representation - start,
+                    ..*instance
+                })
+                .collect(),
+            tickets: match self.tickets.is_empty() {
+                true => Vec::new(),
+                false => self.tickets[first..last].to_vec(),
+            },
+            reused: Vec::new(),
+            held: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Reading what nobody needs, so that a refusal is read.
+//!
+//! A client that is still sending its body when the connection is closed sees a reset instead of the answer. So what is
+//! left of a refused body is read and thrown away, within limits: a client that goes on for ever is cut off.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+use hyper::body::{Body, Buf};
+
+/// Most bytes read for nothing.
+const BYTES_MAX: usize = 32 << 20;
+/// Longest time altogether.
+const TIME_MAX: Duration = Duration::from_secs(2);
+/// Longest pause of a client that may be waiting for the answer already.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Reads on until the end, a pause or a limit.
+pub(crate) async fn linger<B: Body>(mut body: Pin<&mut B>) {
+    let began = Instant::now();
+    let mut read = 0;
+    while read < BYTES_MAX && began.elapsed() < TIME_MAX {
+        let next = poll_fn(|cx| body.as_mut().poll_frame(cx));
+        match tokio::time::timeout(PAUSE_MAX, next).await {
+            Ok(Some(Ok(frame))) => read += frame.data_ref().map_or(0, Buf::remaining),
+            _ => return,
+        }
+    }
+}

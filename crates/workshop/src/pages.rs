@@ -1,0 +1,178 @@
+//! `ogive explain CODE`: the page of every code that any part of Ogive reports. Needs no network.
+
+use std::fmt::Write;
+
+use ogive_compose::codes::{self as compose, ELSEWHERE, Example, Kind, Level};
+use ogive_schema::suggest::suggestions;
+use ogive_telemetry::codes::{self as gateway, Origin};
+
+use crate::{codes, diff};
+
+/// Codes of this crate itself: what happened, and what to do.
+const OWN: [(&str, &str, &str); 4] = [
+    (
+        codes::UNREADABLE_INPUT,
+        "A file or folder that a command was given cannot be read.",
+        "Check the path, the permissions, and that the text is UTF-8.",
+    ),
+    (
+        codes::INVALID_INPUT,
+        "The inputs of a command contradict each other or say too little.",
+        "Do as the message says; `ogive compose --help` lists every form of input.",
+    ),
+    (
+        codes::SUBGRAPH_UNREACHABLE,
+        "A running subgraph was asked for its schema and did not tell it: it cannot be reached, refuses, or answers neither `_service` nor introspection.",
+        "Start the subgraph, check its URL and the headers it wants, or give its schema as a file.",
+    ),
+    (
+        codes::SUBGRAPH_FROM_CACHE,
+        "A running subgraph did not tell its schema, so the one it told last is used. Its fields fail while it is down.",
+        "Start the subgraph; it is asked again by itself.",
+    ),
+];
+
+/// The page of a code, in any case; the error names codes that are close.
+pub fn page(code: &str) -> Result<String, String> {
+    let code = code.to_ascii_uppercase();
+    let mut sections = Vec::new();
+    sections.extend(compose::explain(&code).iter().map(composition));
+    if let Some(row) = gateway::ALL.iter().find(|r| r.code == code) {
+        sections.push(answer(row));
+    }
+    if let Some(kind) = diff::KINDS.iter().find(|k| k.code == code) {
+        sections.push(format!(
+            "{code}, a {} change of `ogive diff` and `ogive check`\n\n  {}\n",
+            kind.impact.as_str(),
+            kind.summary
+        ));
+    }
+    for (own, meaning, remedy) in OWN {
+        if own == code {
+            sections.push(format!(
+                "{code}, a code of the command line\n\n  {meaning}\n\nWhat to do\n\n  {remedy}\n"
+            ));
+        }
+    }
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(c, _)| *c == code)
+        && sections.is_empty()
+    {
+        sections.push(format!(
+            "{code}, a code of other tools that Ogive never raises\n\n  Instead: {instead}.\n"
+        ));
+    }
+    if !sections.is_empty() {
+        return Ok(sections.join("\n"));
+    }
+    let known = all();
+    let near = suggestions(&code, known.iter().map(|(c, _)| *c));
+    Err(match near.first() {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ogive explain codes` lists every code".into(),
+    })
+}
+
+/// Every code with one sentence, in order of the parts that report them.
+pub fn all() -> Vec<(&'static str, &'static str)> {
+    let mut out: Vec<(&str, &str)> = Vec::new();
+    out.extend(compose::pages().map(|p| (p.code, p.title)));
+    out.extend(gateway::ALL.iter().map(|r| (r.code, r.meaning)));
+    out.extend(diff::KINDS.iter().map(|k| (k.code, k.summary)));
+    out.extend(OWN.map(|(code, meaning, _)| (code, meaning)));
+    let mut seen: Vec<&str> = Vec::new();
+    out.retain(|(code, _)| {
+        let new = !seen.contains(code);
+        seen.push(code);
+        new
+    });
+    out
+}
+
+fn composition(page: &compose::Page) -> String {
+    let kind = match page.kind {
+        Kind::Error => "an error of composition",
+        Kind::Hint(Level::Warn) => "a warning of composition",
+        Kind::Hint(Level::Info) => "a hint of composition",
+        Kind::Hint(Level::Debug) => "a quiet hint of composition",
+    };
+    let mut out = format!(
+        "{}, {kind}\n\n  {}\n  {}\n\nWhat to do\n\n  {}\n",
+        page.code, page.title, page.meaning, page.remedy
+    );
+    out.push_str("\nBad\n\n");
+    example(&page.bad, &mut out);
+    for said in page.bad.diagnostics(page.code).take(1) {
+        let _ = writeln!(out, "  says\n\n{}", indented(said));
+    }
+    out.push_str("\nGood\n\n");
+    example(&page.good, &mut out);
+    out
+}
+
+fn example(example: &Example, out: &mut String) {
+    for file in example.files {
+        let _ = writeln!(
+            out,
+            "  # {}.graphql\n{}\n",
+            file.name,
+            indented(file.sdl.trim_end())
+        );
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| match line.is_empty() {
+            true => String::new(),
+            false => format!("  {line}"),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn answer(row: &gateway::ErrorCode) -> String {
+    let who = match row.origin {
+        Origin::Client => "the client",
+        Origin::Subgraph => "a subgraph",
+        Origin::Gateway => "the gateway",
+    };
+    let code = row.code;
+    let bad = serde_json::json!({ "errors": [{ "message": "…", "extensions": { "code": code } }] });
+    format!(
+        "{code}, an error in the gateway's answers\n\n  {}\n  Who has to act: {who}. \
+         HTTP status when the whole request fails with it: {}.\n\nWhat to do\n\n  {}\n\nLooks like\n\n  {bad}\n",
+        row.meaning, row.status, row.remedy
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page() {
+        let all = all();
+        assert!(all.len() > 150, "{}", all.len());
+        for (code, _) in all {
+            let page = page(&code.to_lowercase()).unwrap();
+            assert!(page.starts_with(code), "{page}");
+        }
+    }
+
+    #[test]
+    fn pages_of_composition_have_both_examples() {
+        for code in compose::pages() {
+            let page = page(code.code).unwrap();
+            assert!(
+                page.contains("\nBad\n\n  # ") && page.contains("\nGood\n\n  # "),
+                "{page}"
+            );
+            assert!(page.contains("  says\n"), "{page}");
+        }
+        assert_eq!(
+            page("INVALID_FIELD_SHARNG").unwrap_err(),
+            "did you mean `INVALID_FIELD_SHARING`?"
+        );
+    }
+}
