@@ -2,13 +2,18 @@
 //!
 //! Small ranges are copied into the text, because a vectored write of many small pieces costs more than the copy. Big
 //! ones share the memory of the answer they came in.
+//!
+//! Values that follow one another in an answer mostly do so in the response, with the same keys, commas and brackets
+//! between them. So what was written last is held back as a *run* of an answer; what comes next is compared with what
+//! follows there, and if it is the same, the run grows and nothing is written.
 
 use bytes::Bytes;
+use ogive_plan::FetchId;
 
 use crate::store::{RawRange, Store};
 
-/// Ranges of fewer bytes are copied.
-const SHARED_BYTES_MIN: usize = 256;
+/// Ranges of fewer bytes are copied: a piece of its own costs as much as copying so many.
+const SHARED_BYTES_MIN: usize = 16 << 10;
 
 /// The body of a response, in pieces.
 #[derive(Clone, Debug)]
@@ -66,10 +71,14 @@ impl Eq for ResponseBody {}
 /// A response that is being written.
 pub(crate) struct Output<'e, 'p> {
     store: &'e Store<'p>,
-    /// Everything but the shared ranges.
-    pub(crate) text: Vec<u8>,
+    /// Everything but the shared ranges and the run.
+    text: Vec<u8>,
     /// Shared ranges, and where in `text` they belong.
     cuts: Vec<(usize, RawRange)>,
+    /// What was written last, if it is part of an answer; possibly nothing.
+    run: RawRange,
+    /// The answer that the run is part of.
+    answer: &'e [u8],
 }
 
 /// A position in an [`Output`].
@@ -77,6 +86,7 @@ pub(crate) struct Output<'e, 'p> {
 pub(crate) struct Position {
     text: usize,
     cuts: usize,
+    run: RawRange,
 }
 
 impl<'e, 'p> Output<'e, 'p> {
@@ -85,28 +95,107 @@ impl<'e, 'p> Output<'e, 'p> {
             store,
             text: Vec::with_capacity(512),
             cuts: Vec::new(),
+            run: RawRange::unchecked(FetchId(0), 0..0),
+            answer: &[],
         }
     }
     /// Appends a value of an answer.
+    #[inline]
     pub(crate) fn put(&mut self, range: RawRange) {
-        if (range.len as usize) < SHARED_BYTES_MIN {
-            self.text.extend_from_slice(self.store.raw(range));
-        } else {
-            self.cuts.push((self.text.len(), range));
+        if self.run.len > 0
+            && self.run.is_of_answer(range)
+            && self.run.start + self.run.len == range.start
+        {
+            self.run.len += range.len;
+            return;
         }
+        self.flush();
+        self.run = range;
+        self.answer = self.store.answer_of(range);
+    }
+    /// Appends a member of an object: a comma if it is not the first one, the key with its colon, and the value.
+    #[inline]
+    pub(crate) fn put_member(&mut self, first: bool, key: &[u8], range: RawRange) {
+        if self.run.len > 0 {
+            let end = (self.run.start + self.run.len) as usize;
+            let gap = usize::from(!first) + key.len();
+            if self.run.is_of_answer(range)
+                && range.start as usize == end + gap
+                && let Some(between) = self.answer.get(end..end + gap)
+                && (first || between[0] == b',')
+                && between[gap - key.len()..] == *key
+            {
+                self.run.len += gap as u32 + range.len;
+                return;
+            }
+            self.flush();
+        }
+        if !first {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(key);
+        self.run = range;
+        self.answer = self.store.answer_of(range);
+    }
+    /// Appends text of ours.
+    #[inline]
+    pub(crate) fn literal(&mut self, text: &[u8]) {
+        if self.run.len > 0 {
+            let end = (self.run.start + self.run.len) as usize;
+            if self.answer.get(end..end + text.len()) == Some(text) {
+                self.run.len += text.len() as u32;
+                return;
+            }
+            self.flush();
+        }
+        self.text.extend_from_slice(text);
+    }
+    /// Appends a byte of ours.
+    #[inline]
+    pub(crate) fn byte(&mut self, byte: u8) {
+        if self.run.len > 0 {
+            let end = (self.run.start + self.run.len) as usize;
+            if self.answer.get(end) == Some(&byte) {
+                self.run.len += 1;
+                return;
+            }
+            self.flush();
+        }
+        self.text.push(byte);
+    }
+    /// For appending text of ours in any other way.
+    pub(crate) fn text(&mut self) -> &mut Vec<u8> {
+        self.flush();
+        &mut self.text
+    }
+    /// Writes the run.
+    fn flush(&mut self) {
+        let run = self.run;
+        if run.len as usize >= SHARED_BYTES_MIN {
+            self.cuts.push((self.text.len(), run));
+        } else if run.len > 0 {
+            let (start, len) = (run.start as usize, run.len as usize);
+            let bytes = self.answer.get(start..start + len);
+            self.text.extend_from_slice(bytes.unwrap_or_default());
+        }
+        self.run.len = 0;
     }
     pub(crate) fn position(&self) -> Position {
         Position {
             text: self.text.len(),
             cuts: self.cuts.len(),
+            run: self.run,
         }
     }
     /// Takes everything back that was written since.
     pub(crate) fn truncate(&mut self, position: Position) {
         self.text.truncate(position.text);
         self.cuts.truncate(position.cuts);
+        self.run = position.run;
+        self.answer = self.store.answer_of(position.run);
     }
-    pub(crate) fn finish(self) -> ResponseBody {
+    pub(crate) fn finish(mut self) -> ResponseBody {
+        self.flush();
         let text = Bytes::from(self.text);
         let mut segments = Vec::with_capacity(2 * self.cuts.len() + 1);
         let mut written = 0;

@@ -7,6 +7,8 @@
 //!
 //! Look here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use ogive_json::{Kind, ScanError, Scanner, write_string};
 use ogive_plan::{Derived, Layout, LeafKind, OutField, OutSource, Plan};
@@ -41,16 +43,16 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
         frames: Vec::new(),
         derived: plan.derived(),
     };
-    emit.out.text.extend_from_slice(b"{\"data\":");
+    emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT);
     emit.walk();
     let n_errors = emit.errors.len();
     let mut out = emit.out;
     if n_errors > 0 {
-        out.text.extend_from_slice(b",\"errors\":");
-        emit.errors.write(&mut out.text);
+        out.literal(b",\"errors\":");
+        emit.errors.write(out.text());
     }
-    out.text.push(b'}');
+    out.byte(b'}');
     (out.finish(), n_errors)
 }
 
@@ -97,7 +99,7 @@ impl<'p> Emit<'_, 'p> {
             match frame {
                 Frame::Object { layout, next, .. } => {
                     let Some(field) = layout.output.get(*next) else {
-                        self.out.text.push(b'}');
+                        self.out.byte(b'}');
                         self.frames.pop();
                         continue;
                     };
@@ -112,14 +114,14 @@ impl<'p> Emit<'_, 'p> {
                     ..
                 } => {
                     if *next >= list.len {
-                        self.out.text.push(b']');
+                        self.out.byte(b']');
                         self.frames.pop();
                         continue;
                     }
                     let value = self.store.item(*list, *next);
                     let (field, layer) = (*field, *layer - 1);
                     if *next > 0 {
-                        self.out.text.push(b',');
+                        self.out.byte(b',');
                     }
                     *next += 1;
                     self.put_composite(field, layer, value);
@@ -163,11 +165,17 @@ impl<'p> Emit<'_, 'p> {
                 before = earlier[entry as usize];
             }
         }
-        if !*empty {
-            self.out.text.push(b',');
+        let first = std::mem::replace(empty, false);
+        if let OutSource::Leaf(slot, _) = field.source
+            && let Value::Raw(range) = self.store.value(record, slot)
+            && range.is_verbatim()
+        {
+            return self.out.put_member(first, &field.key_json, range);
         }
-        *empty = false;
-        self.out.text.extend_from_slice(&field.key_json);
+        if !first {
+            self.out.byte(b',');
+        }
+        self.out.literal(&field.key_json);
         match field.source {
             OutSource::Object(slot) => {
                 let value = self.store.value(record, slot);
@@ -180,11 +188,11 @@ impl<'p> Emit<'_, 'p> {
                 }
             }
             OutSource::Typename => match ty.and_then(|ty| self.plan.types.get(ty)) {
-                Some(name) => write_string(&mut self.out.text, name),
+                Some(name) => write_string(self.out.text(), name),
                 None => self.put_null(Null { explained: false }),
             },
             OutSource::Local(index) => match self.locals.get(index as usize) {
-                Some(value) if &**value != b"null" => self.out.text.extend_from_slice(value),
+                Some(value) if &**value != b"null" => self.out.literal(value),
                 _ => self.put_null(Null { explained: false }),
             },
         }
@@ -201,7 +209,7 @@ impl<'p> Emit<'_, 'p> {
                     layer,
                     start: self.out.position(),
                 });
-                self.out.text.push(b'[');
+                self.out.byte(b'[');
             }
             Value::Record(record) if layer == 0 => self.put_object(record),
             // The whole value was found to be what the client may see.
@@ -244,7 +252,7 @@ impl<'p> Emit<'_, 'p> {
             empty: true,
             start: self.out.position(),
         });
-        self.out.text.push(b'{');
+        self.out.byte(b'{');
     }
 
     /// Writes null at the current position, or, where that is not allowed, instead of the nearest ancestor where it
@@ -254,11 +262,11 @@ impl<'p> Emit<'_, 'p> {
         loop {
             let Some((field, layer)) = self.position() else {
                 // Above the root.
-                self.out.text.extend_from_slice(b"null");
+                self.out.literal(b"null");
                 return;
             };
             if !field.wrapping.layer_is_non_null(layer) {
-                self.out.text.extend_from_slice(b"null");
+                self.out.literal(b"null");
                 return;
             }
             if !explained {
@@ -293,11 +301,17 @@ impl<'p> Emit<'_, 'p> {
             Value::Raw(range) => {
                 let raw = store.raw(range);
                 if field.wrapping.is_list() {
-                    self.put_leaves(field, kind, raw)
-                        .unwrap_or(Err(Null { explained: false }))
-                } else {
-                    self.put_scalar(kind, raw, &[])
+                    return self
+                        .put_leaves(field, kind, raw)
+                        .unwrap_or(Err(Null { explained: false }));
                 }
+                if let Some(Cow::Borrowed(same)) = leaf::check(self.plan, kind, raw)
+                    && same.len() == raw.len()
+                {
+                    self.out.put(range);
+                    return Ok(());
+                }
+                self.put_scalar(kind, raw, &[])
             }
             value => Err(Null {
                 explained: value == Value::Failed,
@@ -307,7 +321,7 @@ impl<'p> Emit<'_, 'p> {
 
     fn put_scalar(&mut self, kind: LeafKind, raw: &[u8], indexes: &[u32]) -> Result<(), Null> {
         if let Some(checked) = leaf::check(self.plan, kind, raw) {
-            self.out.text.extend_from_slice(&checked);
+            self.out.literal(&checked);
             return Ok(());
         }
         let message = format!(
@@ -344,12 +358,12 @@ impl<'p> Emit<'_, 'p> {
                 self.put_scalar(kind, &raw[range], &indexes)
             } else if kind_found == Kind::Array {
                 let start = self.out.position();
-                self.out.text.push(b'[');
+                self.out.byte(b'[');
                 if scanner.begin_array()? {
                     open.push((start, 0));
                     continue;
                 }
-                self.out.text.push(b']');
+                self.out.byte(b']');
                 Ok(())
             } else {
                 scanner.skip_value()?;
@@ -377,7 +391,7 @@ impl<'p> Emit<'_, 'p> {
                 if open.is_empty() && layer == outermost {
                     return Ok(Err(Null { explained: true }));
                 }
-                self.out.text.extend_from_slice(b"null");
+                self.out.literal(b"null");
             }
             // A value is complete.
             loop {
@@ -386,10 +400,10 @@ impl<'p> Emit<'_, 'p> {
                 };
                 if scanner.next_item()? {
                     *index += 1;
-                    self.out.text.push(b',');
+                    self.out.byte(b',');
                     break;
                 }
-                self.out.text.push(b']');
+                self.out.byte(b']');
                 open.pop();
             }
         }

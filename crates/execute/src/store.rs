@@ -98,6 +98,10 @@ impl RawRange {
     fn source(self) -> Source {
         Source(self.source >> 1)
     }
+    /// Whether both are ranges of the same answer.
+    pub(crate) fn is_of_answer(self, other: RawRange) -> bool {
+        self.source >> 1 == other.source >> 1
+    }
 }
 
 /// Neighbouring list items.
@@ -265,6 +269,11 @@ impl<'p> Store<'p> {
     /// All bytes of an answer.
     pub(crate) fn answer(&self, source: Source) -> Bytes {
         self.find_answer(source).cloned().unwrap_or_default()
+    }
+    /// All bytes of the answer that a range is part of.
+    pub(crate) fn answer_of(&self, range: RawRange) -> &[u8] {
+        let answer = self.answers.get(range.fetch());
+        answer.map_or(&[], |answer| answer)
     }
     /// The bytes of a leaf.
     pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
