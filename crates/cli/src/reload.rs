@@ -17,6 +17,7 @@ use std::{
 use anyhow::Result;
 use ogive_config::Config;
 use ogive_gateway::Gateway;
+use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{composing::Feed, serve::Arguments};
@@ -74,6 +75,7 @@ impl Reloading {
             });
             match loaded.await {
                 Ok(Ok((warm, config))) => {
+                    self.count(Event::Reloaded);
                     tracing::info!(
                         plans_kept = warm.kept,
                         operations_planned = warm.planned,
@@ -87,10 +89,17 @@ impl Reloading {
                     self.seen = self.watch_again();
                 }
                 Ok(Err(error)) => {
+                    self.count(Event::ReloadRefused);
                     tracing::error!("{why}: reload refused, serving on as before: {error:#}");
                 }
                 Err(_) => tracing::error!("{why}: reload failed, serving on as before"),
             }
+        }
+    }
+
+    fn count(&self, event: Event) {
+        if let Some(metrics) = &self.gateway.telemetry().metrics {
+            metrics.count(event);
         }
     }
 
@@ -210,6 +219,18 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
             before.apq.router.cache != after.apq.router.cache,
         ),
         ("log", before.log != after.log),
+        (
+            "health_check.listen",
+            before.health_check.listen != after.health_check.listen,
+        ),
+        (
+            "telemetry.exporters",
+            before.telemetry.exporters != after.telemetry.exporters,
+        ),
+        (
+            "telemetry.access_log",
+            before.telemetry.access_log != after.telemetry.access_log,
+        ),
     ];
     changed
         .into_iter()

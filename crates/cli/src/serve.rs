@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result};
 use ogive_config::{Config, Listen, LogFormat};
-use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, tls::listener_tls};
+use ogive_gateway::{
+    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, observe,
+    tls::listener_tls,
+};
 use ogive_telemetry::log::{self, Format};
 use ogive_workshop::inputs::Inputs;
 
@@ -82,7 +85,22 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         None => arguments.supergraph_path(&config)?.display().to_string(),
     };
     let (state, options) = arguments.compile(&config)?;
-    let gateway = Arc::new(Gateway::new(state, options));
+    let telemetry = observe::telemetry(&config)
+        .map_err(|error| terminal::error(error, "correct `telemetry` in the configuration"))?;
+    let gateway = Arc::new(Gateway::new(state, options).observed_by(telemetry));
+    let background = Background::start(&config, Arc::clone(&gateway)).map_err(|error| {
+        terminal::error(
+            error,
+            "correct `telemetry` or `health_check` in the configuration",
+        )
+    })?;
+    if let Some(address) = background.metrics_address() {
+        let path = &config.telemetry.exporters.metrics.prometheus.path.0;
+        tracing::info!("metrics at http://{address}{path}");
+    }
+    if let Some(address) = background.health_address() {
+        tracing::info!("health at http://{address}{}", config.health_check.path.0);
+    }
     runtime.block_on(async {
         let reloading = reload::Reloading::start(arguments, config.clone(), Arc::clone(&gateway))?;
         let tls = listener_tls(&config).map_err(|error| {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, LabelShare, Listen, LogFormat,
-    Path, Pattern, PlanProfile, ResponseHeaderRule, Url,
+    Path, Pattern, PlanProfile, Ratio, ResponseHeaderRule, Url,
 };
 
 /// One option of the whole configuration.
@@ -85,6 +85,7 @@ leaf! {
     Listen, "`HOST:PORT` or a unix socket", |v| v.0.clone();
     Path, "path", |v| v.0.clone();
     Url, "URL", |v| v.0.clone();
+    Ratio, "share", |v| v.0.to_string();
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
     HeaderName, "header name", |v| v.0.clone();
     LabelShare, "`true`, `false` or percentage", |v| format!("{}%", v.0);
@@ -116,6 +117,7 @@ sample! {
     Duration = Duration::seconds(0);
     ByteSize = ByteSize(0);
     Url = Url(String::new());
+    Listen = Listen(String::new());
     bool = false;
     u32 = 0;
     HeaderName = HeaderName(String::new());

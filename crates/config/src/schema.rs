@@ -162,9 +162,8 @@ fn write_defaults(place: &Place, depth: usize, out: &mut String) {
         match &below.row {
             Some(row) if !row.default.is_empty() => {
                 let default = match row.kind.as_str() {
-                    "true or false" | "number" | "size" | "duration" | "list of texts" => {
-                        row.default.clone()
-                    }
+                    "true or false" | "number" | "size" | "duration" | "share"
+                    | "list of texts" => row.default.clone(),
                     _ => quoted(&row.default),
                 };
                 let _ = writeln!(out, "{indent}# {}\n{indent}{key}: {default}", row.doc);

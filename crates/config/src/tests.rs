@@ -123,9 +123,9 @@ fn an_unknown_key_names_its_place_and_the_key_that_was_meant() {
         ],
     );
     fails_with(
-        "telemetry: {}\n",
+        "telemetries_of_all_kinds: {}\n",
         &[
-            "unknown key `telemetry`",
+            "unknown key `telemetries_of_all_kinds`",
             "known keys here: listen, supergraph",
         ],
     );
@@ -311,6 +311,7 @@ fn the_examples_of_the_pages_can_be_loaded() {
     let pages = [
         include_str!("reference.md"),
         include_str!("../../../docs/headers.md"),
+        include_str!("../../../docs/observability.md"),
     ];
     let examples: Vec<&str> = pages
         .iter()

@@ -4,13 +4,15 @@ use std::cell::RefCell;
 
 use http::HeaderMap;
 
+use crate::observe::Watch;
+
 /// One request's surroundings.
-#[derive(Debug)]
 pub struct RequestContext<'a> {
     /// The client's headers.
     pub headers: &'a HeaderMap,
     /// What the subgraphs' answers add to the response's headers.
     added: RefCell<HeaderMap>,
+    watch: Option<&'a Watch<'a>>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -19,7 +21,16 @@ impl<'a> RequestContext<'a> {
         RequestContext {
             headers,
             added: RefCell::default(),
+            watch: None,
         }
+    }
+    /// Lets `watch` note what happens.
+    pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {
+        RequestContext { watch, ..self }
+    }
+    /// Who notes what happens.
+    pub(crate) fn watch(&self) -> Option<&'a Watch<'a>> {
+        self.watch
     }
     /// Adds headers to the response.
     pub(crate) fn add(&self, headers: HeaderMap) {

@@ -11,7 +11,7 @@ use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::RequestTransport;
+use ogive_transport::{Observer, RequestTransport};
 use tokio::time::Instant;
 
 use crate::{
@@ -39,7 +39,8 @@ pub async fn execute(
         &state.endpoints,
         context.headers,
         Some(deadline),
-    );
+    )
+    .observed_by(context.watch().map(|watch| watch as &dyn Observer));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);

@@ -45,18 +45,38 @@ impl ExposeOptions {
     }
 }
 
-/// Adds the plan to a response, which must be a JSON object without `extensions`.
-pub fn add_plan(plan: &Plan, body: &[u8]) -> Vec<u8> {
-    let mut out = body.strip_suffix(b"}").unwrap_or(body).to_vec();
-    out.extend_from_slice(b",\"extensions\":{\"apolloQueryPlan\":{\"object\":");
+/// The value of `extensions.apolloQueryPlan`.
+pub(crate) fn plan_extension(plan: &Plan) -> Vec<u8> {
+    let mut out = b"{\"object\":".to_vec();
     out.extend_from_slice(apollo::json_line(plan).as_bytes());
     out.extend_from_slice(b",\"text\":");
     write_string(&mut out, &apollo::text(plan));
-    out.extend_from_slice(b"}}}");
+    out.push(b'}');
+    out
+}
+
+/// Adds extensions, at least one, to a response, which must be a JSON object without `extensions`.
+pub(crate) fn add_extensions(body: &[u8], extensions: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let size: usize = extensions.iter().map(|(n, v)| n.len() + v.len() + 4).sum();
+    let mut out = Vec::with_capacity(body.len() + size + 16);
+    out.extend_from_slice(body.strip_suffix(b"}").unwrap_or(body));
+    for (index, (name, value)) in extensions.iter().enumerate() {
+        out.extend_from_slice(match index {
+            0 => b",\"extensions\":{",
+            _ => b",",
+        });
+        write_string(&mut out, name);
+        out.push(b':');
+        out.extend_from_slice(value);
+    }
+    out.extend_from_slice(b"}}");
     out
 }
 
 /// The response to a request that only wants the plan.
 pub fn dry_run(plan: &Plan) -> Vec<u8> {
-    add_plan(plan, b"{\"data\":null}")
+    add_extensions(
+        b"{\"data\":null}",
+        &[("apolloQueryPlan", plan_extension(plan))],
+    )
 }

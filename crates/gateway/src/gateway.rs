@@ -15,7 +15,9 @@ use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::{Body, Bytes};
 use ogive_config::Config;
-use ogive_telemetry::{codes, spans, stop_span};
+use ogive_telemetry::{
+    Record, Stop, Telemetry, access::Finished, codes, metrics::Event, spans, stop_span,
+};
 use tracing::Instrument;
 
 use crate::{
@@ -26,10 +28,11 @@ use crate::{
     documents::{DocumentOptions, Registered, resolve},
     error::{RequestError, internal},
     execute::execute,
-    expose::{ExposeOptions, Exposed, add_plan, dry_run},
+    expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     graphiql,
     media::{Accept, Media, accept},
     notice::{self, Notice},
+    observe::{Lent, ObserveOptions, Watch},
     panic::contained,
     plan::plan_for,
     prepare::prepare,
@@ -47,6 +50,7 @@ pub struct Gateway {
     registered: Registered,
     admission: Admission,
     draining: AtomicBool,
+    telemetry: Arc<Telemetry>,
 }
 
 /// What new requests are served with: swapped as one, so that no request sees the schema of one configuration and the
@@ -64,7 +68,7 @@ pub struct GatewayOptions {
     pub graphql_path: String,
     /// Path of GraphiQL; `None` if it is off.
     pub homepage_path: Option<String>,
-    /// Paths of liveness and readiness; `None` if they are off.
+    /// Paths of liveness and readiness; `None` if they are off, or on an address of their own.
     pub health_paths: Option<(String, String)>,
     /// Limits on what is received.
     pub receive: ReceiveLimits,
@@ -78,6 +82,8 @@ pub struct GatewayOptions {
     pub csrf: Csrf,
     /// How documents are found by an id.
     pub documents: DocumentOptions,
+    /// What of requests is noted and told.
+    pub observe: ObserveOptions,
     /// Smallest answer that is encoded; `None` if none is.
     pub encoded_bytes_min: Option<usize>,
     /// Most documents that clients can have registered at a time.
@@ -106,8 +112,7 @@ impl GatewayOptions {
                 .homepage
                 .enabled
                 .then(|| config.homepage.path.0.clone()),
-            health_paths: health
-                .enabled
+            health_paths: (health.enabled && health.listen.is_none())
                 .then(|| (health.path.0.clone(), health.readiness_path.0.clone())),
             receive: ReceiveLimits {
                 body_bytes_max: config.limits.http_max_request_bytes.0,
@@ -131,6 +136,7 @@ impl GatewayOptions {
                 .then_some(config.http.compression.min_bytes.0),
             registered_max: config.apq.router.cache.in_memory.limit.get(),
             expose: ExposeOptions::new(config),
+            observe: ObserveOptions::new(config),
             graphiql_query: None,
             notice: None,
         }
@@ -148,7 +154,24 @@ impl Gateway {
                 options: Arc::new(options),
             }),
             draining: AtomicBool::new(false),
+            telemetry: Arc::default(),
         }
+    }
+    /// Counts, traces and logs every request.
+    #[must_use]
+    pub fn observed_by(self, telemetry: Telemetry) -> Self {
+        Gateway {
+            telemetry: Arc::new(telemetry),
+            ..self
+        }
+    }
+    /// What is counted, traced and logged.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+    /// Whether new requests are welcome.
+    pub fn is_ready(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed)
     }
     /// The schema that new requests are served with.
     pub fn state(&self) -> Arc<SchemaState> {
@@ -199,11 +222,43 @@ impl Gateway {
         let cors = &serving.options.cors;
         let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
             .then(|| (Cors::is_preflight(&parts), parts.headers.clone()));
-        let answered = contained(self.route(&serving, parts, body, worker)).await;
+        let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
+        let record = self.begin(&serving.options, &parts);
+        let logged = record
+            .is_some()
+            .then(|| self.telemetry.access.as_ref())
+            .flatten()
+            .map(|log| (log, parts.headers.clone()));
+        let lent = Lent {
+            worker,
+            record: record.as_ref(),
+        };
+        let answered = contained(self.route(&serving, parts, body, lent)).await;
         let mut response = answered.unwrap_or_else(|| {
             tracing::error!("a request ended in a panic; the process goes on");
-            refuse(&internal(), media)
+            refused(lent, &internal(), media)
         });
+        if let Some(record) = &record {
+            let (status, bytes) = (response.status().as_u16(), response.body().len() as u64);
+            let operations = record.finish(status, bytes);
+            let name = serving.options.observe.request_id.as_ref();
+            if let (Some(name), Some(id)) = (name, &record.request_id) {
+                response.headers_mut().insert(name, id.clone());
+            }
+            if let Some((log, headers)) = &logged {
+                let finished = Finished {
+                    status,
+                    bytes,
+                    address,
+                    headers,
+                    operations: &operations,
+                };
+                let dropped = log.log(record, &finished);
+                if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {
+                    metrics.count(Event::LogLineDropped);
+                }
+            }
+        }
         if let Some(bytes_min) = serving.options.encoded_bytes_min {
             encode(&accepted, bytes_min, &mut response);
         }
@@ -213,12 +268,24 @@ impl Gateway {
         response
     }
 
+    /// The record of a GraphQL request, if anybody wants one.
+    fn begin(&self, options: &GatewayOptions, parts: &Parts) -> Option<Record> {
+        let observe = &options.observe;
+        let wanted = (self.telemetry.is_on() || observe.is_on())
+            && parts.uri.path().starts_with(&options.graphql_path)
+            && parts.method != Method::OPTIONS;
+        wanted.then(|| {
+            let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
+            self.telemetry.begin(parts, id, false)
+        })
+    }
+
     async fn route<B>(
         &self,
         serving: &Serving,
         parts: Parts,
         body: B,
-        worker: &WorkerState,
+        lent: Lent<'_>,
     ) -> Response<ResponseBody>
     where
         B: Body,
@@ -236,13 +303,13 @@ impl Gateway {
         }
         if let Some(id) = document_path(options, path) {
             let id = id.to_owned();
-            return self.graphql(serving, parts, body, worker, Some(&id)).await;
+            return self.graphql(serving, parts, body, lent, Some(&id)).await;
         }
         if path == options.graphql_path {
             let browser = parts.method == Method::GET && accept(&parts.headers) == Accept::Html;
             // A page that links back to the endpoint with `?query=` is still a page.
             if !browser || options.homepage_path.is_none() {
-                return self.graphql(serving, parts, body, worker, None).await;
+                return self.graphql(serving, parts, body, lent, None).await;
             }
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
@@ -253,7 +320,7 @@ impl Gateway {
                 return health(true);
             }
             if path == ready {
-                return health(!self.draining.load(Ordering::Relaxed));
+                return health(self.is_ready());
             }
         }
         if let Some(notice) = options.notice.as_ref().filter(|_| path == notice::PATH) {
@@ -280,7 +347,7 @@ impl Gateway {
         serving: &Serving,
         parts: Parts,
         body: B,
-        worker: &WorkerState,
+        lent: Lent<'_>,
         document_id: Option<&str>,
     ) -> Response<ResponseBody>
     where
@@ -290,7 +357,8 @@ impl Gateway {
         let Accept::Graphql(media) = accept(&parts.headers) else {
             let message = "the `accept` header admits neither `application/graphql-response+json` nor \
                            `application/json`";
-            return refuse(
+            return refused(
+                lent,
                 &RequestError::http(codes::NOT_ACCEPTABLE, message),
                 Media::Json,
             );
@@ -301,11 +369,11 @@ impl Gateway {
             .admit(&serving.options.admission, &parts.headers, address);
         let (answer, rate) = match &admitted {
             Ok(admitted) => (
-                self.admitted(serving, parts, body, media, worker, document_id)
+                self.admitted(serving, parts, body, media, lent, document_id)
                     .await,
                 admitted.rate,
             ),
-            Err((error, rate)) => (refused(error, media), *rate),
+            Err((error, rate)) => (refused(lent, error, media), *rate),
         };
         let mut answer = answer;
         if let Some(rate) = rate {
@@ -320,43 +388,42 @@ impl Gateway {
         parts: Parts,
         body: B,
         media: Media,
-        worker: &WorkerState,
+        lent: Lent<'_>,
         document_id: Option<&str>,
     ) -> Response<ResponseBody>
     where
         B: Body,
         B::Error: Display,
     {
+        let from = lent.record.map(Record::now);
         let received = async {
             serving.options.csrf.check(&parts)?;
             receive(&parts, body, &serving.options.receive, document_id)
                 .instrument(stop_span!(spans::RECEIVE))
                 .await
         };
-        match received.await {
+        let received = received.await;
+        if let (Some(record), Some(from)) = (lent.record, from) {
+            record.received(from);
+        }
+        match received {
             Ok(Received::One(request)) => {
-                match self
-                    .four_stops(serving, &parts, request, media, worker)
-                    .await
-                {
+                match self.four_stops(serving, &parts, request, media, lent).await {
                     Ok(response) => response,
-                    Err(error) => refused(&error, media),
+                    Err(error) => refused(lent, &error, media),
                 }
             }
             Ok(Received::Batch(requests)) => {
                 let entries = requests.into_iter().map(|request| async {
                     let response = match request {
-                        Ok(request) => {
-                            self.four_stops(serving, &parts, request, media, worker)
-                                .await
-                        }
+                        Ok(request) => self.four_stops(serving, &parts, request, media, lent).await,
                         Err(error) => Err(error),
                     };
-                    response.unwrap_or_else(|error| refused(&error, media))
+                    response.unwrap_or_else(|error| refused(lent, &error, media))
                 });
                 respond_batch(join_all(entries).await, media)
             }
-            Err(error) => refused(&error, media),
+            Err(error) => refused(lent, &error, media),
         }
     }
 
@@ -364,46 +431,93 @@ impl Gateway {
         &self,
         serving: &Serving,
         parts: &Parts,
+        request: GraphqlRequest,
+        media: Media,
+        lent: Lent<'_>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let options = &serving.options.observe;
+        let watch = lent.record.map(|record| Watch::new(record, options));
+        let context = RequestContext::new(&parts.headers).watched(watch.as_ref());
+        let answer = self.stops(serving, request, media, lent.worker, &context);
+        let answer = answer.await;
+        drop(context);
+        if let Some(watch) = watch {
+            watch.finish(answer.as_ref().err(), &serving.state);
+        }
+        answer
+    }
+
+    async fn stops(
+        &self,
+        serving: &Serving,
         mut request: GraphqlRequest,
         media: Media,
         worker: &WorkerState,
+        context: &RequestContext<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
-        let state = &serving.state;
+        let (state, headers, watch) = (&serving.state, context.headers, context.watch());
         let register = resolve(&mut request, &serving.options.documents, &self.registered)?;
+        let from = watch.map(Watch::now);
         let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(state, &request))?;
+        let from = watch.zip(from).map(|(watch, from)| {
+            let definition = &prepared.operation.definition;
+            let name = definition.name.as_ref();
+            let name = name.map(|name| prepared.operation.document.name(*name));
+            watch.prepared(definition.kind.as_str(), name);
+            watch.stop(Stop::Prepare, from)
+        });
         if let Some(hash) = register {
             self.registered.insert(hash, &request.query);
         }
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
-        let found = plan_for(state, &prepared.operation, &parts.headers)
+        let found = plan_for(state, &prepared.operation, headers)
             .instrument(span.clone())
             .await;
         let (planned, source) = found?;
         span.record(spans::PLAN_SOURCE, source.as_str());
         drop(span);
-        let exposed = serving.options.expose.asked(&parts.headers);
+        let from = watch.zip(from).map(|(watch, from)| {
+            watch.planned(source.as_str());
+            watch.stop(Stop::Plan, from)
+        });
+        let exposed = serving.options.expose.asked(headers);
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned.plan).into(), media));
         }
-        let context = RequestContext::new(&parts.headers);
-        let output = execute(state, prepared, &planned, &context, worker, false)
+        let output = execute(state, prepared, &planned, context, worker, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await?;
-        let mut response = stop_span!(spans::RESPOND).in_scope(|| match exposed {
-            Exposed::WithResponse => {
-                let body = add_plan(&planned.plan, &output.body.into_bytes());
-                respond_with(body.into(), media)
+        let from = watch.zip(from).map(|(watch, from)| {
+            watch.executed(output.errors);
+            watch.stop(Stop::Execute, from)
+        });
+        let mut response = stop_span!(spans::RESPOND).in_scope(|| {
+            let mut extensions = Vec::new();
+            if exposed == Exposed::WithResponse {
+                extensions.push(("apolloQueryPlan", plan_extension(&planned.plan)));
             }
-            _ => respond(output, media),
+            if let Some(watch) = watch.filter(|_| serving.options.observe.traces(headers)) {
+                extensions.push(("ogiveTrace", watch.timeline(state)));
+            }
+            match extensions.as_slice() {
+                [] => respond(output, media),
+                all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
+            }
         });
         response.headers_mut().extend(context.take_added());
+        if let (Some(watch), Some(from)) = (watch, from) {
+            watch.stop(Stop::Respond, from);
+        }
         Ok(response)
     }
 }
 
-fn refused(error: &RequestError, media: Media) -> Response<ResponseBody> {
+fn refused(lent: Lent<'_>, error: &RequestError, media: Media) -> Response<ResponseBody> {
     let _span = stop_span!(spans::RESPOND).entered();
     if let Some(first) = error.errors.first() {
+        if let Some(record) = lent.record {
+            record.refused(first.code);
+        }
         tracing::debug!(
             code = first.code,
             message = first.message,
@@ -485,7 +599,7 @@ fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
     )
 }
 
-fn health(up: bool) -> Response<ResponseBody> {
+pub(crate) fn health(up: bool) -> Response<ResponseBody> {
     let (status, text) = if up {
         (StatusCode::OK, r#"{"status":"UP"}"#)
     } else {

@@ -10,11 +10,13 @@
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
 //! [`fingerprint`] (what plans are known by and rest on), [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`]. At the edge: [`admission`], [`authorization`], [`cors`], [`documents`], [`notice`], [`operation_limits`],
+//! [`explain`], [`expose`], [`observe`], [`background`]. At the edge: [`admission`], [`authorization`], [`cors`],
+//! [`documents`], [`notice`], [`operation_limits`],
 //! [`tls`].
 
 pub mod admission;
 pub mod authorization;
+pub mod background;
 pub mod body;
 pub mod bundle;
 pub mod cache;
@@ -26,6 +28,7 @@ pub mod early;
 pub mod error;
 pub mod execute;
 pub mod explain;
+mod export;
 pub mod expose;
 pub mod fingerprint;
 pub mod gateway;
@@ -35,6 +38,7 @@ pub mod labels;
 mod linger;
 pub mod media;
 pub mod notice;
+pub mod observe;
 pub mod operation_limits;
 mod panic;
 mod percent;
@@ -49,6 +53,7 @@ pub mod sharing;
 pub mod state;
 pub mod tls;
 
+pub use background::Background;
 pub use body::ResponseBody;
 pub use error::{GraphqlError, RequestError};
 pub use explain::{Explanation, explain};

@@ -1,9 +1,101 @@
-//! The one list of names that people and machines see: spans, error codes; and how logging is set up.
+//! What people and machines see of the gateway at work: the one list of names, and how it is counted, traced and logged.
 //!
 //! A name that is not here does not exist: dashboards, alerts and clients switch on these words, so they are stable.
 //!
-//! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`log`] (the subscriber).
+//! One [`Record`] per request is the source of everything: [`metrics`], [`traces`], the [`access`] log and the
+//! [`timeline`] that a client may ask for. A gateway without a [`Telemetry`] makes no records.
+//!
+//! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`names`] (every metric), [`record`],
+//! [`metrics`], [`traces`], [`propagation`], [`otlp`] (bytes for collectors), [`access`], [`timeline`], [`log`] (the
+//! subscriber).
 
+pub mod access;
 pub mod codes;
 pub mod log;
+pub mod metrics;
+pub mod names;
+pub mod otlp;
+pub mod propagation;
+pub mod record;
 pub mod spans;
+pub mod timeline;
+pub mod traces;
+
+use std::{sync::Arc, time::SystemTime};
+
+use http::{HeaderValue, request::Parts};
+
+pub use access::AccessLog;
+pub use metrics::Metrics;
+pub use record::{Call, Operation, Record, Stop};
+use traces::Ids;
+pub use traces::Tracing;
+
+/// What is on.
+#[derive(Debug)]
+pub struct Telemetry {
+    /// Counting.
+    pub metrics: Option<Metrics>,
+    /// Tracing.
+    pub tracing: Option<Tracing>,
+    /// Logging every request.
+    pub access: Option<AccessLog>,
+    /// When the process began.
+    pub started: SystemTime,
+    /// Makes ids where nothing is traced.
+    ids: Ids,
+}
+
+impl Default for Telemetry {
+    /// Nothing is on.
+    fn default() -> Self {
+        Telemetry {
+            metrics: None,
+            tracing: None,
+            access: None,
+            started: SystemTime::now(),
+            ids: Ids::default(),
+        }
+    }
+}
+
+impl Telemetry {
+    /// What was asked for.
+    pub fn new(
+        metrics: Option<Metrics>,
+        tracing: Option<Tracing>,
+        access: Option<AccessLog>,
+    ) -> Self {
+        Telemetry {
+            metrics,
+            tracing,
+            access,
+            ..Telemetry::default()
+        }
+    }
+    /// An id for a request.
+    pub fn new_id(&self) -> u128 {
+        u128::from(self.ids.next()) << 64 | u128::from(self.ids.next())
+    }
+    /// Whether requests need a record.
+    pub fn is_on(&self) -> bool {
+        self.metrics.is_some() || self.tracing.is_some() || self.access.is_some()
+    }
+    /// Begins the record of a request. `keep`: whether somebody wants its operations when it is done.
+    pub fn begin(
+        self: &Arc<Self>,
+        parts: &Parts,
+        request_id: Option<HeaderValue>,
+        keep: bool,
+    ) -> Record {
+        let trace = self.tracing.as_ref().map(|t| t.context(&parts.headers));
+        Record::new(
+            Arc::clone(self),
+            &parts.method,
+            parts.uri.path(),
+            trace,
+            request_id,
+            keep || self.access.is_some(),
+        )
+    }
+}

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What the gateway calls itself.
-const USER_AGENT: HeaderValue =
+pub(crate) const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("ogive/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("zstd, br, gzip");

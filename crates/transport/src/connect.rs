@@ -64,7 +64,7 @@ pub(crate) async fn connect(
     })
 }
 
-async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
+pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
     let socket = match &address.target {
         Target::Tcp(host, port) => {
             let stream = TcpStream::connect((&**host, *port))
@@ -91,7 +91,7 @@ async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, Stri
     Ok(Stream::tls(stream))
 }
 
-async fn speak_http1(stream: Stream) -> hyper::Result<Sender> {
+pub(crate) async fn speak_http1(stream: Stream) -> hyper::Result<Sender> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Ends with the connection; a dropped sender closes it.
     tokio::spawn(async move {
@@ -102,7 +102,7 @@ async fn speak_http1(stream: Stream) -> hyper::Result<Sender> {
     Ok(Sender::Http1(sender))
 }
 
-async fn speak_http2(stream: Stream) -> hyper::Result<Sender> {
+pub(crate) async fn speak_http2(stream: Stream) -> hyper::Result<Sender> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(PING.0)

@@ -13,7 +13,7 @@
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
-//! the executor), `client` (one exchange), [`mod@fetch`] (one document), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
+//! the executor), `client` (one exchange), [`mod@fetch`] and [`source`] (single requests outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
 //! (compressed bodies), [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging),
 //! [`balance`] (several replicas), `error`.
 
@@ -26,10 +26,12 @@ mod error;
 pub mod fetch;
 pub mod flights;
 pub mod headers;
+pub mod observe;
 mod pool;
 pub mod request;
 pub mod resilience;
 pub mod response_headers;
+pub mod source;
 pub mod stream;
 pub mod tls;
 
@@ -40,8 +42,10 @@ pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
 pub use fetch::{Fetched, fetch};
 pub use flights::Flights;
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
+pub use observe::{Answered, Observer};
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
 pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderRules};
+pub use source::Source;
 pub use stream::{Socket, Stream};
 pub use tls::{ClientTls, ClientTlsOptions, Identity, Pem, ServerTls, ServerTlsOptions, TlsError};

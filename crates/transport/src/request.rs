@@ -12,7 +12,7 @@ use ogive_execute::{RequestLimits, SubgraphRequest, Transport, TransportError, T
 use tokio::time::Instant;
 
 use crate::{
-    Client, Collected, Endpoint,
+    Answered, Client, Collected, Endpoint, Observer,
     balance::{Chosen, Replicas},
     client::Exchanged,
     error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, TIMEOUT, failed},
@@ -26,6 +26,8 @@ struct Prepared<'p> {
     body: Bytes,
     idempotent: bool,
     deadline: Instant,
+    /// Its number with the observer.
+    watched: Option<u32>,
 }
 
 /// Lends a worker's [`Client`] to the execution of one client request. Header rules run at most once per subgraph.
@@ -36,6 +38,7 @@ pub struct RequestTransport<'a> {
     deadline: Option<Instant>,
     outgoing: Box<[OnceCell<Outgoing>]>,
     collected: Collected,
+    observer: Option<&'a dyn Observer>,
 }
 
 /// What one client request sends to a subgraph besides bodies.
@@ -90,7 +93,14 @@ impl<'a> RequestTransport<'a> {
             deadline,
             outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
             collected: Collected::default(),
+            observer: None,
         }
+    }
+
+    /// Tells `observer` of every request.
+    #[must_use]
+    pub fn observed_by(self, observer: Option<&'a dyn Observer>) -> Self {
+        RequestTransport { observer, ..self }
     }
 
     /// What the answers' headers add to the client's response.
@@ -124,11 +134,11 @@ impl RequestTransport<'_> {
         endpoint: &Endpoint,
         outgoing: &Outgoing,
         request: SubgraphRequest,
-        deadline: Instant,
+        (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
         if !request.idempotent || !endpoint.traffic.deduplicate_query {
             return self
-                .tries(endpoint, &outgoing.headers, request, deadline)
+                .tries(endpoint, &outgoing.headers, request, (deadline, watched))
                 .await;
         }
         let key = RequestKey {
@@ -136,7 +146,7 @@ impl RequestTransport<'_> {
             body: request.body.clone(),
         };
         let tries = || -> Pin<Box<dyn Future<Output = Outcome>>> {
-            Box::pin(self.tries(endpoint, &outgoing.headers, request, deadline))
+            Box::pin(self.tries(endpoint, &outgoing.headers, request, (deadline, watched)))
         };
         self.client.flights.fly(key, tries).await
     }
@@ -152,6 +162,9 @@ impl RequestTransport<'_> {
         if let Some(name) = &endpoint.traffic.deadline_header {
             let left = request.deadline.saturating_duration_since(Instant::now());
             headers.insert(name, HeaderValue::from(left.as_millis() as u64));
+        }
+        if let (Some(observer), Some(number)) = (self.observer, request.watched) {
+            observer.sending(number, &mut headers);
         }
         let exchange = self.client.exchange(
             endpoint,
@@ -222,7 +235,7 @@ impl RequestTransport<'_> {
         endpoint: &Endpoint,
         headers: &HeaderMap,
         request: SubgraphRequest,
-        deadline: Instant,
+        (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
         let replicas = endpoint.replicas.as_ref().map_err(|error| {
             failed(
@@ -239,6 +252,7 @@ impl RequestTransport<'_> {
             body: request.body,
             idempotent: request.idempotent,
             deadline,
+            watched,
         };
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
         let retry = traffic.retry.filter(|_| request.idempotent);
@@ -307,7 +321,17 @@ impl Transport for RequestTransport<'_> {
             let own = Instant::now() + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
             let number = self.collected.sent();
-            let result = self.shared(endpoint, outgoing, request, deadline).await;
+            let watched = self.observer.map(|o| o.asked(request.subgraph));
+            let result = self
+                .shared(endpoint, outgoing, request, (deadline, watched))
+                .await;
+            if let (Some(observer), Some(number)) = (self.observer, watched) {
+                let answered = match &result {
+                    Ok(e) => Answered::Status(e.response.status, e.response.body.len()),
+                    Err(error) => Answered::Failed(error.code),
+                };
+                observer.answered(number, answered);
+            }
             if let Ok(exchanged) = &result {
                 let rules = &endpoint.response_headers;
                 self.collected.answered(number, rules, &exchanged.headers);

@@ -2,9 +2,10 @@
 
 use super::{
     Verdict,
-    convert::{address, duration, negated, same, size},
+    convert::{address, duration, negated, same, size, text_map},
     headers,
     rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, to, unneeded, with},
+    telemetry,
 };
 use crate::yaml::{Node, Value};
 
@@ -45,10 +46,7 @@ pub(super) const RULES: &[Rule] = &[
     no("supergraph.redact_query_validation_errors", EXTENSION),
     keep("health_check.enabled"),
     keep("health_check.path"),
-    no(
-        "health_check.listen",
-        "health is answered on the main address",
-    ),
+    with("health_check.listen", "health_check.listen", address),
     unneeded(
         "health_check.readiness",
         "overload is answered with 503 and `retry-after` instead",
@@ -135,14 +133,31 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.compression",
         compression,
     ),
-    unneeded(
-        "traffic_shaping.all.deduplicate_query",
-        "equal requests in flight are decided here",
+    keep("traffic_shaping.all.deduplicate_query"),
+    keep("traffic_shaping.subgraphs.*.deduplicate_query"),
+    to(
+        "traffic_shaping.all.experimental_http2",
+        "traffic_shaping.all.http2",
     ),
-    unneeded(
-        "traffic_shaping.subgraphs.*.deduplicate_query",
-        "equal requests in flight are decided here",
+    to(
+        "traffic_shaping.subgraphs.*.experimental_http2",
+        "traffic_shaping.subgraphs.*.http2",
     ),
+    keep("tls.supergraph.key"),
+    to(
+        "tls.supergraph.certificate",
+        "tls.supergraph.certificate_chain",
+    ),
+    to(
+        "tls.supergraph.certificate_chain",
+        "tls.supergraph.certificate_chain",
+    ),
+    keep("tls.subgraph.all.certificate_authorities"),
+    keep("tls.subgraph.all.client_authentication.certificate_chain"),
+    keep("tls.subgraph.all.client_authentication.key"),
+    keep("tls.subgraph.subgraphs.*.certificate_authorities"),
+    keep("tls.subgraph.subgraphs.*.client_authentication.certificate_chain"),
+    keep("tls.subgraph.subgraphs.*.client_authentication.key"),
     unneeded("traffic_shaping.deduplicate_variables", ALWAYS),
     no(
         "traffic_shaping.all.global_rate_limit",
@@ -199,6 +214,75 @@ pub(super) const RULES: &[Rule] = &[
         "spans, instruments and events have fixed names",
     ),
     call("telemetry.exporters.logging.stdout.format", log_format),
+    to(
+        "telemetry.exporters.metrics.common.service_name",
+        "telemetry.service_name",
+    ),
+    to(
+        "telemetry.exporters.tracing.common.service_name",
+        "telemetry.service_name",
+    ),
+    with(
+        "telemetry.exporters.metrics.common.resource",
+        "telemetry.resource",
+        text_map,
+    ),
+    with(
+        "telemetry.exporters.tracing.common.resource",
+        "telemetry.resource",
+        text_map,
+    ),
+    unneeded(
+        "telemetry.exporters.metrics.common.buckets",
+        "buckets are fixed, from 0.5 ms to 10 s",
+    ),
+    no(
+        "telemetry.exporters.metrics.common.views",
+        "metrics have fixed names",
+    ),
+    keep("telemetry.exporters.metrics.prometheus.enabled"),
+    with(
+        "telemetry.exporters.metrics.prometheus.listen",
+        "telemetry.exporters.metrics.prometheus.listen",
+        address,
+    ),
+    keep("telemetry.exporters.metrics.prometheus.path"),
+    call("telemetry.exporters.metrics.otlp", telemetry::apollo_otlp),
+    call("telemetry.exporters.tracing.otlp", telemetry::apollo_otlp),
+    keep("telemetry.exporters.tracing.common.sampler"),
+    keep("telemetry.exporters.tracing.common.parent_based_sampler"),
+    unneeded(
+        "telemetry.exporters.tracing.common",
+        "spans have few attributes, all of them bounded",
+    ),
+    keep("telemetry.exporters.tracing.propagation.trace_context"),
+    keep("telemetry.exporters.tracing.propagation.baggage"),
+    keep("telemetry.exporters.tracing.propagation.jaeger"),
+    keep("telemetry.exporters.tracing.propagation.datadog"),
+    to(
+        "telemetry.exporters.tracing.propagation.zipkin",
+        "telemetry.exporters.tracing.propagation.b3",
+    ),
+    no(
+        "telemetry.exporters.tracing.propagation.aws_xray",
+        "collectors translate it",
+    ),
+    no(
+        "telemetry.exporters.tracing.propagation.request",
+        "see `telemetry.request_id`",
+    ),
+    no(
+        "telemetry.exporters.tracing.zipkin",
+        "send OTLP to a collector",
+    ),
+    no(
+        "telemetry.exporters.tracing.datadog",
+        "send OTLP to a collector",
+    ),
+    no(
+        "telemetry.exporters.tracing.experimental_response_trace_id",
+        "see `telemetry.request_id`",
+    ),
     unneeded(
         "telemetry.exporters.logging",
         "the log goes to standard error",

@@ -169,6 +169,24 @@ pub(super) fn texts(format: Format, node: &Node) -> Result<Node, String> {
     }
 }
 
+/// A mapping of names to texts.
+pub(super) fn text_map(format: Format, node: &Node) -> Result<Node, String> {
+    let Value::Map(entries) = &node.value else {
+        return Err("its value is no mapping".into());
+    };
+    let mut out = map();
+    for (key, value) in entries {
+        let value = match (&value.value, scalar(value)) {
+            // Apollo writes lists of values for headers.
+            (Value::List(items), _) => items.first().and_then(scalar),
+            (_, found) => found,
+        };
+        let value = value.ok_or_else(|| format!("`{}` has no single value", key.text))?;
+        set_key(&mut out, &key.text, text(environment(format, value)));
+    }
+    Ok(out)
+}
+
 /// The opposite of a switch.
 pub(super) fn negated(_: Format, node: &Node) -> Result<Node, String> {
     match scalar(node) {
@@ -193,8 +211,9 @@ pub(super) fn address(format: Format, node: &Node) -> Result<Node, String> {
     if all.starts_with(':') {
         return Ok(text(format!("0.0.0.0{all}")));
     }
-    if found.starts_with("unix:") {
-        return Err("unix sockets are not served yet".into());
+    if let Some(path) = found.strip_prefix("unix:") {
+        let path = path.trim_start_matches("//");
+        return Ok(text(format!("unix://{path}")));
     }
     same(format, &text(found))
 }

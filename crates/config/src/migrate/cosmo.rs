@@ -5,6 +5,7 @@ use super::{
     convert::{address, duration, same, size},
     headers,
     rules::{Rule, Walk, at, call, map, no, noted, plain, scalar, set, to, unneeded, with},
+    telemetry,
 };
 use crate::yaml::{Node, Value};
 
@@ -213,6 +214,61 @@ pub(super) const RULES: &[Rule] = &[
         "equal requests in flight are decided here",
     ),
     unneeded("engine", "the engine needs no tuning"),
+    to("access_logs.enabled", "telemetry.access_log.enabled"),
+    to("access_logs.output.file.path", "telemetry.access_log.path"),
+    no("access_logs", "choose `telemetry.access_log.fields`"),
+    to("telemetry.service_name", "telemetry.service_name"),
+    call("telemetry.tracing.exporters", telemetry::exporters),
+    call("telemetry.metrics.otlp.exporters", telemetry::exporters),
+    call("telemetry.tracing.enabled", switch),
+    call("telemetry.metrics.otlp.enabled", switch),
+    to(
+        "telemetry.tracing.sampling_rate",
+        "telemetry.exporters.tracing.common.sampler",
+    ),
+    to(
+        "telemetry.tracing.parent_based_sampler",
+        "telemetry.exporters.tracing.common.parent_based_sampler",
+    ),
+    to(
+        "telemetry.tracing.propagation.trace_context",
+        "telemetry.exporters.tracing.propagation.trace_context",
+    ),
+    to(
+        "telemetry.tracing.propagation.baggage",
+        "telemetry.exporters.tracing.propagation.baggage",
+    ),
+    to(
+        "telemetry.tracing.propagation.b3",
+        "telemetry.exporters.tracing.propagation.b3",
+    ),
+    to(
+        "telemetry.tracing.propagation.jaeger",
+        "telemetry.exporters.tracing.propagation.jaeger",
+    ),
+    to(
+        "telemetry.tracing.propagation.datadog",
+        "telemetry.exporters.tracing.propagation.datadog",
+    ),
+    no(
+        "telemetry.tracing.propagation",
+        "collectors translate other formats",
+    ),
+    no("telemetry.tracing", "spans have fixed attributes"),
+    to(
+        "telemetry.metrics.prometheus.enabled",
+        "telemetry.exporters.metrics.prometheus.enabled",
+    ),
+    to(
+        "telemetry.metrics.prometheus.path",
+        "telemetry.exporters.metrics.prometheus.path",
+    ),
+    with(
+        "telemetry.metrics.prometheus.listen_addr",
+        "telemetry.exporters.metrics.prometheus.listen",
+        address,
+    ),
+    no("telemetry.metrics", "metrics have fixed names and labels"),
     unneeded("graph", COSMO),
     unneeded("cdn", COSMO),
     unneeded("controlplane_url", COSMO),
@@ -243,6 +299,17 @@ pub(super) const RULES: &[Rule] = &[
     no(
         "cache_control_policy",
         "write `default` into a rule for `cache-control`",
+    ),
+    call("tls.server.enabled", tls_switch),
+    to("tls.server.cert_file", "tls.supergraph.certificate_chain"),
+    to("tls.server.key_file", "tls.supergraph.key"),
+    to(
+        "tls.server.client_auth.cert_file",
+        "tls.supergraph.client_authentication.certificate_authorities",
+    ),
+    to(
+        "tls.server.client_auth.required",
+        "tls.supergraph.client_authentication.required",
     ),
     no("authentication", EXTENSION),
     no("authorization", EXTENSION),
@@ -282,11 +349,40 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
     {
         walk.implied("health_check.path", "/health/live", "Cosmo Router's path");
     }
+    let prometheus = "telemetry.exporters.metrics.prometheus";
+    let why = "Cosmo Router serves metrics unless told otherwise";
+    walk.implied(&format!("{prometheus}.enabled"), "true", why);
+    walk.implied(
+        &format!("{prometheus}.listen"),
+        "127.0.0.1:8088",
+        "Cosmo Router's address",
+    );
     walk.implied(
         "health_check.readiness_path",
         "/health/ready",
         "Cosmo Router's path",
     );
+}
+
+fn tls_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("true") => walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "TLS is on where a key is set",
+        ),
+        _ => {
+            let why = "TLS is on where a key is set; remove `tls.supergraph`";
+            walk.row(path, None, Verdict::Unsupported, why);
+        }
+    }
+}
+
+/// What Cosmo sends to its own services unless exporters are listed.
+fn switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let why = "it is on where an exporter is listed";
+    walk.row(path, None, Verdict::NotNeeded, why);
 }
 
 fn cache_control(_: super::Format, _: &Node) -> Result<Node, String> {

@@ -5,6 +5,7 @@ use super::{
     convert::{duration, percent, same, size, texts},
     headers,
     rules::{Rule, Walk, call, map, no, noted, plain, scalar, set, to, unneeded, with},
+    telemetry,
 };
 use crate::yaml::{Node, Value};
 
@@ -125,6 +126,8 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("federation", "it is about Grafbase's own services"),
     unneeded("telemetry.grafbase", "it is about Grafbase's own services"),
     no("telemetry.logs", "the log goes to standard error"),
+    to("tls.certificate", "tls.supergraph.certificate_chain"),
+    to("tls.key", "tls.supergraph.key"),
     no("authentication", EXTENSION),
     no("entity_caching", EXTENSION),
     no("complexity_control", EXTENSION),
@@ -132,7 +135,64 @@ pub(super) const RULES: &[Rule] = &[
     no("mcp", EXTENSION),
     no("hooks", EXTENSION),
     no("websockets", "subscriptions are not served yet"),
-    noted("gateway.access_logs.enabled", "log.filter", access_log, ""),
+    to(
+        "gateway.access_logs.enabled",
+        "telemetry.access_log.enabled",
+    ),
+    to("gateway.access_logs.format", "telemetry.access_log.format"),
+    noted(
+        "gateway.access_logs.path",
+        "telemetry.access_log.path",
+        log_file,
+        "Grafbase names a folder, we a file",
+    ),
+    no("gateway.access_logs.rotate", "rotate the file from outside"),
+    to("health.listen", "health_check.listen"),
+    to("telemetry.service_name", "telemetry.service_name"),
+    with(
+        "telemetry.resource_attributes",
+        "telemetry.resource",
+        super::convert::text_map,
+    ),
+    call("telemetry.exporters.otlp", telemetry::grafbase_otlp),
+    call("telemetry.metrics.exporters.otlp", telemetry::grafbase_otlp),
+    call("telemetry.tracing.exporters.otlp", telemetry::grafbase_otlp),
+    no(
+        "telemetry.exporters.stdout",
+        "send OTLP to a collector, or log requests",
+    ),
+    no(
+        "telemetry.metrics.exporters.stdout",
+        "scrape metrics, or send OTLP to a collector",
+    ),
+    no(
+        "telemetry.tracing.exporters.stdout",
+        "send OTLP to a collector",
+    ),
+    to(
+        "telemetry.tracing.sampling",
+        "telemetry.exporters.tracing.common.sampler",
+    ),
+    to(
+        "telemetry.tracing.parent_based_sampler",
+        "telemetry.exporters.tracing.common.parent_based_sampler",
+    ),
+    to(
+        "telemetry.tracing.propagation.trace_context",
+        "telemetry.exporters.tracing.propagation.trace_context",
+    ),
+    to(
+        "telemetry.tracing.propagation.baggage",
+        "telemetry.exporters.tracing.propagation.baggage",
+    ),
+    no(
+        "telemetry.tracing.propagation.aws_xray",
+        "collectors translate it",
+    ),
+    unneeded(
+        "telemetry.tracing.collect",
+        "spans have few attributes, all of them bounded",
+    ),
 ];
 
 /// What Grafbase Gateway does without being told.
@@ -146,8 +206,13 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
     );
 }
 
-fn access_log(_: super::Format, _: &Node) -> Result<Node, String> {
-    Err("requests are not logged one by one".into())
+fn log_file(format: super::Format, node: &Node) -> Result<Node, String> {
+    let folder = same(format, node)?;
+    let folder = scalar(&folder)
+        .unwrap_or_default()
+        .trim_end_matches('/')
+        .to_owned();
+    Ok(super::rules::text(format!("{folder}/access.log")))
 }
 
 fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -41,9 +41,8 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
     };
     let foreign = entries.iter().find(|(key, value)| {
         // Ours has one way only for an inserted value, and no exceptions.
-        !known.contains(&&*key.text)
-            && !value.is_null()
-            && !(kind == "insert" && key.text == "algorithm")
+        let fine = known.contains(&&*key.text) || (kind == "insert" && key.text == "algorithm");
+        !(fine || value.is_null())
     });
     if known.is_empty() || foreign.is_some() {
         let what = foreign.map_or(kind, |(key, _)| key.text.as_str());

@@ -5,6 +5,7 @@ use super::{
     convert::{duration, seconds, size},
     headers,
     rules::{Rule, Walk, at, call, keep, no, noted, plain, scalar, text, to, unneeded, with},
+    telemetry,
 };
 use crate::yaml::{Node, Value};
 
@@ -92,13 +93,13 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.pool_idle_timeout",
         seconds,
     ),
-    unneeded(
+    to(
         "traffic_shaping.all.dedupe_enabled",
-        "equal requests in flight are decided here",
+        "traffic_shaping.all.deduplicate_query",
     ),
-    unneeded(
+    to(
         "traffic_shaping.subgraphs.*.dedupe_enabled",
-        "equal requests in flight are decided here",
+        "traffic_shaping.subgraphs.*.deduplicate_query",
     ),
     noted(
         "traffic_shaping.max_connections_per_host",
@@ -149,6 +150,55 @@ pub(super) const RULES: &[Rule] = &[
         "telemetry.client_identification",
         "it is about Hive's own services",
     ),
+    with(
+        "telemetry.resource.attributes",
+        "telemetry.resource",
+        super::convert::text_map,
+    ),
+    to(
+        "telemetry.tracing.collect.sampling",
+        "telemetry.exporters.tracing.common.sampler",
+    ),
+    to(
+        "telemetry.tracing.collect.parent_based_sampler",
+        "telemetry.exporters.tracing.common.parent_based_sampler",
+    ),
+    unneeded(
+        "telemetry.tracing.collect",
+        "spans have few attributes, all of them bounded",
+    ),
+    to(
+        "telemetry.tracing.propagation.trace_context",
+        "telemetry.exporters.tracing.propagation.trace_context",
+    ),
+    to(
+        "telemetry.tracing.propagation.baggage",
+        "telemetry.exporters.tracing.propagation.baggage",
+    ),
+    to(
+        "telemetry.tracing.propagation.b3",
+        "telemetry.exporters.tracing.propagation.b3",
+    ),
+    to(
+        "telemetry.tracing.propagation.jaeger",
+        "telemetry.exporters.tracing.propagation.jaeger",
+    ),
+    no(
+        "telemetry.tracing.propagation",
+        "collectors translate other formats",
+    ),
+    no(
+        "telemetry.tracing.instrumentation",
+        "spans have fixed names",
+    ),
+    no(
+        "telemetry.metrics.instrumentation",
+        "metrics have fixed names",
+    ),
+    call("telemetry.tracing.exporters", telemetry::exporters),
+    call("telemetry.metrics.exporters", telemetry::exporters),
+    call("traffic_shaping.all.allow_only_http2", only_http2),
+    call("traffic_shaping.subgraphs.*.allow_only_http2", only_http2),
     no("jwt", EXTENSION),
     no("authorization", EXTENSION),
     no("demand_control", EXTENSION),
@@ -253,6 +303,20 @@ fn url(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             let why = "expressions per request have no counterpart";
             walk.row(path, None, Verdict::Unsupported, why);
         }
+    }
+}
+
+fn only_http2(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let mut target = path[..path.len() - 1].join(".");
+    target.push_str(".http2");
+    match scalar(node) {
+        Some("true") => walk.put(path, &target, plain("http2only"), ""),
+        _ => walk.row(
+            path,
+            None,
+            Verdict::NotNeeded,
+            "it is off, as is the default",
+        ),
     }
 }
 

@@ -14,6 +14,7 @@ mod headers;
 mod hive;
 mod report;
 mod rules;
+mod telemetry;
 mod write;
 
 use ogive_base::{Diagnostic, SourceId};

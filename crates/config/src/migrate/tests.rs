@@ -134,7 +134,9 @@ fn targets_exist() {
     for rule in tables.into_iter().flatten() {
         if let rules::Action::To(target, ..) = rule.action {
             assert!(
-                known.iter().any(|k| k == target),
+                known
+                    .iter()
+                    .any(|k| k == target || k.strip_suffix(".*") == Some(target)),
                 "{} -> {target}",
                 rule.from
             );

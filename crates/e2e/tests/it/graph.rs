@@ -5,7 +5,9 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 use ogive_base::SourceId;
 use ogive_config::{Config, Url};
 use ogive_federation::{ReadOptions, read_supergraph};
-use ogive_gateway::{Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, server::Drained};
+use ogive_gateway::{
+    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, observe, server::Drained,
+};
 use ogive_mock::{Server, Service, assemble, config::Config as MockConfig};
 use tokio::sync::oneshot;
 
@@ -37,14 +39,16 @@ pub(crate) struct Served {
     pub(crate) gateway: Arc<Gateway>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Drained>>,
+    pub(crate) background: Option<Background>,
 }
 
 impl Served {
     pub(crate) fn start(state: SchemaState, config: &Config) -> Served {
-        let gateway = Arc::new(Gateway::new(
-            state,
-            GatewayOptions::load(config).unwrap_or_else(|e| panic!("{e}")),
-        ));
+        let options = GatewayOptions::load(config).unwrap_or_else(|e| panic!("{e}"));
+        let telemetry = observe::telemetry(config).unwrap_or_else(|e| panic!("{e}"));
+        let gateway = Arc::new(Gateway::new(state, options).observed_by(telemetry));
+        let background =
+            Background::start(config, Arc::clone(&gateway)).unwrap_or_else(|e| panic!("{e}"));
         let (stop, stopped) = oneshot::channel();
         let (tell, bound) = std::sync::mpsc::channel();
         let options = ServeOptions {
@@ -79,6 +83,7 @@ impl Served {
             gateway,
             stop: Some(stop),
             thread: Some(thread),
+            background: Some(background),
         }
     }
     /// Begins to drain.

@@ -21,5 +21,6 @@ mod resilience;
 mod scenarios;
 mod sharing;
 mod subgraph_faults;
+mod telemetry;
 mod tls;
 mod toxic;

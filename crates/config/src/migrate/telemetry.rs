@@ -1,0 +1,238 @@
+//! Telemetry of the four gateways in our words.
+
+use super::{
+    Verdict,
+    convert::{duration, same, text_map},
+    rules::{Walk, at, plain, scalar, text},
+};
+use crate::yaml::{Node, Value};
+
+const METRICS: &str = "telemetry.exporters.metrics.otlp";
+const TRACES: &str = "telemetry.exporters.tracing.otlp";
+
+/// Apollo's `otlp` of traces or metrics, whose keys are ours but for a few.
+pub(super) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = path.join(".");
+    let traces = target == TRACES;
+    let Value::Map(entries) = &node.value else {
+        return;
+    };
+    for (key, value) in entries {
+        let mut from = path.to_vec();
+        from.push(key.text.clone());
+        match &*key.text {
+            "enabled" | "protocol" => copy(walk, &from, &format!("{target}.{}", key.text), value),
+            "endpoint" => endpoint(walk, &from, &target, value),
+            "http" | "grpc" => {
+                let headers = at(value, "headers").or_else(|| at(value, "metadata"));
+                match headers.map(|node| text_map(walk.format, node)) {
+                    Some(Ok(headers)) => walk.put(&from, &format!("{target}.headers"), headers, ""),
+                    _ => walk.row(
+                        &from,
+                        None,
+                        Verdict::Unsupported,
+                        "only headers have a counterpart",
+                    ),
+                }
+            }
+            "batch_processor" => batch(walk, &from, &target, traces, value),
+            "temporality" => match scalar(value) {
+                Some("cumulative") => {
+                    walk.row(&from, None, Verdict::NotNeeded, "it always is so here")
+                }
+                _ => walk.row(&from, None, Verdict::Unsupported, "metrics are cumulative"),
+            },
+            _ => walk.row(
+                &from,
+                None,
+                Verdict::Unsupported,
+                "this key is not known to the migration",
+            ),
+        }
+    }
+    if at(node, "enabled").and_then(scalar) == Some("true") {
+        let why = "Apollo Router speaks gRPC with collectors unless told otherwise";
+        walk.implied(&format!("{target}.protocol"), "grpc", why);
+        if at(node, "protocol").and_then(scalar) != Some("http") {
+            let why = "the usual port of collectors for gRPC";
+            walk.implied(&format!("{target}.endpoint"), "http://127.0.0.1:4317", why);
+        }
+    }
+}
+
+fn copy(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
+    match same(walk.format, value) {
+        Ok(value) => walk.put(from, target, value, ""),
+        Err(why) => walk.row(from, None, Verdict::Unsupported, &why),
+    }
+}
+
+fn endpoint(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
+    match scalar(value) {
+        Some("default") | None => walk.row(from, None, Verdict::NotNeeded, "the default holds"),
+        Some(found) => {
+            let found = super::convert::environment(walk.format, found);
+            let url = match found.contains("://") || found.starts_with("${") {
+                true => found,
+                false => format!("http://{found}"),
+            };
+            walk.put(from, &format!("{target}.endpoint"), text(url), "");
+        }
+    }
+}
+
+fn batch(walk: &mut Walk<'_>, path: &[String], target: &str, traces: bool, node: &Node) {
+    let Value::Map(entries) = &node.value else {
+        return;
+    };
+    for (key, value) in entries {
+        let mut from = path.to_vec();
+        from.push(key.text.clone());
+        let name = match (&*key.text, traces) {
+            ("scheduled_delay", true) => "batch_processor.scheduled_delay",
+            ("scheduled_delay", false) => "interval",
+            ("max_export_batch_size", true) => "batch_processor.max_export_batch_size",
+            ("max_queue_size", true) => "batch_processor.max_queue_size",
+            ("max_export_timeout", _) => "timeout",
+            _ => {
+                let why = "one message is sent at a time";
+                walk.row(&from, None, Verdict::NotNeeded, why);
+                continue;
+            }
+        };
+        let value = match name {
+            "interval" | "timeout" | "batch_processor.scheduled_delay" => {
+                duration(walk.format, value)
+            }
+            _ => same(walk.format, value),
+        };
+        match value {
+            Ok(value) => walk.put(&from, &format!("{target}.{name}"), value, ""),
+            Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
+        }
+    }
+}
+
+/// Lists of exporters, of Hive's (`kind`, `enabled`) and Cosmo's kind (`exporter`, `disabled`): the first of a kind.
+pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::List(items) = &node.value else {
+        return;
+    };
+    let traces = path.iter().any(|part| part == "tracing");
+    let mut used: Vec<&str> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let mut from = path.to_vec();
+        from.push(index.to_string());
+        let get = |name: &str| at(item, name).and_then(scalar);
+        let kind = match (get("kind"), get("exporter")) {
+            (Some("prometheus"), _) if !traces => "prometheus",
+            (Some("otlp"), _) | (None, _) => "otlp",
+            _ => {
+                walk.row(
+                    &from,
+                    None,
+                    Verdict::Unsupported,
+                    "exporters are `otlp` and `prometheus`",
+                );
+                continue;
+            }
+        };
+        if get("enabled") == Some("false") || get("disabled") == Some("true") {
+            walk.row(
+                &from,
+                None,
+                Verdict::NotNeeded,
+                "it is off, as is the default",
+            );
+            continue;
+        }
+        if used.contains(&kind) {
+            walk.row(
+                &from,
+                None,
+                Verdict::Unsupported,
+                "there is one exporter of a kind",
+            );
+            continue;
+        }
+        used.push(kind);
+        if kind == "prometheus" {
+            let base = "telemetry.exporters.metrics.prometheus";
+            walk.put(&from, &format!("{base}.enabled"), plain("true"), "");
+            if let Some(port) = get("port") {
+                let listen = text(format!("0.0.0.0:{port}"));
+                walk.put(&from, &format!("{base}.listen"), listen, "");
+            }
+            if let Some(path) = get("path") {
+                walk.put(&from, &format!("{base}.path"), text(path), "");
+            }
+            continue;
+        }
+        let base = if traces { TRACES } else { METRICS };
+        walk.put(&from, &format!("{base}.enabled"), plain("true"), "");
+        if let Some(protocol) = get("protocol").or(get("exporter")) {
+            let protocol = match protocol.contains("grpc") {
+                true => "grpc",
+                false => "http",
+            };
+            walk.put(&from, &format!("{base}.protocol"), plain(protocol), "");
+        }
+        if let Some(found) = get("endpoint") {
+            let mut url = super::convert::environment(walk.format, found);
+            // Cosmo writes the path apart.
+            if let Some(path) = get("path").filter(|_| get("exporter") != Some("grpc")) {
+                url = format!("{}{path}", url.trim_end_matches('/'));
+            }
+            walk.put(&from, &format!("{base}.endpoint"), text(url), "");
+        }
+        let headers = ["headers", "http.headers", "grpc.metadata"];
+        for headers in headers.iter().filter_map(|name| at(item, name)) {
+            match text_map(walk.format, headers) {
+                Ok(headers) if matches!(&headers.value, Value::Map(all) if all.is_empty()) => {}
+                Ok(headers) => walk.put(&from, &format!("{base}.headers"), headers, ""),
+                Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
+            }
+        }
+    }
+}
+
+/// Grafbase's `exporters.otlp` for everything, or for one of the two.
+pub(super) fn grafbase_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let targets: &[&str] = match path.get(1).map(String::as_str) {
+        Some("metrics") => &[METRICS],
+        Some("tracing") => &[TRACES],
+        _ => &[METRICS, TRACES],
+    };
+    let Value::Map(entries) = &node.value else {
+        return;
+    };
+    for target in targets {
+        for (key, value) in entries {
+            let mut from = path.to_vec();
+            from.push(key.text.clone());
+            match &*key.text {
+                "enabled" | "protocol" => {
+                    copy(walk, &from, &format!("{target}.{}", key.text), value);
+                }
+                "endpoint" => endpoint(walk, &from, target, value),
+                "timeout" => match duration(walk.format, value) {
+                    Ok(value) => walk.put(&from, &format!("{target}.timeout"), value, ""),
+                    Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
+                },
+                "headers" => match text_map(walk.format, value) {
+                    Ok(value) => walk.put(&from, &format!("{target}.headers"), value, ""),
+                    Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
+                },
+                "batch_export" => batch(walk, &from, target, *target == TRACES, value),
+                _ => {
+                    let why = "this key is not known to the migration";
+                    walk.row(&from, None, Verdict::Unsupported, why);
+                }
+            }
+        }
+        if at(node, "enabled").and_then(scalar) == Some("true") {
+            let why = "Grafbase Gateway speaks gRPC with collectors unless told otherwise";
+            walk.implied(&format!("{target}.protocol"), "grpc", why);
+        }
+    }
+}

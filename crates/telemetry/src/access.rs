@@ -1,0 +1,313 @@
+//! The access log: one line per request, with the fields that were chosen.
+//!
+//! Lines wait in a bounded queue for a thread of their own, so that a slow disk or terminal never holds up a request;
+//! lines that find it full are dropped and counted.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, BufWriter, Write},
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use http::{HeaderMap, header};
+use ogive_json::write_string;
+
+use crate::record::{Operation, Record};
+
+/// Most lines that wait to be written.
+const QUEUE_MAX: usize = 4_096;
+/// Longest text of one field in bytes.
+const TEXT_MAX: usize = 256;
+
+/// How lines are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineFormat {
+    /// A JSON object.
+    Json,
+    /// `name=value` pairs.
+    Text,
+}
+
+macro_rules! fields {
+    ($( $(#[doc = $doc:literal])* $field:ident = $word:literal, )*) => {
+        /// What a line can say.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Field { $( $(#[doc = $doc])* $field, )* }
+        impl Field {
+            /// All of them.
+            pub const ALL: &'static [Field] = &[$( Field::$field ),*];
+            /// Its name.
+            pub fn word(self) -> &'static str {
+                match self { $( Field::$field => $word, )* }
+            }
+            /// The field of that name.
+            pub fn parse(word: &str) -> Option<Field> {
+                Field::ALL.iter().copied().find(|field| field.word() == word)
+            }
+        }
+    };
+}
+
+fields! {
+    /// When the request came, RFC 3339 with milliseconds, in UTC.
+    Time = "time",
+    /// Its id.
+    RequestId = "request_id",
+    /// Its trace.
+    TraceId = "trace_id",
+    /// Address of the client's end of the connection.
+    ClientAddress = "client_address",
+    /// HTTP method.
+    Method = "method",
+    /// Path without query string.
+    Path = "path",
+    /// HTTP status; 499 if the client left.
+    Status = "status",
+    /// From the head of the request to the response, in milliseconds.
+    DurationMs = "duration_ms",
+    /// Bytes of the response's body before it is encoded.
+    ResponseBytes = "response_bytes",
+    /// Name of the operation; in a batch, of the first.
+    OperationName = "operation_name",
+    /// `query` or `mutation`; in a batch, of the first.
+    OperationType = "operation_type",
+    /// Number of operations: more than one in a batch.
+    Operations = "operations",
+    /// Where the plan came from.
+    PlanSource = "plan_source",
+    /// Number of requests to subgraphs.
+    SubgraphRequests = "subgraph_requests",
+    /// Number of errors in the responses.
+    Errors = "errors",
+    /// Code of the refusal.
+    Code = "code",
+    /// `user-agent` of the client.
+    UserAgent = "user_agent",
+}
+
+/// The queue to the writing thread.
+#[derive(Debug)]
+pub struct AccessLog {
+    fields: Vec<Field>,
+    format: LineFormat,
+    lines: SyncSender<Vec<u8>>,
+}
+
+/// What a line says besides the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished<'a> {
+    /// HTTP status.
+    pub status: u16,
+    /// Bytes of the response's body.
+    pub bytes: u64,
+    /// The client's address.
+    pub address: Option<std::net::IpAddr>,
+    /// The client's headers.
+    pub headers: &'a HeaderMap,
+    /// Its operations.
+    pub operations: &'a [Operation],
+}
+
+enum Shown<'a> {
+    Text(&'a str),
+    Number(u64),
+    Decimal(f64),
+}
+
+impl AccessLog {
+    /// Starts the writing thread. `path` is the file that lines are appended to; without one they go to standard output.
+    pub fn start(path: Option<&str>, format: LineFormat, fields: Vec<Field>) -> io::Result<Self> {
+        let out: Box<dyn Write + Send> = match path {
+            Some(path) => Box::new(OpenOptions::new().append(true).create(true).open(path)?),
+            None => Box::new(io::stdout()),
+        };
+        let (lines, queue) = sync_channel(QUEUE_MAX);
+        std::thread::Builder::new()
+            .name("ogive-access-log".to_owned())
+            .spawn(move || write_all(&queue, out))?;
+        Ok(AccessLog {
+            fields,
+            format,
+            lines,
+        })
+    }
+    /// Logs a request. Says whether there was no room.
+    pub fn log(&self, record: &Record, finished: &Finished<'_>) -> bool {
+        let line = line(&self.fields, self.format, record, finished);
+        matches!(self.lines.try_send(line), Err(TrySendError::Full(_)))
+    }
+}
+
+fn write_all(queue: &Receiver<Vec<u8>>, out: Box<dyn Write + Send>) {
+    let mut out = BufWriter::with_capacity(64 << 10, out);
+    while let Ok(line) = queue.recv() {
+        // Nobody to tell: a full disk must not stop the gateway.
+        let _ = out.write_all(&line);
+        for line in queue.try_iter().take(QUEUE_MAX) {
+            let _ = out.write_all(&line);
+        }
+        let _ = out.flush();
+    }
+}
+
+fn line(fields: &[Field], format: LineFormat, record: &Record, done: &Finished<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    for field in fields {
+        let name = field.word();
+        value(*field, record, done, &mut |shown: Shown<'_>| {
+            match (format, out.is_empty()) {
+                (LineFormat::Json, true) => out.push(b'{'),
+                (LineFormat::Json, false) => out.push(b','),
+                (LineFormat::Text, true) => {}
+                (LineFormat::Text, false) => out.push(b' '),
+            }
+            match format {
+                LineFormat::Json => {
+                    write_string(&mut out, name);
+                    out.push(b':');
+                }
+                LineFormat::Text => {
+                    out.extend_from_slice(name.as_bytes());
+                    out.push(b'=');
+                }
+            }
+            match shown {
+                Shown::Number(n) => out.extend_from_slice(n.to_string().as_bytes()),
+                Shown::Decimal(n) => out.extend_from_slice(format!("{n:.3}").as_bytes()),
+                Shown::Text(text) => {
+                    let text = clipped(text);
+                    let bare = text
+                        .bytes()
+                        .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'=');
+                    match format {
+                        LineFormat::Text if bare && !text.is_empty() => {
+                            out.extend_from_slice(text.as_bytes());
+                        }
+                        _ => write_string(&mut out, text),
+                    }
+                }
+            }
+        });
+    }
+    if format == LineFormat::Json {
+        if out.is_empty() {
+            out.push(b'{');
+        }
+        out.push(b'}');
+    }
+    out.push(b'\n');
+    out
+}
+
+/// Calls `show` with the field's value, if it has one.
+fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMut(Shown<'_>)) {
+    let first = done.operations.first();
+    match field {
+        Field::Time => show(Shown::Text(&rfc3339(record.time))),
+        Field::RequestId => {
+            if let Some(id) = record.request_id.as_ref().and_then(|id| id.to_str().ok()) {
+                show(Shown::Text(id));
+            }
+        }
+        Field::TraceId => {
+            if let Some(trace) = &record.trace {
+                show(Shown::Text(&format!("{:032x}", trace.trace_id)));
+            }
+        }
+        Field::ClientAddress => {
+            if let Some(address) = done.address {
+                show(Shown::Text(&address.to_string()));
+            }
+        }
+        Field::Method => show(Shown::Text(record.method)),
+        Field::Path => show(Shown::Text(&record.path)),
+        Field::Status => show(Shown::Number(u64::from(done.status))),
+        Field::DurationMs => show(Shown::Decimal(record.now().as_secs_f64() * 1e3)),
+        Field::ResponseBytes => show(Shown::Number(done.bytes)),
+        Field::OperationName => {
+            if let Some(name) = first.and_then(|o| o.name.as_deref()) {
+                show(Shown::Text(name));
+            }
+        }
+        Field::OperationType => {
+            if let Some(kind) = first.map(|o| o.kind).filter(|kind| !kind.is_empty()) {
+                show(Shown::Text(kind));
+            }
+        }
+        Field::Operations => show(Shown::Number(done.operations.len() as u64)),
+        Field::PlanSource => {
+            if let Some(source) = first.map(|o| o.plan_source).filter(|s| !s.is_empty()) {
+                show(Shown::Text(source));
+            }
+        }
+        Field::SubgraphRequests => {
+            let calls: usize = done.operations.iter().map(|o| o.calls.len()).sum();
+            show(Shown::Number(calls as u64));
+        }
+        Field::Errors => {
+            let errors: usize = done.operations.iter().map(|o| o.errors).sum();
+            show(Shown::Number(errors as u64));
+        }
+        Field::Code => {
+            if let Some(code) = record.code() {
+                show(Shown::Text(code));
+            }
+        }
+        Field::UserAgent => {
+            let agent = done.headers.get(header::USER_AGENT);
+            if let Some(agent) = agent.and_then(|v| v.to_str().ok()) {
+                show(Shown::Text(agent));
+            }
+        }
+    }
+}
+
+fn clipped(text: &str) -> &str {
+    let mut end = text.len().min(TEXT_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A time in UTC with milliseconds; days to dates after H. Hinnant's `civil_from_days`.
+pub fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (seconds, ms) = (since.as_secs(), since.subsec_millis());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that the day that comes and goes is the last of the year.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = (shifted_month + 2) % 12 + 1;
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        let at = |s: u64| rfc3339(UNIX_EPOCH + Duration::from_secs(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59.000Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000Z");
+        assert_eq!(at(1_763_711_956), "2025-11-21T07:59:16.000Z");
+        assert_eq!(at(4_102_444_800), "2100-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn fields_are_found_by_their_words() {
+        for field in Field::ALL {
+            assert_eq!(Field::parse(field.word()), Some(*field));
+        }
+    }
+}

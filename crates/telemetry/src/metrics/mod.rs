@@ -1,0 +1,293 @@
+//! Counting and timing, cheap enough to be on everywhere.
+//!
+//! Every thread writes to a shard of its own, under a lock that nobody else wants; one lock per operation and one per
+//! HTTP request. Whoever reads adds the shards up ([`Metrics::snapshot`]); [`text`] writes Prometheus' format and
+//! [`crate::otlp`] OpenTelemetry's.
+//!
+//! Labels that clients choose (names of operations) and any other label are bounded: beyond
+//! [`MetricsOptions::cardinality_limit`] series of one metric, the rest is counted together in a series marked
+//! `otel_metric_overflow`.
+
+mod shard;
+pub mod text;
+
+use std::{
+    cell::Cell,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+pub use shard::{Histogram, Outcome};
+use shard::{OperationKey, RequestKey, Shard};
+
+use crate::{
+    names::{self, Metric},
+    record::{Operation, Stop},
+};
+
+/// Upper bounds of the buckets of durations, in nanoseconds; the last bucket has none.
+pub const BOUNDS_NS: [u64; 14] = [
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+
+/// Shards; threads beyond them share.
+const SHARDS: usize = 32;
+
+/// How metrics are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MetricsOptions {
+    /// Most series of one metric; default 2,000.
+    pub cardinality_limit: usize,
+    /// Whether operations are told apart by name; default yes.
+    pub operation_names: bool,
+}
+
+impl Default for MetricsOptions {
+    fn default() -> Self {
+        MetricsOptions {
+            cardinality_limit: 2_000,
+            operation_names: true,
+        }
+    }
+}
+
+/// All that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    options: MetricsOptions,
+    shards: Box<[Slot]>,
+    reloads: AtomicU64,
+    reloads_refused: AtomicU64,
+    spans_dropped: AtomicU64,
+    log_lines_dropped: AtomicU64,
+}
+
+/// A shard on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Slot {
+    active: AtomicI64,
+    shard: Mutex<Shard>,
+}
+
+/// One series: labels and value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// Names and values, in the order of the metric's documentation.
+    pub labels: Vec<(&'static str, String)>,
+    /// What was counted.
+    pub value: Value,
+}
+
+/// What a series holds.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Only grows.
+    Counter(u64),
+    /// Now.
+    Gauge(f64),
+    /// Durations.
+    Histogram(Histogram),
+}
+
+/// One metric with all of its series.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Family {
+    /// Name, unit and meaning.
+    pub metric: &'static Metric,
+    /// Its series, in order of their labels.
+    pub series: Vec<Series>,
+}
+
+/// What is not counted but looked at when somebody asks.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Gauges {
+    /// Operations kept.
+    pub operations: usize,
+    /// Plans kept.
+    pub plans: usize,
+    /// Bytes of the plans that can be evicted.
+    pub plan_bytes: u64,
+    /// Whether new requests are welcome.
+    pub ready: bool,
+}
+
+/// What happens seldom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A new configuration or supergraph serves.
+    Reloaded,
+    /// One was refused.
+    ReloadRefused,
+    /// A span found the queue full.
+    SpanDropped,
+    /// A line of the access log found the queue full.
+    LogLineDropped,
+}
+
+impl Metrics {
+    /// Counts from zero.
+    pub fn new(options: MetricsOptions) -> Self {
+        Metrics {
+            options,
+            shards: (0..SHARDS).map(|_| Slot::default()).collect(),
+            reloads: AtomicU64::new(0),
+            reloads_refused: AtomicU64::new(0),
+            spans_dropped: AtomicU64::new(0),
+            log_lines_dropped: AtomicU64::new(0),
+        }
+    }
+
+    fn slot(&self) -> &Slot {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+        }
+        let mine = MINE.with(|mine| {
+            if mine.get() == usize::MAX {
+                mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            mine.get()
+        });
+        &self.shards[mine % SHARDS]
+    }
+    fn shard<T>(slot: &Slot, act: impl FnOnce(&mut Shard) -> T) -> T {
+        // Numbers cannot be left half written.
+        act(&mut slot.shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A request came. The slot is for [`Metrics::left`], which may be called on another thread.
+    pub(crate) fn came(&self) {
+        self.slot().active.fetch_add(1, Ordering::Relaxed);
+    }
+    /// A request is done, or its client has left (status 499).
+    pub(crate) fn left(
+        &self,
+        method: &'static str,
+        status: u16,
+        took: Duration,
+        bytes: u64,
+        code: Option<&'static str>,
+    ) {
+        let slot = self.slot();
+        slot.active.fetch_sub(1, Ordering::Relaxed);
+        let limit = self.options.cardinality_limit;
+        Self::shard(slot, |shard| {
+            shard.request(RequestKey { method, status }, took, limit);
+            shard.response_bytes += bytes;
+            if let Some(code) = code {
+                shard.error(code, limit);
+            }
+        });
+    }
+    /// An operation is done. `subgraph` names a subgraph by its index.
+    pub(crate) fn operation<'n>(
+        &self,
+        operation: &Operation,
+        took: Duration,
+        subgraph: impl Fn(u32) -> &'n str,
+    ) {
+        let limit = self.options.cardinality_limit;
+        let name = operation.name.as_deref().unwrap_or_default();
+        let key = OperationKey {
+            name: match self.options.operation_names {
+                true => name,
+                false => "",
+            },
+            kind: operation.kind,
+            failed: operation.errors > 0,
+        };
+        Self::shard(self.slot(), |shard| {
+            if !operation.kind.is_empty() {
+                shard.operation(key, took, limit);
+            }
+            for (stop, timed) in Stop::ALL.into_iter().zip(&operation.stops) {
+                if let Some((_, took)) = timed {
+                    shard.stops[stop as usize].record(*took);
+                    if stop == Stop::Plan {
+                        shard.plan(operation.plan_source, *took, limit);
+                    }
+                }
+            }
+            for call in &operation.calls {
+                let outcome = match (call.status, call.code) {
+                    (_, Some(code)) => Outcome::Failed(code),
+                    (Some(status), None) => Outcome::Status(status),
+                    (None, None) => Outcome::Failed("CANCELLED"),
+                };
+                let name = subgraph(call.subgraph);
+                shard.call(name, outcome, call.took, limit);
+                shard.retries += u64::from(call.tries.saturating_sub(1));
+                shard.joined += u64::from(call.tries == 0);
+                if let Some(code) = call.code {
+                    shard.error(code, limit);
+                }
+            }
+        });
+    }
+    /// Counts something that happens seldom.
+    pub fn count(&self, event: Event) {
+        let counter = match event {
+            Event::Reloaded => &self.reloads,
+            Event::ReloadRefused => &self.reloads_refused,
+            Event::SpanDropped => &self.spans_dropped,
+            Event::LogLineDropped => &self.log_lines_dropped,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Everything, added up.
+    pub fn snapshot(&self, gauges: Gauges) -> Vec<Family> {
+        let limit = self.options.cardinality_limit;
+        let mut all = Shard::default();
+        let mut active = 0;
+        for slot in &self.shards {
+            active += slot.active.load(Ordering::Relaxed);
+            Self::shard(slot, |shard| all.add(shard, limit));
+        }
+        let mut out = all.families();
+        let mut single = |metric: &'static Metric, value: Value| {
+            out.push(Family {
+                metric,
+                series: vec![Series {
+                    labels: Vec::new(),
+                    value,
+                }],
+            });
+        };
+        let load = |counter: &AtomicU64| Value::Counter(counter.load(Ordering::Relaxed));
+        single(&names::ACTIVE_REQUESTS, Value::Gauge(active as f64));
+        single(
+            &names::OPERATIONS_KEPT,
+            Value::Gauge(gauges.operations as f64),
+        );
+        single(&names::PLANS_KEPT, Value::Gauge(gauges.plans as f64));
+        single(&names::PLAN_BYTES, Value::Gauge(gauges.plan_bytes as f64));
+        single(
+            &names::READY,
+            Value::Gauge(f64::from(u8::from(gauges.ready))),
+        );
+        single(&names::RELOADS, load(&self.reloads));
+        single(&names::RELOADS_REFUSED, load(&self.reloads_refused));
+        single(&names::SPANS_DROPPED, load(&self.spans_dropped));
+        single(&names::LOG_LINES_DROPPED, load(&self.log_lines_dropped));
+        out.sort_by_key(|family| family.metric.name);
+        out
+    }
+}

@@ -1,0 +1,314 @@
+//! One thread's numbers.
+
+use std::time::Duration;
+
+use ogive_base::FastMap;
+
+use super::{BOUNDS_NS, Family, Series, Value};
+use crate::{
+    names::{self, Metric},
+    record::Stop,
+};
+
+/// How often which duration was seen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Histogram {
+    /// By bucket; one more than there are bounds.
+    pub buckets: [u64; BOUNDS_NS.len() + 1],
+    /// Sum of all durations in nanoseconds.
+    pub sum_ns: u64,
+}
+
+impl Histogram {
+    pub(super) fn record(&mut self, took: Duration) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = BOUNDS_NS.iter().position(|bound| ns <= *bound);
+        self.buckets[bucket.unwrap_or(BOUNDS_NS.len())] += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+    }
+    /// How many durations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+    fn add(&mut self, other: &Histogram) {
+        for (mine, other) in self.buckets.iter_mut().zip(other.buckets) {
+            *mine += other;
+        }
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct RequestKey {
+    pub(super) method: &'static str,
+    pub(super) status: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct OperationKey<'n> {
+    pub(super) name: &'n str,
+    pub(super) kind: &'static str,
+    pub(super) failed: bool,
+}
+
+/// How a request to a subgraph ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// An answer with that HTTP status.
+    Status(u16),
+    /// No answer, with that code.
+    Failed(&'static str),
+}
+
+/// By name first, so that looking up needs no owned name.
+type ByName<K> = FastMap<Box<str>, Vec<(K, Histogram)>>;
+
+/// All series of one thread, or of all.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    requests: Vec<(RequestKey, Histogram)>,
+    operations: ByName<(&'static str, bool)>,
+    operation_series: usize,
+    operation_overflow: Histogram,
+    calls: ByName<Outcome>,
+    call_series: usize,
+    call_overflow: Histogram,
+    pub(super) stops: [Histogram; Stop::ALL.len()],
+    plans: Vec<(&'static str, Histogram)>,
+    errors: Vec<(&'static str, u64)>,
+    pub(super) response_bytes: u64,
+    pub(super) retries: u64,
+    pub(super) joined: u64,
+}
+
+/// The histogram of a key in a short list; `None` if the list is full.
+fn find<K: PartialEq>(
+    list: &mut Vec<(K, Histogram)>,
+    key: K,
+    limit: usize,
+) -> Option<&mut Histogram> {
+    let at = match list.iter().position(|(k, _)| *k == key) {
+        Some(at) => at,
+        None if list.len() < limit => {
+            list.push((key, Histogram::default()));
+            list.len() - 1
+        }
+        None => return None,
+    };
+    Some(&mut list[at].1)
+}
+
+/// The same in a map of lists with `series` entries altogether.
+fn find_named<'m, K: PartialEq>(
+    map: &'m mut ByName<K>,
+    series: &mut usize,
+    overflow: &'m mut Histogram,
+    name: &str,
+    key: K,
+    limit: usize,
+) -> &'m mut Histogram {
+    let known = map
+        .get(name)
+        .is_some_and(|list| list.iter().any(|(k, _)| *k == key));
+    if !known {
+        if *series >= limit {
+            return overflow;
+        }
+        *series += 1;
+        if !map.contains_key(name) {
+            map.insert(name.into(), Vec::new());
+        }
+    }
+    match map
+        .get_mut(name)
+        .and_then(|list| find(list, key, usize::MAX))
+    {
+        Some(found) => found,
+        None => overflow,
+    }
+}
+
+impl Shard {
+    pub(super) fn request(&mut self, key: RequestKey, took: Duration, limit: usize) {
+        if let Some(found) = find(&mut self.requests, key, limit) {
+            found.record(took);
+        }
+    }
+    pub(super) fn operation(&mut self, key: OperationKey<'_>, took: Duration, limit: usize) {
+        let (map, series) = (&mut self.operations, &mut self.operation_series);
+        let rest = (key.kind, key.failed);
+        find_named(
+            map,
+            series,
+            &mut self.operation_overflow,
+            key.name,
+            rest,
+            limit,
+        )
+        .record(took);
+    }
+    pub(super) fn call(&mut self, name: &str, outcome: Outcome, took: Duration, limit: usize) {
+        let (map, series) = (&mut self.calls, &mut self.call_series);
+        find_named(map, series, &mut self.call_overflow, name, outcome, limit).record(took);
+    }
+    pub(super) fn plan(&mut self, source: &'static str, took: Duration, limit: usize) {
+        if let Some(found) = find(&mut self.plans, source, limit) {
+            found.record(took);
+        }
+    }
+    pub(super) fn error(&mut self, code: &'static str, limit: usize) {
+        let full = self.errors.len() >= limit;
+        match self.errors.iter_mut().find(|(c, _)| *c == code) {
+            Some((_, count)) => *count += 1,
+            None if !full => self.errors.push((code, 1)),
+            None => {}
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Shard, limit: usize) {
+        for (key, histogram) in &other.requests {
+            if let Some(found) = find(&mut self.requests, *key, limit) {
+                found.add(histogram);
+            }
+        }
+        self.operation_overflow.add(&other.operation_overflow);
+        for (name, key, histogram) in sorted(&other.operations) {
+            let (map, series) = (&mut self.operations, &mut self.operation_series);
+            find_named(map, series, &mut self.operation_overflow, name, *key, limit).add(histogram);
+        }
+        self.call_overflow.add(&other.call_overflow);
+        for (name, key, histogram) in sorted(&other.calls) {
+            let (map, series) = (&mut self.calls, &mut self.call_series);
+            find_named(map, series, &mut self.call_overflow, name, *key, limit).add(histogram);
+        }
+        for (mine, other) in self.stops.iter_mut().zip(&other.stops) {
+            mine.add(other);
+        }
+        for (source, histogram) in &other.plans {
+            if let Some(found) = find(&mut self.plans, *source, limit) {
+                found.add(histogram);
+            }
+        }
+        for (code, count) in &other.errors {
+            match self.errors.iter_mut().find(|(c, _)| c == code) {
+                Some((_, mine)) => *mine += count,
+                None => self.errors.push((code, *count)),
+            }
+        }
+        self.response_bytes += other.response_bytes;
+        self.retries += other.retries;
+        self.joined += other.joined;
+    }
+
+    pub(super) fn families(&self) -> Vec<Family> {
+        let histogram = |h: &Histogram| Value::Histogram(h.clone());
+        let mut requests: Vec<Series> = self
+            .requests
+            .iter()
+            .map(|(key, h)| Series {
+                labels: vec![
+                    (names::METHOD, key.method.to_owned()),
+                    (names::STATUS, key.status.to_string()),
+                ],
+                value: histogram(h),
+            })
+            .collect();
+        let mut operations: Vec<Series> = sorted(&self.operations)
+            .into_iter()
+            .map(|(name, (kind, failed), h)| Series {
+                labels: vec![
+                    (names::OPERATION_NAME, name.to_owned()),
+                    (names::OPERATION_TYPE, (*kind).to_owned()),
+                    (names::FAILED, failed.to_string()),
+                ],
+                value: histogram(h),
+            })
+            .collect();
+        let mut calls: Vec<Series> = sorted(&self.calls)
+            .into_iter()
+            .map(|(name, outcome, h)| Series {
+                labels: vec![
+                    (names::SUBGRAPH, name.to_owned()),
+                    match outcome {
+                        Outcome::Status(status) => (names::STATUS, status.to_string()),
+                        Outcome::Failed(code) => (names::ERROR_TYPE, (*code).to_owned()),
+                    },
+                ],
+                value: histogram(h),
+            })
+            .collect();
+        for (series, overflow) in [
+            (&mut operations, &self.operation_overflow),
+            (&mut calls, &self.call_overflow),
+        ] {
+            if overflow.count() > 0 {
+                series.push(Series {
+                    labels: vec![(names::OVERFLOW, "true".to_owned())],
+                    value: histogram(overflow),
+                });
+            }
+        }
+        let stops = Stop::ALL
+            .into_iter()
+            .zip(&self.stops)
+            .map(|(stop, h)| Series {
+                labels: vec![(names::STOP, stop.word().to_owned())],
+                value: histogram(h),
+            });
+        let mut plans: Vec<Series> = self
+            .plans
+            .iter()
+            .map(|(source, h)| Series {
+                labels: vec![(names::PLAN_SOURCE, (*source).to_owned())],
+                value: histogram(h),
+            })
+            .collect();
+        let mut errors: Vec<Series> = self
+            .errors
+            .iter()
+            .map(|(code, count)| Series {
+                labels: vec![(names::ERROR_CODE, (*code).to_owned())],
+                value: Value::Counter(*count),
+            })
+            .collect();
+        for list in [
+            &mut requests,
+            &mut operations,
+            &mut calls,
+            &mut plans,
+            &mut errors,
+        ] {
+            list.sort_by(|a, b| a.labels.cmp(&b.labels));
+        }
+        let family = |metric: &'static Metric, series: Vec<Series>| Family { metric, series };
+        let single = |metric: &'static Metric, count: u64| Family {
+            metric,
+            series: vec![Series {
+                labels: Vec::new(),
+                value: Value::Counter(count),
+            }],
+        };
+        vec![
+            family(&names::REQUEST_DURATION, requests),
+            family(&names::OPERATION_DURATION, operations),
+            family(&names::SUBGRAPH_DURATION, calls),
+            family(&names::STOP_DURATION, stops.collect()),
+            family(&names::PLAN_DURATION, plans),
+            family(&names::ERRORS, errors),
+            single(&names::RESPONSE_BYTES, self.response_bytes),
+            single(&names::SUBGRAPH_RETRIES, self.retries),
+            single(&names::SUBGRAPH_JOINED, self.joined),
+        ]
+    }
+}
+
+/// In an order that does not depend on the map's.
+fn sorted<K>(map: &ByName<K>) -> Vec<(&str, &K, &Histogram)> {
+    let mut names: Vec<&Box<str>> = map.keys().collect();
+    names.sort_unstable();
+    let series = names.into_iter().flat_map(|name| {
+        let list = map.get(name).into_iter().flatten();
+        list.map(|(key, histogram)| (&**name, key, histogram))
+    });
+    series.collect()
+}

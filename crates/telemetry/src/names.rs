@@ -1,0 +1,196 @@
+//! The table of metrics: names, units, labels. The page `docs/metrics.md` is made from it.
+//!
+//! Names and attributes are OpenTelemetry's (semantic conventions for HTTP and GraphQL) wherever it has one; ours start
+//! with `ogive.`.
+
+/// What kind of number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Now.
+    Gauge,
+    /// How often which duration.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// Its name, with dots.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its unit in UCUM: `s`, `By`, or `1` for plain numbers.
+    pub unit: &'static str,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub doc: &'static str,
+}
+
+macro_rules! metrics {
+    ($( $(#[doc = $about:literal])* $ident:ident = $name:literal $kind:ident $unit:literal [$($label:expr),*] $doc:literal; )*) => {
+        $( $(#[doc = $about])* pub static $ident: Metric = Metric {
+            name: $name, kind: Kind::$kind, unit: $unit, labels: &[$($label),*], doc: $doc,
+        }; )*
+        /// The table.
+        pub static ALL: &[&Metric] = &[$( &$ident ),*];
+    };
+}
+
+/// Attribute: the HTTP method.
+pub const METHOD: &str = "http.request.method";
+/// Attribute: the HTTP status; 499 if the client left.
+pub const STATUS: &str = "http.response.status_code";
+/// Attribute: the operation's name; empty if it has none.
+pub const OPERATION_NAME: &str = "graphql.operation.name";
+/// Attribute: `query`, `mutation` or `subscription`.
+pub const OPERATION_TYPE: &str = "graphql.operation.type";
+/// Attribute: whether the response has errors.
+pub const FAILED: &str = "graphql.response.has_errors";
+/// Attribute: the subgraph's name.
+pub const SUBGRAPH: &str = "subgraph.name";
+/// Attribute: the code of a request that got no answer.
+pub const ERROR_TYPE: &str = "error.type";
+/// Attribute: a code of `docs/errors.md`.
+pub const ERROR_CODE: &str = "graphql.error.code";
+/// Attribute: one of the five stops.
+pub const STOP: &str = "ogive.stop";
+/// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
+pub const PLAN_SOURCE: &str = "ogive.plan.source";
+/// Attribute: everything beyond the limit on series.
+pub const OVERFLOW: &str = "otel.metric.overflow";
+
+metrics! {
+    /// See the table.
+    REQUEST_DURATION = "http.server.request.duration" Histogram "s" [METHOD, STATUS]
+        "Requests of clients to the GraphQL endpoint.";
+    /// See the table.
+    ACTIVE_REQUESTS = "http.server.active_requests" Gauge "1" []
+        "Requests of clients that are being answered.";
+    /// See the table.
+    RESPONSE_BYTES = "http.server.response.body.size" Counter "By" []
+        "Bytes of response bodies, before they are encoded.";
+    /// See the table.
+    OPERATION_DURATION = "graphql.operation.duration" Histogram "s" [OPERATION_NAME, OPERATION_TYPE, FAILED]
+        "GraphQL operations that were valid.";
+    /// See the table.
+    SUBGRAPH_DURATION = "http.client.request.duration" Histogram "s" [SUBGRAPH, STATUS, ERROR_TYPE]
+        "Requests to subgraphs, all tries included; either status or error type is set.";
+    /// See the table.
+    SUBGRAPH_RETRIES = "ogive.subgraph.retries" Counter "1" []
+        "Further tries of requests to subgraphs.";
+    /// See the table.
+    SUBGRAPH_JOINED = "ogive.subgraph.joined" Counter "1" []
+        "Requests to subgraphs that were not sent because an equal one was under way.";
+    /// See the table.
+    STOP_DURATION = "ogive.stop.duration" Histogram "s" [STOP]
+        "The five stops of requests.";
+    /// See the table.
+    PLAN_DURATION = "ogive.plan.duration" Histogram "s" [PLAN_SOURCE]
+        "Getting plans, by where they came from; the share of `planner` is what the plan cache missed.";
+    /// See the table.
+    ERRORS = "ogive.errors" Counter "1" [ERROR_CODE]
+        "Refused requests, and requests to subgraphs without an answer.";
+    /// See the table.
+    OPERATIONS_KEPT = "ogive.operation_cache.entries" Gauge "1" []
+        "Operations kept ready.";
+    /// See the table.
+    PLANS_KEPT = "ogive.plan_cache.entries" Gauge "1" []
+        "Plans kept, bundled ones included.";
+    /// See the table.
+    PLAN_BYTES = "ogive.plan_cache.size" Gauge "By" []
+        "Memory of the plans that can be evicted.";
+    /// See the table.
+    READY = "ogive.ready" Gauge "1" []
+        "1 while new requests are welcome.";
+    /// See the table.
+    RELOADS = "ogive.reloads" Counter "1" []
+        "Configurations and supergraphs swapped in while serving.";
+    /// See the table.
+    RELOADS_REFUSED = "ogive.reloads.refused" Counter "1" []
+        "Those that were refused.";
+    /// See the table.
+    SPANS_DROPPED = "ogive.telemetry.spans.dropped" Counter "1" []
+        "Spans that found the queue of the exporter full.";
+    /// See the table.
+    LOG_LINES_DROPPED = "ogive.telemetry.log_lines.dropped" Counter "1" []
+        "Lines of the access log that found its queue full.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::text::prometheus_name;
+
+    /// The page of the documentation; `BLESS=1` rewrites it.
+    #[test]
+    fn the_page_of_metrics_is_up_to_date() {
+        let mut page = include_str!("metrics_page.md").to_owned();
+        let mut all = ALL.to_vec();
+        all.sort_by_key(|m| m.name);
+        for metric in all {
+            let labels: Vec<String> = metric.labels.iter().map(|l| format!("`{l}`")).collect();
+            let kind = format!("{:?}", metric.kind).to_lowercase();
+            page.push_str(&format!(
+                "| `{}` | `{}` | {kind} | {} | {} |\n",
+                metric.name,
+                prometheus_name(metric),
+                labels.join(", "),
+                metric.doc
+            ));
+        }
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == page,
+            "docs/metrics.md is out of date: run this test with BLESS=1"
+        );
+    }
+
+    /// Every name that the dashboard asks for exists, and every metric is on it but readiness, which only selects.
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../deploy/grafana/ogive.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let known: Vec<String> = ALL
+            .iter()
+            .flat_map(|metric| {
+                let name = prometheus_name(metric);
+                match metric.kind {
+                    Kind::Histogram => vec![format!("{name}_bucket"), format!("{name}_count")],
+                    _ => vec![name],
+                }
+            })
+            .collect();
+        let labels: Vec<String> = ALL
+            .iter()
+            .flat_map(|m| m.labels)
+            .map(|label| label.replace('.', "_"))
+            .collect();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let asked: Vec<&str> = words
+            .filter(|w| {
+                ["http_", "graphql_", "ogive_"]
+                    .iter()
+                    .any(|p| w.starts_with(p))
+            })
+            .filter(|w| !labels.iter().any(|l| l == w))
+            .collect();
+        for word in &asked {
+            assert!(known.iter().any(|k| k == word), "{word} is no metric");
+        }
+        for metric in ALL {
+            let name = prometheus_name(metric);
+            assert!(
+                asked.iter().any(|w| w.starts_with(&name)),
+                "{name} is not shown"
+            );
+        }
+    }
+}

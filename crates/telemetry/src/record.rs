@@ -1,0 +1,236 @@
+//! What is noted of one request while it is answered: the one source of metrics, spans, access log and timeline.
+//!
+//! A [`Record`] belongs to one HTTP request, an [`Operation`] to one GraphQL operation of it. Both are written by one
+//! thread. A record that is dropped before it is finished is a client that left.
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use http::HeaderValue;
+
+use crate::{Telemetry, propagation::TraceContext};
+
+/// The five stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// Bytes and headers become one GraphQL request.
+    Receive,
+    /// Parse, validate, normalise; coerce variables.
+    Prepare,
+    /// Look the plan up, or search for it.
+    Plan,
+    /// Run the plan.
+    Execute,
+    /// The answer's bytes.
+    Respond,
+}
+
+impl Stop {
+    /// In order.
+    pub const ALL: [Stop; 5] = [
+        Stop::Receive,
+        Stop::Prepare,
+        Stop::Plan,
+        Stop::Execute,
+        Stop::Respond,
+    ];
+    /// The word in metrics and timelines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Stop::Receive => "receive",
+            Stop::Prepare => "prepare",
+            Stop::Plan => "plan",
+            Stop::Execute => "execute",
+            Stop::Respond => "respond",
+        }
+    }
+}
+
+/// Start and length of something, from the start of the record.
+pub type Timed = (Duration, Duration);
+
+/// One GraphQL operation.
+#[derive(Clone, Debug, Default)]
+pub struct Operation {
+    /// When it began, from the start of the record.
+    pub started: Duration,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// `query`, `mutation` or `subscription`; empty if it was refused before that was known.
+    pub kind: &'static str,
+    /// Where its plan came from.
+    pub plan_source: &'static str,
+    /// By [`Stop`]; `None` if it was not reached.
+    pub stops: [Option<Timed>; 5],
+    /// Requests to subgraphs, in the order of sending.
+    pub calls: Vec<Call>,
+    /// Errors of its response.
+    pub errors: usize,
+    /// Code, if it was refused.
+    pub code: Option<&'static str>,
+}
+
+/// One request to a subgraph.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Index of the subgraph.
+    pub subgraph: u32,
+    /// Its name; filled in when somebody will read it.
+    pub name: Box<str>,
+    /// Its span.
+    pub span_id: u64,
+    /// When it was asked for, from the start of the record.
+    pub started: Duration,
+    /// How long it took.
+    pub took: Duration,
+    /// Status of the answer.
+    pub status: Option<u16>,
+    /// Why there is no answer.
+    pub code: Option<&'static str>,
+    /// How often it was sent; 0 if it joined an equal one under way.
+    pub tries: u32,
+    /// Bytes of the answer.
+    pub bytes: usize,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+/// One HTTP request.
+#[derive(Debug)]
+pub struct Record {
+    telemetry: Arc<Telemetry>,
+    /// When it came.
+    pub started: Instant,
+    /// The same on the wall.
+    pub time: SystemTime,
+    /// Its method; one of the known ones, or `_OTHER`.
+    pub method: &'static str,
+    /// Its path.
+    pub path: Box<str>,
+    /// Its trace, if there is one.
+    pub trace: Option<TraceContext>,
+    /// Its id, if it has one.
+    pub request_id: Option<HeaderValue>,
+    /// Reading and checking it.
+    received: Cell<Option<Timed>>,
+    /// Whether operations are kept with the names of subgraphs until the end.
+    keep: bool,
+    operations: RefCell<Vec<Operation>>,
+    code: Cell<Option<&'static str>>,
+    finished: Cell<bool>,
+}
+
+impl Record {
+    /// A request came.
+    pub(crate) fn new(
+        telemetry: Arc<Telemetry>,
+        method: &http::Method,
+        path: &str,
+        trace: Option<TraceContext>,
+        request_id: Option<HeaderValue>,
+        keep: bool,
+    ) -> Self {
+        if let Some(metrics) = &telemetry.metrics {
+            metrics.came();
+        }
+        let sampled = trace.as_ref().is_some_and(|t| t.sampled);
+        let keep = keep || sampled;
+        Record {
+            telemetry,
+            started: Instant::now(),
+            time: match keep {
+                true => SystemTime::now(),
+                false => SystemTime::UNIX_EPOCH,
+            },
+            method: known_method(method),
+            path: match keep {
+                true => path.into(),
+                false => Box::default(),
+            },
+            trace,
+            request_id,
+            received: Cell::new(None),
+            keep,
+            operations: RefCell::default(),
+            code: Cell::new(None),
+            finished: Cell::new(false),
+        }
+    }
+    /// Now, from the start.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+    /// Stop 1 is over.
+    pub fn received(&self, from: Duration) {
+        self.received.set(Some((from, self.now() - from)));
+    }
+    /// The request, or one entry of a batch, was refused.
+    pub fn refused(&self, code: &'static str) {
+        self.code.set(self.code.get().or(Some(code)));
+    }
+    /// An operation is done. `subgraph` names a subgraph by its index.
+    pub fn done<'n>(&self, mut operation: Operation, subgraph: impl Fn(u32) -> &'n str) {
+        operation.stops[Stop::Receive as usize] = self.received.take();
+        let took = self.now() - operation.started;
+        if let Some(metrics) = &self.telemetry.metrics {
+            metrics.operation(&operation, took, &subgraph);
+        }
+        if self.keep {
+            for call in &mut operation.calls {
+                call.name = subgraph(call.subgraph).into();
+            }
+            self.operations.borrow_mut().push(operation);
+        }
+    }
+    /// The response is ready. Gives what is needed to log it.
+    pub fn finish(&self, status: u16, bytes: u64) -> Vec<Operation> {
+        self.finished.set(true);
+        let took = self.now();
+        if let Some(metrics) = &self.telemetry.metrics {
+            metrics.left(self.method, status, took, bytes, self.code.get());
+        }
+        let operations = self.operations.take();
+        if let (Some(tracing), Some(trace)) = (&self.telemetry.tracing, &self.trace)
+            && trace.sampled
+        {
+            let dropped = tracing.push(self, trace, status, took, &operations);
+            if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {
+                metrics.count(crate::metrics::Event::SpanDropped);
+            }
+        }
+        operations
+    }
+    /// The tracer, if there is one.
+    pub fn tracing(&self) -> Option<&crate::Tracing> {
+        self.telemetry.tracing.as_ref()
+    }
+    /// Code of the first refusal.
+    pub fn code(&self) -> Option<&'static str> {
+        self.code.get()
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.finished.get() {
+            self.finish(499, 0);
+        }
+    }
+}
+
+/// Methods are a label, so foreign ones are counted together.
+fn known_method(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "OPTIONS" => "OPTIONS",
+        "HEAD" => "HEAD",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        "PATCH" => "PATCH",
+        _ => "_OTHER",
+    }
+}

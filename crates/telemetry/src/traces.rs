@@ -1,0 +1,319 @@
+//! Which requests are traced, and the spans on their way to the exporter.
+//!
+//! Spans are made when a request is done, from its [`Record`]: requests that are not sampled cost two random numbers.
+
+use std::{
+    fmt,
+    hash::BuildHasher,
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use http::HeaderMap;
+use ogive_base::FastMap;
+
+use crate::{
+    propagation::{Propagation, TraceContext},
+    record::{Operation, Record, Stop},
+    spans,
+};
+
+/// How requests are chosen and how spans wait.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TracingOptions {
+    /// Share of the traces that begin here which are recorded, 0 to 1; default 1.
+    pub sampler: f64,
+    /// Whether a client's decision about its trace counts; default yes.
+    pub parent_based: bool,
+    /// Formats of the context.
+    pub propagation: Propagation,
+    /// Most spans that wait for the exporter; more are dropped and counted. Default 2,048.
+    pub queue_max: usize,
+}
+
+impl Default for TracingOptions {
+    fn default() -> Self {
+        TracingOptions {
+            sampler: 1.0,
+            parent_based: true,
+            propagation: Propagation::default(),
+            queue_max: 2_048,
+        }
+    }
+}
+
+/// Who asked whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpanKind {
+    /// A part of the gateway's work.
+    Internal,
+    /// A client asked the gateway.
+    Server,
+    /// The gateway asked a subgraph.
+    Client,
+}
+
+/// An attribute's value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Attribute {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+    /// A switch.
+    Switch(bool),
+}
+
+/// One finished span.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// Its trace.
+    pub trace_id: u128,
+    /// Itself.
+    pub span_id: u64,
+    /// Its parent; 0 if it has none.
+    pub parent_id: u64,
+    /// `tracestate`.
+    pub state: String,
+    /// Its name.
+    pub name: String,
+    /// Who asked whom.
+    pub kind: SpanKind,
+    /// When it began.
+    pub start: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+    /// Attributes.
+    pub attributes: Vec<(&'static str, Attribute)>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// Ids are hashes of a counter under random keys: unique, hard to guess, and without a lock.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    /// A map is what brings such keys along.
+    keys: FastMap<u8, ()>,
+    next: AtomicU64,
+}
+
+impl Ids {
+    /// An id that is not 0.
+    pub(crate) fn next(&self) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.keys.hasher().hash_one(number).max(1)
+    }
+}
+
+/// The tracer of a process.
+#[derive(Debug)]
+pub struct Tracing {
+    /// How it works.
+    pub options: TracingOptions,
+    ids: Ids,
+    queue: Mutex<Vec<Span>>,
+    wake: OnceLock<Wake>,
+}
+
+/// Whom to tell when so many spans wait.
+struct Wake(usize, Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Wake").field(&self.0).finish()
+    }
+}
+
+impl Tracing {
+    /// A tracer.
+    pub fn new(options: TracingOptions) -> Self {
+        Tracing {
+            options,
+            ids: Ids::default(),
+            queue: Mutex::default(),
+            wake: OnceLock::new(),
+        }
+    }
+    /// Calls `wake` whenever at least so many spans wait. Only the first caller counts.
+    pub fn when_waiting(&self, spans: usize, wake: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.wake.set(Wake(spans, wake));
+    }
+    /// An id that is not 0.
+    pub fn new_id(&self) -> u64 {
+        self.ids.next()
+    }
+    /// The context of a request.
+    pub fn context(&self, headers: &HeaderMap) -> TraceContext {
+        let options = &self.options;
+        let decide = |told: Option<bool>, trace_id: u128| match told {
+            Some(told) if options.parent_based => told,
+            // The lower half of the id is random; so every gateway of a chain decides alike.
+            _ => (trace_id as u64 as f64) < options.sampler * u64::MAX as f64,
+        };
+        let mut new_id = || self.new_id();
+        options.propagation.context(headers, &mut new_id, &decide)
+    }
+    /// Takes the spans that wait.
+    pub fn take(&self) -> Vec<Span> {
+        std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    /// Makes the spans of a request. Says whether there was no room for them.
+    pub(crate) fn push(
+        &self,
+        record: &Record,
+        trace: &TraceContext,
+        status: u16,
+        took: Duration,
+        operations: &[Operation],
+    ) -> bool {
+        let mut made = Vec::with_capacity(8);
+        self.make(record, trace, status, took, operations, &mut made);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = queue.len() + made.len() > self.options.queue_max;
+        if !full {
+            queue.append(&mut made);
+        }
+        let waiting = queue.len();
+        drop(queue);
+        if let Some(Wake(spans, wake)) = self.wake.get()
+            && waiting >= *spans
+        {
+            wake();
+        }
+        full
+    }
+
+    fn make(
+        &self,
+        record: &Record,
+        trace: &TraceContext,
+        status: u16,
+        took: Duration,
+        operations: &[Operation],
+        out: &mut Vec<Span>,
+    ) {
+        let state = trace.state.as_ref().and_then(|s| s.to_str().ok());
+        let span = |span_id, parent_id, name: String, kind, start: Duration, took| Span {
+            trace_id: trace.trace_id,
+            span_id,
+            parent_id,
+            state: state.unwrap_or_default().to_owned(),
+            name,
+            kind,
+            start: record.time + start,
+            took,
+            attributes: Vec::new(),
+            failed: false,
+        };
+        let text = |text: &str| Attribute::Text(text.to_owned());
+        let mut root = span(
+            trace.span_id,
+            trace.parent_id,
+            format!("{} {}", record.method, record.path),
+            SpanKind::Server,
+            Duration::ZERO,
+            took,
+        );
+        root.attributes = vec![
+            ("http.request.method", text(record.method)),
+            ("url.path", text(&record.path)),
+            ("url.scheme", text("http")),
+            (
+                "http.response.status_code",
+                Attribute::Number(i64::from(status)),
+            ),
+        ];
+        root.failed = status >= 500;
+        if let Some(id) = record.request_id.as_ref().and_then(|id| id.to_str().ok()) {
+            root.attributes.push(("http.request.id", text(id)));
+        }
+        if let Some(code) = record.code() {
+            root.attributes.push(("error.type", text(code)));
+        }
+        if let [only] = operations {
+            root.attributes.extend(describe(only));
+        }
+        out.push(root);
+        for operation in operations {
+            for (stop, timed) in Stop::ALL.into_iter().zip(&operation.stops) {
+                let Some((start, took)) = *timed else {
+                    continue;
+                };
+                let id = self.new_id();
+                let name = spans::STOPS[stop as usize].to_owned();
+                let mut one = span(id, trace.span_id, name, SpanKind::Internal, start, took);
+                match stop {
+                    Stop::Plan => {
+                        let source = text(operation.plan_source);
+                        one.attributes.push(("ogive.plan.source", source));
+                    }
+                    Stop::Execute => {
+                        one.attributes.extend(describe(operation));
+                        one.failed = operation.errors > 0;
+                        for call in &operation.calls {
+                            let mut sent = span(
+                                call.span_id,
+                                id,
+                                format!("POST {}", call.name),
+                                SpanKind::Client,
+                                call.started,
+                                call.took,
+                            );
+                            sent.attributes = vec![
+                                ("http.request.method", text("POST")),
+                                ("subgraph.name", text(&call.name)),
+                                (
+                                    "http.response.body.size",
+                                    Attribute::Number(call.bytes as i64),
+                                ),
+                            ];
+                            if let Some(status) = call.status {
+                                let status = Attribute::Number(i64::from(status));
+                                sent.attributes.push(("http.response.status_code", status));
+                            }
+                            if let Some(code) = call.code {
+                                sent.attributes.push(("error.type", text(code)));
+                            }
+                            if call.tries > 1 {
+                                let resent = Attribute::Number(i64::from(call.tries - 1));
+                                sent.attributes.push(("http.request.resend_count", resent));
+                            }
+                            if call.tries == 0 {
+                                let joined = ("ogive.subgraph.joined", Attribute::Switch(true));
+                                sent.attributes.push(joined);
+                            }
+                            sent.failed =
+                                call.code.is_some() || call.status.is_some_and(|s| s >= 400);
+                            out.push(sent);
+                        }
+                    }
+                    _ => {}
+                }
+                out.push(one);
+            }
+        }
+    }
+}
+
+fn describe(operation: &Operation) -> Vec<(&'static str, Attribute)> {
+    let mut out = Vec::new();
+    if !operation.kind.is_empty() {
+        let kind = Attribute::Text(operation.kind.to_owned());
+        out.push(("graphql.operation.type", kind));
+    }
+    if let Some(name) = &operation.name {
+        out.push(("graphql.operation.name", Attribute::Text(name.to_string())));
+    }
+    out
+}
