@@ -10,7 +10,7 @@
 use bytes::Bytes;
 use ogive_plan::FetchId;
 
-use crate::store::{RawRange, Store};
+use crate::store::{RawRange, Source, Store};
 
 /// Ranges of fewer bytes are copied: a piece of its own costs as much as copying so many.
 const SHARED_BYTES_MIN: usize = 16 << 10;
@@ -95,7 +95,7 @@ impl<'e, 'p> Output<'e, 'p> {
             store,
             text: Vec::with_capacity(512),
             cuts: Vec::new(),
-            run: RawRange::unchecked(FetchId(0), 0..0),
+            run: RawRange::unchecked(Source::new(FetchId(0), 0), 0..0),
             answer: &[],
         }
     }

@@ -272,8 +272,8 @@ impl<'p> Store<'p> {
     }
     /// All bytes of the answer that a range is part of.
     pub(crate) fn answer_of(&self, range: RawRange) -> &[u8] {
-        let answer = self.answers.get(range.fetch());
-        answer.map_or(&[], |answer| answer)
+        self.find_answer(range.source())
+            .map_or(&[], |answer| answer)
     }
     /// The bytes of a leaf.
     pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
