@@ -57,10 +57,9 @@ fn the_table_of_rules_is_complete() {
                 );
             }
         }
-        let plans = matches!(state, "planned" | "partly");
-        assert_eq!(
-            has_folder, plans,
-            "rule {rule}: cases exist for what is planned"
+        assert!(
+            has_folder || state == "not yet",
+            "rule {rule}: cases show how it is planned"
         );
     }
     assert_eq!(
