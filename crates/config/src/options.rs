@@ -406,7 +406,7 @@ section! {
         /// When a slow query is asked a second time, elsewhere if there are several `urls`; the first good answer counts.
         /// Default never; mutations never are.
         pub hedge: Option<HedgeOptions> = None,
-        /// URLs of the subgraph's replicas, instead of `override_subgraph_url` and the one in the supergraph. Of two
+        /// Only below `subgraphs`: URLs of the subgraph's replicas, instead of `override_subgraph_url` and the one in the supergraph. Of two
         /// picked at random the faster and less busy one is asked; a retry goes to another one.
         pub urls: Option<Vec<Url>> = None,
         /// When one of several replicas is left alone; default never.
@@ -988,7 +988,10 @@ impl Config {
                 .or(all.first_byte_timeout)
                 .map(|timeout| timeout.0),
             hedge: own.hedge.as_ref().or(all.hedge.as_ref()).cloned(),
-            urls: own.urls.clone().unwrap_or_default(),
+            urls: {
+                let own = self.traffic_shaping.subgraphs.get(subgraph);
+                own.and_then(|own| own.urls.clone()).unwrap_or_default()
+            },
             outlier_ejection: own
                 .outlier_ejection
                 .as_ref()

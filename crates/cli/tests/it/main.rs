@@ -8,6 +8,7 @@ mod config;
 mod developing;
 mod migrating;
 mod planning;
+mod pressure;
 mod process;
 mod refusals;
 mod reloading;

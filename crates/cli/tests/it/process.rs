@@ -88,6 +88,9 @@ impl Running {
             _watchdog: watchdog,
         }
     }
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
     /// Reads standard error up to a line that holds `needle`, and gives that line.
     pub(crate) fn logged(&mut self, needle: &str) -> String {
         line_with(&mut self.stderr, needle)

@@ -7,7 +7,7 @@ use std::{
     os::unix::net::UnixStream,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
     time::{Duration, Instant},
@@ -414,4 +414,62 @@ fn equal_answers_come_whatever_replica_is_asked() {
         .collect();
     assert_eq!(answers.into_iter().collect::<Vec<_>>(), [GOOD]);
     assert_eq!(well.asked(), 20);
+}
+
+/// Old connections end, new ones are refused for a moment: retries bridge both.
+#[test]
+fn a_subgraph_that_restarts_under_load_fails_no_query() {
+    let folder = Folder::new("restart");
+    let socket = folder.path("accounts.sock");
+    let start = || {
+        Graph::with(&format!(
+            "listen: 'unix://{socket}'\nhttp: {{ drain_idle_timeout: 10ms }}"
+        ))
+    };
+    let mut subgraph = Some(start());
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: 'unix://{socket}?path=/graphql' }}\n\
+         traffic_shaping: {{ all: {{ retry: {{ attempts: 200, backoff: 10ms, backoff_max: 20ms, budget_percent: 100, min_per_sec: 10_000 }} }} }}"
+    ));
+    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (graph, stop, asked) = (&graph, &stop, &asked);
+            scope.spawn(move || {
+                // Each asks for itself, so that none rides along with another.
+                let query = format!("{{ a{client}: me {{ name }} }}");
+                while !stop.load(Ordering::Relaxed) {
+                    let answer = post(graph.address(), &query);
+                    assert_eq!(answer.codes(), Vec::<String>::new(), "{}", answer.text());
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..3 {
+            let before = asked.load(Ordering::Relaxed);
+            while asked.load(Ordering::Relaxed) < before + 10 {
+                std::thread::yield_now();
+            }
+            drop(subgraph.take());
+            subgraph = Some(start());
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn replicas_for_all_subgraphs_make_no_sense() {
+    let config = crate::graph::config("traffic_shaping: { all: { urls: ['http://a/'] } }");
+    assert!(config.traffic("accounts").urls.is_empty());
+}
+
+/// The examples of the page are configurations.
+#[test]
+fn the_examples_of_the_page_can_be_loaded() {
+    let page = include_str!("../../../../docs/network.md");
+    let examples: Vec<&str> = page.split("```yaml\n").skip(1).collect();
+    assert!(examples.len() >= 4);
+    for example in examples {
+        crate::graph::config(example.split("```").next().unwrap());
+    }
 }

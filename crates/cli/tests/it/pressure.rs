@@ -1,0 +1,123 @@
+//! The process under a real load tool and under attack.
+
+use std::process::{Command, Stdio};
+
+use crate::process::{Running, address, answer, ask, file};
+
+const QUERY: &str = r#"{"query":"{ me { name } topProducts(first: 1) { name inStock } }"}"#;
+
+/// What `wrk` counted besides good answers and connections that were refused after the end, which it notices when it
+/// connects or when it first writes. A request that got in and was not answered is a `read` error.
+fn failures(report: &str) -> Vec<&str> {
+    let errors = report.lines().filter_map(|line| {
+        let errors = line.trim().strip_prefix("Socket errors: ")?;
+        Some(errors.split(", ").filter(|e| {
+            !e.starts_with("connect ") && !e.starts_with("write ") && !e.ends_with(" 0")
+        }))
+    });
+    let statuses = report.lines().filter(|line| line.contains("Non-2xx"));
+    errors.flatten().chain(statuses).collect()
+}
+
+#[test]
+fn a_stop_under_a_load_tool_fails_nothing() {
+    if Command::new("wrk")
+        .arg("-v")
+        .stdout(Stdio::null())
+        .output()
+        .is_err()
+    {
+        eprintln!("skipped: `wrk` is not installed");
+        return;
+    }
+    let mut demo = Running::start(&["demo", "--listen", "127.0.0.1:0"]);
+    let gateway = address(&demo.printed("GraphQL "));
+    let script = file(
+        "wrk.lua",
+        format!(
+            "wrk.method = 'POST'\nwrk.body = '{QUERY}'\nwrk.headers['content-type'] = 'application/json'\n"
+        ),
+    );
+    let wrk = Command::new("wrk")
+        .args(["-t1", "-c16", "-d2s", "-s", &script])
+        .arg(format!("http://{gateway}/graphql"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // In the middle of it.
+    for _ in 0..50 {
+        assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
+    }
+    demo.signal("TERM");
+    let (code, rest) = demo.ended();
+    assert_eq!(code, Some(0), "{rest}");
+    assert!(!rest.contains("cut off"), "{rest}");
+    let report = wrk.wait_with_output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let answered = report
+        .split(" requests in")
+        .next()
+        .unwrap()
+        .lines()
+        .last()
+        .unwrap();
+    assert!(answered.trim().parse::<u32>().unwrap() > 16, "{report}");
+    assert_eq!(failures(&report), Vec::<&str>::new(), "{report}");
+}
+
+/// Resident memory in pages.
+fn resident(process: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    text.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn attacks_leave_no_memory_behind() {
+    let mut demo = Running::start(&["demo", "--listen", "127.0.0.1:0"]);
+    let gateway = address(&demo.printed("GraphQL "));
+    if resident(demo.id()).is_none() {
+        eprintln!("skipped: there is no /proc");
+        return;
+    }
+    let query = |text: String| format!(r#"{{"query":"{text}"}}"#);
+    let many = |count: usize, field: &dyn Fn(usize) -> String| {
+        let fields: Vec<String> = (0..count).map(field).collect();
+        query(format!("{{ {} }}", fields.join(" ")))
+    };
+    let attacks = [
+        many(10_000, &|i| format!("a{i}: me {{ name }}")),
+        many(1_000, &|i| format!("a{i}: me {{ name }}")),
+        many(2_000, &|_| "me { name }".into()),
+        many(5_000, &|i| format!("nope{i}")),
+        query(format!("{{ __typename {} }}", "@a ".repeat(50_000))),
+        query(format!("{}a{}", "{a".repeat(10_000), "}".repeat(10_000))),
+        format!(
+            r#"{{"query":"{{a}}","variables":{{"a":{}{}}}}}"#,
+            "[".repeat(10_000),
+            "]".repeat(10_000)
+        ),
+        query(format!("{{ {} }}", "x".repeat(1_000_000))),
+        " ".repeat(3_000_000),
+    ];
+    let mut round = || {
+        for attack in &attacks {
+            for _ in 0..3 {
+                let (status, body) = answer(ask(&gateway, "POST", "/graphql", attack));
+                assert!(
+                    status < 500 && body.len() < 100_000,
+                    "{status}: {} bytes",
+                    body.len()
+                );
+            }
+        }
+        assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
+    };
+    // The first rounds fill caches and the allocator's own stock.
+    (0..2).for_each(|_| round());
+    let before = resident(demo.id()).unwrap();
+    (0..4).for_each(|_| round());
+    let after = resident(demo.id()).unwrap();
+    assert!(after * 10 <= before * 12, "{before} pages became {after}");
+    demo.signal("TERM");
+    assert_eq!(demo.ended().0, Some(0));
+}
