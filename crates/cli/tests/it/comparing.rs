@@ -214,10 +214,7 @@ fn why_tells_who_resolves_a_field_and_how_one_gets_there() {
         "entered by { sku } from inventory, products",
         "Product by { sku } into reviews → Product.reviews in reviews",
     ] {
-        assert!(
-            stdout.contains(part),
-            "no {part} in\n{stdout}"
-        );
+        assert!(stdout.contains(part), "no {part} in\n{stdout}");
     }
     let json: Value = serde_json::from_str(&why(&["--format", "json"]).1).unwrap();
     assert_eq!(json["resolvers"][0]["subgraph"], "reviews");
