@@ -22,6 +22,7 @@ pub mod schema;
 pub mod subgraphs;
 mod suggest;
 pub mod tls;
+pub mod traffic;
 mod value;
 mod yaml;
 
@@ -31,6 +32,7 @@ pub use decode::{OptionDoc, Section};
 pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
 pub use options::*;
 pub use tls::*;
+pub use traffic::*;
 pub use value::{ByteSize, Duration};
 
 /// Codes of this crate's diagnostics.
