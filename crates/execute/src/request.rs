@@ -28,6 +28,8 @@ pub(crate) struct Gathered {
     /// Whether the fetch's root fields are asked.
     pub(crate) root: bool,
     pub(crate) lookups: Vec<GatheredLookup>,
+    /// Variables whose values come from objects above those that are looked up, as JSON members each behind a comma.
+    pub(crate) context: Vec<u8>,
     /// Whether it is what is left of a request that failed as a whole.
     pub(crate) is_retry: bool,
 }
@@ -45,6 +47,10 @@ pub(crate) struct GatheredLookup {
     pub(crate) instances: Vec<Instance>,
     /// By representation, the ticket by which others can reuse its answer; empty if nobody could.
     pub(crate) tickets: Vec<Option<u32>>,
+    /// By representation, the group of values from above it goes with; empty if the look-up needs none.
+    pub(crate) groups: Vec<u32>,
+    /// The groups: variables as JSON members each behind a comma.
+    pub(crate) contexts: Vec<Vec<u8>>,
     /// Who gets an entity that an earlier fetch was answered.
     pub(crate) reused: Vec<(Source, RawRange, Instance)>,
     /// Who gets the values of an object of another place.
@@ -132,6 +138,7 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     let gathered = Gathered {
         root,
         lookups,
+        context: Vec::new(),
         is_retry: false,
     };
     if !fresh && gathered.n_representations() > 0 {
@@ -232,6 +239,19 @@ fn gather_lookup(
                 out.truncate(end);
                 continue;
             }
+            let mut group = None;
+            if !target.contexts.is_empty() {
+                let Some(context) = context(store, conditions, target, record) else {
+                    out.truncate(end);
+                    continue;
+                };
+                let groups = &mut gathered.contexts;
+                let known = groups.iter().position(|other| *other == context);
+                group = Some(known.unwrap_or_else(|| {
+                    groups.push(context);
+                    groups.len() - 1
+                }) as u32);
+            }
             let bytes = |range: (usize, usize)| &out[range.0..range.1];
             let new = (start, out.len());
             let known = known.map_or(Known::No, |known| {
@@ -264,7 +284,10 @@ fn gather_lookup(
                 }
             }
             let hash = hasher.hash_one(bytes(new));
-            let same = seen.find(hash, |at| bytes(ranges[*at as usize]) == bytes(new));
+            let same = seen.find(hash, |at| {
+                let at = *at as usize;
+                bytes(ranges[at]) == bytes(new) && gathered.groups.get(at).copied() == group
+            });
             let representation = match same {
                 Some(at) => {
                     let at = *at;
@@ -277,6 +300,7 @@ fn gather_lookup(
                         return Err(LimitReached("request_bytes_max"));
                     }
                     ranges.push(new);
+                    gathered.groups.extend(group);
                     seen.insert_unique(hash, at, |at| {
                         hasher.hash_one(&out[ranges[*at as usize].0..ranges[*at as usize].1])
                     });
@@ -321,6 +345,52 @@ fn offer(
             entities.hold(key, record);
         }
     }
+}
+
+/// The values from above a record, as JSON members each behind a comma; `None` if one is missing that must be there.
+fn context(
+    store: &Store<'_>,
+    conditions: &Conditions,
+    target: &Target,
+    record: RecordId,
+) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let used = target.contexts.iter();
+    for context in used.filter(|context| conditions.hold(context.cond)) {
+        let mut at = record;
+        while store.layout(at) != context.layout {
+            at = store.parent(at)?;
+        }
+        let mut members = context.members.as_slice();
+        let value = loop {
+            let ty = store.known_type(at);
+            let applies = |m: &&Member| match &m.types {
+                Some(types) => ty.is_some_and(|ty| types.contains(ty.0)),
+                None => true,
+            };
+            // A type's name is there for keys only.
+            let mut values = members.iter().filter(|m| m.slot.is_some());
+            let Some(member) = values.find(applies) else {
+                break Value::Absent;
+            };
+            match member.slot.map(|slot| store.value(at, slot)) {
+                Some(Value::Record(below)) => {
+                    at = below;
+                    members = &member.members;
+                }
+                value => break value.unwrap_or(Value::Absent),
+            }
+        };
+        out.push(b',');
+        ogive_json::write_string(&mut out, &context.variable);
+        out.push(b':');
+        match value {
+            Value::Raw(range) => out.extend_from_slice(store.raw(range)),
+            _ if context.required => return None,
+            _ => out.extend_from_slice(b"null"),
+        }
+    }
+    Some(out)
 }
 
 /// Appends the representation of a record; false (and anything appended) if there is none.
@@ -556,6 +626,10 @@ pub(crate) fn body(
             out.extend_from_slice(&gathered.representations);
             out.push(b']');
         }
+    }
+    if !gathered.context.is_empty() {
+        // Behind the representations there is always something to put a comma behind.
+        out.extend_from_slice(&gathered.context);
     }
     out.extend_from_slice(if empty { b"}" } else { b"}}" });
     if out.len() > limits.request_bytes_max {

@@ -280,7 +280,27 @@ impl<'e> Run<'e> {
             .transport
             .request_limits(fetch.subgraph)
             .representations_max;
+        let has_context = gathered.lookups.iter().any(|l| !l.contexts.is_empty());
         let sent = match most {
+            _ if has_context => {
+                let parts = gathered.split_by_context().into_iter();
+                let parts: Vec<Gathered> = parts
+                    .flat_map(|part| match most {
+                        Some(most) => part.split(most),
+                        None => vec![part],
+                    })
+                    .collect();
+                // As many as can be told apart; a context with so many values would be a key.
+                if parts.len() > Source::PARTS_MAX / 2 {
+                    let first = Source::new(id, 0);
+                    for part in &parts {
+                        self.refuse(first, part, LimitReached("parts_max"));
+                    }
+                    self.stats.fetches_skipped += 1;
+                    return Prepared::Done;
+                }
+                self.post(id, parts)
+            }
             Some(most) if gathered.n_representations() > u64::from(most.get()) => {
                 let parts = gathered.split(most);
                 self.post(id, parts)

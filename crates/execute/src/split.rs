@@ -25,8 +25,44 @@ impl Gathered {
                 .iter()
                 .map(|_| GatheredLookup::default())
                 .collect(),
+            context: self.context.clone(),
             is_retry: self.is_retry,
         }
+    }
+
+    /// One part for each group of values from above; whatever needs none goes with the first. One part in all if everybody
+    /// has the same values.
+    pub(crate) fn split_by_context(mut self) -> Vec<Gathered> {
+        let groups = self.lookups.iter().flat_map(|lookup| &lookup.contexts);
+        let mut groups: Vec<Vec<u8>> = groups.cloned().collect();
+        groups.sort_unstable();
+        groups.dedup();
+        if groups.len() <= 1 {
+            self.context = groups.pop().unwrap_or_default();
+            return vec![self];
+        }
+        let mut out: Vec<Gathered> = Vec::new();
+        let mut rest = self.empty();
+        rest.root = self.root;
+        for at in 0..self.lookups.len() {
+            if self.lookups[at].contexts.is_empty() {
+                rest.lookups[at] = std::mem::take(&mut self.lookups[at]);
+            }
+        }
+        if rest.root || rest.n_representations() > 0 {
+            out.push(rest);
+        }
+        for (at, lookup) in self.lookups.iter().enumerate() {
+            for (group, context) in lookup.contexts.iter().enumerate() {
+                let of_group = |r: &u32| lookup.groups[*r as usize] == group as u32;
+                let members: Vec<u32> = (0..lookup.n_representations).filter(of_group).collect();
+                let mut part = self.empty();
+                part.context.clone_from(context);
+                part.lookups[at] = lookup.pick(&members);
+                out.push(part);
+            }
+        }
+        out
     }
 
     /// Parts of at most `most` representations each, about equally many in each; root fields go with the first. There are
@@ -78,6 +114,7 @@ impl Gathered {
             let mut part = Gathered {
                 root: false,
                 lookups: lookups.iter().map(|_| GatheredLookup::default()).collect(),
+                context: self.context.clone(),
                 is_retry: true,
             };
             part.lookups[at] = std::mem::take(&mut lookups[at]);
@@ -112,8 +149,35 @@ impl GatheredLookup {
                 true => Vec::new(),
                 false => self.tickets[first..last].to_vec(),
             },
+            groups: Vec::new(),
+            contexts: Vec::new(),
             reused: Vec::new(),
             held: Vec::new(),
         }
+    }
+
+    /// Some of the representations, in order, with everybody who waits for them.
+    fn pick(&self, members: &[u32]) -> GatheredLookup {
+        let mut out = GatheredLookup {
+            n_representations: members.len() as u32,
+            ..GatheredLookup::default()
+        };
+        for (new, old) in members.iter().enumerate() {
+            let (start, end) = self.ranges[*old as usize];
+            if new > 0 {
+                out.representations.push(b',');
+            }
+            let from = out.representations.len();
+            out.representations
+                .extend_from_slice(&self.representations[start..end]);
+            out.ranges.push((from, out.representations.len()));
+            let waiting = self.waiting_for(*old).iter();
+            out.instances.extend(waiting.map(|instance| Instance {
+                representation: new as u32,
+                ..*instance
+            }));
+            out.tickets.extend(self.tickets.get(*old as usize));
+        }
+        out
     }
 }

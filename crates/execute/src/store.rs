@@ -385,6 +385,10 @@ impl<'p> Store<'p> {
     pub(crate) fn layout(&self, record: RecordId) -> LayoutId {
         self.records[record.index()].layout
     }
+    /// The object a record is part of; `None` for the root.
+    pub(crate) fn parent(&self, record: RecordId) -> Option<RecordId> {
+        (record != Self::ROOT).then(|| self.records[record.index()].parent)
+    }
     pub(crate) fn type_state(&self, record: RecordId) -> TypeState {
         self.records[record.index()].state
     }

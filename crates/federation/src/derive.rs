@@ -14,11 +14,46 @@ use crate::{FieldSetId, SubgraphId, rows::Rows};
 impl Rows<'_> {
     /// Completes the rows.
     pub(crate) fn derive(&mut self) {
+        self.contexts();
         self.interface_objects();
         self.overrides();
         self.external_key_paths();
         self.entities();
         self.resolvers();
+    }
+
+    /// Which types set which context, and what the arguments filled from it select there.
+    fn contexts(&mut self) {
+        let schema = self.schema;
+        let Some(directive) = self.names.context else {
+            return;
+        };
+        let contexts = &mut self.graph.contexts;
+        for (ty, def) in schema.types() {
+            for applied in def.directives.iter().filter(|d| d.name == directive) {
+                let name = applied.args.iter().find(|(n, _)| schema.name(*n) == "name");
+                let Some(name) = name.and_then(|(_, value)| value.as_str()) else {
+                    continue;
+                };
+                match contexts.iter_mut().find(|(known, _)| **known == *name) {
+                    Some((_, types)) => types.push(ty),
+                    None => contexts.push((name.into(), vec![ty])),
+                }
+            }
+        }
+        for (_, row) in self.graph.fields.iter_mut() {
+            for arg in row.sources.iter_mut().flat_map(|s| &mut s.context_args) {
+                let types = self.graph.contexts.iter().find(|(n, _)| *n == arg.context);
+                let text = arg.selection.trim();
+                let text = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+                for ty in types.iter().flat_map(|(_, types)| types) {
+                    let text = text.unwrap_or(&arg.selection);
+                    if let Ok(set) = self.sets.resolve(schema, *ty, text) {
+                        arg.selections.push((*ty, set));
+                    }
+                }
+            }
+        }
     }
 
     /// A subgraph with interface `I` as `@interfaceObject` resolves `I`'s fields on every implementation of `I`.

@@ -183,5 +183,6 @@ fn context_arg(value: &ConstValue) -> Option<ContextArg> {
         name: text("name")?,
         ty: text("type")?,
         selection: text("selection")?,
+        selections: Vec::new(),
     })
 }

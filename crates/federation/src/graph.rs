@@ -26,6 +26,8 @@ pub struct QueryGraph {
     pub fields: IdVec<FieldId, FieldRow>,
     /// Hash-consed field sets.
     pub field_sets: IdVec<FieldSetId, FieldSet>,
+    /// Contexts by name, with the types that set them (`@context`).
+    pub contexts: Vec<(Box<str>, Vec<TypeId>)>,
     /// Labels of progressive overrides, by index.
     pub override_labels: Vec<Box<str>>,
     /// Subgraphs that define an argument or input field, where not all that define its parent do; absent = all.
@@ -117,6 +119,8 @@ pub struct ContextArg {
     pub ty: Box<str>,
     /// Selection as written.
     pub selection: Box<str>,
+    /// The types that set the context, and what is selected on each.
+    pub selections: Vec<(TypeId, FieldSetId)>,
 }
 
 /// A selection over the supergraph schema, as in `"id organization { id }"`.

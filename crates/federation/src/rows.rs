@@ -43,6 +43,8 @@ pub(crate) struct JoinNames {
     pub(crate) implements: Option<Symbol>,
     pub(crate) union_member: Option<Symbol>,
     pub(crate) enum_value: Option<Symbol>,
+    /// `@context`, which is no join directive.
+    pub(crate) context: Option<Symbol>,
 }
 
 impl JoinNames {
@@ -55,6 +57,9 @@ impl JoinNames {
             implements: name(join::IMPLEMENTS),
             union_member: name(join::UNION_MEMBER),
             enum_value: name(join::ENUM_VALUE),
+            context: links
+                .directive(Spec::Context, Spec::Context.name())
+                .and_then(|name| schema.names.get(&name)),
         }
     }
 }

@@ -260,6 +260,11 @@ impl<'a> Writer<'a> {
         let (schema, graph) = (self.schema, &self.supergraph.graph);
         let (def, api) = (&schema.types[ty], &self.supergraph.api.types[ty]);
         let _ = write!(self.out, "{:?} {}", def.kind, schema.type_name(ty));
+        for (context, types) in &graph.contexts {
+            if types.contains(&ty) {
+                let _ = write!(self.out, " sets {context:?}");
+            }
+        }
         self.names("possible", def.possible.iter().map(TypeId));
         self.names("interfaces", def.interfaces.iter().copied());
         for value in &def.enum_values {
@@ -329,10 +334,11 @@ impl<'a> Writer<'a> {
             via_interface_object,
         } = source;
         let name = self.subgraph(*subgraph);
-        let _ = write!(
-            self.out,
-            "\n  in {name:?} {external} {used_overridden} {context_args:?}"
-        );
+        let _ = write!(self.out, "\n  in {name:?} {external} {used_overridden}");
+        for arg in context_args {
+            let (context, name, ty, text) = (&arg.context, &arg.name, &arg.ty, &arg.selection);
+            let _ = write!(self.out, " from {context:?} {name:?} {ty:?} {text:?}");
+        }
         if let Some(set) = requires {
             self.out.push_str(" requires ");
             self.field_set(*set, possible);

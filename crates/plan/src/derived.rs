@@ -202,7 +202,9 @@ fn asked_twice(plan: &Plan) -> Vec<Vec<Vec<bool>>> {
     let mut askers: FastMap<(u32, u32), Asker> = FastMap::default();
     for (id, fetch) in plan.fetches.iter() {
         let entities = fetch.lookups.iter().filter(|lookup| !lookup.is_reentry());
-        for target in entities.flat_map(|lookup| &lookup.targets) {
+        let targets = entities.flat_map(|lookup| &lookup.targets);
+        // What is asked with values of its own is asked once.
+        for target in targets.filter(|target| target.contexts.is_empty()) {
             let asker = askers
                 .entry((fetch.subgraph, target.selection))
                 .or_insert(Some(id));
@@ -230,6 +232,9 @@ fn captured_slots(plan: &Plan) -> FastSet<(LayoutId, SlotIndex)> {
         for target in fetch.lookups.iter().flat_map(|lookup| &lookup.targets) {
             for representation in &target.representations {
                 open.push((target.layout, &representation.members));
+            }
+            for context in &target.contexts {
+                open.push((context.layout, &context.members));
             }
         }
     }

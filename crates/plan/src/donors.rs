@@ -63,6 +63,9 @@ pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
     for (id, fetch) in plan.fetches.iter() {
         for (at, lookup) in fetch.lookups.iter().enumerate() {
             for (n, target) in lookup.targets.iter().enumerate() {
+                if !target.contexts.is_empty() {
+                    continue;
+                }
                 let ty = plan.layouts[target.layout].only_type();
                 let Some(places) = ty.and_then(|ty| places.get(&ty)) else {
                     continue;

@@ -33,7 +33,8 @@ pub(crate) fn early_parts(plan: &Plan, writers: &Writers) -> Vec<EarlyPart> {
 }
 
 fn early_part(plan: &Plan, writers: &Writers, id: FetchId, fetch: &Fetch) -> Option<EarlyPart> {
-    if fetch.root.is_some() || fetch.wave < 3 {
+    let mut targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
+    if fetch.root.is_some() || fetch.wave < 3 || targets.any(|t| !t.contexts.is_empty()) {
         return None;
     }
     let mut dependencies: FastSet<FetchId> = FastSet::default();

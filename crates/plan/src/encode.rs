@@ -342,6 +342,7 @@ fn write_target(target: &Target, out: &mut Encoder) {
         representations,
         shape,
         selection,
+        contexts,
     } = target;
     out.number(layout.0.into());
     optional_set(types.as_ref(), out);
@@ -354,6 +355,20 @@ fn write_target(target: &Target, out: &mut Encoder) {
     });
     out.number(shape.0.into());
     out.number((*selection).into());
+    list(contexts, out, |context, out| {
+        let ContextValue {
+            variable,
+            layout,
+            members,
+            required,
+            cond,
+        } = context;
+        out.string(variable);
+        out.number(layout.0.into());
+        list(members, out, write_member);
+        out.bool(*required);
+        out.number(cond.0.into());
+    });
 }
 
 /// Nesting is that of the schema's key and requires selections.
@@ -607,6 +622,15 @@ impl Read<'_, '_> {
                 .into(),
             shape: ShapeId(self.from.u32()?),
             selection: self.from.u32()?,
+            contexts: self.list(|read| {
+                Ok(ContextValue {
+                    variable: read.from.string()?,
+                    layout: LayoutId(read.from.u32()?),
+                    members: read.list(|read| read.member(0))?,
+                    required: read.from.bool()?,
+                    cond: read.cond()?,
+                })
+            })?,
         })
     }
 

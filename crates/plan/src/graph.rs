@@ -118,8 +118,11 @@ fn written(plan: &Plan, fetch: &Fetch) -> FastSet<(LayoutId, SlotIndex)> {
 fn read(plan: &Plan, fetch: &Fetch) -> Vec<(LayoutId, SlotIndex)> {
     let mut out = Vec::new();
     for target in fetch.lookups.iter().flat_map(|lookup| &lookup.targets) {
-        for representation in &target.representations {
-            let mut open = vec![(target.layout, representation.members.iter())];
+        let keys = target.representations.iter();
+        let keys = keys.map(|r| (target.layout, &r.members));
+        let above = target.contexts.iter().map(|c| (c.layout, &c.members));
+        for (layout, members) in keys.chain(above) {
+            let mut open = vec![(layout, members.iter())];
             while let Some((layout, members)) = open.last_mut() {
                 let Some(member) = members.next() else {
                     open.pop();

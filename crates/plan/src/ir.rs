@@ -276,6 +276,24 @@ pub struct Target {
     pub shape: ShapeId,
     /// Equal for targets that ask one subgraph exactly the same of an entity, so that one answer serves both.
     pub selection: u32,
+    /// Variables whose values come from objects above the record (`@fromContext`, planner rule 29). Records with
+    /// different values are looked up by different requests.
+    pub contexts: Vec<ContextValue>,
+}
+
+/// A variable that is filled from an object above the one that is looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextValue {
+    /// Name of the variable.
+    pub variable: Box<str>,
+    /// The place of the object above.
+    pub layout: LayoutId,
+    /// The way to the value: on each level the first member whose types fit.
+    pub members: Vec<Member>,
+    /// Whether null is no value: a record without one is not looked up.
+    pub required: bool,
+    /// Used only if this holds.
+    pub cond: Cond,
 }
 
 /// How to write one `_Any` representation.

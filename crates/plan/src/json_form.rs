@@ -100,6 +100,21 @@ fn write_target(plan: &Plan, target: &Target, out: &mut Writer) {
         out.boolean(true);
     }
     write_condition(plan, target.cond, out);
+    if !target.contexts.is_empty() {
+        out.key("contexts");
+        out.begin_array();
+        for context in &target.contexts {
+            out.begin_object();
+            out.key("variable");
+            out.string(&context.variable);
+            out.key("path");
+            out.string(&layout_path(plan, context.layout));
+            out.key("members");
+            out.string(&members(plan, context.layout, &context.members));
+            out.end_object();
+        }
+        out.end_array();
+    }
     out.key("representations");
     out.begin_array();
     for representation in &target.representations {

@@ -148,7 +148,8 @@ parts! {
     Segment { text, gates }
     VariableUse { gates }
     Lookup { response_key, variable, targets }
-    Target { types, representations }
+    Target { types, representations, contexts }
+    ContextValue { variable, members }
     Representation { typename, members }
     Member { key_json, types, members }
 }

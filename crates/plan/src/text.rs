@@ -107,6 +107,19 @@ fn write_target(plan: &Plan, target: &Target, is_reentry: bool, out: &mut String
             members(plan, target.layout, &representation.members)
         )?;
     }
+    for context in &target.contexts {
+        writeln!(
+            out,
+            "        ${} from {} {}{}",
+            context.variable,
+            match layout_path(plan, context.layout).as_str() {
+                "" => "the root",
+                path => path,
+            },
+            members(plan, context.layout, &context.members),
+            if_clause(plan, context.cond),
+        )?;
+    }
     write_places(plan, target.shape, out)
 }
 

@@ -379,6 +379,22 @@ impl Form<'_> {
         let mut open: Vec<(LayoutId, &Member)> = tops
             .flat_map(|r| r.members.iter().map(|member| (target.layout, member)))
             .collect();
+        for context in &target.contexts {
+            self.cond(context.cond, place);
+            self.check(!context.members.is_empty(), || {
+                format!("{place}: ${} comes from nowhere", context.variable)
+            });
+            let mut above = layout.parent;
+            while let Some((parent, _)) = above.filter(|(parent, _)| *parent > context.layout) {
+                above = plan.layouts.get(parent).and_then(|l| l.parent);
+            }
+            if above.is_some_and(|(parent, _)| parent == context.layout) {
+                let members = context.members.iter();
+                open.extend(members.map(|member| (context.layout, member)));
+            } else {
+                self.problem(format!("{place}: ${} is not above it", context.variable));
+            }
+        }
         while let Some((at, member)) = open.pop() {
             let key = String::from_utf8_lossy(&member.key_json);
             let place = &format!("{place}: member {}", key.trim_end_matches(':'));

@@ -22,6 +22,18 @@ pub(crate) struct Classes<'a> {
     fields: FastMap<FieldId, Symbol>,
     /// Sets of concrete types that some field set tells from others.
     told_apart: Option<Vec<BitSet>>,
+    /// What arguments are filled with: the type that sets the context, and what is selected there.
+    context_sets: Vec<(TypeId, FieldSetId)>,
+}
+
+fn context_sets(supergraph: &Supergraph) -> Vec<(TypeId, FieldSetId)> {
+    if supergraph.graph.contexts.is_empty() {
+        return Vec::new();
+    }
+    let rows = supergraph.graph.fields.as_slice().iter();
+    let args = rows.flat_map(|row| row.sources.iter().flat_map(|s| &s.context_args));
+    args.flat_map(|arg| arg.selections.iter().copied())
+        .collect()
 }
 
 impl<'a> Classes<'a> {
@@ -32,6 +44,7 @@ impl<'a> Classes<'a> {
             types: FastMap::default(),
             fields: FastMap::default(),
             told_apart: None,
+            context_sets: context_sets(supergraph),
         }
     }
 
@@ -125,8 +138,12 @@ impl<'a> Classes<'a> {
         let sources = &self.supergraph.graph.types[ty].sources;
         let keys = sources.iter().flat_map(|s| &s.keys);
         let of_interfaces = self.interface_keys(ty).flat_map(|(_, s)| &s.keys);
-        keys.chain(of_interfaces)
-            .flat_map(|k| self.names(k.fields))
+        let sets = keys.chain(of_interfaces).map(|k| k.fields);
+        let types = &self.supergraph.schema.types;
+        let contexts = self.context_sets.iter();
+        let contexts = contexts.filter(|(setter, _)| types[*setter].possible.contains(ty.0));
+        sets.chain(contexts.map(|(_, set)| *set))
+            .flat_map(|set| self.names(set))
             .collect()
     }
 
@@ -156,6 +173,14 @@ impl<'a> Classes<'a> {
             return *found;
         }
         let mut text = String::new();
+        for (context, setters) in &self.supergraph.graph.contexts {
+            for setter in setters {
+                let types = &self.supergraph.schema.types;
+                if types[*setter].possible.contains(ty.0) {
+                    let _ = write!(text, "{context} {} ", setter.0);
+                }
+            }
+        }
         for source in &self.supergraph.graph.types[ty].sources {
             let _ = write!(text, "{}{}", source.subgraph.0, source.interface_object);
             for key in &source.keys {
@@ -200,6 +225,9 @@ impl<'a> Classes<'a> {
                 source.via_interface_object,
                 source.overrides
             );
+            for arg in &source.context_args {
+                let _ = write!(text, "{}={}{}", arg.name, arg.context, arg.selection);
+            }
             for set in [source.requires, source.provides] {
                 text.push('/');
                 if let Some(set) = set {

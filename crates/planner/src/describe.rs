@@ -229,9 +229,19 @@ fn value(tree: &Tree<'_>, fact: &Fact) -> String {
             subgraph(tree, requirement.subgraph.0),
             match requirement.fields {
                 Some(set) => fields(tree, tree.nodes[fact.node].ty, set),
-                None => "__typename".to_owned(),
+                None if requirement.contexts.is_empty() => "__typename".to_owned(),
+                None => String::new(),
             }
         );
+        for context in &requirement.contexts {
+            let above = &tree.nodes[context.node];
+            let _ = write!(
+                out,
+                " {} of {}",
+                fields(tree, above.ty, context.fields),
+                tree.schema().type_name(above.ty)
+            );
+        }
     }
     out
 }

@@ -14,7 +14,7 @@ mod interface_objects;
 use std::sync::Arc;
 
 use ogive_base::{BitSet, FastMap, IdVec, define_id};
-use ogive_federation::{FieldSetId, QueryGraph, SubgraphId, Supergraph};
+use ogive_federation::{FieldSetId, FieldSource, QueryGraph, SubgraphId, Supergraph};
 use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, SelectionSetId};
 use ogive_plan::{OperationKind, SlotIndex};
 use ogive_schema::{FieldId, Schema, Type, TypeId};
@@ -148,8 +148,21 @@ pub struct Requirement {
     pub subgraph: SubgraphId,
     /// The selection; `None` if it only needs the concrete type.
     pub fields: Option<FieldSetId>,
-    /// Facts that make it up, nested ones included.
+    /// Facts that make it up, nested ones included; those of contexts, too.
     pub facts: Vec<FactId>,
+    /// Arguments that are filled from objects above.
+    pub contexts: Vec<Context>,
+}
+
+/// Where the value of an argument comes from (`@fromContext`, planner rule 29).
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Index into [`FieldSource::context_args`](ogive_federation::FieldSource::context_args).
+    pub arg: usize,
+    /// The nearest object above that sets the context.
+    pub node: NodeId,
+    /// What is selected there.
+    pub fields: FieldSetId,
 }
 
 /// A part of the operation that is planned on its own: all of a query, or one root field of a mutation.
@@ -419,7 +432,7 @@ impl<'a> Grower<'a, '_> {
             return graph.types[ty].subgraphs.clone();
         };
         let sources = &graph.fields[self.tree.facts[edge].field].sources;
-        let knows = |source: &&ogive_federation::FieldSource| {
+        let knows = |source: &&FieldSource| {
             let local = source.ty.map_or(here.ty, |t| t.id);
             graph
                 .type_source(local, source.subgraph)
@@ -686,24 +699,65 @@ impl<'a> Grower<'a, '_> {
         }
         let row = &graph.fields[self.tree.facts[fact].field];
         for source in &row.sources {
-            let Some(fields) = source.requires else {
-                continue;
-            };
-            if !row.is_active(source, &self.options.labels) {
+            let is_plain = source.requires.is_none() && source.context_args.is_empty();
+            if is_plain || !row.is_active(source, &self.options.labels) {
                 continue;
             }
-            let mut facts = self.field_set(node, fields)?;
+            let mut facts = match source.requires {
+                Some(fields) => self.field_set(node, fields)?,
+                None => Vec::new(),
+            };
+            let Some(contexts) = self.contexts(node, source, &mut facts)? else {
+                continue;
+            };
             if self.needs_told_type(fact, source.subgraph) {
                 facts.extend(self.tree.nodes[node].told_by);
             }
             let requirement = Requirement {
                 subgraph: source.subgraph,
-                fields: Some(fields),
+                fields: source.requires,
                 facts,
+                contexts,
             };
             self.tree.facts[fact].requires.push(requirement);
         }
         Ok(())
+    }
+
+    /// The objects above a node that fill a field's arguments; `None` if one of them is not there.
+    fn contexts(
+        &mut self,
+        node: NodeId,
+        source: &FieldSource,
+        facts: &mut Vec<FactId>,
+    ) -> Result<Option<Vec<Context>>, PlanError> {
+        let mut out = Vec::new();
+        // What an interface object adds is asked for all types together, which have no one object above.
+        if !source.context_args.is_empty() && source.via_interface_object.is_some() {
+            return Ok(None);
+        }
+        for (arg, argument) in source.context_args.iter().enumerate() {
+            let sets = |node: NodeId| {
+                let ty = self.tree.nodes[node].ty;
+                let types = &self.tree.schema().types;
+                let mut selections = argument.selections.iter();
+                selections.find(|(setter, _)| types[*setter].possible.contains(ty.0))
+            };
+            let mut above = self.tree.parent(self.tree.nodes[node].place);
+            let found = loop {
+                let Some(at) = above else { return Ok(None) };
+                if let Some((_, fields)) = sets(at) {
+                    break (at, *fields);
+                }
+                above = self.tree.parent(self.tree.nodes[at].place);
+            };
+            let (node, fields) = found;
+            let before = self.tree.nodes[node].facts.len();
+            facts.extend(self.field_set(node, fields)?);
+            self.key_members(node, before)?;
+            out.push(Context { arg, node, fields });
+        }
+        Ok(Some(out))
     }
 
     /// Subgraphs that can lead to this type from the parent, and whether all that lead to the place do.

@@ -155,6 +155,27 @@ impl Flow<'_> {
         if by_type {
             self.type_is_known(id, target.layout);
         }
+        for context in &target.contexts {
+            let all = plan.layouts[context.layout].types.clone();
+            let members = context.members.iter();
+            let mut open: Vec<(LayoutId, &Member, BitSet)> =
+                members.map(|m| (context.layout, m, all.clone())).collect();
+            while let Some((layout, member, mut types)) = open.pop() {
+                if let Some(only) = &member.types {
+                    types.intersect_with(only);
+                    self.type_is_known(id, layout);
+                }
+                let Some(slot) = member.slot.filter(|_| !types.is_empty()) else {
+                    continue;
+                };
+                self.read(id, layout, slot, &types);
+                if let Some(child) = plan.layouts[layout].slots[usize::from(slot)].child {
+                    let below = &plan.layouts[child].types;
+                    let members = member.members.iter();
+                    open.extend(members.map(|member| (child, member, below.clone())));
+                }
+            }
+        }
         let mut covered = BitSet::new();
         for representation in &target.representations {
             covered.union_with(&self.covered(id, target.layout, &representation.members));

@@ -281,6 +281,7 @@ impl Builder {
             .into(),
             shape,
             selection: shape.0,
+            contexts: Vec::new(),
         }
     }
     pub(crate) fn member(

@@ -79,6 +79,7 @@ impl Emitter<'_> {
                 representations: representations.into(),
                 shape,
                 selection: self.question(subgraph, &sent, selection),
+                contexts: Vec::new(),
             };
             lists.add(&sent, Question { cond, selection }, names, target);
         }

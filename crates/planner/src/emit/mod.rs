@@ -5,6 +5,7 @@
 
 mod by_interface;
 pub mod conditions;
+mod context;
 mod lookups;
 pub mod output;
 pub mod print;
@@ -60,6 +61,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         lists: Lists::default(),
         pool: Pool::default(),
         variables: tree.op.variables.iter().map(|v| &*v.name).collect(),
+        context_types: FastMap::default(),
         text: String::new(),
     };
     emitter.possible_types();
@@ -92,6 +94,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) coordinates: FastMap<FieldId, Box<str>>,
     pub(crate) lists: Lists,
     pub(crate) pool: Pool,
+    /// Types of variables that are filled from objects above, by name.
+    context_types: FastMap<Box<str>, Box<str>>,
     /// Names of the client's variables.
     pub(crate) variables: FastSet<&'a str>,
     /// Room for text while it is written.
@@ -379,6 +383,7 @@ impl<'a> Emitter<'a> {
                     }]),
                     shape: selected.shape,
                     selection: self.question(subgraph, types, selected.selection),
+                    contexts: Vec::new(),
                 };
                 let same = reentries.iter_mut().find(|(s, _)| *s == selected.selection);
                 match same {
@@ -399,6 +404,7 @@ impl<'a> Emitter<'a> {
                     names,
                     cond,
                 } = self.object(place, wanted, subgraph, None);
+                let contexts = self.contexts(*visit_id, &facts);
                 let target = Target {
                     layout: output::layout_id(place),
                     types: several.then(|| self.runtime_set(&types)),
@@ -407,6 +413,7 @@ impl<'a> Emitter<'a> {
                     representations: self.lists.representations(representations),
                     shape,
                     selection: self.question(subgraph, &types, selection),
+                    contexts,
                 };
                 lists.add(&types, Question { cond, selection }, names, target);
             }

@@ -100,7 +100,13 @@ impl Emitter<'_> {
     }
 
     /// Adds the members of a field set at a node; members with the same slot merge.
-    fn members(&mut self, node: NodeId, set: FieldSetId, key: bool, out: &mut Vec<Member>) {
+    pub(super) fn members(
+        &mut self,
+        node: NodeId,
+        set: FieldSetId,
+        key: bool,
+        out: &mut Vec<Member>,
+    ) {
         let tree = self.tree;
         let ty = tree.nodes[node].ty;
         for item in &tree.graph().field_sets[set].items {

@@ -43,6 +43,8 @@ pub(crate) struct Item {
     pub(crate) name: Symbol,
     pub(crate) cond: CondId,
     sub: Option<(SelectionId, ShapeId)>,
+    /// The subgraph, if it fills arguments of the field from objects above.
+    contextual: Option<SubgraphId>,
 }
 
 /// A response name that is taken.
@@ -246,6 +248,9 @@ impl Emitter<'_> {
             name,
             cond: self.conditional.of_fact(fact_id),
             sub,
+            contextual: source
+                .filter(|source| !source.context_args.is_empty())
+                .map(|source| source.subgraph),
         }
     }
 
@@ -431,9 +436,8 @@ impl Emitter<'_> {
     fn head(&mut self, item: &Item, fact: &Fact) -> Symbol {
         let tree = self.tree;
         let key = (fact.field, item.name, item.sub.is_some());
-        if fact.args.is_empty()
-            && let Some(head) = self.heads.get(&key)
-        {
+        let is_plain = fact.args.is_empty() && item.contextual.is_none();
+        if is_plain && let Some(head) = self.heads.get(&key) {
             return *head;
         }
         let field = tree.schema().field_name(fact.field);
@@ -447,10 +451,13 @@ impl Emitter<'_> {
         text.push_str(field);
         let mut variables = Vec::new();
         print::arguments(tree.op, &fact.args, &mut text, &mut variables);
+        if let Some(subgraph) = item.contextual {
+            self.context_arguments(fact, subgraph, &mut text);
+        }
         text.push(if item.sub.is_some() { '{' } else { ' ' });
         let head = self.selections.text_with(&text, &variables);
         self.text = text;
-        if fact.args.is_empty() {
+        if is_plain {
             self.heads.insert(key, head);
         }
         head
@@ -587,7 +594,7 @@ impl Emitter<'_> {
     }
 
     /// A variable name the client does not use.
-    fn free_name(&self, mut name: String) -> String {
+    pub(super) fn free_name(&self, mut name: String) -> String {
         while self.variables.contains(name.as_str()) {
             name.insert(0, '_');
         }
@@ -643,6 +650,7 @@ impl Emitter<'_> {
                 )
             })
             .collect();
+        headers.extend(self.context_headers(lookups));
         for usage in &uses {
             let variable = &tree.op.variables[usage.variable as usize];
             let mut text = format!(
@@ -710,7 +718,7 @@ fn shape_field(names: &Interner, key: ShapeKey) -> ShapeField {
 }
 
 /// The gate of a piece; `None` if it is always written.
-fn gate(lookup: Option<u16>, cond: CondId) -> Option<Gate> {
+pub(crate) fn gate(lookup: Option<u16>, cond: CondId) -> Option<Gate> {
     (lookup.is_some() || cond != CondId::TRUE).then(|| Gate {
         lookup,
         cond: plan_cond(cond),
@@ -718,7 +726,7 @@ fn gate(lookup: Option<u16>, cond: CondId) -> Option<Gate> {
 }
 
 /// Gates of which any must be open; none if one of them always is.
-fn any_of(all: Vec<Gate>) -> Vec<Gate> {
+pub(crate) fn any_of(all: Vec<Gate>) -> Vec<Gate> {
     let mut seen: Positions<(Option<u16>, u32)> = Positions::default();
     let mut out: Vec<Gate> = Vec::new();
     for gate in all {

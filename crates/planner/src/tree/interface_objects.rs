@@ -260,6 +260,7 @@ impl<'a> Grower<'a, '_> {
                     subgraph,
                     fields: None,
                     facts: vec![told_by],
+                    contexts: Vec::new(),
                 });
             }
         }
