@@ -11,9 +11,11 @@ mod demo;
 mod dev;
 mod diff;
 mod explain;
+mod fix;
 mod graph;
 mod graphs;
 mod inputs;
+mod lint;
 mod load;
 mod mock;
 mod operation;
@@ -57,6 +59,10 @@ enum Command {
     Diff(diff::Arguments),
     /// Tell whether subgraphs may replace what serves now
     Check(check::Arguments),
+    /// Find what composes and could be better: names, descriptions, what is unused
+    Lint(lint::Arguments),
+    /// Repair subgraphs that do not compose, where the repair is mechanical
+    Fix(fix::Arguments),
     /// Ask a graph: `why` a field is resolved where it is
     Graph(graph::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
@@ -78,6 +84,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Lint(arguments) => lint::run(&arguments),
+        Command::Fix(arguments) => fix::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Dev(arguments) => dev::run(arguments),
         Command::Config(arguments) => config::run(&arguments),

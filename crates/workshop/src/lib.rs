@@ -6,12 +6,14 @@
 //!
 //! Reading order: [`inputs`] (which subgraphs), [`mod@introspect`] (asking a running one), [`load`] (their texts),
 //! [`live`] (watching them), [`report`] (how diagnostics are written), [`mod@diff`] (what changed), [`usage`] (what clients
-//! use), [`mod@check`] (whether the change may go out), [`mod@why`] (who resolves a field), [`pages`] (what codes mean).
+//! use), [`mod@check`] (whether the change may go out), [`mod@why`] (who resolves a field), [`mod@lint`] (what could be better), [`mod@fix`] (mechanical repairs), [`pages`] (what codes mean).
 
 pub mod check;
 pub mod diff;
+pub mod fix;
 pub mod inputs;
 pub mod introspect;
+pub mod lint;
 pub mod live;
 pub mod load;
 pub mod pages;

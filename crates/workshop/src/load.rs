@@ -112,7 +112,7 @@ pub fn compose(composer: &mut Composer, loaded: &[Loaded], options: &ComposeOpti
 }
 
 /// The sources of a composition of what was loaded: in order of names, under the names people know.
-fn sources(loaded: &[Loaded]) -> Sources {
+pub fn sources(loaded: &[Loaded]) -> Sources {
     let mut sorted: Vec<&Loaded> = loaded.iter().collect();
     sorted.sort_by_key(|s| &s.name);
     let mut sources = Sources::new();

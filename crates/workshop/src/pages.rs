@@ -6,7 +6,7 @@ use ogive_compose::codes::{self as compose, ELSEWHERE, Example, Kind, Level};
 use ogive_schema::suggest::suggestions;
 use ogive_telemetry::codes::{self as gateway, Origin};
 
-use crate::{codes, diff};
+use crate::{codes, diff, lint};
 
 /// Codes of this crate itself: what happened, and what to do.
 const OWN: [(&str, &str, &str); 4] = [
@@ -47,6 +47,15 @@ pub fn page(code: &str) -> Result<String, String> {
             kind.summary
         ));
     }
+    if let Some(rule) = lint::RULES.iter().find(|r| r.id == code) {
+        sections.push(format!(
+            "{code}, a rule of `ogive lint`; its level is {} unless `checks.yaml` says otherwise\n\n  {}\n\nBad\n\n  {}\n\nGood\n\n  {}\n",
+            format!("{:?}", rule.level).to_lowercase(),
+            rule.summary,
+            rule.bad,
+            rule.good
+        ));
+    }
     for (own, meaning, remedy) in OWN {
         if own == code {
             sections.push(format!(
@@ -78,6 +87,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
     out.extend(compose::pages().map(|p| (p.code, p.title)));
     out.extend(gateway::ALL.iter().map(|r| (r.code, r.meaning)));
     out.extend(diff::KINDS.iter().map(|k| (k.code, k.summary)));
+    out.extend(lint::RULES.iter().map(|r| (r.id, r.summary)));
     out.extend(OWN.map(|(code, meaning, _)| (code, meaning)));
     let mut seen: Vec<&str> = Vec::new();
     out.retain(|(code, _)| {

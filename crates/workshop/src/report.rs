@@ -209,13 +209,12 @@ pub fn github<'d>(
         let label = diagnostic.labels.first();
         if let Some((label, [line, column, end_line, end_column])) =
             label.and_then(|l| Some((l, range(l, sources)?)))
+            && let (_, Some(file)) = origins.get(label.source)
         {
-            if let (_, Some(file)) = origins.get(label.source) {
-                properties.push(format!("file={}", property(file)));
-                properties.push(format!("line={line},endLine={end_line}"));
-                if line == end_line {
-                    properties.push(format!("col={column},endColumn={end_column}"));
-                }
+            properties.push(format!("file={}", property(file)));
+            properties.push(format!("line={line},endLine={end_line}"));
+            if line == end_line {
+                properties.push(format!("col={column},endColumn={end_column}"));
             }
         }
         properties.push(format!("title={}", property(diagnostic.code)));

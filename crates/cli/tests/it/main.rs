@@ -12,4 +12,5 @@ mod pressure;
 mod process;
 mod refusals;
 mod reloading;
+mod repairing;
 mod serving;
