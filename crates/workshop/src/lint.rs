@@ -607,14 +607,18 @@ fn pascal(name: &str) -> String {
 
 /// `first_name` and `FirstName` to `firstName`; a leading run of capitals becomes small as a whole: `URLPath` to `urlPath`.
 fn camel(name: &str) -> String {
-    let whole = pascal(name);
-    let run = whole.chars().take_while(char::is_ascii_uppercase).count();
+    let first = words(name).next().unwrap_or_default();
+    let run = first.chars().take_while(char::is_ascii_uppercase).count();
     let small = match run {
         0 | 1 => run,
-        _ if run == whole.len() => run,
+        _ if run == first.len() => run,
         _ => run - 1,
     };
-    whole[..small].to_ascii_lowercase() + &whole[small..]
+    let mut out = first[..small].to_ascii_lowercase() + &first[small..];
+    for word in words(name).skip(1) {
+        out.push_str(&pascal(word));
+    }
+    out
 }
 
 /// `inStock` to `IN_STOCK`.

@@ -312,7 +312,7 @@ impl<'l> Repairs<'l> {
             return;
         };
         let document = &self.documents[at];
-        if !(is_known(document, &declared.named) && !declared.takes_arguments) {
+        if !is_known(document, &declared.named) || declared.takes_arguments {
             return;
         }
         let Some(place) = body_of(document, ty, &self.loaded[at].sdl) else {
