@@ -27,6 +27,9 @@ use crate::{
 /// Most diagnostics shown at once.
 const SHOWN_MAX: usize = 20;
 
+/// What is said when the composed supergraph is another one.
+const COMPOSED: &str = "a subgraph has changed";
+
 /// Where schemas of running subgraphs are kept without `--schema-cache`.
 pub(crate) const CACHE: &str = ".ogive/schemas";
 
@@ -37,6 +40,41 @@ pub(crate) struct Feed {
     notice: Notice,
     /// Whether diagnostics are served to GraphiQL.
     pub(crate) dev: bool,
+    /// What to say when there is another one.
+    pub(crate) why: &'static str,
+}
+
+/// Feeds the gateway with supergraphs that come from elsewhere.
+pub(crate) struct Feeder {
+    good: watch::Sender<Arc<str>>,
+    why: &'static str,
+}
+
+impl Feeder {
+    /// Without a supergraph yet.
+    pub(crate) fn new(why: &'static str) -> Self {
+        Feeder {
+            good: watch::channel(Arc::from("")).0,
+            why,
+        }
+    }
+    /// For the gateway.
+    pub(crate) fn feed(&self) -> Feed {
+        Feed {
+            supergraph: self.good.subscribe(),
+            notice: Notice::new("{}"),
+            dev: false,
+            why: self.why,
+        }
+    }
+    /// Takes a good supergraph; tells whether it is another one.
+    pub(crate) fn feed_with(&self, text: &str) -> bool {
+        let other = **self.good.borrow() != *text;
+        if other {
+            self.good.send_replace(text.into());
+        }
+        other
+    }
 }
 
 impl Feed {
@@ -112,6 +150,7 @@ impl Composing {
             supergraph: self.good.subscribe(),
             notice: self.notice.clone(),
             dev: self.dev,
+            why: COMPOSED,
         }
     }
 

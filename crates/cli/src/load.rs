@@ -1,6 +1,10 @@
 //! Reading files, and saying with file, line and remedy what is wrong with them.
 
-use std::{fs, path::Path};
+use std::{
+    cell::RefCell,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, SourceId, Sources};
@@ -14,17 +18,28 @@ const SHOWN_MAX: usize = 3;
 
 /// Reads a configuration file.
 pub(crate) fn config(path: &Path) -> Result<Config> {
+    config_and_files(path, &mut Vec::new())
+}
+
+/// Reads a configuration file, and notes the files that its values come from.
+pub(crate) fn config_and_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<Config> {
     let text = read(
         path,
         "configuration",
         "check the path given with `--config`",
     )?;
     let (sources, id) = source(path, &text);
+    let read = RefCell::new(Vec::new());
     let from = Expansion {
         env: &|name| std::env::var(name).ok(),
-        file: &secret,
+        file: &|path| {
+            read.borrow_mut().push(PathBuf::from(path));
+            secret(path)
+        },
     };
-    ogive_config::load_with(id, &text, from).map_err(|errors| {
+    let loaded = ogive_config::load_with(id, &text, from);
+    *files = read.into_inner();
+    loaded.map_err(|errors| {
         render(
             errors,
             &sources,

@@ -20,6 +20,7 @@ mod load;
 mod mock;
 mod operation;
 mod plan;
+mod polling;
 mod reload;
 mod serve;
 mod terminal;

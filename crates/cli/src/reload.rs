@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::Config;
+use ogive_config::{Config, SupergraphOptions};
 use ogive_gateway::Gateway;
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,9 +24,6 @@ use crate::{composing::Feed, serve::Arguments};
 
 /// Shortest time between two looks at the files.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// The cause of a reload that a subgraph is behind.
-const COMPOSED: &str = "a subgraph has changed";
 
 /// What a file looks like from outside; `None` if it is not there.
 type Look = Option<(u64, u64, i64, i64)>;
@@ -107,14 +104,14 @@ impl Reloading {
         if !self.config.hot_reload.enabled {
             return tokio::select! {
                 _ = self.hangup.recv() => "SIGHUP",
-                () = fed(&mut self.feed) => COMPOSED,
+                why = fed(&mut self.feed) => why,
             };
         }
         let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => return "SIGHUP",
-                () = fed(&mut self.feed) => return COMPOSED,
+                why = fed(&mut self.feed) => return why,
                 () = tokio::time::sleep(interval) => {}
             }
             // A file that is gone is being replaced; what comes after it counts.
@@ -137,6 +134,7 @@ impl Reloading {
             .into_iter()
             .chain(supergraph)
             .chain(manifests)
+            .chain(self.arguments.secrets())
             .collect()
     }
 
@@ -160,10 +158,13 @@ impl Reloading {
     }
 }
 
-/// Waits for the next composed supergraph, if they are composed here.
-async fn fed(feed: &mut Option<Feed>) {
+/// Waits for the next supergraph that is no file, if they are none. Gives the cause.
+async fn fed(feed: &mut Option<Feed>) -> &'static str {
     match feed {
-        Some(feed) => feed.changed().await,
+        Some(feed) => {
+            feed.changed().await;
+            feed.why
+        }
         None => std::future::pending().await,
     }
 }
@@ -220,6 +221,10 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
         ),
         ("log", before.log != after.log),
         (
+            "supergraph.url",
+            polled(&before.supergraph) != polled(&after.supergraph),
+        ),
+        (
             "health_check.listen",
             before.health_check.listen != after.health_check.listen,
         ),
@@ -237,4 +242,13 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
         .filter(|(_, is)| *is)
         .map(|(key, _)| key)
         .collect()
+}
+
+/// What polling began with.
+fn polled(options: &SupergraphOptions) -> SupergraphOptions {
+    SupergraphOptions {
+        path: None,
+        introspection: false,
+        ..options.clone()
+    }
 }

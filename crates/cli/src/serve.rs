@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use anyhow::{Context, Result};
@@ -18,7 +18,9 @@ use ogive_workshop::inputs::Inputs;
 use crate::{
     composing::{CACHE, Composing, Feed},
     inputs::{MoreArguments, SubgraphArguments},
-    load, reload, terminal,
+    load,
+    polling::Polling,
+    reload, terminal,
 };
 
 /// The configuration that is read when none is named.
@@ -47,6 +49,9 @@ pub(crate) struct Arguments {
     dev: bool,
     #[arg(skip)]
     feed: Option<Feed>,
+    /// Files that values of the configuration came from when it was read last.
+    #[arg(skip)]
+    secrets: Mutex<Vec<PathBuf>>,
     /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
     #[arg(short, long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -78,11 +83,23 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         None => None,
     };
-    arguments.feed = composing.as_ref().map(Composing::feed);
+    let polling = match &composing {
+        None if arguments.supergraph.is_none() => runtime.block_on(Polling::start(&config))?,
+        _ => None,
+    };
+    arguments.feed = match &polling {
+        Some(polling) => Some(polling.feed()),
+        None => composing.as_ref().map(Composing::feed),
+    };
     let dev = arguments.dev;
-    let what = match &composing {
-        Some(composing) => format!("{} subgraphs, composed", composing.subgraphs()),
-        None => arguments.supergraph_path(&config)?.display().to_string(),
+    let what = match (&composing, &polling) {
+        (Some(composing), _) => format!("{} subgraphs, composed", composing.subgraphs()),
+        (None, Some(_)) => config
+            .supergraph
+            .url
+            .as_ref()
+            .map_or_else(String::new, |u| u.0.clone()),
+        (None, None) => arguments.supergraph_path(&config)?.display().to_string(),
     };
     let (state, options) = arguments.compile(&config)?;
     let telemetry = observe::telemetry(&config)
@@ -118,6 +135,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             served = serve(bound, gateway, ServeOptions::new(&config), announce) => served,
             never = reloading.run() => match never {},
             never = follow(composing) => match never {},
+            never = poll(polling) => match never {},
         }
     })
 }
@@ -126,6 +144,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 async fn follow(composing: Option<Composing>) -> Infallible {
     match composing {
         Some(composing) => composing.run().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Fetches the supergraph again and again; waits forever if it is no URL's.
+async fn poll(polling: Option<Polling>) -> Infallible {
+    match polling {
+        Some(polling) => polling.run().await,
         None => std::future::pending().await,
     }
 }
@@ -146,6 +172,7 @@ impl Arguments {
             schema_cache,
             dev: true,
             feed: None,
+            secrets: Mutex::default(),
             listen: Some(listen),
             config,
             plans: None,
@@ -168,6 +195,11 @@ impl Arguments {
     pub(crate) fn feed(&self) -> Option<Feed> {
         self.feed.clone()
     }
+    /// Files that values of the configuration came from when it was read last.
+    pub(crate) fn secrets(&self) -> Vec<PathBuf> {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        secrets.clone()
+    }
     /// The configuration file, if there is one.
     pub(crate) fn config_path(&self) -> Option<PathBuf> {
         match &self.config {
@@ -180,7 +212,13 @@ impl Arguments {
     /// Reads the configuration; arguments win over it.
     pub(crate) fn config(&self) -> Result<Config> {
         let mut config = match self.config_path() {
-            Some(path) => load::config(&path)?,
+            Some(path) => {
+                let mut files = Vec::new();
+                let config = load::config_and_files(&path, &mut files);
+                // Of a configuration that is refused, too: what is wrong may be in one of them.
+                *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;
+                config?
+            }
             None => Config::default(),
         };
         if let Some(listen) = &self.listen {

@@ -312,6 +312,7 @@ fn the_examples_of_the_pages_can_be_loaded() {
         include_str!("reference.md"),
         include_str!("../../../docs/headers.md"),
         include_str!("../../../docs/observability.md"),
+        include_str!("../../../docs/lifecycle.md"),
     ];
     let examples: Vec<&str> = pages
         .iter()

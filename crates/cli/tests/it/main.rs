@@ -8,6 +8,7 @@ mod config;
 mod developing;
 mod migrating;
 mod planning;
+mod polling;
 mod pressure;
 mod process;
 mod refusals;

@@ -14,18 +14,27 @@ const EXTENSION: &str = "nothing of this kind is here yet";
 pub(super) const RULES: &[Rule] = &[
     call("supergraph.source", source),
     call("supergraph.path", path_of_file),
-    with("supergraph.poll_interval", "hot_reload.interval", duration),
-    no("supergraph.endpoint", "supergraphs are read from files"),
-    no("supergraph.key", "supergraphs are read from files"),
+    call("supergraph.poll_interval", poll_interval),
+    no(
+        "supergraph.endpoint",
+        "set `supergraph.url` and `supergraph.headers` by hand",
+    ),
+    no(
+        "supergraph.key",
+        "set `supergraph.url` and `supergraph.headers` by hand",
+    ),
     no(
         "supergraph.request_timeout",
-        "supergraphs are read from files",
+        "set `supergraph.url` and `supergraph.headers` by hand",
     ),
     no(
         "supergraph.connect_timeout",
-        "supergraphs are read from files",
+        "set `supergraph.url` and `supergraph.headers` by hand",
     ),
-    no("supergraph.retry_policy", "supergraphs are read from files"),
+    no(
+        "supergraph.retry_policy",
+        "set `supergraph.url` and `supergraph.headers` by hand",
+    ),
     no(
         "supergraph.accept_invalid_certs",
         "certificates are always checked",
@@ -238,6 +247,18 @@ fn source(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             Verdict::Unsupported,
             "supergraphs are read from files",
         ),
+    }
+}
+
+/// Of a file, or of a URL.
+fn poll_interval(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = match at(walk.root, "supergraph.path").is_some() {
+        true => "hot_reload.interval",
+        false => "supergraph.poll_interval",
+    };
+    match duration(walk.format, node) {
+        Ok(value) => walk.put(path, target, value, ""),
+        Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
     }
 }
 

@@ -1,0 +1,212 @@
+//! What can be set about metrics, traces and logs of requests.
+
+use std::{collections::BTreeMap, num::NonZeroUsize};
+
+use crate::{
+    Duration, HeaderName, Listen, LogFormat, OtlpProtocol, Path, Url,
+    decode::{Decode, Errors, section},
+    options::nonzero,
+    yaml::Node,
+};
+
+section! {
+    /// `telemetry`
+    pub struct TelemetryOptions {
+        /// What the gateway calls itself, `service.name`.
+        pub service_name: String = "ogive".into(),
+        /// Further attributes of the process, such as `deployment.environment.name`.
+        pub resource: BTreeMap<String, String> = BTreeMap::new(),
+        /// Where metrics and traces go.
+        pub exporters: ExporterOptions = ExporterOptions::default(),
+        /// A line for every request.
+        pub access_log: AccessLogOptions = AccessLogOptions::default(),
+        /// Telling requests apart.
+        pub request_id: RequestIdOptions = RequestIdOptions::default(),
+        /// Showing clients where the time went.
+        pub execution_trace: ExecutionTraceOptions = ExecutionTraceOptions::default(),
+    }
+
+    /// `telemetry.exporters`
+    pub struct ExporterOptions {
+        /// Numbers.
+        pub metrics: MetricsExporterOptions = MetricsExporterOptions::default(),
+        /// Spans.
+        pub tracing: TracingExporterOptions = TracingExporterOptions::default(),
+    }
+
+    /// `telemetry.exporters.metrics`
+    pub struct MetricsExporterOptions {
+        /// For every exporter.
+        pub common: MetricsCommonOptions = MetricsCommonOptions::default(),
+        /// An endpoint to scrape.
+        pub prometheus: PrometheusOptions = PrometheusOptions::default(),
+        /// A collector.
+        pub otlp: OtlpMetricsOptions = OtlpMetricsOptions::default(),
+    }
+
+    /// `telemetry.exporters.metrics.common`
+    pub struct MetricsCommonOptions {
+        /// Most series of one metric; what is beyond it is counted together, marked `otel.metric.overflow`.
+        pub cardinality_limit: NonZeroUsize = nonzero(2_000),
+        /// Whether operations are told apart by name.
+        pub operation_names: bool = true,
+    }
+
+    /// `telemetry.exporters.metrics.prometheus`
+    pub struct PrometheusOptions {
+        /// Whether metrics can be scraped.
+        pub enabled: bool = false,
+        /// Address of its own, `HOST:PORT`.
+        pub listen: Listen = Listen("127.0.0.1:9090".into()),
+        /// Path.
+        pub path: Path = Path("/metrics".into()),
+    }
+
+    /// `telemetry.exporters.metrics.otlp`
+    pub struct OtlpMetricsOptions {
+        /// Whether metrics are sent to a collector.
+        pub enabled: bool = false,
+        /// The collector; with `protocol: http` the path is that of `/v1/metrics` unless it has one.
+        pub endpoint: Url = Url("http://127.0.0.1:4318".into()),
+        /// `http` (protobuf) or `grpc`.
+        pub protocol: OtlpProtocol = OtlpProtocol::Http,
+        /// Headers to send along, such as a key.
+        pub headers: BTreeMap<String, String> = BTreeMap::new(),
+        /// How often.
+        pub interval: Duration = Duration::seconds(60),
+        /// How long the collector may take.
+        pub timeout: Duration = Duration::seconds(10),
+    }
+
+    /// `telemetry.exporters.tracing`
+    pub struct TracingExporterOptions {
+        /// For every exporter.
+        pub common: TracingCommonOptions = TracingCommonOptions::default(),
+        /// How the trace of a request travels.
+        pub propagation: PropagationOptions = PropagationOptions::default(),
+        /// A collector.
+        pub otlp: OtlpTracingOptions = OtlpTracingOptions::default(),
+    }
+
+    /// `telemetry.exporters.tracing.common`
+    pub struct TracingCommonOptions {
+        /// Share of the requests that are traced, 0 to 1, or `always_on` or `always_off`.
+        pub sampler: Ratio = Ratio(1.0),
+        /// Whether a client that says whether its trace is recorded decides for the gateway as well.
+        pub parent_based_sampler: bool = true,
+    }
+
+    /// `telemetry.exporters.tracing.propagation`
+    pub struct PropagationOptions {
+        /// W3C `traceparent` and `tracestate`.
+        pub trace_context: bool = true,
+        /// W3C `baggage` is passed on.
+        pub baggage: bool = false,
+        /// Zipkin's `b3` and `x-b3-...`.
+        pub b3: bool = false,
+        /// Jaeger's `uber-trace-id`.
+        pub jaeger: bool = false,
+        /// Datadog's `x-datadog-...`.
+        pub datadog: bool = false,
+    }
+
+    /// `telemetry.exporters.tracing.otlp`
+    pub struct OtlpTracingOptions {
+        /// Whether spans are sent to a collector. Traces are read from clients and written for subgraphs only if so.
+        pub enabled: bool = false,
+        /// The collector; with `protocol: http` the path is that of `/v1/traces` unless it has one.
+        pub endpoint: Url = Url("http://127.0.0.1:4318".into()),
+        /// `http` (protobuf) or `grpc`.
+        pub protocol: OtlpProtocol = OtlpProtocol::Http,
+        /// Headers to send along, such as a key.
+        pub headers: BTreeMap<String, String> = BTreeMap::new(),
+        /// How long the collector may take.
+        pub timeout: Duration = Duration::seconds(10),
+        /// Collecting spans before they are sent.
+        pub batch_processor: BatchOptions = BatchOptions::default(),
+    }
+
+    /// `telemetry.exporters.tracing.otlp.batch_processor`
+    pub struct BatchOptions {
+        /// How long spans wait for more at most.
+        pub scheduled_delay: Duration = Duration::seconds(5),
+        /// Most spans of one message.
+        pub max_export_batch_size: NonZeroUsize = nonzero(512),
+        /// Most spans that wait; more are dropped and counted.
+        pub max_queue_size: NonZeroUsize = nonzero(2_048),
+    }
+
+    /// `telemetry.access_log`
+    pub struct AccessLogOptions {
+        /// Whether every GraphQL request is logged.
+        pub enabled: bool = false,
+        /// `json`, an object per line, or `text`, `name=value` pairs.
+        pub format: LogFormat = LogFormat::Json,
+        /// File that lines are appended to; without one they go to standard output.
+        pub path: Option<String> = None,
+        /// What a line says, in this order.
+        pub fields: Vec<String> = access_fields(),
+    }
+
+    /// `telemetry.request_id`
+    pub struct RequestIdOptions {
+        /// Whether every request has an id: that of the client, if it is one, else a new one. It goes back to the
+        /// client, on to subgraphs and into logs and traces.
+        pub enabled: bool = false,
+        /// The header it travels in.
+        pub header: HeaderName = HeaderName("x-request-id".into()),
+    }
+
+    /// `telemetry.execution_trace`
+    pub struct ExecutionTraceOptions {
+        /// Whether a client that sends the header below gets `extensions.ogiveTrace` with its response: the five stops
+        /// and the requests to subgraphs, with times.
+        pub enabled: bool = false,
+        /// The header.
+        pub header: HeaderName = HeaderName("x-ogive-trace".into()),
+        /// What the header must say; without it, `true`.
+        pub secret: Option<String> = None,
+    }
+}
+
+/// A share, 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Ratio(pub f64);
+
+impl Decode for Ratio {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "a number between 0 and 1")?;
+        let ratio = match text {
+            "always_on" => Some(1.0),
+            "always_off" => Some(0.0),
+            text => text.parse().ok().filter(|r| (0.0..=1.0).contains(r)),
+        };
+        if ratio.is_none() {
+            errors.invalid(
+                node.span,
+                format!("expected a number between 0 and 1, found `{text}`"),
+                "`always_on` is 1, `always_off` is 0",
+            );
+        }
+        ratio.map(Ratio)
+    }
+}
+
+/// What a line of the access log says unless told otherwise.
+fn access_fields() -> Vec<String> {
+    let fields = [
+        "time",
+        "request_id",
+        "trace_id",
+        "method",
+        "path",
+        "status",
+        "duration_ms",
+        "operation_name",
+        "operation_type",
+        "subgraph_requests",
+        "errors",
+        "code",
+    ];
+    fields.map(str::to_owned).to_vec()
+}
