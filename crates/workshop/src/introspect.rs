@@ -387,4 +387,101 @@ mod tests {
         );
         assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
     }
+
+    /// A server that gives one scripted answer per connection, and keeps what it was asked.
+    async fn server(answers: Vec<String>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/graphql", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut text = Vec::new();
+                let mut buffer = [0; 4096];
+                // A request is whole when its body is valid JSON.
+                loop {
+                    let n = stream.read(&mut buffer).await.unwrap();
+                    assert!(n > 0, "the request ended early");
+                    text.extend_from_slice(&buffer[..n]);
+                    let whole = String::from_utf8_lossy(&text);
+                    let body = whole.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+                    if serde_json::from_str::<Value>(body).is_ok() {
+                        break;
+                    }
+                }
+                asked.push(String::from_utf8(text).unwrap());
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+            asked
+        });
+        (url, serving)
+    }
+
+    fn http(status: &str, headers: &str, body: &str) -> String {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+    }
+
+    #[tokio::test]
+    async fn entity_tags_save_unchanged_answers() {
+        let body =
+            json!({ "data": { "_service": { "sdl": "type Query { a: Int }" } } }).to_string();
+        let (url, serving) = server(vec![
+            http("200 OK", "etag: \"v1\"\r\n", &body),
+            http("304 Not Modified", "", ""),
+        ])
+        .await;
+        let headers = [("authorization".to_owned(), "Bearer x".to_owned())];
+        let first = introspect(&url, &headers, None).await.unwrap();
+        let etag = match &first {
+            Answer::Sdl { sdl, etag } if sdl == "type Query { a: Int }" => etag.clone(),
+            other => panic!("{other:?}"),
+        };
+        let second = introspect(&url, &headers, etag.as_deref()).await;
+        assert_eq!(second, Ok(Answer::NotModified));
+        let asked = serving.await.unwrap();
+        assert!(asked[0].contains("authorization: Bearer x") && asked[0].contains("_service"));
+        assert!(!asked[0].contains("if-none-match") && asked[1].contains("if-none-match: \"v1\""));
+    }
+
+    #[tokio::test]
+    async fn plain_servers_are_introspected_and_odd_ones_refused() {
+        let none = json!({ "errors": [{ "message": "no field `_service`" }] }).to_string();
+        let types = json!([{ "kind": "OBJECT", "name": "Query", "fields": [
+            { "name": "a", "args": [], "type": { "kind": "SCALAR", "name": "Int" } }] }]);
+        let schema =
+            json!({ "data": { "__schema": { "queryType": { "name": "Query" }, "types": types } } });
+        let (url, serving) = server(vec![
+            http("400 Bad Request", "", &none),
+            http("200 OK", "", &schema.to_string()),
+        ])
+        .await;
+        match introspect(&url, &[], None).await {
+            Ok(Answer::Sdl { sdl, etag: None }) => {
+                assert_eq!(sdl.trim(), "type Query {\n  a: Int\n}")
+            }
+            other => panic!("{other:?}"),
+        }
+        serving.await.unwrap();
+        for (answers, wanted) in [
+            (vec![http("200 OK", "", "<html>")], "its answer is no JSON"),
+            (
+                vec![http("503 Service Unavailable", "", "busy")],
+                "it answers with HTTP status 503",
+            ),
+            (
+                vec![http("200 OK", "", &none), http("200 OK", "", &none)],
+                "it answers neither `_service` nor introspection: no field `_service`",
+            ),
+        ] {
+            let (url, serving) = server(answers).await;
+            assert_eq!(introspect(&url, &[], None).await, Err(wanted.to_owned()));
+            serving.await.unwrap();
+        }
+        let wrong = introspect("http://127.0.0.1:1/", &[("a b".into(), "c".into())], None).await;
+        assert_eq!(wrong, Err("`a b` is no header name".to_owned()));
+    }
 }
