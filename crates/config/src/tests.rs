@@ -453,3 +453,52 @@ headers:
     );
     fails_with(&rule("{ set: { name: a } }"), &["unknown key `set`"]);
 }
+
+/// Every key of the reference names the test that shows that it changes behaviour, or why there is none. What holds for
+/// one subgraph is picked by one function that [`everything_of_a_full_file_arrives`] tests, so the keys of `all` stand for
+/// those of single subgraphs.
+#[test]
+fn every_key_has_a_test_or_a_reviewed_reason() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let table = std::fs::read_to_string(crates.join("config/tests/keys.txt")).unwrap();
+    let table: Vec<(&str, &str)> = table
+        .lines()
+        .map(|line| {
+            line.split_once(" = ")
+                .unwrap_or_else(|| panic!("no `KEY = TEST`: {line}"))
+        })
+        .collect();
+    let mut missing = Vec::new();
+    let known: Vec<String> = reference::options()
+        .into_iter()
+        .map(|row| row.path)
+        .collect();
+    for key in &known {
+        let all = key.replacen(".subgraphs.<name>.", ".all.", 1);
+        if !table.iter().any(|(k, _)| k == key || *k == all) {
+            missing.push(key);
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "name a test for them in crates/config/tests/keys.txt: {missing:#?}"
+    );
+    for (key, shown) in table {
+        assert!(known.iter().any(|k| k == key), "{key} is no key any more");
+        if let Some(reason) = shown.strip_prefix("reviewed: ") {
+            assert!(reason.len() > 20, "{key}: {reason} is no reason");
+            continue;
+        }
+        let (file, test) = shown
+            .split_once("::")
+            .unwrap_or_else(|| panic!("{key}: {shown}"));
+        let text = std::fs::read_to_string(crates.join(file)).unwrap_or_default();
+        let found = ["#[test]", "#[tokio::test"].iter().any(|attribute| {
+            text.split(attribute).skip(1).any(|rest| {
+                rest.split_once("fn ")
+                    .is_some_and(|(_, f)| f.starts_with(&format!("{test}(")))
+            })
+        });
+        assert!(found, "{key}: {file} has no test {test}");
+    }
+}

@@ -317,3 +317,65 @@ fn describe(operation: &Operation) -> Vec<(&'static str, Attribute)> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, atomic::AtomicUsize};
+
+    use super::*;
+    use crate::Telemetry;
+
+    fn request(telemetry: &Arc<Telemetry>) {
+        let (parts, ()) = http::Request::post("/graphql")
+            .body(())
+            .unwrap()
+            .into_parts();
+        let record = telemetry.begin(&parts, None, false);
+        record.done(Operation::default(), |_| "");
+        record.finish(200, 1);
+    }
+
+    #[test]
+    fn spans_that_find_no_room_are_dropped() {
+        let tracing = Tracing::new(TracingOptions {
+            queue_max: 3,
+            ..TracingOptions::default()
+        });
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&woken);
+        tracing.when_waiting(
+            2,
+            Box::new(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+            }),
+        );
+        let telemetry = Arc::new(Telemetry::new(None, Some(tracing), None));
+        let waiting = || telemetry.tracing.as_ref().unwrap().waiting();
+        // One span each: none of the stops was reached.
+        for expected in [1, 2, 3, 3, 3] {
+            request(&telemetry);
+            assert_eq!(waiting(), expected);
+        }
+        assert!(woken.load(Ordering::Relaxed) >= 2);
+        assert_eq!(telemetry.tracing.as_ref().unwrap().take().len(), 3);
+        request(&telemetry);
+        assert_eq!(waiting(), 1);
+    }
+
+    #[test]
+    fn a_share_of_the_traces_is_recorded() {
+        let share = |sampler: f64| {
+            let tracing = Tracing::new(TracingOptions {
+                sampler,
+                ..TracingOptions::default()
+            });
+            let headers = HeaderMap::new();
+            (0..2_000)
+                .filter(|_| tracing.context(&headers).sampled)
+                .count()
+        };
+        assert_eq!(share(0.0), 0);
+        assert_eq!(share(1.0), 2_000);
+        assert!((350..650).contains(&share(0.25)));
+    }
+}
