@@ -85,7 +85,10 @@ pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
     donors
 }
 
-/// By layout and slot: the fetches that bring a value.
+/// Stands for the concrete type among the slots of a layout.
+pub(crate) const TYPE: SlotIndex = SlotIndex::MAX;
+
+/// By layout and slot: the fetches that bring a value; of [`TYPE`] those that tell the concrete type.
 pub(crate) type Writers = FastMap<(LayoutId, SlotIndex), Vec<FetchId>>;
 
 pub(crate) fn writers(plan: &Plan) -> Writers {
@@ -100,6 +103,9 @@ pub(crate) fn writers(plan: &Plan) -> Writers {
                 continue;
             }
             let shape = &plan.shapes[shape];
+            if shape.typename_key.is_some() {
+                writers.entry((shape.layout, TYPE)).or_default().push(id);
+            }
             for field in &shape.fields {
                 let known = writers.entry((shape.layout, field.slot)).or_default();
                 if known.last() != Some(&id) {

@@ -8,7 +8,10 @@
 
 use ogive_base::FastSet;
 
-use crate::{donors::Writers, ir::*};
+use crate::{
+    donors::{TYPE, Writers},
+    ir::*,
+};
 
 /// A part of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +83,10 @@ fn needed(plan: &Plan, writers: &Writers, target: &Target) -> FastSet<FetchId> {
     while let Some((parent, slot)) = plan.layouts[place].parent {
         add(parent, slot);
         place = parent;
+    }
+    // Objects of interface objects learn their type later than they come.
+    if target.types.is_some() && !target.untyped {
+        add(target.layout, TYPE);
     }
     let members = target.representations.iter().map(|r| &*r.members);
     let mut open: Vec<(LayoutId, &[Member])> = members.map(|m| (target.layout, m)).collect();

@@ -631,6 +631,50 @@ impl<'a> Assigner<'a> {
         wave: u32,
         kind: Option<bool>,
     ) -> Result<VisitId, PlanError> {
+        let visit = self.any_visit(node, subgraph, wave, kind)?;
+        if kind == Some(false) {
+            self.enter_by_type(visit);
+        }
+        Ok(visit)
+    }
+
+    /// Required values are sent with the concrete type's own key to a subgraph that defines the type: the interface may
+    /// not have them. The type is one of the requirements, so it is known in time.
+    fn enter_by_type(&mut self, id: VisitId) {
+        let tree = self.tree;
+        let Visit {
+            node,
+            subgraph,
+            wave,
+            via: Via::Key(key),
+            ..
+        } = self.visits[id]
+        else {
+            return;
+        };
+        let keys = &tree.nodes[node].keys;
+        if keys[key].by_interface.is_none() || tree.is_untold(tree.nodes[node].ty, subgraph) {
+            return;
+        }
+        let own = keys.iter().position(|k| {
+            k.subgraph.0 == subgraph
+                && k.by_interface.is_none()
+                && self.closure.all_known_before(&k.facts, wave as usize)
+        });
+        if let Some(own) = own {
+            self.visits[id].via = Via::Key(own);
+            self.visits[id].spare_keys.clear();
+            self.demand_all(&keys[own].facts, wave);
+        }
+    }
+
+    fn any_visit(
+        &mut self,
+        node: NodeId,
+        subgraph: u32,
+        wave: u32,
+        kind: Option<bool>,
+    ) -> Result<VisitId, PlanError> {
         // Ancestors that must be visited too, innermost first. Depth is bounded by the operation's depth limit.
         let w = wave as usize;
         if let Some(found) = self.existing(node, subgraph, wave, kind) {

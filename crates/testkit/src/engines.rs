@@ -152,26 +152,33 @@ impl CustomSource for At {
                 &root
             }
         };
-        custom(self.world.field(self.sub, object, field, arguments))
+        self.custom(self.world.field(self.sub, object, field, arguments))
     }
 
     fn entity(&self, representation: &Map<String, Json>) -> CustomValue {
         match self.sub {
-            Some(sub) => custom(self.world.entity(sub, representation)),
+            Some(sub) => self.custom(self.world.entity(sub, representation)),
             None => CustomValue::Error("a monolith has no entities".to_owned()),
         }
     }
 }
 
-fn custom(value: Value) -> CustomValue {
-    match value {
-        Value::Null => CustomValue::Null,
-        Value::Leaf(json) => CustomValue::Leaf(json),
-        Value::List(items) => CustomValue::List(items.into_iter().map(custom).collect()),
-        Value::Object(object) => CustomValue::Object {
-            ty: object.ty.clone(),
-            object: Arc::new(object),
-        },
-        Value::Error(message) => CustomValue::Error(message),
+impl At {
+    fn custom(&self, value: Value) -> CustomValue {
+        match value {
+            Value::Null => CustomValue::Null,
+            Value::Leaf(json) => CustomValue::Leaf(json),
+            Value::List(items) => {
+                CustomValue::List(items.into_iter().map(|v| self.custom(v)).collect())
+            }
+            Value::Object(object) => CustomValue::Object {
+                ty: match self.sub {
+                    Some(sub) => self.world.type_in(sub, &object),
+                    None => object.ty.clone(),
+                },
+                object: Arc::new(object),
+            },
+            Value::Error(message) => CustomValue::Error(message),
+        }
     }
 }

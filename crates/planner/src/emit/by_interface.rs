@@ -69,11 +69,11 @@ impl Emitter<'_> {
                 cond,
             } = self.object(here, facts, subgraph, declared);
             let all = self.possible[here].is_subset(&types);
+            let several = self.possible[here].len() > 1 || tree.may_be_untold(here);
             let sent: BitSet = [interface.0].into_iter().collect();
             let target = Target {
                 layout: layout_id(here),
-                types: (!all || !untyped && self.possible[here].len() > 1)
-                    .then(|| self.runtime_set(&types)),
+                types: (!all || !untyped && several).then(|| self.runtime_set(&types)),
                 untyped: untyped && tree.may_be_untold(here),
                 cond: Cond(cond.0),
                 representations: representations.into(),

@@ -93,7 +93,12 @@ impl Conditional {
                 let of_fact = out.facts[*fact].unwrap_or(CondId::TRUE);
                 for requirement in &tree.facts[*fact].requires {
                     if requirement.subgraph.0 == visit.subgraph {
-                        out.demand(tree, visit.node, &requirement.facts, of_fact);
+                        // The type decides whether the object is sent at all.
+                        for required in &requirement.facts {
+                            let of_visit = tree.facts[*required].is_type;
+                            let wanted = if of_visit { cond } else { of_fact };
+                            out.demand(tree, visit.node, &[*required], wanted);
+                        }
                     }
                 }
             }
@@ -105,6 +110,10 @@ impl Conditional {
     fn of_types(&mut self, tree: &Tree<'_>, place: PlaceId) -> Option<CondId> {
         let place = &tree.places[place];
         let set = &tree.op.selection_sets[place.selection?];
+        let all = &tree.schema().types[place.ty].possible;
+        if !all.is_subset(&place.possible) {
+            return Some(CondId::TRUE);
+        }
         let mut any = None;
         for occurrence in &set.order {
             if tree.shows_type(occurrence, &place.possible) {

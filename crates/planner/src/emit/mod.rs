@@ -395,7 +395,7 @@ impl<'a> Emitter<'a> {
             let types = self.tree.nodes[visit.node]
                 .types
                 .intersection(&self.possible[place]);
-            let several = self.possible[place].len() > 1;
+            let several = self.possible[place].len() > 1 || self.tree.may_be_untold(place);
             for (facts, representations) in self.representable_groups(*visit_id) {
                 let wanted = facts.iter().map(|f| (*visit_id, *f)).collect();
                 let Selected {

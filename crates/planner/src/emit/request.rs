@@ -149,9 +149,12 @@ impl Emitter<'_> {
         let is_interface_object =
             is_abstract && declared.is_some_and(|ty| tree.is_interface_object(ty, subgraph));
         let abstract_here = is_abstract && !is_interface_object;
-        let ask_typename = declared.is_some()
-            && !is_interface_object
-            && (abstract_here || self.possible[place].len() > 1);
+        let is_only_type = self.possible[place].len() <= 1;
+        let ask_typename = match is_interface_object {
+            // So that nobody takes its objects for the only type there seems to be.
+            true => is_only_type && tree.may_be_untold(place),
+            false => declared.is_some() && (abstract_here || !is_only_type),
+        };
         let told = self.without_types(&mut wanted);
         if ask_typename {
             let id = ogive_schema::builtins::STRING;
@@ -188,7 +191,7 @@ impl Emitter<'_> {
             Some(told) => self.conditional.or(any, told),
             None => any,
         };
-        let interface_objects = match abstract_here && tree.may_be_untold(place) {
+        let interface_objects = match ask_typename && tree.may_be_untold(place) {
             true => self.interface_objects(place, subgraph),
             false => Vec::new(),
         };

@@ -81,16 +81,19 @@ impl<'a> Grower<'a, '_> {
     pub(super) fn untold_types(&mut self, place: PlaceId) -> Result<(), PlanError> {
         let graph: &'a QueryGraph = &self.tree.supergraph.graph;
         let here = &self.tree.places[place];
-        let (Some(edge), false) = (here.edge, here.possible.len() == 1) else {
+        let all = &self.tree.schema().types[here.ty].possible;
+        let (Some(edge), false) = (here.edge, all.len() == 1) else {
             return Ok(());
         };
         let mut rows = here.nodes.iter().map(|n| &self.tree.nodes[*n]);
         if rows.all(|n| self.tree.is_always_told(n)) {
             return Ok(());
         }
+        // What clients may not see must be found out, whatever they ask.
+        let hides = !all.is_subset(&here.possible);
         let wanted = here
             .selection
-            .is_some_and(|s| self.tree.depends_on_type(s, &here.possible));
+            .is_some_and(|s| hides || self.tree.depends_on_type(s, &here.possible));
         let nodes = here.nodes.clone();
         let edge_field = self.tree.facts[edge].field;
         for node in &nodes {
@@ -266,13 +269,15 @@ impl<'a> Grower<'a, '_> {
         }
     }
 
-    /// Whether a subgraph resolves a fact only after the concrete type is known, besides what it requires.
+    /// Whether a subgraph resolves a fact only after the concrete type is known, besides what it requires: one that
+    /// defines the type may require what the interface does not have.
     pub(super) fn needs_told_type(&self, fact: FactId, subgraph: SubgraphId) -> bool {
         let Fact { node, field, .. } = self.tree.facts[fact];
         let source = self.tree.graph().field_source(field, subgraph);
-        self.told_late(node).is_some()
-            && self.waits_for_type(fact)
-            && source.is_some_and(|s| s.via_interface_object.is_some())
+        match source.is_some_and(|s| s.via_interface_object.is_some()) {
+            true => self.told_late(node).is_some() && self.waits_for_type(fact),
+            false => self.tree.nodes[node].told_by.is_some(),
+        }
     }
 
     /// Whether a fact of one of several nodes cannot be read before it is known which of them is meant.

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::{
     FieldSet, InputModel, Item, KeyModel, Kind, Model, Place, SCALARS, Sub, Subs, TypeModel,
+    interface_objects,
 };
 
 /// Two keys of one entity that may be null, though never both.
@@ -17,6 +18,7 @@ pub const SPARE_KEYS: [&str; 2] = ["na", "nb"];
 /// Removes inconsistencies until there are none.
 pub fn clean(model: &mut Model) {
     loop {
+        interface_objects::copy(model);
         let before = model.clone();
         leaf_places(model);
         spare_keys(model);
@@ -30,6 +32,7 @@ pub fn clean(model: &mut Model) {
         empty_types(model);
         seen(model);
         collect_garbage(model);
+        interface_objects::settle(model);
         if *model == before {
             break;
         }
@@ -107,7 +110,10 @@ fn placed(model: &Model) -> HashSet<(String, Sub)> {
     model
         .types
         .iter()
-        .flat_map(|t| t.places.keys().map(|s| (t.name.clone(), *s)))
+        .flat_map(|t| {
+            let defined = t.places.iter().filter(|(_, p)| p.via.is_none());
+            defined.map(|(s, _)| (t.name.clone(), *s))
+        })
         .collect()
 }
 
@@ -672,6 +678,11 @@ fn unused_subgraphs(model: &mut Model) {
             .collect();
         for (_, subs) in &mut ty.members {
             *subs = remap(*subs);
+        }
+        let args = ty.fields.iter_mut().flat_map(|f| &mut f.args);
+        for input in args.chain(&mut ty.inputs) {
+            input.only = remap(input.only);
+            input.loose = remap(input.loose);
         }
         for field in &mut ty.fields {
             field.sources = std::mem::take(&mut field.sources)

@@ -9,6 +9,7 @@
 pub mod clean;
 pub mod field_set;
 pub mod generate;
+pub mod interface_objects;
 pub mod print;
 pub mod reach;
 pub mod read;
@@ -90,6 +91,11 @@ pub struct Place {
     pub keys: Vec<KeyModel>,
     /// Interfaces it implements there.
     pub implements: Vec<String>,
+    /// An interface that is an `@interfaceObject` there.
+    pub interface_object: bool,
+    /// A concrete type that is not defined there but known as this interface object. Follows from that; see
+    /// [`interface_objects`].
+    pub via: Option<String>,
 }
 
 /// One `@key`.

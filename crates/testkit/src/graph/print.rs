@@ -8,9 +8,14 @@ use crate::rng::hash_texts;
 
 /// What a subgraph author writes: federation v2 with `@link`.
 pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
-    let mut out = String::from(
+    let objects = model.types.iter().filter_map(|t| t.places.get(&sub));
+    let more = match { objects }.any(|p| p.interface_object) {
+        true => ", \"@interfaceObject\"",
+        false => "",
+    };
+    let mut out = format!(
         "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.7\", import: [\"@key\", \"@external\", \
-         \"@requires\", \"@provides\", \"@shareable\", \"@override\", \"@inaccessible\"])\n\n",
+         \"@requires\", \"@provides\", \"@shareable\", \"@override\", \"@inaccessible\"{more}])\n\n",
     );
     subgraph_types(model, sub, &mut out);
     out
@@ -19,12 +24,16 @@ pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
 fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
     let provided = clean::provided(model);
     for ty in &model.types {
-        let Some(place) = ty.places.get(&sub) else {
+        let Some(place) = ty.places.get(&sub).filter(|p| p.via.is_none()) else {
             continue;
         };
         match ty.kind {
             Kind::Object | Kind::Interface => {
-                let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
+                let kind = match place.interface_object {
+                    true => Kind::Object,
+                    false => ty.kind,
+                };
+                let _ = write!(out, "{} {}", keyword(kind), ty.name);
                 if !place.implements.is_empty() {
                     let _ = write!(out, " implements {}", place.implements.join(" & "));
                 }
@@ -39,6 +48,9 @@ fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
                         " @key(fields: {}{resolvable})",
                         quoted(&key.fields.to_string())
                     );
+                }
+                if place.interface_object {
+                    out.push_str(" @interfaceObject");
                 }
                 hidden(ty.hidden, out);
                 out.push_str(" {\n");
@@ -268,16 +280,20 @@ pub fn supergraph_sdl(model: &Model) -> String {
                 let _ = write!(applied, "\n  @join__type(graph: {graph})");
             }
         }
-        for (sub, place) in &ty.places {
+        let defined = ty.places.iter().filter(|(_, p)| p.via.is_none());
+        for (sub, place) in defined.clone() {
             if place.keys.is_empty() && ty.name != "Query" {
                 let _ = write!(applied, "\n  @join__type(graph: {})", graphs[*sub]);
             }
             for key in &place.keys {
-                let resolvable = if key.resolvable {
-                    ""
+                let mut resolvable = if key.resolvable {
+                    String::new()
                 } else {
-                    ", resolvable: false"
+                    ", resolvable: false".to_owned()
                 };
+                if place.interface_object {
+                    resolvable.push_str(", isInterfaceObject: true");
+                }
                 let _ = write!(
                     applied,
                     "\n  @join__type(graph: {}, key: {}{resolvable})",
@@ -286,7 +302,7 @@ pub fn supergraph_sdl(model: &Model) -> String {
                 );
             }
         }
-        for (sub, place) in &ty.places {
+        for (sub, place) in defined {
             for interface in &place.implements {
                 let _ = write!(
                     applied,
@@ -370,20 +386,26 @@ fn join_fields(
             && s.overrides.is_none()
             && s.ty == *merged
     };
+    let is_defined = |sub: &Sub| ty.places.get(sub).is_none_or(|p| p.via.is_none());
     let everywhere = if ty.name == "Query" {
         model.subgraphs.len()
     } else {
-        ty.places.len()
+        ty.places.keys().filter(|s| is_defined(s)).count()
     };
-    if field.sources.len() == everywhere && field.sources.values().all(plain) {
+    let defined = || field.sources.iter().filter(|(s, _)| is_defined(s));
+    if defined().count() == everywhere && defined().all(|(_, s)| plain(s)) {
         return;
+    }
+    // It comes from an interface object.
+    if !defined().any(|(_, s)| s.active()) {
+        out.push_str(" @join__field");
     }
     // As composition writes it: all local types, or none.
     let differs = field
         .sources
         .values()
         .any(|s| !s.overridden && s.ty != *merged);
-    for (sub, source) in &field.sources {
+    for (sub, source) in defined() {
         let used = source.overridden && clean::is_key_member(ty, *sub, &field.name);
         if source.overridden && !used {
             continue;

@@ -1,6 +1,6 @@
 //! Subgraph SDL to a model, so that cases can be kept, and written by hand, as what subgraph authors write.
 //!
-//! Understands `@key`, `@external`, `@requires`, `@provides`, `@override(from:)` under their plain names; `@shareable`
+//! Understands `@key`, `@interfaceObject`, `@external`, `@requires`, `@provides`, `@override(from:)` under their plain names; `@shareable`
 //! follows from the roles and is ignored. Not a checker: the text is test input.
 
 use ogive_syntax::{
@@ -99,6 +99,14 @@ impl Reader<'_> {
             TypeDefinitionKind::Enum { .. } => Kind::Enum,
             TypeDefinitionKind::InputObject { .. } => Kind::Input,
         };
+        let interface_object = document[definition.directives]
+            .iter()
+            .any(|d| document.name(d.name) == "interfaceObject");
+        let kind = if interface_object {
+            Kind::Interface
+        } else {
+            kind
+        };
         if self.model.ty(name).is_none() {
             self.model.types.push(TypeModel::new(name, kind));
         }
@@ -154,6 +162,7 @@ impl Reader<'_> {
         };
         let place = ty.places.entry(sub).or_default();
         place.keys.extend(keys);
+        place.interface_object |= interface_object;
         place.implements.extend(implements);
         merge(&mut ty.inputs, inputs);
         ty.hidden |= hidden;

@@ -25,6 +25,16 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
             ty.members.iter().any(|(_, s)| *s != all),
         );
         for place in ty.places.values() {
+            let keys = place.keys.iter();
+            count("interface object", place.interface_object);
+            count(
+                "interface object that cannot be entered",
+                place.interface_object && { keys }.any(|k| !k.resolvable),
+            );
+            count(
+                "interface with a key",
+                ty.kind == Kind::Interface && !place.interface_object && !place.keys.is_empty(),
+            );
             count("several keys", place.keys.len() > 1);
             for key in &place.keys {
                 count("key through a value type", key.fields.get("ref").is_some());
@@ -46,6 +56,18 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
             for source in field.sources.values() {
                 let requires = source.requires.as_ref().map(ToString::to_string);
                 let provides = source.provides.as_ref().map(ToString::to_string);
+                let by_object = |n: &str| {
+                    let sources = ty.field(n).into_iter().flat_map(|f| &f.sources);
+                    { sources }.any(|(s, _)| ty.places.get(s).is_some_and(|p| p.via.is_some()))
+                };
+                count(
+                    "interface object with requires",
+                    requires.is_some() && ty.kind == Kind::Interface,
+                );
+                count(
+                    "requires what an interface object brings",
+                    { source.requires.iter() }.any(|set| set.names().any(by_object)),
+                );
                 count("requires", requires.is_some());
                 count(
                     "nested requires",

@@ -8,6 +8,7 @@
 mod abstracts;
 pub mod count;
 pub mod edit;
+mod interface_objects;
 mod repair;
 mod roles;
 
@@ -32,6 +33,8 @@ pub struct GraphOptions {
     /// All subgraphs agree on the nullability of every field. Otherwise some promise more than the merged schema, and
     /// an error then nulls more in that subgraph than it would in a monolith.
     pub uniform: bool,
+    /// Graphs with an interface that some subgraphs know as `@interfaceObject`, of 100.
+    pub interface_objects: usize,
 }
 
 impl Default for GraphOptions {
@@ -42,6 +45,7 @@ impl Default for GraphOptions {
             values_max: 3,
             fields_max: 6,
             uniform: false,
+            interface_objects: 30,
         }
     }
 }
@@ -123,6 +127,7 @@ impl Draw {
         self.requires();
         self.overrides();
         self.roots();
+        self.interface_objects();
         self.hide();
     }
 

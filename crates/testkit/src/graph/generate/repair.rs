@@ -27,6 +27,12 @@ pub(super) fn repair(mut model: Model, rng: &mut Rng) -> Option<Model> {
             let Some(owner) = rng.pick(&owners).copied() else {
                 continue;
             };
+            // What an interface object brings is the interface's.
+            let place = model.ty(&hole.ty).and_then(|t| t.places.get(&owner));
+            if let Some(interface) = place.and_then(|p| p.via.clone()) {
+                drop_field(&mut model, &interface, &hole.field);
+                break;
+            }
             let plain = row.requires().is_none() && row.args.is_empty();
             let value = row.merged_ty().map(|t| t.name().to_owned());
             let known = known_keys(&model, &hole.ty, hole.have);
