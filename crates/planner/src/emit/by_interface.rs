@@ -12,7 +12,7 @@ use crate::{
     assign::{Via, VisitId},
     emit::{
         Emitter,
-        lookups::{LookupLists, Question},
+        lookups::{LookupLists, Question, Types},
         output::layout_id,
         request::{Item, Selected},
         tables::Positions,
@@ -81,7 +81,15 @@ impl Emitter<'_> {
                 selection: self.question(subgraph, &sent, selection),
                 contexts: Vec::new(),
             };
-            lists.add(&sent, Question { cond, selection }, names, target);
+            let mut covered = sent.clone();
+            if declared.is_some() {
+                covered.union_with(&tree.schema().types[interface].possible);
+            }
+            let types = Types {
+                written: &sent,
+                covered: &covered,
+            };
+            lists.add(types, Question { cond, selection }, names, target);
         }
         done.extend(together);
     }

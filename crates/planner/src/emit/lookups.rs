@@ -2,6 +2,7 @@
 //!
 //! Places with the same type and selection share representations; other types join the list if their response names
 //! agree; the same type with another selection needs a list of its own. [`Batching`] can ask for more lists than that.
+//! An interface counts as all its types: a fragment on any of them would ask more of its objects.
 
 use ogive_base::{BitSet, FastMap, Symbol};
 use ogive_operation::CondId;
@@ -47,14 +48,33 @@ impl LookupList {
         !is_new || names.iter().all(agrees)
     }
 
-    fn add(&mut self, types: &BitSet, question: Question, names: Vec<Taken>, target: Target) {
-        for t in types.iter() {
-            if self.by_type.insert(t, question).is_none() {
+    fn add(&mut self, types: Types<'_>, question: Question, names: Vec<Taken>, target: Target) {
+        for t in types.covered.iter() {
+            if self.by_type.insert(t, question).is_none() && types.written.contains(t) {
                 self.selections.push((TypeId(t), question));
             }
         }
         self.names.extend(names.into_iter().map(|n| (n.name, n)));
         self.targets.push(target);
+    }
+}
+
+/// What is looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Types<'a> {
+    /// Types (`TypeId.0`) on which the question is written.
+    pub(crate) written: &'a BitSet,
+    /// All types of which an object may answer it, those included.
+    pub(crate) covered: &'a BitSet,
+}
+
+impl<'a> Types<'a> {
+    /// Concrete types.
+    pub(crate) fn concrete(types: &'a BitSet) -> Self {
+        Types {
+            written: types,
+            covered: types,
+        }
     }
 }
 
@@ -81,7 +101,7 @@ impl LookupLists {
     /// Adds a place to the first list that can take it.
     pub(crate) fn add(
         &mut self,
-        types: &BitSet,
+        types: Types<'_>,
         question: Question,
         names: Vec<Taken>,
         target: Target,
@@ -92,7 +112,7 @@ impl LookupLists {
         if at == self.rows.len() {
             self.rows.push(LookupList::default());
         }
-        for t in types.iter() {
+        for t in types.covered.iter() {
             if !self.rows[at].by_type.contains_key(&t) {
                 *self.counts.entry(t).or_default() += 1;
                 self.having.entry((t, question)).or_default().push(at);
@@ -101,7 +121,9 @@ impl LookupLists {
         self.rows[at].add(types, question, names, target);
     }
 
-    fn first(&self, types: &BitSet, question: Question, names: &[Taken]) -> Option<usize> {
+    fn first(&self, types: Types<'_>, question: Question, names: &[Taken]) -> Option<usize> {
+        let Types { written, covered } = types;
+        let types = covered;
         let takes = |at: &usize| self.rows[*at].takes(types, question, names);
         match self.batching {
             Batching::All(_) => {}
@@ -110,7 +132,7 @@ impl LookupLists {
                 let having = self.having.get(&(types.first()?, question));
                 let asks = |at: &usize| {
                     let list = &self.rows[*at];
-                    list.selections.len() == types.len()
+                    list.selections.len() == written.len()
                         && types
                             .iter()
                             .all(|t| list.by_type.get(&t) == Some(&question))

@@ -29,7 +29,7 @@ use crate::{
     assign::{Schedule, Via, Visit, VisitId},
     emit::{
         conditions::Conditional,
-        lookups::{LookupList, LookupLists, Question},
+        lookups::{LookupList, LookupLists, Question, Types},
         output::{OutRow, SlotKey},
         request::{Names, Part, Pool, Selected, ShapeKey},
         selection::{Chunk, Piece, SelectionId, Selections},
@@ -415,7 +415,8 @@ impl<'a> Emitter<'a> {
                     selection: self.question(subgraph, &types, selection),
                     contexts,
                 };
-                lists.add(&types, Question { cond, selection }, names, target);
+                let types = Types::concrete(&types);
+                lists.add(types, Question { cond, selection }, names, target);
             }
         }
         // Descents count too: a `@requires` on the way down is sent with the entry above it.

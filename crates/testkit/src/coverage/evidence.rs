@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::RuleSet;
 use crate::{
-    graph::{FieldModel, Kind, Model, Sub, TypeModel, clean, print},
+    graph::{FieldModel, Kind, Model, Sub, TypeModel, clean, interface_objects, print},
     ops::{Op, Sel, Val, features::features},
 };
 
@@ -348,6 +348,11 @@ fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
                 out.set(26, types.iter().any(used));
             }
             out.set(39, behind_keyed_interface(evidence, &types));
+            for name in target.representations.iter().flat_map(|r| &r.typename) {
+                let several = interface_objects::objects(model, name).len() > 1;
+                out.set(40, true);
+                out.set(41, several || members().any(|m| !m.key));
+            }
         }
     }
     out.set(50, plan.kind == OperationKind::Query && roots.len() > 1);
