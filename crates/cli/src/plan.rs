@@ -98,6 +98,8 @@ enum Profile {
     CriticalPath,
     /// Fewest requests: the least load on subgraphs
     FewestRequests,
+    /// The one of both that makes subgraphs do less, as estimated
+    LeastLoad,
 }
 
 impl Profile {
@@ -106,6 +108,7 @@ impl Profile {
         config.query_planning.profile = match self {
             Profile::CriticalPath => PlanProfile::CriticalPath,
             Profile::FewestRequests => PlanProfile::FewestRequests,
+            Profile::LeastLoad => PlanProfile::LeastLoad,
         };
         config
     }
@@ -113,6 +116,7 @@ impl Profile {
         match self {
             Profile::CriticalPath => "critical-path",
             Profile::FewestRequests => "fewest-requests",
+            Profile::LeastLoad => "least-load",
         }
     }
 }

@@ -300,7 +300,8 @@ section! {
     /// `query_planning`
     pub struct QueryPlanningOptions {
         /// What a plan makes small first: `critical-path` is the fewest waves of requests and so the shortest answer
-        /// time, `fewest-requests` the fewest requests and so the least load on subgraphs.
+        /// time, `fewest-requests` the fewest requests, `least-load` whichever of both is estimated to make subgraphs do
+        /// less.
         pub profile: PlanProfile = PlanProfile::CriticalPath,
         /// Plans of operations that were seen before.
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),
@@ -381,6 +382,8 @@ pub enum PlanProfile {
     CriticalPath,
     /// Requests.
     FewestRequests,
+    /// Work of subgraphs.
+    LeastLoad,
 }
 
 /// For which part of requests an override label is on, in percent from 0 to 100.
@@ -727,13 +730,16 @@ impl Decode for LabelShare {
 
 impl Decode for PlanProfile {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        match errors.scalar(node, "`critical-path` or `fewest-requests`")? {
+        match errors.scalar(node, "`critical-path`, `fewest-requests` or `least-load`")? {
             "critical-path" => Some(PlanProfile::CriticalPath),
             "fewest-requests" => Some(PlanProfile::FewestRequests),
+            "least-load" => Some(PlanProfile::LeastLoad),
             other => {
                 errors.invalid(
                     node.span,
-                    format!("expected `critical-path` or `fewest-requests`, found `{other}`"),
+                    format!(
+                        "expected `critical-path`, `fewest-requests` or `least-load`, found `{other}`"
+                    ),
                     "",
                 );
                 None

@@ -89,9 +89,10 @@ leaf! {
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
     HeaderName, "header name", |v| v.0.clone();
     LabelShare, "`true`, `false` or percentage", |v| format!("{}%", v.0);
-    PlanProfile, "`critical-path` or `fewest-requests`", |v| match v {
+    PlanProfile, "`critical-path`, `fewest-requests`, `least-load`", |v| match v {
         PlanProfile::CriticalPath => "critical-path".to_owned(),
         PlanProfile::FewestRequests => "fewest-requests".to_owned(),
+        PlanProfile::LeastLoad => "least-load".to_owned(),
     };
     Vec<HeaderRule>, "list of rules", |_v| String::new();
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();

@@ -143,6 +143,7 @@ impl PipelineOptions {
             profile: match config.query_planning.profile {
                 PlanProfile::CriticalPath => Profile::CriticalPath,
                 PlanProfile::FewestRequests => Profile::FewestRequests,
+                PlanProfile::LeastLoad => Profile::LeastLoad,
             },
             ..PlanOptions::default()
         }

@@ -19,6 +19,7 @@ mod classes;
 pub mod closure;
 pub mod describe;
 pub mod emit;
+pub mod load;
 mod probe;
 pub mod search;
 pub mod tree;
@@ -81,6 +82,8 @@ pub enum Profile {
     CriticalPath,
     /// Fewest requests, then fewest waves: the least load on subgraphs' front ends.
     FewestRequests,
+    /// Of the plans of the other two, the one that is estimated to make subgraphs do less ([`load`]).
+    LeastLoad,
 }
 
 impl Default for PlanOptions {
@@ -137,6 +140,7 @@ pub fn plan(
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
     let tree = tree::grow(supergraph, operation, options)?;
+    let options = &load::settle(&tree, options)?;
     let mut schedule = assign::Schedule::default();
     for (scope, requests) in search::search_all(&tree, options)? {
         assign::assign(&tree, &scope, &requests, &mut schedule)?;

@@ -149,7 +149,8 @@ fn search_serial(
 fn cost(found: &Found, options: &PlanOptions) -> (usize, usize) {
     let (waves, requests) = (found.requests.waves.len(), found.requests.count());
     match options.profile {
-        Profile::CriticalPath => (waves, requests),
+        // Which of the two has less load is settled before.
+        Profile::CriticalPath | Profile::LeastLoad => (waves, requests),
         Profile::FewestRequests => (requests, waves),
     }
 }
@@ -161,7 +162,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
     // A wave without a request could be left out, so no plan has fewer requests than the fewest waves.
     let lower_bound = lower_bound(tree, &wanted).max(waves);
     let slack = match options.profile {
-        Profile::CriticalPath => 0,
+        Profile::CriticalPath | Profile::LeastLoad => 0,
         Profile::FewestRequests => SLACK_WAVES,
     };
     let mut best: Option<Fewest> = None;

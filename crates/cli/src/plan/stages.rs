@@ -12,7 +12,7 @@ use ogive_plan::{Header, Plan};
 use ogive_planner::{
     PlanError, PlanOptions, VERSION,
     assign::{self, Schedule},
-    describe, emit, search, tree,
+    describe, emit, load, search, tree,
 };
 
 /// A planning pass.
@@ -62,6 +62,7 @@ pub(super) fn run(
     let mut took = [Duration::ZERO; 3];
     let mut requests = Vec::new();
     let clock = Instant::now();
+    let options = &load::settle(&tree, options)?;
     let scopes = search::search_all(&tree, options)?;
     took[1] += clock.elapsed();
     for (n, (scope, found)) in scopes.iter().enumerate() {

@@ -10,8 +10,10 @@
 
 mod batching;
 mod classes;
+mod conditions;
 mod families;
 mod generate;
+mod load;
 mod oracle;
 mod relations;
 mod rules;
