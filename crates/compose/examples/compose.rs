@@ -1,8 +1,8 @@
 //! Composes schema files, a JSON array of `{name, url, sdl}`, or generated graphs, and prints what came out.
 //!
 //! `compose FILE.graphql...`, `compose SET.json`, `compose --clean 100` (100 subgraphs of 100 types),
-//! `compose --hub 100` (100 subgraphs sharing five entities under rotating keys); `--time` prints timings instead of
-//! the supergraph. `compose --lines` answers one JSON array per input line, as `oracle/compose/compose.mjs` does.
+//! `compose --hub 100` (100 subgraphs sharing five entities under rotating keys); `--set` prints the subgraphs,
+//! `--time` timings instead of the supergraph. `compose --lines` answers one JSON array per input line, as `oracle/compose/compose.mjs` does.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -29,7 +29,8 @@ fn main() {
         args.retain(|a| a != name);
         before != args.len()
     };
-    let (time, lines, clean, hub) = (
+    let (set_only, time, lines, clean, hub) = (
+        flag("--set"),
         flag("--time"),
         flag("--lines"),
         flag("--clean"),
@@ -67,6 +68,14 @@ fn main() {
             })
             .collect()
     };
+    if set_only {
+        let subgraphs: Vec<Value> = set
+            .iter()
+            .map(|s| json!({"name": s.name, "url": s.url, "sdl": s.sdl}))
+            .collect();
+        println!("{}", Value::from(subgraphs));
+        return;
+    }
     let started = Instant::now();
     let composed = run(&set);
     let first = started.elapsed();

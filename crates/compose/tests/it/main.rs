@@ -3,6 +3,7 @@
 
 mod brute;
 mod cases;
+mod contracts;
 mod edits;
 mod hostile;
 mod normal;
