@@ -17,9 +17,9 @@ use ogive_testkit::{
 mod sets;
 
 /// Sets of one run; a third each are split, faulty and free.
-const SETS: usize = 240;
+const SETS: usize = 120;
 /// Sets of which only the rejected ones are looked at, beyond those.
-const MORE: usize = 1_500;
+const MORE: usize = 1_200;
 /// Random operations per accepted set.
 const RANDOM: usize = 10;
 /// Deepest random operation.
