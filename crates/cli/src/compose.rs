@@ -33,9 +33,9 @@ pub(crate) struct Arguments {
     /// How errors and hints are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which hints are shown
-    #[arg(long, value_enum, default_value_t = Hints::Warn)]
-    hints: Hints,
+    /// Which hints are written [default: debug for json, else warn]
+    #[arg(long, value_enum)]
+    hints: Option<Hints>,
     /// Version of the join specification to write, such as 0.3, for gateways that do not know newer ones
     #[arg(long, value_name = "VERSION", value_parser = join_version)]
     join_version: Option<Version>,
@@ -113,11 +113,11 @@ fn finish(arguments: &Arguments, composed: &Composed, loaded: &[Loaded]) -> Resu
     } else {
         composed.supergraph_sdl.clone()
     };
-    let hints: Vec<&Diagnostic> = composed
-        .hints
-        .iter()
-        .filter(|h| arguments.hints.shows(h))
-        .collect();
+    let wanted = arguments.hints.unwrap_or(match arguments.format {
+        Format::Json => Hints::Debug,
+        _ => Hints::Warn,
+    });
+    let hints: Vec<&Diagnostic> = composed.hints.iter().filter(|h| wanted.shows(h)).collect();
     let all = || composed.errors.iter().chain(hints.iter().copied());
     let origins = Origins::new(loaded);
     match arguments.format {

@@ -50,7 +50,7 @@ struct Arguments {
 enum Command {
     /// Try a whole federated graph: subgraphs, gateway and GraphiQL in one process
     Demo(demo::Arguments),
-    /// Serve a supergraph
+    /// Serve a supergraph, or subgraphs that are composed and followed
     Serve(serve::Arguments),
     /// Develop subgraphs: compose them, serve them, follow every change
     Dev(dev::Arguments),

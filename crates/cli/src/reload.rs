@@ -179,6 +179,10 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
     let (old, new) = (&before.http, &after.http);
     let changed = [
         ("listen", before.listen != after.listen),
+        (
+            "supergraph.subgraphs",
+            before.supergraph.subgraphs != after.supergraph.subgraphs,
+        ),
         ("http.workers", old.workers != new.workers),
         (
             "http.connections_max",

@@ -142,14 +142,6 @@ impl Live {
         snapshot
     }
 
-    /// Asks every running subgraph now, whatever its turn.
-    pub fn hurry(&mut self) {
-        let now = Instant::now();
-        for state in self.states.values_mut() {
-            state.next = now;
-        }
-    }
-
     /// Waits until something changed.
     pub async fn changed(&mut self) {
         loop {
