@@ -1,6 +1,7 @@
-//! What must not change the result: order of subgraphs, formatting, a newer link, an isolated subgraph.
+//! What must not change the result: order of subgraphs, formatting, a newer link, an isolated subgraph, names of
+//! subgraphs, extensions instead of definitions.
 
-use crate::{Owned, normal::normal, run, sub};
+use crate::{Owned, normal::normal, run, sets, sub};
 
 const LINK: &str = r#"extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable", "@external", "@requires"])
 "#;
@@ -97,4 +98,59 @@ fn an_unsatisfiable_field_is_explained_with_query_reason_and_remedy() {
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
+}
+
+/// Verdict, codes with coordinates and hint codes.
+fn said(set: &[Owned]) -> (Vec<(String, Option<String>)>, Vec<&'static str>) {
+    let composed = run(set);
+    let mut errors: Vec<_> = composed
+        .errors
+        .iter()
+        .map(|e| {
+            (
+                e.code.to_owned(),
+                e.coordinate.as_deref().map(str::to_owned),
+            )
+        })
+        .collect();
+    let mut hints: Vec<_> = composed.hints.iter().map(|h| h.code).collect();
+    errors.sort();
+    hints.sort_unstable();
+    (errors, hints)
+}
+
+/// Names keep their order, so that ties are broken as before.
+#[test]
+fn names_of_subgraphs_do_not_matter() {
+    for i in 0..90 {
+        let set: Vec<Owned> = sets::set(31, i).iter().map(|(n, s)| sub(n, s)).collect();
+        let renamed: Vec<Owned> = set
+            .iter()
+            .map(|s| {
+                let sdl = set.iter().fold(s.sdl.clone(), |sdl, other| {
+                    sdl.replace(
+                        &format!("from: \"{}\"", other.name),
+                        &format!("from: \"{}_renamed\"", other.name),
+                    )
+                });
+                sub(&format!("{}_renamed", s.name), &sdl)
+            })
+            .collect();
+        assert_eq!(said(&set), said(&renamed), "set {i}");
+    }
+}
+
+#[test]
+fn extensions_and_definitions_are_the_same_in_federation_2() {
+    let set = shop();
+    let extended: Vec<Owned> = set
+        .iter()
+        .enumerate()
+        .map(|(i, s)| match i {
+            0 => s.clone(),
+            _ => sub(&s.name, &s.sdl.replace("type User", "extend type User")),
+        })
+        .collect();
+    let plain = |text: String| normal(&text.replace(", extension: true", ""));
+    assert_eq!(plain(supergraph(&set)), plain(supergraph(&extended)));
 }
