@@ -8,7 +8,7 @@ use crate::cases::Case;
 
 /// Each family at a realistic and at a large size.
 pub fn all() -> Vec<Case> {
-    let mut cases = Vec::new();
+    let mut cases = vec![typical()];
     cases.extend([10, 40].map(key_ring));
     cases.extend([20, 60, 200].map(key_mesh));
     cases.extend([10, 40].map(requires_ladder));
@@ -16,6 +16,272 @@ pub fn all() -> Vec<Case> {
     cases.extend([10, 50].map(paths));
     cases.extend([(5, 3), (7, 4), (10, 4)].map(|(subgraphs, depth)| web(subgraphs, depth)));
     cases
+}
+
+/// A family with its sizes, the last about ten times what is found in practice.
+pub struct Family {
+    /// What grows.
+    pub name: &'static str,
+    /// Sizes, growing.
+    pub sizes: &'static [usize],
+    /// The member of a size.
+    pub member: fn(usize) -> Case,
+}
+
+/// What the chart of growth shows.
+pub const GROWING: &[Family] = &[
+    Family {
+        name: "key ring: subgraphs",
+        sizes: &[10, 20, 40, 80, 120],
+        member: key_ring,
+    },
+    Family {
+        name: "key mesh: subgraphs, each with 3 keys",
+        sizes: &[25, 50, 100, 200, 400],
+        member: key_mesh,
+    },
+    Family {
+        name: "shared mesh: subgraphs, each value in two",
+        sizes: &[25, 50, 100, 200, 400],
+        member: shared_mesh,
+    },
+    Family {
+        name: "@requires ladder: steps",
+        sizes: &[8, 15, 30, 60],
+        member: requires_ladder,
+    },
+    Family {
+        name: "interface: alike entities",
+        sizes: &[70, 140, 350, 700],
+        member: implementers,
+    },
+    Family {
+        name: "interface: differing entities",
+        sizes: &[35, 70, 140, 350, 700],
+        member: differing,
+    },
+    Family {
+        name: "one entity: paths",
+        sizes: &[50, 100, 200, 500],
+        member: paths,
+    },
+    Family {
+        name: "mutation: root fields",
+        sizes: &[25, 50, 100, 200, 500],
+        member: mutations,
+    },
+    Family {
+        name: "wide selection: fields",
+        sizes: &[100, 200, 500, 1000, 2000],
+        member: wide,
+    },
+    Family {
+        name: "like many-plans: places",
+        sizes: &[85, 341, 1365, 5461],
+        member: places,
+    },
+    Family {
+        name: "fragments: each spread twice",
+        sizes: &[10, 25, 50, 100, 200],
+        member: fragments,
+    },
+];
+
+/// Inputs beyond a limit.
+pub fn refused() -> Vec<Case> {
+    let linked = "type Thing @join__type(graph: S0) {\n  link: Thing\n  leaf: Int\n}\n";
+    let bomb = |n: usize| {
+        let sdl = supergraph(1, "thing: Thing @join__field(graph: S0)") + linked;
+        let mut query = String::from("{ thing { ...f0 } }");
+        for i in 0..n {
+            let next = i + 1;
+            write_to(
+                &mut query,
+                format_args!(
+                    " fragment f{i} on Thing {{ a: link {{ ...f{next} }} b: link {{ ...f{next} }} }}"
+                ),
+            );
+        }
+        write_to(
+            &mut query,
+            format_args!(" fragment f{n} on Thing {{ leaf }}"),
+        );
+        Case::one(
+            format!("bomb of {n} fragments, each spread twice under two names"),
+            sdl,
+            query,
+        )
+    };
+    let deep = |n: usize| {
+        let sdl = supergraph(1, "thing: Thing @join__field(graph: S0)") + linked;
+        let query = format!("{{ thing {} leaf {} }}", "{ link".repeat(n), "}".repeat(n));
+        let query = query.replacen("link leaf", "link { leaf }", 1);
+        Case::one(format!("{n} levels"), sdl, query)
+    };
+    let mut ladder = requires_ladder(200);
+    ladder.name = "@requires ladder of 200 steps".to_owned();
+    let mut wide = web(7, 8);
+    wide.name = "like many-plans, 87,381 places".to_owned();
+    vec![bomb(20), bomb(200), deep(1_000), ladder, wide]
+}
+
+/// What most operations are like: twenty fields of three subgraphs.
+fn typical() -> Case {
+    let mut sdl = supergraph(
+        3,
+        "me: User @join__field(graph: S0)\n  products(first: Int): [Product!]! @join__field(graph: S1)",
+    );
+    sdl.push_str(
+        "type User @join__type(graph: S0, key: \"id\") @join__type(graph: S2, key: \"id\") {\n  id: ID!\n  \
+         name: String @join__field(graph: S0)\n  email: String @join__field(graph: S0)\n  \
+         reviews: [Review!]! @join__field(graph: S2)\n}\n\
+         type Product @join__type(graph: S1, key: \"sku\") @join__type(graph: S2, key: \"sku\") {\n  sku: ID!\n  \
+         title: String @join__field(graph: S1)\n  price: Int @join__field(graph: S1)\n  \
+         weight: Int @join__field(graph: S1)\n  maker: Maker @join__field(graph: S1)\n  \
+         reviews: [Review!]! @join__field(graph: S2)\n}\n\
+         type Maker @join__type(graph: S1) {\n  name: String\n  country: String\n}\n\
+         type Review @join__type(graph: S2) {\n  stars: Int\n  text: String\n  product: Product\n  author: User\n}\n",
+    );
+    Case::one(
+        "typical: 20 fields, 3 subgraphs",
+        sdl,
+        "query Home($n: Int) { me { id name email reviews { stars text product { title price } } } \
+         products(first: $n) { sku title price weight maker { name country } reviews { stars author { name } } } }"
+            .to_owned(),
+    )
+}
+
+/// A mesh over one key in which two subgraphs know each value.
+fn shared_mesh(n: usize) -> Case {
+    let mut sdl = supergraph(n, "thing: Thing @join__field(graph: S0)");
+    sdl.push_str("type Thing");
+    for i in 0..n {
+        write_to(
+            &mut sdl,
+            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
+        );
+    }
+    sdl.push_str(" {\n  id: ID!\n");
+    for i in 0..n {
+        write_to(
+            &mut sdl,
+            format_args!(
+                "  f{i}: String @join__field(graph: S{i}) @join__field(graph: S{})\n",
+                (i + 1) % n
+            ),
+        );
+    }
+    sdl.push_str("}\n");
+    Case::one(
+        format!("shared mesh, {n} subgraphs"),
+        sdl,
+        ask("thing", "f", n),
+    )
+}
+
+/// An interface whose members each have a field of their own in another subgraph, asked for in a fragment.
+fn differing(n: usize) -> Case {
+    let mut sdl = supergraph(2, "items: [Item!]! @join__field(graph: S0)");
+    sdl.push_str("interface Item @join__type(graph: S0) {\n  id: ID!\n  label: String\n}\n");
+    let mut query = String::from("{ items { label");
+    for i in 0..n {
+        write_to(
+            &mut sdl,
+            format_args!(
+                "type Item{i} implements Item @join__implements(graph: S0, interface: \"Item\") \
+                 @join__type(graph: S0, key: \"id\") @join__type(graph: S1, key: \"id\") {{\n  id: ID!\n  \
+                 label: String @join__field(graph: S0)\n  near{i}: Int @join__field(graph: S0)\n  \
+                 own{i}: Int @join__field(graph: S1)\n}}\n"
+            ),
+        );
+        write_to(
+            &mut query,
+            format_args!(" ... on Item{i} {{ near{i} own{i} }}"),
+        );
+    }
+    query.push_str(" } }");
+    Case::one(format!("interface of {n} differing entities"), sdl, query)
+}
+
+/// Root fields of a mutation, each with a value of another subgraph.
+fn mutations(n: usize) -> Case {
+    let mut sdl = supergraph(2, "nothing: Int @join__field(graph: S0)").replacen(
+        "query: Query",
+        "query: Query mutation: Mutation",
+        1,
+    );
+    sdl.push_str(
+        "type Mutation @join__type(graph: S0) @join__type(graph: S1) {\n  \
+         add(n: Int): Thing @join__field(graph: S0)\n}\n\
+         type Thing @join__type(graph: S0, key: \"id\") @join__type(graph: S1, key: \"id\") {\n  id: ID!\n  \
+         near: Int @join__field(graph: S0)\n  far: Int @join__field(graph: S1)\n}\n",
+    );
+    let mut query = String::from("mutation {");
+    for i in 0..n {
+        write_to(
+            &mut query,
+            format_args!(" m{i}: add(n: {i}) {{ near far }}"),
+        );
+    }
+    query.push_str(" }");
+    Case::one(format!("{n} mutations"), sdl, query)
+}
+
+/// One object with many values over three subgraphs, some of them in two.
+fn wide(n: usize) -> Case {
+    let mut sdl = supergraph(3, "thing: Thing @join__field(graph: S0)");
+    sdl.push_str("type Thing");
+    for i in 0..3 {
+        write_to(
+            &mut sdl,
+            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
+        );
+    }
+    sdl.push_str(" {\n  id: ID!\n");
+    for i in 0..n {
+        let (a, b) = (i % 3, i / 3 % 3);
+        write_to(
+            &mut sdl,
+            format_args!("  f{i}: String @join__field(graph: S{a})"),
+        );
+        if a != b {
+            write_to(&mut sdl, format_args!(" @join__field(graph: S{b})"));
+        }
+        sdl.push('\n');
+    }
+    sdl.push_str("}\n");
+    Case::one(
+        format!("{n} values of one object"),
+        sdl,
+        ask("thing", "f", n),
+    )
+}
+
+/// As the published scenario, of the depth that has about so many object-valued places.
+fn places(n: usize) -> Case {
+    let depth = (2..).find(|depth| 4_usize.pow(*depth) > n).unwrap_or(2);
+    web(7, depth as usize - 1)
+}
+
+/// Fragments that spread the next one twice in the same place: twice as much at every step unless it is noticed.
+fn fragments(n: usize) -> Case {
+    let sdl = supergraph(1, "thing: Thing @join__field(graph: S0)")
+        + "type Thing @join__type(graph: S0) {\n  link: Thing\n  leaf: Int\n}\n";
+    let mut query = String::from("{ thing { ...f0 } }");
+    for i in 0..n {
+        let next = i + 1;
+        write_to(
+            &mut query,
+            format_args!(
+                " fragment f{i} on Thing {{ a{i}: leaf ...f{next} ... on Thing {{ ...f{next} }} }}"
+            ),
+        );
+    }
+    write_to(
+        &mut query,
+        format_args!(" fragment f{n} on Thing {{ leaf }}"),
+    );
+    Case::one(format!("{n} fragments"), sdl, query)
 }
 
 /// Subgraph `i` knows keys `i` and `i + 1` of one entity and owns one field of it: the far side is half a ring away.

@@ -7,6 +7,9 @@
 //! Prints one Markdown table; `--markdown FILE` writes it with machine and versions. `--rounds N` (default 15),
 //! `--seconds N` per plan before it counts as stalled (default 10), `--only TEXT` rows whose name contains it.
 //!
+//! `--growth FILE.svg` writes the chart of how planning grows with the families, and prints it as a table; it needs
+//! valgrind.
+//!
 //! `--explain NAME NUMBER` prints one operation of a row, its supergraph and everybody's plan instead.
 //!
 //! Every operation is first planned once in a child process ([`probe`]), which tells requests and waves and who
@@ -17,6 +20,7 @@
 
 mod cases;
 mod families;
+mod growth;
 mod planners;
 mod probe;
 mod report;
@@ -59,6 +63,8 @@ struct Arguments {
     markdown: Option<String>,
     child: Option<(Who, usize, usize)>,
     explain: Option<(String, usize)>,
+    growth: Option<String>,
+    work: Option<[usize; 3]>,
 }
 
 fn main() {
@@ -70,6 +76,14 @@ fn main() {
 }
 
 fn run(arguments: &Arguments) {
+    if let Some([family, size, passes]) = arguments.work {
+        return growth::work(family, size, passes);
+    }
+    if let Some(path) = &arguments.growth {
+        let (table, chart) = growth::measure();
+        println!("{table}");
+        return std::fs::write(path, chart).expect("the chart can be written");
+    }
     let cases = cases::all();
     if let Some((who, case, first)) = arguments.child {
         return probe::child(who, &cases[case], first);
@@ -192,6 +206,8 @@ fn arguments() -> Arguments {
         markdown: None,
         child: None,
         explain: None,
+        growth: None,
+        work: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -203,6 +219,8 @@ fn arguments() -> Arguments {
             "--only" => arguments.only = Some(value()),
             "--markdown" => arguments.markdown = Some(value()),
             "--explain" => arguments.explain = Some((value(), number(value()))),
+            "--growth" => arguments.growth = Some(value()),
+            "--work" => arguments.work = Some([(); 3].map(|()| number(value()))),
             "--child" => {
                 let name = value();
                 let who = Who::ALL.into_iter().find(|who| who.name() == name);

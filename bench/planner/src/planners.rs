@@ -110,6 +110,18 @@ impl Engine {
         }
     }
 
+    /// Bytes of our plan in memory, as a cache keeps it.
+    pub fn plan_bytes(&self, text: &str) -> Result<usize, String> {
+        match self {
+            Engine::Ogive(supergraph, options) => {
+                let mut plan = ogive(supergraph, options, text)?;
+                plan.shrink_to_fit();
+                Ok(plan.heap_bytes())
+            }
+            Engine::Hive(..) => Err("not known".to_owned()),
+        }
+    }
+
     /// Plans one operation, for people to read.
     pub fn explain(&self, text: &str) -> Result<String, String> {
         match self {

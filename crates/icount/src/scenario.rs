@@ -20,6 +20,14 @@ pub const SCENARIOS: &[(&str, &str)] = &[
     ("validate", "validate it against the API schema"),
     ("normalise", "bring it into normal form"),
     ("plan", "plan it, everything before included"),
+    (
+        "plan-typical",
+        "plan thirteen fields of four subgraphs, everything before included",
+    ),
+    (
+        "plan-many",
+        "plan 341 objects over seven subgraphs, everything before included",
+    ),
     ("execute-trivial", "one object from one subgraph"),
     ("execute-join", "five levels over four subgraphs"),
     (
@@ -68,20 +76,9 @@ impl Scenario {
                     Ok(())
                 })
             }
-            "plan" => {
-                let graph = shop()?;
-                Box::new(move || {
-                    let parsed = parse(graph.operation.as_str(), SourceId(0), &Limits::default());
-                    let operation = parsed.document.operations().next().context("none")?;
-                    let limits = NormaliseLimits::default();
-                    let api = &graph.supergraph.api;
-                    let operation = normalise(api, &parsed.document, operation, &limits);
-                    let operation = operation.ok().context("no normal form")?;
-                    let made = plan(&graph.supergraph, &operation, &PlanOptions::default());
-                    ensure!(black_box(made).is_ok());
-                    Ok(())
-                })
-            }
+            "plan" => planning(shop()?),
+            "plan-typical" => planning(Graph::read("four-services", "complex", "{}")?),
+            "plan-many" => planning(Graph::read("many-plans", "deep", "{}")?),
             "execute-trivial" => execute(&Graph::read("single", "user", "{}")?)?,
             "execute-join" => execute(&Graph::read(
                 "four-services",
@@ -108,6 +105,22 @@ impl Scenario {
     pub fn run(&self) -> Result<()> {
         (self.0)()
     }
+}
+
+fn planning(graph: Graph) -> Box<dyn Fn() -> Result<()>> {
+    Box::new(move || {
+        let parsed = parse(graph.operation.as_str(), SourceId(0), &Limits::default());
+        let api = &graph.supergraph.api;
+        let limits = ValidationLimits::default();
+        ensure!(validate_operation(api, &parsed.document, &limits).is_empty());
+        let operation = parsed.document.operations().next().context("none")?;
+        let limits = NormaliseLimits::default();
+        let operation = normalise(api, &parsed.document, operation, &limits);
+        let operation = operation.ok().context("no normal form")?;
+        let made = plan(&graph.supergraph, &operation, &PlanOptions::default());
+        ensure!(black_box(made).is_ok());
+        Ok(())
+    })
 }
 
 fn execute(graph: &Graph) -> Result<Box<dyn Fn() -> Result<()>>> {

@@ -225,8 +225,8 @@ fn key_mesh(n: usize) -> Input {
 
 #[test]
 fn key_meshes() {
-    let all = grows("key mesh", [50, 100, 200], 1.0, key_mesh);
-    assert_eq!((all[2].fetches, all[2].waves), (200, 2));
+    let all = grows("key mesh", [100, 200, 400], 1.0, key_mesh);
+    assert_eq!((all[2].fetches, all[2].waves), (400, 2));
 }
 
 /// A mesh in which two subgraphs know each value: about half of them will do.
@@ -278,8 +278,8 @@ fn requires_ladder(n: usize) -> Input {
 #[test]
 fn requires_ladders() {
     // As many waves as rungs, and every wave looks at every rung.
-    let all = grows("requires ladder", [7, 15, 30], 2.0, requires_ladder);
-    assert_eq!((all[2].fetches, all[2].waves), (31, 31));
+    let all = grows("requires ladder", [15, 30, 60], 2.0, requires_ladder);
+    assert_eq!((all[2].fetches, all[2].waves), (61, 61));
 }
 
 /// `n` types behind an interface with `m` fields in two subgraphs; alike, or each with a field of its own.
@@ -322,11 +322,11 @@ fn implementers(n: usize, m: usize, alike: bool) -> Input {
 
 #[test]
 fn interfaces_of_many_types() {
-    let alike = grows("implementers alike", [70, 140, 280], 1.0, |n| {
+    let alike = grows("implementers alike", [140, 350, 700], 1.0, |n| {
         implementers(n, 5, true)
     });
     assert!(alike.iter().all(|w| w.fetches == 2));
-    grows("implementers apart", [35, 70, 140], 1.0, |n| {
+    grows("implementers apart", [70, 140, 350], 1.0, |n| {
         implementers(n, 5, false)
     });
     grows("interface fields", [20, 40, 80], 1.0, |m| {
@@ -424,8 +424,8 @@ fn mutations(n: usize) -> Input {
 #[test]
 fn mutations_one_after_another() {
     // Each waits for all before it, and its plan says so.
-    let all = grows("mutations", [10, 20, 40], 1.0, mutations);
-    assert_eq!(all[2].fetches, 80);
+    let all = grows("mutations", [50, 150, 450], 1.0, mutations);
+    assert_eq!(all[2].fetches, 900);
 }
 
 /// One object with `n` values over three subgraphs.
