@@ -7,16 +7,14 @@ use std::fmt;
 #[derive(Clone, Default)]
 pub struct BitSet {
     first: u64,
-    rest: Vec<u64>,
+    /// A boxed slice, because plans hold many sets.
+    rest: Box<[u64]>,
 }
 
 impl BitSet {
     /// The empty set.
-    pub const fn new() -> Self {
-        BitSet {
-            first: 0,
-            rest: Vec::new(),
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
     /// The set `{0, 1, .., n-1}`.
     pub fn all(n: usize) -> Self {
@@ -39,7 +37,9 @@ impl BitSet {
             return &mut self.first;
         }
         if self.rest.len() < i {
-            self.rest.resize(i, 0);
+            let mut rest = std::mem::take(&mut self.rest).into_vec();
+            rest.resize(i, 0);
+            self.rest = rest.into_boxed_slice();
         }
         &mut self.rest[i - 1]
     }
@@ -121,7 +121,7 @@ impl BitSet {
         if self.rest.is_empty() || other.rest.is_empty() {
             return BitSet {
                 first: self.first & other.first,
-                rest: Vec::new(),
+                rest: Box::default(),
             };
         }
         let mut out = self.clone();

@@ -546,7 +546,7 @@ impl Read<'_, '_> {
         Ok(ObjectShape {
             layout: LayoutId(self.from.u32()?),
             typename_key: self.from.optional_string()?,
-            interface_objects: self.list(|read| read.from.string())?,
+            interface_objects: self.list(|read| read.from.string())?.into(),
             fields: self
                 .list(|read| {
                     Ok(ShapeField {

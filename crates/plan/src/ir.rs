@@ -331,7 +331,7 @@ pub struct ObjectShape {
     pub typename_key: Option<Box<str>>,
     /// Names of `@interfaceObject`s that the subgraph may answer there: they are no concrete types, so the record's
     /// type stays unknown.
-    pub interface_objects: Vec<Box<str>>,
+    pub interface_objects: Shared<Box<str>>,
     /// Response keys, in the order in which the subgraph must answer them.
     pub fields: Shared<ShapeField>,
 }

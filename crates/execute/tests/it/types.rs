@@ -243,7 +243,7 @@ fn listed() -> Plan {
     let media = b.types(&["Book", "Film"]);
     let fields = &mut b.plan.shapes[shape].fields;
     (fields[1].types, fields[1].untyped) = (Some(media.clone()), true);
-    b.plan.shapes[shape].interface_objects = vec!["Media".into()];
+    b.plan.shapes[shape].interface_objects = vec!["Media".into()].into();
     let first = b.root(0, "{}", &[("listed", Some(shape))]);
     let shape = b.typed_shape(listed, &[]);
     let mut target = b.target(listed, &["id"], shape);

@@ -213,7 +213,7 @@ impl Builder {
         let shape = ObjectShape {
             layout,
             typename_key: typename.map(Into::into),
-            interface_objects: Vec::new(),
+            interface_objects: Shared::default(),
             fields: fields.collect(),
         };
         self.plan.shapes.push(shape)

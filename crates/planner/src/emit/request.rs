@@ -385,7 +385,7 @@ impl Emitter<'_> {
         self.shapes.push(ObjectShape {
             layout: layout_id(place),
             typename_key,
-            interface_objects,
+            interface_objects: interface_objects.into(),
             fields,
         })
     }

@@ -50,7 +50,6 @@ fn many_plans_takes_little_memory() {
     if let Some(mut plan) = plan_of("many-plans", &PlanOptions::default()) {
         plan.shrink_to_fit();
         let bytes = plan.heap_bytes();
-        println!("{bytes}");
         assert!(bytes <= 256 << 10, "{bytes}");
         assert!(plan == plan_of("many-plans", &PlanOptions::default()).expect("the same"));
     }
