@@ -2,7 +2,8 @@
 //!
 //! Of two replicas picked at random the one with the smaller product of latency and requests in flight is asked ("the
 //! power of two choices"). Latency is an average that follows rises at once and falls with time, so a replica that was
-//! slow is asked again after a while; a failure counts as a second, so that failing fast attracts nobody. A replica that fails several times in a row is left alone for a while that grows
+//! slow is asked again after a while; for a moment after a failure it counts as very slow, so that failing fast attracts
+//! nobody. A replica that fails several times in a row is left alone for a while that grows
 //! each time; the others are never all left alone.
 
 use std::{
@@ -31,8 +32,8 @@ pub struct OutlierEjection {
 
 /// Latencies are forgotten in about this time.
 const MEMORY: Duration = Duration::from_secs(10);
-/// What a failure counts as at least.
-const FAILED: Duration = Duration::from_secs(1);
+/// The latency, in seconds, that a failure counts as at least, and for how long.
+const FAILED: (f64, Duration) = (1.0, Duration::from_secs(1));
 /// Most times that make a replica's time alone longer.
 const EJECTIONS_MAX: u32 = 10;
 
@@ -58,6 +59,7 @@ struct State {
     latency: f64,
     measured: Instant,
     in_flight: u32,
+    failed: Option<Instant>,
     failures: u32,
     ejections: u32,
     ejected_until: Option<Instant>,
@@ -72,7 +74,13 @@ impl Replica {
 impl State {
     fn cost(&self, now: Instant) -> f64 {
         let age = now.duration_since(self.measured).as_secs_f64();
-        let latency = self.latency * (-age / MEMORY.as_secs_f64()).exp();
+        let mut latency = self.latency * (-age / MEMORY.as_secs_f64()).exp();
+        if self
+            .failed
+            .is_some_and(|at| now.duration_since(at) < FAILED.1)
+        {
+            latency = latency.max(FAILED.0);
+        }
         // Never exactly nothing, so that among unknown ones the idle one is cheaper.
         latency.max(1e-6) * f64::from(self.in_flight + 1)
     }
@@ -93,6 +101,7 @@ impl Replicas {
                     latency: 0.0,
                     measured: now,
                     in_flight: 0,
+                    failed: None,
                     failures: 0,
                     ejections: 0,
                     ejected_until: None,
@@ -163,10 +172,6 @@ impl Replicas {
         let mut state = self.list[at].state();
         let age = now.duration_since(state.measured).as_secs_f64();
         let keep = (-age / MEMORY.as_secs_f64()).exp();
-        let latency = match ok {
-            true => latency,
-            false => latency.max(FAILED),
-        };
         let latency = latency.as_secs_f64();
         state.latency = if latency > state.latency * keep {
             latency
@@ -174,6 +179,7 @@ impl Replicas {
             state.latency * keep + latency * (1.0 - keep)
         };
         state.measured = now;
+        state.failed = (!ok).then_some(now);
         if ok {
             state.failures = 0;
             state.ejections = 0;

@@ -99,7 +99,7 @@ fn attacks_leave_no_memory_behind() {
         query(format!("{{ {} }}", "x".repeat(1_000_000))),
         " ".repeat(3_000_000),
     ];
-    let mut round = || {
+    let round = || {
         for attack in &attacks {
             for _ in 0..3 {
                 let (status, body) = answer(ask(&gateway, "POST", "/graphql", attack));
@@ -113,7 +113,7 @@ fn attacks_leave_no_memory_behind() {
         assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
     };
     // What is resident goes up and down by a tenth; what is left behind only goes up.
-    let mut rounds = || -> Vec<u64> {
+    let rounds = || -> Vec<u64> {
         let resident = || resident(demo.id()).unwrap();
         (0..3).map(|_| (round(), resident()).1).collect()
     };

@@ -208,7 +208,7 @@ fn a_replica_that_fails_fast_attracts_nobody() {
     for _ in 0..40 {
         post(graph.address(), "{ me { name } }");
     }
-    assert!(bad.asked() < 5, "{}", bad.asked());
+    assert!(bad.asked() < 20, "{}", bad.asked());
 }
 
 /// A subgraph that answers at once until it is told to be slow; slow answers come when the test says so.
@@ -287,6 +287,35 @@ fn hedging_has_a_budget_and_spares_mutations() {
     }
     // A twentieth of forty-odd.
     assert_eq!(subgraph.asked(), before + 1 + 6 + 2);
+}
+
+#[test]
+fn what_is_fast_enough_is_not_asked_again() {
+    let subgraph = Toxic::start(|nth, _| match nth {
+        0..40 => good(),
+        _ => Reply::Hang(Vec::new()),
+    });
+    let graph = graph(
+        &subgraph,
+        "traffic_shaping: { all: { timeout: 300ms, hedge: { percentile: 50, min_delay: 20s, budget_percent: 100 } } }",
+    );
+    for _ in 0..41 {
+        post(graph.address(), "{ me { name } }");
+    }
+    assert_eq!(subgraph.asked(), 41);
+}
+
+#[test]
+fn a_replica_that_was_left_alone_is_asked_again() {
+    let bad = Toxic::answering(503, "", "no");
+    let well = Toxic::start(|_, _| good());
+    let graph = replicas(
+        &[&bad, &well],
+        "outlier_ejection: { consecutive_failures: 1, base_ejection_time: 20ms }, retry: { backoff: 1ms, budget_percent: 100 }",
+    );
+    while bad.asked() < 3 {
+        assert_eq!(post(graph.address(), "{ me { name } }").text(), GOOD);
+    }
 }
 
 #[test]

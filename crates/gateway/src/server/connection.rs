@@ -12,15 +12,22 @@
 //! are idle may bring one more request for `drain_idle_timeout`, whose answer says `connection: close`.
 
 use std::{
-    cell::Cell, convert::Infallible, future::Future, io, pin::pin, rc::Rc, sync::Arc,
+    cell::Cell,
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, Version, header};
 use hyper::{
     Request,
-    body::Incoming,
+    body::{Body, Frame, Incoming, SizeHint},
     rt::Executor,
     server::conn::{http1, http2},
     service::service_fn,
@@ -110,6 +117,34 @@ impl Drop for Running<'_> {
     }
 }
 
+/// An answer on its way. Taking it counts as activity, so that a slow HTTP/2 client is not idle; HTTP/1.1 has time-outs
+/// of its own for that.
+struct Taken {
+    body: ResponseBody,
+    activity: Option<Rc<Activity>>,
+}
+
+impl Body for Taken {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Some(activity) = &self.activity {
+            activity.last.set(Instant::now());
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// Serves a connection until it ends.
 pub(super) async fn serve(accepted: Accepted, shared: Shared) {
     if let Err(error) = try_serve(accepted, shared).await {
@@ -151,7 +186,8 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 let response = answer(request, &shared).await;
                 running.answered = true;
                 drop(running);
-                Ok::<_, Infallible>(response)
+                let activity = (version == Version::HTTP_2).then_some(activity);
+                Ok::<_, Infallible>(response.map(|body| Taken { body, activity }))
             }
         }
     });
