@@ -461,7 +461,9 @@ impl World {
                     }),
                     (_, Some(concrete)) => Value::Object(Object {
                         ty: concrete.as_str().into(),
-                        identity: if self.model.is_entity(concrete) {
+                        identity: if concrete == "Query" {
+                            0
+                        } else if self.model.is_entity(concrete) {
                             hash % self.pool(concrete)
                         } else {
                             hash

@@ -226,11 +226,13 @@ fn concrete_field(
 ) {
     let value = value_type(model, field);
     let active = field.active().count_ones();
+    out.set(54, value.is_some_and(TypeModel::is_root));
     out.set(11, !ty.is_entity() && !ty.is_root());
     out.set(15, active > 1);
     out.set(
         12,
-        active > 1 && value.is_some_and(|v| v.kind == Kind::Object && !v.is_entity()),
+        active > 1
+            && value.is_some_and(|v| v.kind == Kind::Object && !v.is_entity() && !v.is_root()),
     );
     out.set(
         27,

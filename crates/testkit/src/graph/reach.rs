@@ -100,6 +100,10 @@ fn children<'m>(
 
 /// All subgraphs that can hold an object of `ty` which `have` hold already: those with a key that is known.
 pub fn close(model: &Model, ty: &str, mut have: Subs, depth: u32) -> Subs {
+    // Any subgraph can be asked for the query root, wherever that is.
+    if ty == "Query" {
+        return model.ty(ty).map_or(have, |t| t.subs());
+    }
     let Some(row) = model
         .ty(ty)
         .filter(|t| t.kind == Kind::Object && !t.is_root())

@@ -128,6 +128,7 @@ impl Draw {
         self.overrides();
         self.roots();
         self.interface_objects();
+        self.roots_again();
         self.hide();
     }
 
@@ -522,6 +523,39 @@ impl Draw {
                     );
                 }
             }
+        }
+    }
+
+    /// Fields that lead back to the query root.
+    fn roots_again(&mut self) {
+        let Some(query) = self.model.ty("Query").cloned() else {
+            return;
+        };
+        for _ in 0..self.rng.below(3) {
+            let parents: Vec<(String, Sub)> = self
+                .model
+                .types
+                .iter()
+                .filter(|t| t.kind == Kind::Object && t.name != "Query")
+                .flat_map(|t| t.places.keys().map(|s| (t.name.clone(), *s)))
+                .filter(|(_, s)| query.fields.iter().any(|f| f.sources.contains_key(s)))
+                .collect();
+            let Some((parent, sub)) = self.rng.pick(&parents).cloned() else {
+                return;
+            };
+            let ty = Ty::named("Query");
+            let ty = if self.rng.chance(30) {
+                ty.non_null()
+            } else {
+                ty
+            };
+            add_source(
+                &mut self.model,
+                &parent,
+                "again",
+                sub,
+                FieldSource::plain(ty),
+            );
         }
     }
 
