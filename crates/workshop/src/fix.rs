@@ -17,7 +17,7 @@ pub use apply::unified;
 use repairs::Repairs;
 
 /// Most rounds.
-pub const ROUNDS_MAX: usize = 12;
+pub const ROUNDS_MAX: usize = 32;
 
 /// How to repair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,8 +69,11 @@ pub fn fix(loaded: &[Loaded], options: &FixOptions) -> Fixed {
             edits, suggestions, ..
         } = repairs;
         fixed.suggestions = suggestions;
+        if round == ROUNDS_MAX {
+            break;
+        }
         let done = apply(&mut fixed.loaded, edits);
-        if done.is_empty() || round == ROUNDS_MAX {
+        if done.is_empty() {
             break;
         }
         fixed.repairs.extend(done);
