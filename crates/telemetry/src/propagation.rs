@@ -74,10 +74,13 @@ static DD_PARENT: HeaderName = HeaderName::from_static("x-datadog-parent-id");
 static DD_PRIORITY: HeaderName = HeaderName::from_static("x-datadog-sampling-priority");
 static DD_TAGS: HeaderName = HeaderName::from_static("x-datadog-tags");
 
+/// Reads one format.
+type Read = fn(&HeaderMap) -> Option<Parent>;
+
 impl Propagation {
     /// What the headers tell.
     pub fn read(&self, headers: &HeaderMap) -> Option<Parent> {
-        let formats: [(bool, fn(&HeaderMap) -> Option<Parent>); 4] = [
+        let formats: [(bool, Read); 4] = [
             (self.trace_context, read_trace_context),
             (self.b3, read_b3),
             (self.jaeger, read_jaeger),

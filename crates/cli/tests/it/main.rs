@@ -15,3 +15,4 @@ mod refusals;
 mod reloading;
 mod repairing;
 mod serving;
+mod soak;
