@@ -57,10 +57,11 @@ impl<const N: usize> Probe<N> {
         self.forced = vec![Bits::EMPTY; self.accepted.len()];
         for (f, deadline) in self.deadlines.iter().enumerate() {
             let wave = usize::from(*deadline);
-            if wave < self.accepted.len() && usize::from(self.state[wave + 1].known[f]) == wave {
-                if let Some(s) = only(self.resolvers[f]) {
-                    self.forced[wave].insert(s);
-                }
+            if wave < self.accepted.len()
+                && usize::from(self.state[wave + 1].known[f]) == wave
+                && let Some(s) = only(self.resolvers[f])
+            {
+                self.forced[wave].insert(s);
             }
         }
     }
