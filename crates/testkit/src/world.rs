@@ -645,7 +645,10 @@ fn is_partial(
     }
     ty.fields.iter().all(|f| match f.sources.get(&sub) {
         None => true,
-        Some(_) if clean::is_key_member(ty, sub, &f.name) => true,
+        // Below a nested member there may be values of the subgraph's own.
+        Some(source) if clean::is_key_member(ty, sub, &f.name) => {
+            !model.kind(source.ty.name()).is_composite()
+        }
         Some(source) => {
             source.active()
                 && f.sources.len() == 1

@@ -1,7 +1,7 @@
 //! Composition and planner against each other: what composition accepts can be planned, field by field and in random
 //! operations; a query that composition prints as unresolvable cannot.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};
 use ogive_federation::Supergraph;
@@ -74,8 +74,8 @@ fn ways(schema: &Schema) -> BTreeMap<u32, (String, usize)> {
     while let Some(ty) = queue.pop_front() {
         let (text, depth) = out[&ty.0].clone();
         let mut reach = |target: TypeId, step: String| {
-            if !out.contains_key(&target.0) {
-                out.insert(target.0, (format!("{text}{step} {{ "), depth + 1));
+            if let Entry::Vacant(entry) = out.entry(target.0) {
+                entry.insert((format!("{text}{step} {{ "), depth + 1));
                 queue.push_back(target);
             }
         };
