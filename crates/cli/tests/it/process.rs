@@ -65,6 +65,13 @@ pub(crate) struct Running {
 
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
+/// A long soak lives longer.
+fn life() -> Duration {
+    let soak = std::env::var("OGIVE_SOAK_SECONDS").ok();
+    let soak = soak.and_then(|text| text.parse().ok()).unwrap_or(0);
+    LIFE_MAX + Duration::from_secs(soak)
+}
+
 impl Running {
     pub(crate) fn start<A: AsRef<OsStr>>(arguments: &[A]) -> Running {
         let mut child = ogive(arguments)
@@ -77,7 +84,7 @@ impl Running {
         let (watchdog, gone) = mpsc::channel::<()>();
         let id = child.id().to_string();
         std::thread::spawn(move || {
-            if gone.recv_timeout(LIFE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if gone.recv_timeout(life()) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let _ = Command::new("kill").args(["-KILL", &id]).status();
             }
         });
