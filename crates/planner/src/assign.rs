@@ -15,7 +15,7 @@ use crate::{
     PlanError,
     closure::Closure,
     search::Found,
-    tree::{Fact, FactId, NodeId, Rows, Scope, Tree},
+    tree::{Fact, FactId, KeyAlternative, NodeId, Rows, Scope, Tree},
 };
 
 define_id! {
@@ -656,15 +656,61 @@ impl<'a> Assigner<'a> {
         if keys[key].by_interface.is_none() || tree.is_untold(tree.nodes[node].ty, subgraph) {
             return;
         }
-        let own = keys.iter().position(|k| {
-            k.subgraph.0 == subgraph
-                && k.by_interface.is_none()
-                && self.closure.all_known_before(&k.facts, wave as usize)
-        });
-        if let Some(own) = own {
+        if let Some(own) = self.best_key((node, subgraph, wave), |k| k.by_interface.is_none()) {
             self.visits[id].via = Via::Key(own);
             self.visits[id].spare_keys.clear();
-            self.demand_all(&keys[own].facts, wave);
+            self.use_key(id, own);
+        }
+    }
+
+    /// Of the keys by which an object can be entered in time, the one that takes least and is never null, if there is
+    /// such a one.
+    fn best_key(
+        &self,
+        (node, subgraph, wave): (NodeId, u32, u32),
+        admits: impl Fn(&KeyAlternative) -> bool,
+    ) -> Option<usize> {
+        let keys = &self.tree.nodes[node].keys;
+        let usable = (0..keys.len()).filter(|i| {
+            keys[*i].subgraph.0 == subgraph
+                && admits(&keys[*i])
+                && self
+                    .closure
+                    .all_known_before(&keys[*i].facts, wave as usize)
+        });
+        usable.min_by_key(|i| {
+            let facts = &keys[*i].facts;
+            let missing = facts.iter().filter(|f| !self.provided_before(**f, wave));
+            (missing.count(), self.may_be_null(facts), facts.len(), *i)
+        })
+    }
+
+    fn may_be_null(&self, facts: &[FactId]) -> bool {
+        let facts = facts.iter().map(|f| &self.tree.facts[*f]);
+        facts.into_iter().any(|f| !f.ty.wrapping.is_non_null())
+    }
+
+    /// Demands what a visit's key consists of, and further keys for objects for which a part of it is null.
+    fn use_key(&mut self, id: VisitId, key: usize) {
+        let Visit {
+            node,
+            subgraph,
+            wave,
+            ..
+        } = self.visits[id];
+        let tree = self.tree;
+        let keys = &tree.nodes[node].keys;
+        self.demand_all(&keys[key].facts, wave);
+        if !self.may_be_null(&keys[key].facts) {
+            return;
+        }
+        for (i, spare) in keys.iter().enumerate() {
+            let known = self.closure.all_known_before(&spare.facts, wave as usize);
+            let by_same_name = spare.by_interface == keys[key].by_interface;
+            if i != key && spare.subgraph.0 == subgraph && known && by_same_name {
+                self.visits[id].spare_keys.push(i);
+                self.demand_all(&spare.facts, wave);
+            }
         }
     }
 
@@ -744,41 +790,14 @@ impl<'a> Assigner<'a> {
 
     fn enter(&mut self, node: NodeId, subgraph: u32, wave: u32) -> Result<VisitId, PlanError> {
         let tree = self.tree;
-        let keys = &tree.nodes[node].keys;
-        let best = (0..keys.len())
-            .filter(|i| {
-                keys[*i].subgraph.0 == subgraph
-                    && self
-                        .closure
-                        .all_known_before(&keys[*i].facts, wave as usize)
-            })
-            .min_by_key(|i| {
-                let missing = keys[*i]
-                    .facts
-                    .iter()
-                    .filter(|f| !self.provided_before(**f, wave))
-                    .count();
-                (missing, keys[*i].facts.len(), *i)
-            });
-        let Some(key) = best else {
+        let Some(key) = self.best_key((node, subgraph, wave), |_| true) else {
             let name = tree.schema().type_name(tree.nodes[node].ty);
             return Err(PlanError::failed(format!(
                 "no key of `{name}` is known in time"
             )));
         };
         let id = self.add(node, subgraph, wave, Via::Key(key));
-        self.demand_all(&keys[key].facts, wave);
-        let nullable = |f: &FactId| !tree.facts[*f].ty.wrapping.is_non_null();
-        if keys[key].facts.iter().any(nullable) {
-            for (i, spare) in keys.iter().enumerate() {
-                let known = self.closure.all_known_before(&spare.facts, wave as usize);
-                let by_same_name = spare.by_interface == keys[key].by_interface;
-                if i != key && spare.subgraph.0 == subgraph && known && by_same_name {
-                    self.visits[id].spare_keys.push(i);
-                    self.demand_all(&spare.facts, wave);
-                }
-            }
-        }
+        self.use_key(id, key);
         if let Some(edge) = tree.places[tree.nodes[node].place].edge {
             self.demand_all(&[edge], wave);
         }

@@ -47,6 +47,7 @@ impl Conditional {
         {
             out.facts[fact] = out.of_types(tree, tree.nodes[row.node].place);
         }
+        out.narrow(tree, schedule);
         let mut brings: IdVec<VisitId, Vec<FactId>> =
             IdVec::from_vec(vec![Vec::new(); schedule.visits.len()]);
         for fact in tree.facts.ids() {
@@ -104,6 +105,39 @@ impl Conditional {
             }
         }
         out
+    }
+
+    /// Where an object is a key's or a requirement's, it may exist although the client has switched it off: then the
+    /// client's values in it need its condition too.
+    fn narrow(&mut self, tree: &Tree<'_>, schedule: &Schedule) {
+        let mut needed: FastSet<FactId> = FastSet::default();
+        for (_, visit) in schedule.visits.iter().filter(|(_, v)| v.live) {
+            for key in visit.keys() {
+                needed.extend(&tree.nodes[visit.node].keys[key].facts);
+            }
+        }
+        for (fact, row) in tree.facts.iter() {
+            let by = schedule.provider.get(&fact);
+            for requirement in by.iter().flat_map(|_| &row.requires) {
+                needed.extend(&requirement.facts);
+            }
+        }
+        // Parents come before their children, so that conditions add up on the way down.
+        for (_, place) in tree.places.iter() {
+            let Some(edge) = place.edge.filter(|edge| needed.contains(edge)) else {
+                continue;
+            };
+            let Some(of_object) = self.facts[edge].filter(|cond| *cond != CondId::TRUE) else {
+                continue;
+            };
+            for fact in place.nodes.iter().flat_map(|node| &tree.nodes[*node].facts) {
+                if let Some(own) = self.facts[*fact]
+                    && let Both::Cond(both) = self.and(of_object, own)
+                {
+                    self.facts[*fact] = Some(both);
+                }
+            }
+        }
     }
 
     /// Holds if the client's answer depends on the concrete type of a place's objects.

@@ -1,6 +1,6 @@
 //! The differential test: generated graphs and operations, and the cases kept from earlier findings.
 //!
-//! `OGIVE_DIFF_OPERATIONS` sets how many operations to run (default 2,000), `OGIVE_DIFF_SEED` where to start,
+//! `OGIVE_DIFF_OPERATIONS` sets how many operations to run (default 12,000), `OGIVE_DIFF_SEED` where to start,
 //! `OGIVE_DIFF_SUBGRAPHS` the most subgraphs of a graph, `OGIVE_DIFF_KEEP` how many different failures to shrink
 //! before stopping. A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
@@ -61,7 +61,7 @@ const PAIRS_MIN: f64 = 95.0;
 #[test]
 fn gateway_equals_monolith() {
     let started = std::time::Instant::now();
-    let operations = number("OGIVE_DIFF_OPERATIONS", 2_000);
+    let operations = number("OGIVE_DIFF_OPERATIONS", 12_000);
     let base = number("OGIVE_DIFF_SEED", 1);
     let keep = number("OGIVE_DIFF_KEEP", 1) as usize;
     let mut coverage = Coverage::default();
