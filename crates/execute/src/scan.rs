@@ -507,10 +507,10 @@ impl<'s, 'p> Reader<'s, 'p> {
     pub(crate) fn agree_on_type(
         &mut self,
         scanner: &Scanner<'_>,
-        shape: ShapeId,
+        id: ShapeId,
         record: RecordId,
     ) -> Result<bool, Stop> {
-        let shape = &self.store.plan().shapes[shape];
+        let shape = &self.store.plan().shapes[id];
         let found = self.type_of(scanner, shape)?;
         match (self.store.type_state(record), found) {
             (TypeState::Rejected, _) => Ok(false),
@@ -523,7 +523,12 @@ impl<'s, 'p> Reader<'s, 'p> {
                 }
                 Ok(found != TypeState::Rejected)
             }
-            (TypeState::Known(_), _) => {
+            (TypeState::Known(known), found) => {
+                // It was only known because nothing else is possible, and now somebody says that it is something else.
+                let told = self.derived.only_type[shape.layout] != Some(known);
+                if found == TypeState::Rejected && !told {
+                    self.store.set_type_state(record, found);
+                }
                 self.fail(codes::SUBREQUEST_UNEXPECTED_TYPE, UNEXPECTED_TYPE, record);
                 Ok(false)
             }
