@@ -791,6 +791,8 @@ impl<'a> Grower<'a, '_> {
         let fields = &schema.types[self.tree.nodes[node].ty].fields;
         let place = self.tree.nodes[node].place;
         let mut out = Vec::new();
+        // Subgraphs that can name the type and nothing else.
+        let mut nameless = BitSet::new();
         for subgraph in subgraphs.iter() {
             let token = fields
                 .iter()
@@ -801,7 +803,10 @@ impl<'a> Grower<'a, '_> {
                         && !args.iter().any(|a| schema.inputs[*a].is_required())
                 })
                 .min_by_key(|f| schema.types[schema.fields[*f].ty.id].kind.is_composite());
-            let Some(token) = token else { continue };
+            let Some(token) = token else {
+                nameless.insert(subgraph);
+                continue;
+            };
             let fact = match self.find(node, token, &[]) {
                 Some(fact) => fact,
                 // An object may hold another of its type, and so on.
@@ -815,6 +820,11 @@ impl<'a> Grower<'a, '_> {
             if !out.contains(&fact) {
                 out.push(fact);
             }
+        }
+        let edge = self.tree.places[place].edge;
+        if let (Some(edge), false) = (edge, nameless.is_empty()) {
+            let field = self.tree.facts[edge].field;
+            out.push(self.type_fact(node, field, nameless, None));
         }
         Ok(out)
     }

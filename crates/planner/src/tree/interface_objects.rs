@@ -98,31 +98,44 @@ impl<'a> Grower<'a, '_> {
         let edge_field = self.tree.facts[edge].field;
         for node in &nodes {
             let told_by = &graph.types[self.tree.nodes[*node].ty].subgraphs;
-            let fact = self.tree.facts.push(Fact {
-                node: *node,
-                is_type: true,
-                field: edge_field,
-                args: Vec::new(),
-                client: None,
-                cond: wanted.then_some(CondId::TRUE),
-                child: None,
-                slot: SlotIndex::MAX,
-                ty: ogive_schema::Type {
-                    id: ogive_schema::builtins::STRING,
-                    wrapping: ogive_schema::Wrapping::NON_NULL,
-                },
-                plain: told_by.clone(),
-                provided: BitSet::new(),
-                requires: Vec::new(),
-            });
+            let cond = wanted.then_some(CondId::TRUE);
+            let fact = self.type_fact(*node, edge_field, told_by.clone(), cond);
             self.tree.nodes[*node].told_by = Some(fact);
-            self.tree.nodes[*node].facts.push(fact);
-            self.index(*node, fact);
         }
         if nodes.len() > 1 {
             self.united_nodes(place, &nodes)?;
         }
         Ok(())
+    }
+
+    /// A fact that is the concrete type, known from any of these subgraphs.
+    pub(super) fn type_fact(
+        &mut self,
+        node: NodeId,
+        field: FieldId,
+        told_by: BitSet,
+        cond: Option<CondId>,
+    ) -> FactId {
+        let fact = self.tree.facts.push(Fact {
+            node,
+            is_type: true,
+            field,
+            args: Vec::new(),
+            client: None,
+            cond,
+            child: None,
+            slot: SlotIndex::MAX,
+            ty: ogive_schema::Type {
+                id: ogive_schema::builtins::STRING,
+                wrapping: ogive_schema::Wrapping::NON_NULL,
+            },
+            plain: told_by,
+            provided: BitSet::new(),
+            requires: Vec::new(),
+        });
+        self.tree.nodes[node].facts.push(fact);
+        self.index(node, fact);
+        fact
     }
 
     /// One node per interface whose objects come here without a type.
