@@ -178,30 +178,9 @@ impl<'s, 'p> Reader<'s, 'p> {
                     id,
                     shape,
                     record,
+                    field,
                     expected,
-                    ..
                 } => {
-                    let (at, owner) = ((*id, *shape, *expected), *record);
-                    if let Some((read, on)) = self.plain_leaves(scanner, at, owner)? {
-                        let Some(Frame::Object {
-                            field, expected, ..
-                        }) = self.frames.last_mut()
-                        else {
-                            return Ok(());
-                        };
-                        (*field, *expected, more) = (read, read + 1, on);
-                        continue;
-                    }
-                    let Some(Frame::Object {
-                        id,
-                        shape,
-                        record,
-                        field,
-                        expected,
-                    }) = self.frames.last_mut()
-                    else {
-                        return Ok(());
-                    };
                     let ty = self.store.known_type(*record);
                     let Some(found) = find_field(scanner, shape, ty, *expected)? else {
                         scanner.skip_value()?;
@@ -266,36 +245,6 @@ impl<'s, 'p> Reader<'s, 'p> {
             }
         }
         Ok(())
-    }
-
-    /// Reads the leaves that come next as long as they come as expected, which they mostly do: this loop does what
-    /// [`Reader::walk`] and [`Reader::deliver`] would, without what those need to be ready for. The last field that was
-    /// read, and whether anything follows; none if the first one is not as expected.
-    fn plain_leaves(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        (id, shape, expected): (ShapeId, &'p ObjectShape, usize),
-        record: RecordId,
-    ) -> Result<Option<(usize, bool)>, Stop> {
-        let facts = &self.derived.shapes[id];
-        if !facts.untyped || !self.order.is_empty() || (self.taping && self.frames.len() == 1) {
-            return Ok(None);
-        }
-        let mut read = None;
-        let fields = shape.fields.iter().zip(&facts.fields).enumerate();
-        for (at, (field, facts)) in fields.skip(expected) {
-            if field.shape.is_some() || !scanner.try_key(&field.key) {
-                break;
-            }
-            let value = self.leaf(scanner, facts.verbatim)?;
-            self.store.merge(record, field.slot, value);
-            let more = scanner.next_member()?;
-            read = Some((at, more));
-            if !more {
-                break;
-            }
-        }
-        Ok(read)
     }
 
     /// Hands a finished value to the innermost open object or list; says whether something follows in there.
