@@ -285,6 +285,19 @@ impl Post<'_, '_> {
         );
     }
 
+    /// What is visible must not be of a hidden type.
+    fn hidden_type(&mut self, ty: MTypeId, about: &str, mut at: Vec<(Place, String)>) {
+        let name = self.merged.type_name(ty);
+        at.extend(self.type_places(ty, "inaccessible"));
+        self.report.error_help(
+            codes::REFERENCED_INACCESSIBLE,
+            name,
+            format!("`{about}` is visible and of the inaccessible type `{name}`"),
+            format!("mark `{about}` `@inaccessible` too"),
+            &at,
+        );
+    }
+
     fn visible_field(&mut self, parent: MTypeId, field: MFieldId) {
         let merged = self.merged;
         let row = &merged.fields[field];
@@ -294,16 +307,8 @@ impl Post<'_, '_> {
             return;
         }
         if is_hidden(&merged.types[row.ty.ty].directives) {
-            let name = merged.type_name(row.ty.ty);
-            let mut at = self.field_places(field);
-            at.extend(self.type_places(row.ty.ty, "inaccessible"));
-            self.report.error_help(
-                codes::REFERENCED_INACCESSIBLE,
-                name,
-                format!("`{about}` is visible and of the inaccessible type `{name}`"),
-                format!("mark `{about}` `@inaccessible` too"),
-                &at,
-            );
+            let at = self.field_places(field);
+            self.hidden_type(row.ty.ty, &about, at);
         }
         for arg in &row.args {
             let coordinate = format!("{about}({}:)", merged.name(arg.name));
@@ -403,16 +408,8 @@ impl Post<'_, '_> {
             return;
         }
         if is_hidden(&merged.types[input.ty.ty].directives) {
-            let name = merged.type_name(input.ty.ty);
-            let mut at = self.input_places(input);
-            at.extend(self.type_places(input.ty.ty, "inaccessible"));
-            self.report.error_help(
-                codes::REFERENCED_INACCESSIBLE,
-                name,
-                format!("`{about}` is visible and of the inaccessible type `{name}`"),
-                format!("mark `{about}` `@inaccessible` too"),
-                &at,
-            );
+            let at = self.input_places(input);
+            self.hidden_type(input.ty.ty, about, at);
             return;
         }
         if let Some(default) = &input.default
