@@ -1,7 +1,6 @@
 //! Apollo Router's `router.yaml`, whose words are ours wherever both have a thing.
 
 use super::{
-    Verdict,
     convert::{address, duration, negated, same, size, text_map},
     headers,
     rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, to, unneeded, with},
@@ -329,7 +328,7 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
 
 fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
-        walk.row(path, None, Verdict::Unsupported, "it is no list");
+        walk.unsupported(path, "it is no list");
         return;
     };
     for (index, item) in items.iter().enumerate() {
@@ -342,7 +341,7 @@ pub(super) fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &
     let mut at = path.to_vec();
     at.push(index.to_string());
     let Value::Map(entries) = &item.value else {
-        walk.row(&at, None, Verdict::Unsupported, "it is no policy");
+        walk.unsupported(&at, "it is no policy");
         return;
     };
     let mut out = map();
@@ -362,7 +361,7 @@ pub(super) fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &
             Err(why) => {
                 let mut below = at.clone();
                 below.push(key.text.clone());
-                walk.row(&below, None, Verdict::Unsupported, &why);
+                walk.unsupported(&below, &why);
             }
         }
     }
@@ -400,12 +399,7 @@ fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match word {
         Some("json") => walk.put(path, "log.format", plain("json"), ""),
         Some("text") => walk.put(path, "log.format", plain("text"), ""),
-        _ => walk.row(
-            path,
-            None,
-            Verdict::Unsupported,
-            "formats are `text` and `json`",
-        ),
+        _ => walk.unsupported(path, "formats are `text` and `json`"),
     }
 }
 

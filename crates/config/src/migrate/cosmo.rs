@@ -1,10 +1,11 @@
 //! Cosmo Router's `config.yaml`.
 
 use super::{
-    Verdict, apollo,
+    apollo,
     convert::{address, duration, same, size},
     headers,
     rules::{Rule, Walk, at, call, map, no, noted, plain, scalar, set, to, unneeded, with},
+    section::{Entry, OFF, section},
     telemetry,
 };
 use crate::yaml::{Node, Value};
@@ -366,15 +367,10 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
 
 fn tls_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
-        Some("true") => walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "TLS is on where a key is set",
-        ),
+        Some("true") => walk.not_needed(path, "TLS is on where a key is set"),
         _ => {
             let why = "TLS is on where a key is set; remove `tls.supergraph`";
-            walk.row(path, None, Verdict::Unsupported, why);
+            walk.unsupported(path, why);
         }
     }
 }
@@ -382,7 +378,7 @@ fn tls_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 /// What Cosmo sends to its own services unless exporters are listed.
 fn switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     let why = "it is on where an exporter is listed";
-    walk.row(path, None, Verdict::NotNeeded, why);
+    walk.not_needed(path, why);
 }
 
 fn cache_control(_: super::Format, _: &Node) -> Result<Node, String> {
@@ -401,29 +397,26 @@ fn json_log(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn health(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     if at(walk.root, "liveness_check_path").is_some() {
         let why = "`health_check.path` is the liveness path; use that";
-        walk.row(path, None, Verdict::Unsupported, why);
+        walk.unsupported(path, why);
         return;
     }
-    match same(walk.format, node) {
-        Ok(value) => walk.put(path, "health_check.path", value, ""),
-        Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
-    }
+    walk.try_put(path, "health_check.path", same(walk.format, node))
 }
 
 fn cors_switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     let why = "CORS is on where a policy or `allow_any_origin` says so";
-    walk.row(path, None, Verdict::NotNeeded, why);
+    walk.not_needed(path, why);
 }
 
 /// A list of origins, of which `*` is all, and others may hold a `*`.
 fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
-        walk.row(path, None, Verdict::Unsupported, "it is no list");
+        walk.unsupported(path, "it is no list");
         return;
     };
     let texts: Vec<&str> = items.iter().filter_map(scalar).collect();
     if walk.text("cors.enabled") == Some("false") {
-        walk.row(path, None, Verdict::NotNeeded, "CORS is off");
+        walk.not_needed(path, "CORS is off");
         return;
     }
     if texts.contains(&"*") {
@@ -450,7 +443,7 @@ fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 fn router_response(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     let why = "headers of the gateway's own are not set by rules";
-    walk.row(path, None, Verdict::Unsupported, why);
+    walk.unsupported(path, why);
 }
 
 /// Zero is Go's word for "as the library does".
@@ -458,81 +451,30 @@ fn idle(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let mut target = path[..path.len() - 1].join(".");
     target.push_str(".pool_idle_timeout");
     match (scalar(node), duration(walk.format, node)) {
-        (Some("0s" | "0"), _) => walk.row(path, None, Verdict::NotNeeded, "the default holds"),
+        (Some("0s" | "0"), _) => walk.not_needed(path, "the default holds"),
         (_, Ok(value)) => walk.put(path, &target, value, ""),
-        (_, Err(why)) => walk.row(path, None, Verdict::Unsupported, &why),
+        (_, Err(why)) => walk.unsupported(path, &why),
     }
 }
 
 fn retry(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    entries(walk, path, node, |walk, key, value| match key {
-        "max_attempts" => Some(("attempts", same(walk.format, value))),
-        "interval" => Some(("backoff", duration(walk.format, value))),
-        "max_duration" => Some(("backoff_max", duration(walk.format, value))),
-        _ => None,
+    section(walk, path, node, |format, key, value| match key {
+        "max_attempts" => Entry::To("attempts", same(format, value)),
+        "interval" => Entry::To("backoff", duration(format, value)),
+        "max_duration" => Entry::To("backoff_max", duration(format, value)),
+        "algorithm" => Entry::NotNeeded("waits grow and are random here, too"),
+        _ => Entry::Unknown,
     });
 }
 
 fn breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    entries(walk, path, node, |walk, key, value| match key {
-        "error_threshold_percentage" => Some(("error_threshold_percent", same(walk.format, value))),
-        "request_threshold" => Some(("volume_threshold", same(walk.format, value))),
-        "rolling_duration" => Some(("window", duration(walk.format, value))),
-        "sleep_window" => Some(("reset_timeout", duration(walk.format, value))),
-        _ => None,
+    section(walk, path, node, |format, key, value| match key {
+        "error_threshold_percentage" => Entry::To("error_threshold_percent", same(format, value)),
+        "request_threshold" => Entry::To("volume_threshold", same(format, value)),
+        "rolling_duration" => Entry::To("window", duration(format, value)),
+        "sleep_window" => Entry::To("reset_timeout", duration(format, value)),
+        _ => Entry::Unknown,
     });
-}
-
-type Known = (&'static str, Result<Node, String>);
-
-/// A section with a switch of its own.
-fn entries(
-    walk: &mut Walk<'_>,
-    path: &[String],
-    node: &Node,
-    known: impl Fn(&Walk<'_>, &str, &Node) -> Option<Known>,
-) {
-    let Value::Map(entries) = &node.value else {
-        walk.row(path, None, Verdict::Unsupported, "it is no mapping");
-        return;
-    };
-    let off = entries
-        .iter()
-        .any(|(k, n)| k.text == "enabled" && scalar(n) == Some("false"));
-    if off {
-        walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "it is off, as is the default",
-        );
-        return;
-    }
-    for (key, value) in entries {
-        let mut from = path.to_vec();
-        from.push(key.text.clone());
-        match (known(walk, &key.text, value), &*key.text) {
-            (Some((name, Ok(value))), _) => {
-                walk.put(&from, &format!("{}.{name}", path.join(".")), value, "");
-            }
-            (Some((_, Err(why))), _) => walk.row(&from, None, Verdict::Unsupported, &why),
-            (None, "enabled") => {
-                walk.row(&from, None, Verdict::NotNeeded, "it is on where it is set");
-            }
-            (None, "algorithm") => {
-                walk.row(
-                    &from,
-                    None,
-                    Verdict::NotNeeded,
-                    "waits grow and are random here, too",
-                );
-            }
-            (None, _) => {
-                let why = "there is no such setting here";
-                walk.row(&from, None, Verdict::Unsupported, why);
-            }
-        }
-    }
 }
 
 fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -544,27 +486,14 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     };
     let on = at(node, "enabled").and_then(scalar) == Some("true");
     match (on, at(node, "limit")) {
-        (true, Some(limit)) => match same(walk.format, limit) {
-            Ok(limit) => walk.put(path, target, limit, ""),
-            Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
-        },
-        _ => walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "it is off, as is the default",
-        ),
+        (true, Some(limit)) => walk.try_put(path, target, same(walk.format, limit)),
+        _ => walk.not_needed(path, OFF),
     }
 }
 
 fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     if at(node, "enabled").and_then(scalar) != Some("true") {
-        walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "it is off, as is the default",
-        );
+        walk.not_needed(path, OFF);
         return;
     }
     let target = "traffic_shaping.router.rate_limit";
@@ -578,26 +507,22 @@ fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         };
         let mut full = path.to_vec();
         full.extend(from.split('.').map(str::to_owned));
-        match convert(walk.format, value) {
-            Ok(value) => walk.put(&full, &format!("{target}.{to}"), value, ""),
-            Err(why) => walk.row(&full, None, Verdict::Unsupported, &why),
-        }
+        walk.try_put(
+            &full,
+            &format!("{target}.{to}"),
+            convert(walk.format, value),
+        )
     }
     if at(node, "storage").is_some() {
         let mut full = path.to_vec();
         full.push("storage".to_owned());
-        walk.row(
-            &full,
-            None,
-            Verdict::Unsupported,
-            "rates are counted in memory",
-        );
+        walk.unsupported(&full, "rates are counted in memory");
     }
     if at(node, "key_suffix_expression").is_some() {
         let mut full = path.to_vec();
         full.push("key_suffix_expression".to_owned());
         let why = "set `traffic_shaping.router.rate_limit.key` by hand";
-        walk.row(&full, None, Verdict::Unsupported, why);
+        walk.unsupported(&full, why);
     }
 }
 

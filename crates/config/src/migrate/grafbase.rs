@@ -233,30 +233,15 @@ fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
-        Some("false") => walk.row(path, None, Verdict::NotNeeded, "they never are"),
-        _ => walk.row(
-            path,
-            None,
-            Verdict::Unsupported,
-            "mutations are never sent twice",
-        ),
+        Some("false") => walk.not_needed(path, "they never are"),
+        _ => walk.unsupported(path, "mutations are never sent twice"),
     }
 }
 
 fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
-        Some("memory") => walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "rates are counted in memory",
-        ),
-        _ => walk.row(
-            path,
-            None,
-            Verdict::Unsupported,
-            "rates are counted in memory",
-        ),
+        Some("memory") => walk.not_needed(path, "rates are counted in memory"),
+        _ => walk.unsupported(path, "rates are counted in memory"),
     }
 }
 
@@ -278,7 +263,7 @@ fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 set(&mut policy, "origins", origins);
                 walk.put(path, "cors.policies", apollo::one(policy), "");
             }
-            Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
+            Err(why) => walk.unsupported(path, &why),
         },
     }
 }
@@ -301,10 +286,7 @@ fn any_list(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.row(path, None, verdict, why);
         return;
     }
-    match same(walk.format, node) {
-        Ok(value) => walk.put(path, target, value, ""),
-        Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
-    }
+    walk.try_put(path, target, same(walk.format, node))
 }
 
 fn any(node: &Node) -> bool {

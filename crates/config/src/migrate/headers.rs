@@ -1,7 +1,6 @@
 //! Header rules of the four gateways as steps of ours.
 
 use super::{
-    Verdict,
     convert::{environment, texts},
     rules::{Walk, map, scalar, set, text},
 };
@@ -14,7 +13,7 @@ pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.row(&at, None, Verdict::Unsupported, "it is no header rule");
+            walk.unsupported(&at, "it is no header rule");
             continue;
         };
         for (kind, body) in entries {
@@ -47,7 +46,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
     if known.is_empty() || foreign.is_some() {
         let what = foreign.map_or(kind, |(key, _)| key.text.as_str());
         let why = format!("rules with `{what}` have no counterpart; the whole rule is left out");
-        walk.row(&at, None, Verdict::Unsupported, &why);
+        walk.unsupported(&at, &why);
         return;
     }
     let get = |name: &str| entries.iter().find(|(k, _)| k.text == name).map(|(_, n)| n);
@@ -85,7 +84,7 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.row(&at, None, Verdict::Unsupported, "it is no header rule");
+            walk.unsupported(&at, "it is no header rule");
             continue;
         };
         let get = |name: &str| {
@@ -98,7 +97,7 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         if let Some(name) = dynamic {
             let why =
                 format!("rules with `{name}` have no counterpart; the whole rule is left out");
-            walk.row(&at, None, Verdict::Unsupported, &why);
+            walk.unsupported(&at, &why);
             continue;
         }
         let mut rule = map();
@@ -115,7 +114,7 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 ],
             ),
             _ => {
-                walk.row(&at, None, Verdict::Unsupported, "its `op` is not known");
+                walk.unsupported(&at, "its `op` is not known");
                 continue;
             }
         };
@@ -144,7 +143,7 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.row(&at, None, Verdict::Unsupported, "it is no header rule");
+            walk.unsupported(&at, "it is no header rule");
             continue;
         };
         let get = |name: &str| {
@@ -177,11 +176,11 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
             }
             (Some("rename_duplicate"), _) => {
                 let why = "a copy under a second name: write one `propagate` per name";
-                walk.row(&at, None, Verdict::Unsupported, why);
+                walk.unsupported(&at, why);
                 continue;
             }
             _ => {
-                walk.row(&at, None, Verdict::Unsupported, "its `rule` is not known");
+                walk.unsupported(&at, "its `rule` is not known");
                 continue;
             }
         }

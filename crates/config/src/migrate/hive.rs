@@ -1,10 +1,11 @@
 //! Hive Router's `router.config.yaml`.
 
 use super::{
-    Verdict, apollo,
+    apollo,
     convert::{duration, seconds, size},
     headers,
     rules::{Rule, Walk, at, call, keep, no, noted, plain, scalar, text, to, unneeded, with},
+    section::{Entry, OFF, section},
     telemetry,
 };
 use crate::yaml::{Node, Value};
@@ -240,13 +241,8 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
 
 fn source(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
-        Some("file") => walk.row(path, None, Verdict::NotNeeded, "files are the default"),
-        _ => walk.row(
-            path,
-            None,
-            Verdict::Unsupported,
-            "supergraphs are read from files",
-        ),
+        Some("file") => walk.not_needed(path, "files are the default"),
+        _ => walk.unsupported(path, "supergraphs are read from files"),
     }
 }
 
@@ -256,10 +252,7 @@ fn poll_interval(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         true => "hot_reload.interval",
         false => "supergraph.poll_interval",
     };
-    match duration(walk.format, node) {
-        Ok(value) => walk.put(path, target, value, ""),
-        Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
-    }
+    walk.try_put(path, target, duration(walk.format, node))
 }
 
 fn path_of_file(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -307,7 +300,7 @@ fn introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         }
         _ => {
             let why = "expressions per request have no counterpart";
-            walk.row(path, None, Verdict::Unsupported, why);
+            walk.unsupported(path, why);
         }
     }
 }
@@ -322,7 +315,7 @@ fn url(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         }
         None => {
             let why = "expressions per request have no counterpart";
-            walk.row(path, None, Verdict::Unsupported, why);
+            walk.unsupported(path, why);
         }
     }
 }
@@ -332,12 +325,7 @@ fn only_http2(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     target.push_str(".http2");
     match scalar(node) {
         Some("true") => walk.put(path, &target, plain("http2only"), ""),
-        _ => walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "it is off, as is the default",
-        ),
+        _ => walk.not_needed(path, OFF),
     }
 }
 
@@ -348,12 +336,13 @@ fn no_planner_timeout(_: super::Format, _: &Node) -> Result<Node, String> {
 fn required_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match &node.value {
         Value::List(items) if items.is_empty() => {
-            walk.row(path, None, Verdict::NotNeeded, "the default headers hold");
+            walk.not_needed(path, "the default headers hold");
         }
-        _ => match super::convert::same(walk.format, node) {
-            Ok(value) => walk.put(path, "csrf.required_headers", value, ""),
-            Err(why) => walk.row(path, None, Verdict::Unsupported, &why),
-        },
+        _ => walk.try_put(
+            path,
+            "csrf.required_headers",
+            super::convert::same(walk.format, node),
+        ),
     }
 }
 
@@ -367,41 +356,12 @@ fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// `{ enabled, error_threshold, volume_threshold, reset_timeout }`.
 fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let Value::Map(entries) = &node.value else {
-        walk.row(path, None, Verdict::Unsupported, "it is no mapping");
-        return;
-    };
-    let off = entries
-        .iter()
-        .any(|(k, n)| k.text == "enabled" && scalar(n) == Some("false"));
-    if off {
-        walk.row(
-            path,
-            None,
-            Verdict::NotNeeded,
-            "it is off, as is the default",
-        );
-        return;
-    }
-    for (key, value) in entries {
-        let mut from = path.to_vec();
-        from.push(key.text.clone());
-        let base = path.join(".");
-        let (name, value) = match &*key.text {
-            "enabled" => {
-                walk.row(&from, None, Verdict::NotNeeded, "it is on where it is set");
-                continue;
-            }
-            "error_threshold" => ("error_threshold_percent", percents(value)),
-            "volume_threshold" => ("volume_threshold", super::convert::same(walk.format, value)),
-            "reset_timeout" => ("reset_timeout", duration(walk.format, value)),
-            _ => ("", Err("this key is not known to the migration".to_owned())),
-        };
-        match value {
-            Ok(value) => walk.put(&from, &format!("{base}.{name}"), value, ""),
-            Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
-        }
-    }
+    section(walk, path, node, |format, key, value| match key {
+        "error_threshold" => Entry::To("error_threshold_percent", percents(value)),
+        "volume_threshold" => Entry::To("volume_threshold", super::convert::same(format, value)),
+        "reset_timeout" => Entry::To("reset_timeout", duration(format, value)),
+        _ => Entry::Unknown,
+    });
 }
 
 /// `50%` or a fraction.

@@ -14,6 +14,7 @@ mod headers;
 mod hive;
 mod report;
 mod rules;
+mod section;
 mod telemetry;
 mod write;
 

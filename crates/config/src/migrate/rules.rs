@@ -135,7 +135,7 @@ impl<'n> Walk<'n> {
                 (Some(rule), _) => self.apply(rule, &path, node),
                 (None, _) if path.is_empty() => {}
                 (None, Value::Map(_)) => {
-                    self.row(&path, None, Verdict::NotNeeded, "it is empty");
+                    self.not_needed(&path, "it is empty");
                 }
                 (None, _) => self.row(
                     &path,
@@ -149,14 +149,14 @@ impl<'n> Walk<'n> {
 
     fn apply(&mut self, rule: &Rule, path: &[String], node: &Node) {
         match rule.action {
-            Action::Drop(why) => self.row(path, None, Verdict::NotNeeded, why),
-            Action::No(why) => self.row(path, None, Verdict::Unsupported, why),
+            Action::Drop(why) => self.not_needed(path, why),
+            Action::No(why) => self.unsupported(path, why),
             Action::Call(action) => action(self, path, node),
             Action::To(target, convert, note) => {
                 let target = filled(target, rule.from, path);
                 match convert(self.format, node) {
                     Ok(value) => self.put(path, &target, value, note),
-                    Err(why) => self.row(path, None, Verdict::Unsupported, &why),
+                    Err(why) => self.unsupported(path, &why),
                 }
             }
         }
@@ -197,6 +197,21 @@ impl<'n> Walk<'n> {
     /// Whether something was written there.
     pub(super) fn has(&mut self, target: &str) -> bool {
         get_mut(&mut self.tree, target).is_some()
+    }
+    /// A value that goes to this path, or the reason why it cannot.
+    pub(super) fn try_put(&mut self, from: &[String], target: &str, value: Result<Node, String>) {
+        match value {
+            Ok(value) => self.put(from, target, value, ""),
+            Err(why) => self.unsupported(from, &why),
+        }
+    }
+    /// A key that nothing needs here.
+    pub(super) fn not_needed(&mut self, from: &[String], why: &str) {
+        self.row(from, None, Verdict::NotNeeded, why);
+    }
+    /// A key that nothing here answers to.
+    pub(super) fn unsupported(&mut self, from: &[String], why: &str) {
+        self.row(from, None, Verdict::Unsupported, why);
     }
     /// A line of the report.
     pub(super) fn row(

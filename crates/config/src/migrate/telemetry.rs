@@ -1,9 +1,9 @@
 //! Telemetry of the four gateways in our words.
 
 use super::{
-    Verdict,
     convert::{duration, same, text_map},
     rules::{Walk, at, plain, scalar, text},
+    section::OFF,
 };
 use crate::yaml::{Node, Value};
 
@@ -27,27 +27,15 @@ pub(super) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 let headers = at(value, "headers").or_else(|| at(value, "metadata"));
                 match headers.map(|node| text_map(walk.format, node)) {
                     Some(Ok(headers)) => walk.put(&from, &format!("{target}.headers"), headers, ""),
-                    _ => walk.row(
-                        &from,
-                        None,
-                        Verdict::Unsupported,
-                        "only headers have a counterpart",
-                    ),
+                    _ => walk.unsupported(&from, "only headers have a counterpart"),
                 }
             }
             "batch_processor" => batch(walk, &from, &target, traces, value),
             "temporality" => match scalar(value) {
-                Some("cumulative") => {
-                    walk.row(&from, None, Verdict::NotNeeded, "it always is so here")
-                }
-                _ => walk.row(&from, None, Verdict::Unsupported, "metrics are cumulative"),
+                Some("cumulative") => walk.not_needed(&from, "it always is so here"),
+                _ => walk.unsupported(&from, "metrics are cumulative"),
             },
-            _ => walk.row(
-                &from,
-                None,
-                Verdict::Unsupported,
-                "this key is not known to the migration",
-            ),
+            _ => walk.unsupported(&from, "this key is not known to the migration"),
         }
     }
     if at(node, "enabled").and_then(scalar) == Some("true") {
@@ -61,15 +49,12 @@ pub(super) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn copy(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
-    match same(walk.format, value) {
-        Ok(value) => walk.put(from, target, value, ""),
-        Err(why) => walk.row(from, None, Verdict::Unsupported, &why),
-    }
+    walk.try_put(from, target, same(walk.format, value))
 }
 
 fn endpoint(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
     match scalar(value) {
-        Some("default") | None => walk.row(from, None, Verdict::NotNeeded, "the default holds"),
+        Some("default") | None => walk.not_needed(from, "the default holds"),
         Some(found) => {
             let found = super::convert::environment(walk.format, found);
             let url = match found.contains("://") || found.starts_with("${") {
@@ -96,7 +81,7 @@ fn batch(walk: &mut Walk<'_>, path: &[String], target: &str, traces: bool, node:
             ("max_export_timeout", _) => "timeout",
             _ => {
                 let why = "one message is sent at a time";
-                walk.row(&from, None, Verdict::NotNeeded, why);
+                walk.not_needed(&from, why);
                 continue;
             }
         };
@@ -106,10 +91,7 @@ fn batch(walk: &mut Walk<'_>, path: &[String], target: &str, traces: bool, node:
             }
             _ => same(walk.format, value),
         };
-        match value {
-            Ok(value) => walk.put(&from, &format!("{target}.{name}"), value, ""),
-            Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
-        }
+        walk.try_put(&from, &format!("{target}.{name}"), value)
     }
 }
 
@@ -128,31 +110,16 @@ pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             (Some("prometheus"), _) if !traces => "prometheus",
             (Some("otlp"), _) | (None, _) => "otlp",
             _ => {
-                walk.row(
-                    &from,
-                    None,
-                    Verdict::Unsupported,
-                    "exporters are `otlp` and `prometheus`",
-                );
+                walk.unsupported(&from, "exporters are `otlp` and `prometheus`");
                 continue;
             }
         };
         if get("enabled") == Some("false") || get("disabled") == Some("true") {
-            walk.row(
-                &from,
-                None,
-                Verdict::NotNeeded,
-                "it is off, as is the default",
-            );
+            walk.not_needed(&from, OFF);
             continue;
         }
         if used.contains(&kind) {
-            walk.row(
-                &from,
-                None,
-                Verdict::Unsupported,
-                "there is one exporter of a kind",
-            );
+            walk.unsupported(&from, "there is one exporter of a kind");
             continue;
         }
         used.push(kind);
@@ -190,7 +157,7 @@ pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             match text_map(walk.format, headers) {
                 Ok(headers) if matches!(&headers.value, Value::Map(all) if all.is_empty()) => {}
                 Ok(headers) => walk.put(&from, &format!("{base}.headers"), headers, ""),
-                Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
+                Err(why) => walk.unsupported(&from, &why),
             }
         }
     }
@@ -215,18 +182,20 @@ pub(super) fn grafbase_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                     copy(walk, &from, &format!("{target}.{}", key.text), value);
                 }
                 "endpoint" => endpoint(walk, &from, target, value),
-                "timeout" => match duration(walk.format, value) {
-                    Ok(value) => walk.put(&from, &format!("{target}.timeout"), value, ""),
-                    Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
-                },
-                "headers" => match text_map(walk.format, value) {
-                    Ok(value) => walk.put(&from, &format!("{target}.headers"), value, ""),
-                    Err(why) => walk.row(&from, None, Verdict::Unsupported, &why),
-                },
+                "timeout" => walk.try_put(
+                    &from,
+                    &format!("{target}.timeout"),
+                    duration(walk.format, value),
+                ),
+                "headers" => walk.try_put(
+                    &from,
+                    &format!("{target}.headers"),
+                    text_map(walk.format, value),
+                ),
                 "batch_export" => batch(walk, &from, target, *target == TRACES, value),
                 _ => {
                     let why = "this key is not known to the migration";
-                    walk.row(&from, None, Verdict::Unsupported, why);
+                    walk.unsupported(&from, why);
                 }
             }
         }

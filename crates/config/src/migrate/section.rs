@@ -1,0 +1,54 @@
+//! Sections with a switch of their own: `{ enabled, ... }`, as routers write retries and circuit breakers.
+
+use super::{
+    Format,
+    rules::{Walk, scalar},
+};
+use crate::yaml::{Key, Node, Value};
+
+/// Why a section that is switched off is left out.
+pub(super) const OFF: &str = "it is off, as is the default";
+
+/// What becomes of one key of a section.
+pub(super) enum Entry {
+    /// It goes by this name in the section of the same path, or cannot, because of this.
+    To(&'static str, Result<Node, String>),
+    /// Not needed, because of this.
+    NotNeeded(&'static str),
+    /// Nobody said.
+    Unknown,
+}
+
+/// Brings the keys of a section over, or none of them where it is switched off.
+pub(super) fn section(
+    walk: &mut Walk<'_>,
+    path: &[String],
+    node: &Node,
+    known: impl Fn(Format, &str, &Node) -> Entry,
+) {
+    let Value::Map(entries) = &node.value else {
+        return walk.unsupported(path, "it is no mapping");
+    };
+    let off = |(key, value): &(Key, Node)| is_switch(key) && scalar(value) == Some("false");
+    if entries.iter().any(off) {
+        return walk.not_needed(path, OFF);
+    }
+    let base = path.join(".");
+    for (key, value) in entries {
+        let mut from = path.to_vec();
+        from.push(key.text.clone());
+        if is_switch(key) {
+            walk.not_needed(&from, "it is on where it is set");
+            continue;
+        }
+        match known(walk.format, &key.text, value) {
+            Entry::To(name, value) => walk.try_put(&from, &format!("{base}.{name}"), value),
+            Entry::NotNeeded(why) => walk.not_needed(&from, why),
+            Entry::Unknown => walk.unsupported(&from, "there is no such setting here"),
+        }
+    }
+}
+
+fn is_switch(key: &Key) -> bool {
+    key.text == "enabled"
+}
