@@ -4,9 +4,11 @@ use std::fmt::Write;
 
 use ogive_base::{FastMap, Symbol};
 use ogive_schema::{FieldId, OperationKind, TypeKind};
-use ogive_syntax::ast::Wrapping;
 
-use super::{FieldRow, JoinField, MFieldId, MTypeId, Merger, NONE, Ref, root_name};
+use super::{
+    FieldRow, JoinField, MFieldId, MTypeId, Merger, NONE, Ref, root_name,
+    types::{Position, Stated},
+};
 use crate::{
     codes::{self, hint},
     report::{Place, Stage},
@@ -81,7 +83,7 @@ impl Merger<'_> {
             self.external_everywhere(&about, &sources);
         }
         let judged = if owners.is_empty() { &sources } else { &owners };
-        let ty = self.output_type(&about, judged, &sources);
+        let ty = self.output_type(&about, judged);
         self.out.types[ty.ty].used_as_output = true;
         let args = self.arguments(&about, judged);
         self.externals(&about, ty, &sources, &args);
@@ -155,70 +157,16 @@ impl Merger<'_> {
     }
 
     /// The least strict of the sources' types.
-    fn output_type(
-        &mut self,
-        about: &str,
-        judged: &[(u32, FieldId)],
-        _all: &[(u32, FieldId)],
-    ) -> Ref {
-        let refs: Vec<Ref> = judged
-            .iter()
-            .filter_map(|(s, f)| self.field_ref(*s, *f))
-            .collect();
-        let Some(mut best) = refs.first().copied() else {
-            return Ref {
-                ty: MTypeId(0),
-                wrapping: Wrapping::NULLABLE,
-            };
-        };
-        let mut conflict = false;
-        let mut uneven = false;
-        for ty in &refs[1..] {
-            if *ty == best {
-                continue;
-            }
-            uneven = true;
-            if self.out.is_subtype(best, *ty) {
-                best = *ty;
-            } else if !self.out.is_subtype(*ty, best) {
-                conflict = true;
-            }
-        }
-        if !uneven {
-            return best;
-        }
-        let at: Vec<(Place, String)> = judged
-            .iter()
-            .zip(&refs)
-            .map(|((s, f), ty)| {
-                (
-                    self.field_place(*s, *f),
-                    format!(
-                        "`{}` in `{}`",
-                        self.out.display(*ty),
-                        self.subs[*s as usize].name
-                    ),
-                )
+    fn output_type(&mut self, about: &str, judged: &[(u32, FieldId)]) -> Ref {
+        let stated = judged.iter().filter_map(|(s, f)| {
+            let ty = self.field_ref(*s, *f)?;
+            Some(Stated {
+                sub: *s,
+                place: self.field_place(*s, *f),
+                ty,
             })
-            .collect();
-        if conflict {
-            self.report.error_help(
-                codes::FIELD_TYPE_MISMATCH,
-                about,
-                format!("`{about}` has types in different subgraphs that have nothing in common"),
-                "return the same type everywhere, or types of which one includes the others".into(),
-                &at,
-            );
-        } else {
-            let shown = self.out.display(best);
-            self.report.hint(
-                hint::INCONSISTENT_BUT_COMPATIBLE_FIELD_TYPE,
-                about,
-                format!("`{about}` has different types in different subgraphs; the supergraph uses `{shown}`"),
-                &at,
-            );
-        }
-        best
+        });
+        self.merge_types(about, stated.collect(), Position::Output)
     }
 
     /// External fields must fit what the others define.

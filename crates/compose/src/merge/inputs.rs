@@ -5,9 +5,12 @@ use std::fmt::Write;
 use ogive_base::{FastMap, Symbol};
 use ogive_schema::{FieldId, InputId, TypeKind};
 
-use super::{InputRow, JoinField, MTypeId, Merger, Ref};
+use super::{
+    InputRow, JoinField, MTypeId, Merger, Ref,
+    types::{Position, Stated},
+};
 use crate::{
-    codes::{self, hint},
+    codes::{self, HintCode, hint},
     report::{Place, Stage},
     spec::Word,
 };
@@ -46,7 +49,7 @@ impl Merger<'_> {
                 continue;
             }
             if found.len() < sources.len() {
-                self.missing_argument(about, &coordinate, name, &found, sources);
+                self.missing_argument(about, &coordinate, &found, sources);
                 continue;
             }
             let row = self.input(&coordinate, name, found, true);
@@ -91,16 +94,36 @@ impl Merger<'_> {
         &mut self,
         about: &str,
         coordinate: &str,
-        _name: Symbol,
         found: &[(u32, InputId)],
         sources: &[(u32, FieldId)],
     ) {
+        let places = sources.iter().map(|(s, f)| (*s, self.field_place(*s, *f)));
+        let codes = (
+            codes::REQUIRED_ARGUMENT_MISSING_IN_SOME_SUBGRAPH,
+            hint::INCONSISTENT_ARGUMENT_PRESENCE,
+        );
+        self.missing_input(
+            coordinate,
+            found,
+            places.collect(),
+            codes,
+            &format!(" of `{about}`"),
+        );
+    }
+
+    /// An argument or input field that some of its parent's subgraphs lack: an error where one requires it, else it is
+    /// dropped with a hint. `places` are the parent's, by subgraph; `of` ends the hint's sentence.
+    fn missing_input(
+        &mut self,
+        coordinate: &str,
+        found: &[(u32, InputId)],
+        mut places: Vec<(u32, Place)>,
+        (error, hint): (&'static str, HintCode),
+        of: &str,
+    ) {
         let with: Vec<u32> = found.iter().map(|f| f.0).collect();
-        let without: Vec<u32> = sources
-            .iter()
-            .map(|s| s.0)
-            .filter(|s| !with.contains(s))
-            .collect();
+        places.retain(|(s, _)| !with.contains(s));
+        let without: Vec<u32> = places.iter().map(|(s, _)| *s).collect();
         let required = found
             .iter()
             .any(|(s, i)| self.subs[*s as usize].schema.inputs[*i].is_required());
@@ -108,34 +131,29 @@ impl Merger<'_> {
             .iter()
             .map(|(s, i)| (self.input_place(*s, *i), String::new()))
             .collect();
-        at.extend(
-            sources
-                .iter()
-                .filter(|s| without.contains(&s.0))
-                .map(|(s, f)| {
-                    (
-                        self.field_place(*s, *f),
-                        format!("missing in `{}`", self.subs[*s as usize].name),
-                    )
-                }),
-        );
+        at.extend(places.into_iter().map(|(s, place)| {
+            (
+                place,
+                format!("missing in `{}`", self.subs[s as usize].name),
+            )
+        }));
+        let missing = self.sub_names(&without);
         if required {
+            let with = self.sub_names(&with);
             self.report.error_help(
-                codes::REQUIRED_ARGUMENT_MISSING_IN_SOME_SUBGRAPH,
+                error,
                 coordinate,
-                format!(
-                    "`{coordinate}` is required in {} and missing in {}",
-                    self.sub_names(&with),
-                    self.sub_names(&without)
-                ),
+                format!("`{coordinate}` is required in {with} and missing in {missing}"),
                 "make it optional, or add it everywhere".into(),
                 &at,
             );
         } else {
             self.report.hint(
-                hint::INCONSISTENT_ARGUMENT_PRESENCE,
+                hint,
                 coordinate,
-                format!("`{coordinate}` is dropped from the supergraph: it is missing in {} of `{about}`", self.sub_names(&without)),
+                format!(
+                    "`{coordinate}` is dropped from the supergraph: it is missing in {missing}{of}"
+                ),
                 &at,
             );
         }
@@ -149,72 +167,24 @@ impl Merger<'_> {
         found: Vec<(u32, InputId)>,
         argument: bool,
     ) -> InputRow {
-        let refs: Vec<Ref> = found
-            .iter()
-            .map(|(s, i)| {
-                let ty = self.subs[*s as usize].schema.inputs[*i].ty;
-                Ref {
-                    ty: self.out.of(*s, ty.id).unwrap_or(MTypeId(0)),
-                    wrapping: ty.wrapping,
-                }
-            })
-            .collect();
-        let mut best = refs[0];
-        let (mut conflict, mut uneven) = (false, false);
-        for ty in &refs[1..] {
-            if *ty == best {
-                continue;
+        let stated = found.iter().map(|(s, i)| {
+            let ty = self.subs[*s as usize].schema.inputs[*i].ty;
+            let ty = Ref {
+                ty: self.out.of(*s, ty.id).unwrap_or(MTypeId(0)),
+                wrapping: ty.wrapping,
+            };
+            Stated {
+                sub: *s,
+                place: self.input_place(*s, *i),
+                ty,
             }
-            uneven = true;
-            if self.out.is_subtype(*ty, best) {
-                best = *ty;
-            } else if !self.out.is_subtype(best, *ty) {
-                conflict = true;
-            }
-        }
-        if uneven {
-            let at: Vec<(Place, String)> = found
-                .iter()
-                .zip(&refs)
-                .map(|((s, i), ty)| {
-                    (
-                        self.input_place(*s, *i),
-                        format!(
-                            "`{}` in `{}`",
-                            self.out.display(*ty),
-                            self.subs[*s as usize].name
-                        ),
-                    )
-                })
-                .collect();
-            if conflict {
-                let code = if argument {
-                    codes::FIELD_ARGUMENT_TYPE_MISMATCH
-                } else {
-                    codes::FIELD_TYPE_MISMATCH
-                };
-                self.report.error_help(
-                    code,
-                    coordinate,
-                    format!("`{coordinate}` has types in different subgraphs that no value fits"),
-                    "use one type everywhere".into(),
-                    &at,
-                );
-            } else {
-                let shown = self.out.display(best);
-                let code = if argument {
-                    hint::INCONSISTENT_BUT_COMPATIBLE_ARGUMENT_TYPE
-                } else {
-                    hint::INCONSISTENT_BUT_COMPATIBLE_FIELD_TYPE
-                };
-                self.report.hint(
-                    code,
-                    coordinate,
-                    format!("`{coordinate}` has different types in different subgraphs; the supergraph uses `{shown}`"),
-                    &at,
-                );
-            }
-        }
+        });
+        let position = if argument {
+            Position::Argument
+        } else {
+            Position::InputField
+        };
+        let best = self.merge_types(coordinate, stated.collect(), position);
         self.out.types[best.ty].used_as_input = true;
         let default = self.default(coordinate, &found, argument);
         let found_descriptions: Vec<(Place, Option<String>)> = found
@@ -344,7 +314,7 @@ impl Merger<'_> {
             });
             let everywhere = found.len() == sources.len();
             if !everywhere && !hidden {
-                self.missing_input_field(id, &coordinate, &found, &sources);
+                self.missing_input_field(&coordinate, &found, &sources);
                 continue;
             }
             let uneven_type = {
@@ -395,60 +365,19 @@ impl Merger<'_> {
 
     fn missing_input_field(
         &mut self,
-        id: MTypeId,
         coordinate: &str,
         found: &[(u32, InputId)],
         sources: &[(u32, ogive_schema::TypeId)],
     ) {
-        let with: Vec<u32> = found.iter().map(|f| f.0).collect();
-        let without: Vec<u32> = sources
-            .iter()
-            .map(|s| s.0)
-            .filter(|s| !with.contains(s))
-            .collect();
-        let required = found
-            .iter()
-            .any(|(s, i)| self.subs[*s as usize].schema.inputs[*i].is_required());
-        let mut at: Vec<(Place, String)> = found
-            .iter()
-            .map(|(s, i)| (self.input_place(*s, *i), String::new()))
-            .collect();
-        let missing: Vec<(Place, String)> = self.out.types[id]
-            .sources
-            .iter()
-            .filter(|(s, _)| without.contains(s))
-            .map(|(s, t)| {
-                let sub = &self.subs[*s as usize];
-                (
-                    sub.place(sub.schema.types[*t].span),
-                    format!("missing in `{}`", sub.name),
-                )
-            })
-            .collect();
-        at.extend(missing);
-        if required {
-            self.report.error_help(
-                codes::REQUIRED_INPUT_FIELD_MISSING_IN_SOME_SUBGRAPH,
-                coordinate,
-                format!(
-                    "`{coordinate}` is required in {} and missing in {}",
-                    self.sub_names(&with),
-                    self.sub_names(&without)
-                ),
-                "make it optional, or add it everywhere".into(),
-                &at,
-            );
-        } else {
-            self.report.hint(
-                hint::INCONSISTENT_INPUT_OBJECT_FIELD,
-                coordinate,
-                format!(
-                    "`{coordinate}` is dropped from the supergraph: it is missing in {}",
-                    self.sub_names(&without)
-                ),
-                &at,
-            );
-        }
+        let places = sources.iter().map(|(s, t)| {
+            let sub = &self.subs[*s as usize];
+            (*s, sub.place(sub.schema.types[*t].span))
+        });
+        let codes = (
+            codes::REQUIRED_INPUT_FIELD_MISSING_IN_SOME_SUBGRAPH,
+            hint::INCONSISTENT_INPUT_OBJECT_FIELD,
+        );
+        self.missing_input(coordinate, found, places.collect(), codes, "");
     }
 }
 

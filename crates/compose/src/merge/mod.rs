@@ -16,6 +16,7 @@ mod features;
 mod fields;
 mod inputs;
 mod overrides;
+mod types;
 
 use ogive_base::{BitSet, FastMap, IdVec, Interner, Symbol, define_id};
 use ogive_federation::vocabulary::Version;
@@ -49,6 +50,14 @@ pub struct Ref {
     pub ty: MTypeId,
     /// Lists and non-nulls around it.
     pub wrapping: Wrapping,
+}
+
+impl Ref {
+    /// Stands where no subgraph states a type; an error says so elsewhere.
+    pub(crate) const UNKNOWN: Ref = Ref {
+        ty: MTypeId(0),
+        wrapping: Wrapping::NULLABLE,
+    };
 }
 
 /// One merged type.
