@@ -14,7 +14,7 @@ use ogive_config::{Config, PlanProfile};
 use ogive_federation::Supergraph;
 use ogive_gateway::{
     SchemaState, canonical::canonical, explain::literals_text, prepare::prepare_operation,
-    state::PipelineOptions,
+    refine::RefineLimits, state::PipelineOptions,
 };
 use ogive_plan::{Plan, apollo};
 use ogive_planner::PlanOptions;
@@ -66,6 +66,9 @@ struct Show {
     /// What the plan makes small first
     #[arg(long, value_enum, default_value_t = Profile::CriticalPath)]
     profile: Profile,
+    /// Plan as a gateway does in the background, for operations whose first plan might not be the best
+    #[arg(long)]
+    refine: bool,
     /// Plan with another profile too, and show both
     #[arg(long, value_enum, value_name = "PROFILE", conflicts_with = "stage")]
     compare: Option<Profile>,
@@ -143,8 +146,10 @@ fn show(arguments: &Show) -> Result<()> {
     // Plans do not depend on variable values, so none are asked for.
     let operation = prepare_operation(&state, &request.query, name).map_err(fail)?;
     let form = canonical(&state.supergraph, &state.compared, &operation.operation);
+    let fuel = RefineLimits::new(&Config::default()).map(|limits| limits.fuel);
+    let fuel = fuel.filter(|_| arguments.refine);
     let run = |options| {
-        stages::run(&state, &form.operation, options).map_err(|error| {
+        stages::run(&state, &form.operation, options, fuel).map_err(|error| {
             fail(ogive_gateway::RequestError::graphql(
                 error.code,
                 error.message,

@@ -305,6 +305,8 @@ section! {
         pub profile: PlanProfile = PlanProfile::CriticalPath,
         /// Plans of operations that were seen before.
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),
+        /// Better plans for operations whose first plan might not be the best.
+        pub refinement: RefinementOptions = RefinementOptions::default(),
         /// Showing plans to clients.
         pub expose: ExposePlanOptions = ExposePlanOptions::default(),
     }
@@ -325,6 +327,17 @@ section! {
         pub size: NonZeroUsize = nonzero(1_000),
         /// Most memory for the operations kept, and for the plans.
         pub memory: ByteSize = ByteSize(64 << 20),
+    }
+
+    /// `query_planning.refinement`
+    pub struct RefinementOptions {
+        /// Whether plans that are not known to be the best are planned again with more time, on a thread of the lowest
+        /// priority, and replaced for the requests that come after. Answers stay the same. Needs the cache.
+        pub enabled: bool = true,
+        /// Most plans that wait. One that finds no place stays as it is until another document needs it.
+        pub queue_size: NonZeroUsize = nonzero(64),
+        /// What may be spent on one plan, in steps of the planner; a million are about 6 ms of one core.
+        pub fuel: NonZeroUsize = nonzero(20_000_000),
     }
 
     /// `query_planning.expose`

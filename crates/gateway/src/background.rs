@@ -1,5 +1,5 @@
 //! What a gateway does beside answering requests: endpoints for the operator on addresses of their own, and sending
-//! metrics and spans to collectors. All of it lives on one thread.
+//! metrics and spans to collectors, on one thread; and looking for better plans, on another one ([`crate::refine`]).
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
     sync::{Notify, Semaphore},
 };
 
-use crate::{Gateway, ResponseBody, export::Exporter, gateway::health};
+use crate::{Gateway, ResponseBody, export::Exporter, gateway::health, refine::Refiner};
 
 /// Most connections to the operator's endpoints at a time.
 const CONNECTIONS_MAX: usize = 64;
@@ -31,9 +31,10 @@ struct Paths {
     ready: Option<String>,
 }
 
-/// The thread.
+/// The threads.
 #[derive(Debug)]
 pub struct Background {
+    refiner: Refiner,
     thread: Option<std::thread::JoinHandle<()>>,
     stop: Arc<Notify>,
     metrics: Option<SocketAddr>,
@@ -81,6 +82,7 @@ impl Background {
             bound.push((listener, paths));
         }
         let exporter = Exporter::new(config, Arc::clone(&gateway))?;
+        let refiner = Refiner::start(Arc::clone(&gateway))?;
         let stop = Arc::new(Notify::new());
         let stopping = Arc::clone(&stop);
         let run = move || {
@@ -98,11 +100,16 @@ impl Background {
             .spawn(run)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Background {
+            refiner,
             thread: Some(thread),
             stop,
             metrics,
             health,
         })
+    }
+    /// The thread that looks for better plans.
+    pub fn refiner(&self) -> &Refiner {
+        &self.refiner
     }
     /// Where metrics can be scraped.
     pub fn metrics_address(&self) -> Option<SocketAddr> {

@@ -12,7 +12,7 @@ use crate::{
     canonical::canonical,
     error::RequestError,
     fingerprint::{Part, renumbered, rests_on},
-    plans::SharedPlan,
+    plans::{SharedPlan, Tier},
     prepare::prepare_operation,
     state::SchemaState,
 };
@@ -155,7 +155,8 @@ pub fn load(state: &mut SchemaState, bundle: Bundle) -> Result<Loaded, Refused> 
         let shared = SharedPlan {
             plan: Arc::new(plan),
             parts,
-            bundled: true,
+            tier: Tier::Bundle,
+            quality: None,
         };
         let key: Arc<[u8]> = bundled.key.into();
         state.plans.insert_bundled(key, Arc::new(shared));

@@ -7,9 +7,10 @@
 
 use std::{
     hash::{Hash, Hasher},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
+use arc_swap::ArcSwapOption;
 use ogive_base::BitSet;
 use ogive_operation::Operation;
 use ogive_syntax::{Document, ast::OperationDefinition};
@@ -27,7 +28,7 @@ pub struct PreparedOperation {
     /// The normal form.
     pub operation: Operation,
     /// The plan; set by stop 3.
-    pub planned: OnceLock<Arc<PlannedOperation>>,
+    pub planned: ArcSwapOption<PlannedOperation>,
     /// Override labels that can matter to its plan, by index; none for most operations.
     pub labels: Box<[u32]>,
     /// Its plans with some of them on.
@@ -41,24 +42,23 @@ impl PreparedOperation {
     /// The plan with these labels on, if it was made before.
     pub(crate) fn known(&self, on: &BitSet) -> Option<Arc<PlannedOperation>> {
         if on.is_empty() {
-            return self.planned.get().cloned();
+            return self.planned.load_full();
         }
         let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         let found = variants.iter().find(|(labels, _)| labels == on);
         found.map(|(_, planned)| Arc::clone(planned))
     }
-    /// Keeps the plan with these labels on; gives back what is kept.
-    pub(crate) fn keep(
-        &self,
-        on: &BitSet,
-        make: impl FnOnce() -> PlannedOperation,
-    ) -> Arc<PlannedOperation> {
+    /// Keeps the plan with these labels on, instead of the one before; gives back what is kept.
+    pub(crate) fn keep(&self, on: &BitSet, planned: PlannedOperation) -> Arc<PlannedOperation> {
+        let planned = Arc::new(planned);
         if on.is_empty() {
-            return Arc::clone(self.planned.get_or_init(|| Arc::new(make())));
+            self.planned.store(Some(Arc::clone(&planned)));
+            return planned;
         }
-        let planned = Arc::new(make());
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        if variants.len() < Self::VARIANTS_MAX && !variants.iter().any(|(labels, _)| labels == on) {
+        if let Some((_, kept)) = variants.iter_mut().find(|(labels, _)| labels == on) {
+            kept.clone_from(&planned);
+        } else if variants.len() < Self::VARIANTS_MAX {
             variants.push((on.clone(), Arc::clone(&planned)));
         }
         planned

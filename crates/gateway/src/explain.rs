@@ -29,6 +29,8 @@ pub struct Explanation {
     pub prepared: Option<String>,
     /// Stop 3: the plan.
     pub plan: Option<Arc<Plan>>,
+    /// How much was done to find it.
+    pub tier: Option<String>,
     /// Literals of the document that are variables of the plan.
     pub literals: Vec<(Box<str>, Box<str>)>,
     /// Stop 4: the fetches, if they were sent.
@@ -49,6 +51,7 @@ pub async fn explain(
         request,
         prepared: None,
         plan: None,
+        tier: None,
         literals: Vec::new(),
         fetches: None,
         response: None,
@@ -69,6 +72,7 @@ async fn stops(
     explanation.prepared = Some(prepared_text(state, &prepared));
     let (planned, _) = plan_for(state, &prepared.operation, headers).await?;
     explanation.plan = Some(Arc::clone(&planned.plan));
+    explanation.tier = Some(planned.shared.describe());
     let names = &planned.plan.variables;
     let literals = planned.binding.literals();
     explanation.literals = literals
@@ -115,6 +119,9 @@ impl Explanation {
         let plan = self.plan.as_deref().map(|plan| {
             let mut text = ogive_plan::text(plan);
             literals_text(&self.literals, &mut text);
+            if let Some(tier) = &self.tier {
+                let _ = writeln!(text, "\ntier: {tier}");
+            }
             text
         });
         section(&mut out, "3. plan", plan.as_deref().unwrap_or(none));

@@ -1,11 +1,14 @@
 //! Showing the plan to the client that asks for it, in the words Apollo's tools know: a request header, and
-//! `extensions.apolloQueryPlan` with the tree as JSON and as text. Off unless the configuration allows it, because plans
+//! `extensions.apolloQueryPlan` with the tree as JSON and as text,
+//! and how much was done to find it. Off unless the configuration allows it, because plans
 //! show what clients otherwise never see.
 
 use http::{HeaderMap, HeaderName};
 use ogive_config::Config;
 use ogive_json::write_string;
-use ogive_plan::{Plan, apollo};
+use ogive_plan::apollo;
+
+use crate::plan::PlannedOperation;
 
 /// Whether and how plans are shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,11 +49,14 @@ impl ExposeOptions {
 }
 
 /// The value of `extensions.apolloQueryPlan`.
-pub(crate) fn plan_extension(plan: &Plan) -> Vec<u8> {
+pub(crate) fn plan_extension(planned: &PlannedOperation) -> Vec<u8> {
+    let plan = &*planned.plan;
     let mut out = b"{\"object\":".to_vec();
     out.extend_from_slice(apollo::json_line(plan).as_bytes());
     out.extend_from_slice(b",\"text\":");
     write_string(&mut out, &apollo::text(plan));
+    out.extend_from_slice(b",\"tier\":");
+    write_string(&mut out, planned.shared.tier.as_str());
     out.push(b'}');
     out
 }
@@ -74,9 +80,9 @@ pub(crate) fn add_extensions(body: &[u8], extensions: &[(&str, Vec<u8>)]) -> Vec
 }
 
 /// The response to a request that only wants the plan.
-pub fn dry_run(plan: &Plan) -> Vec<u8> {
+pub(crate) fn dry_run(planned: &PlannedOperation) -> Vec<u8> {
     add_extensions(
         b"{\"data\":null}",
-        &[("apolloQueryPlan", plan_extension(plan))],
+        &[("apolloQueryPlan", plan_extension(planned))],
     )
 }

@@ -37,6 +37,7 @@ use crate::{
     plan::plan_for,
     prepare::prepare,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
+    refine::Bell,
     respond::{refuse, respond, respond_batch, respond_with},
     sharing::WorkerState,
     state::SchemaState,
@@ -51,6 +52,8 @@ pub struct Gateway {
     admission: Admission,
     draining: AtomicBool,
     telemetry: Arc<Telemetry>,
+    /// Rings when a plan waits to be refined, whatever the schema.
+    bell: Arc<Bell>,
 }
 
 /// What new requests are served with: swapped as one, so that no request sees the schema of one configuration and the
@@ -145,8 +148,11 @@ impl GatewayOptions {
 
 impl Gateway {
     /// A gateway that serves `state`.
-    pub fn new(state: SchemaState, options: GatewayOptions) -> Self {
+    pub fn new(mut state: SchemaState, options: GatewayOptions) -> Self {
+        let bell = Arc::default();
+        state.refinement.ring_at(&bell);
         Gateway {
+            bell,
             registered: Registered::new(options.registered_max),
             admission: Admission::default(),
             serving: ArcSwap::from_pointee(Serving {
@@ -179,18 +185,20 @@ impl Gateway {
     }
     /// Serves new requests with another schema; requests in flight keep theirs.
     pub fn replace(&self, state: SchemaState) {
-        let options = self.options();
-        self.serving.store(Arc::new(Serving {
-            state: Arc::new(state),
-            options,
-        }));
+        self.serve(state, self.options());
     }
     /// Serves new requests with another schema and other options; requests in flight keep theirs.
     pub fn replace_all(&self, state: SchemaState, options: GatewayOptions) {
-        self.serving.store(Arc::new(Serving {
-            state: Arc::new(state),
-            options: Arc::new(options),
-        }));
+        self.serve(state, Arc::new(options));
+    }
+    fn serve(&self, mut state: SchemaState, options: Arc<GatewayOptions>) {
+        state.refinement.ring_at(&self.bell);
+        let state = Arc::new(state);
+        self.serving.store(Arc::new(Serving { state, options }));
+        self.bell.ring();
+    }
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {
@@ -482,7 +490,7 @@ impl Gateway {
         });
         let exposed = serving.options.expose.asked(headers);
         if exposed == Exposed::DryRun {
-            return Ok(respond_with(dry_run(&planned.plan).into(), media));
+            return Ok(respond_with(dry_run(&planned).into(), media));
         }
         let output = execute(state, prepared, &planned, context, worker, false)
             .instrument(stop_span!(spans::EXECUTE))
@@ -494,7 +502,7 @@ impl Gateway {
         let mut response = stop_span!(spans::RESPOND).in_scope(|| {
             let mut extensions = Vec::new();
             if exposed == Exposed::WithResponse {
-                extensions.push(("apolloQueryPlan", plan_extension(&planned.plan)));
+                extensions.push(("apolloQueryPlan", plan_extension(&planned)));
             }
             if let Some(watch) = watch.filter(|_| serving.options.observe.traces(headers)) {
                 extensions.push(("ogiveTrace", watch.timeline(state)));

@@ -9,7 +9,8 @@
 //! - A request uses one [`state::SchemaState`] from start to end, whatever is swapped in meanwhile.
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
-//! [`fingerprint`] (what plans are known by and rest on), [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
+//! [`fingerprint`] (what plans are known by and rest on), [`refine`] (better plans later),
+//! [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
 //! [`explain`], [`expose`], [`observe`], [`background`]. At the edge: [`admission`], [`authorization`], [`cors`],
 //! [`documents`], [`notice`], [`operation_limits`],
 //! [`tls`].
@@ -46,6 +47,7 @@ pub mod plan;
 pub mod plans;
 pub mod prepare;
 pub mod receive;
+pub mod refine;
 pub mod reload;
 pub mod respond;
 pub mod server;

@@ -2,15 +2,16 @@
 //!
 //! A prepared operation brings its plan along if it was planned before (L0). Otherwise it is brought into canonical form
 //! ([`crate::canonical`]), under which the plan may be known already: from a bundle, or from an equivalent document
-//! ([`crate::plans`], L1). Else the planner runs, once per form. An operation that progressive overrides can touch
+//! ([`crate::plans`], L1). Else the planner runs, once per form; a plan that might be better waits to be refined
+//! ([`crate::refine`]). An operation that progressive overrides can touch
 //! ([`crate::labels`]) has a plan for every set of labels that are on.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use http::HeaderMap;
 use ogive_base::BitSet;
 use ogive_plan::Plan;
-use ogive_planner::PlanOptions;
+use ogive_planner::{PlanOptions, Planned};
 
 use crate::{
     cache::PreparedOperation,
@@ -18,7 +19,7 @@ use crate::{
     early::Early,
     error::RequestError,
     fingerprint::rests_on,
-    plans::{PlanSource, SharedPlan},
+    plans::{PlanSlot, PlanSource, SharedPlan, Tier},
     state::SchemaState,
 };
 
@@ -30,9 +31,32 @@ pub struct PlannedOperation {
     /// Values of the plan's variables, from the client's.
     pub binding: Binding,
     /// Whether to send parts of fetches early.
-    pub early: Early,
-    /// Whether the plan came out of a bundle.
-    bundled: bool,
+    pub early: Arc<Early>,
+    /// What is known about the plan.
+    pub shared: Arc<SharedPlan>,
+    /// Where a better one will be.
+    slot: Arc<PlanSlot>,
+}
+
+impl PlannedOperation {
+    fn new(slot: Arc<PlanSlot>, binding: Binding) -> Self {
+        let shared = slot.current();
+        PlannedOperation {
+            plan: Arc::clone(&shared.plan),
+            binding,
+            early: Arc::default(),
+            shared,
+            slot,
+        }
+    }
+    /// The same operation with what its slot holds now.
+    fn renewed(&self) -> Self {
+        let mut renewed = Self::new(Arc::clone(&self.slot), self.binding.clone());
+        if Arc::ptr_eq(&renewed.plan, &self.plan) {
+            renewed.early = Arc::clone(&self.early);
+        }
+        renewed
+    }
 }
 
 /// The plan of a prepared operation without any override label on, and where it came from.
@@ -73,8 +97,11 @@ async fn plan_with(
     } = form;
     let key = state.labels.write_key(&on, key);
     let make = || make(state, &operation, &on);
-    let (shared, source) = state.plans.get_or_make(key, make).await?;
-    Ok(settle(state, entry, &on, &shared, binding, source))
+    let (slot, source) = state.plans.get_or_make(key, make).await?;
+    let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
+    // Only now, so that the first request has the first plan.
+    state.refinement.offer(&slot, operation, &on);
+    Ok((planned, source))
 }
 
 /// [`plan`] without waiting for anybody, for commands and for warming up.
@@ -88,8 +115,10 @@ pub fn plan_now(
     }
     let form = canonical(&state.supergraph, &state.compared, &entry.operation);
     let make = || make(state, &form.operation, &on);
-    let (shared, source) = state.plans.get_or_make_now(form.key, make)?;
-    Ok(settle(state, entry, &on, &shared, form.binding, source))
+    let (slot, source) = state.plans.get_or_make_now(form.key, make)?;
+    let planned = settle(state, entry, &on, Arc::clone(&slot), form.binding, source);
+    state.refinement.offer(&slot, form.operation, &on);
+    Ok((planned, source))
 }
 
 fn known(
@@ -97,13 +126,28 @@ fn known(
     entry: &PreparedOperation,
     on: &BitSet,
 ) -> Option<(Arc<PlannedOperation>, PlanSource)> {
-    let planned = entry.known(on)?;
-    let source = match planned.bundled {
-        true => PlanSource::Bundle,
-        false => PlanSource::Cache,
+    let mut planned = entry.known(on)?;
+    if !planned.slot.holds(&planned.shared) {
+        planned = entry.keep(on, planned.renewed());
+    }
+    let source = match planned.shared.tier {
+        Tier::Bundle => PlanSource::Bundle,
+        _ => PlanSource::Cache,
     };
     state.plans.count(source);
     Some((planned, source))
+}
+
+/// The planning options with some override labels on.
+pub(crate) fn options_with<'s>(state: &'s SchemaState, on: &BitSet) -> Cow<'s, PlanOptions> {
+    let options = &state.options.plan;
+    match on.is_empty() {
+        true => Cow::Borrowed(options),
+        false => Cow::Owned(PlanOptions {
+            labels: options.labels.union(on),
+            ..options.clone()
+        }),
+    }
 }
 
 /// Runs the planner on a canonical operation.
@@ -112,19 +156,9 @@ fn make(
     operation: &ogive_operation::Operation,
     on: &BitSet,
 ) -> Result<SharedPlan, RequestError> {
-    let options = &state.options.plan;
-    let planned = match on.is_empty() {
-        true => ogive_planner::plan(&state.supergraph, operation, options),
-        false => {
-            let labels = options.labels.union(on);
-            let options = PlanOptions {
-                labels,
-                ..options.clone()
-            };
-            ogive_planner::plan(&state.supergraph, operation, &options)
-        }
-    };
-    let mut plan = planned.map_err(|error| {
+    let options = options_with(state, on);
+    let planned = ogive_planner::plan_judged(&state.supergraph, operation, &options);
+    let Planned { mut plan, quality } = planned.map_err(|error| {
         tracing::warn!(
             code = error.code,
             message = error.message,
@@ -136,7 +170,11 @@ fn make(
     Ok(SharedPlan {
         plan: Arc::new(plan),
         parts: rests_on(&state.supergraph, operation),
-        bundled: false,
+        tier: match quality.settled {
+            true => Tier::Exact,
+            false => Tier::Greedy,
+        },
+        quality: Some(quality),
     })
 }
 
@@ -144,21 +182,16 @@ fn settle(
     state: &SchemaState,
     entry: &PreparedOperation,
     on: &BitSet,
-    shared: &SharedPlan,
+    slot: Arc<PlanSlot>,
     binding: Binding,
     source: PlanSource,
-) -> (Arc<PlannedOperation>, PlanSource) {
+) -> Arc<PlannedOperation> {
     state.plans.count(source);
+    let planned = entry.keep(on, PlannedOperation::new(slot, binding));
     tracing::debug!(
         plan.source = source.as_str(),
-        fetches = shared.plan.fetches.len(),
+        fetches = planned.plan.fetches.len(),
         "planned"
     );
-    let planned = entry.keep(on, || PlannedOperation {
-        plan: Arc::clone(&shared.plan),
-        binding,
-        early: Early::default(),
-        bundled: shared.bundled,
-    });
-    (planned, source)
+    planned
 }

@@ -8,11 +8,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use arc_swap::ArcSwap;
 use ogive_base::FastMap;
 use ogive_plan::Plan;
+use ogive_planner::Quality;
 use quick_cache::{Weighter, sync::Cache};
 
 use crate::{cache::CacheLimits, fingerprint::Part};
@@ -39,6 +41,31 @@ impl PlanSource {
     }
 }
 
+/// How much was done to find a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tier {
+    /// Made ahead of time.
+    Bundle,
+    /// Made at once, and perhaps not the best.
+    Greedy,
+    /// Made at once, and known to be the best for its profile.
+    Exact,
+    /// Looked at again in the background ([`crate::refine`]).
+    Refined,
+}
+
+impl Tier {
+    /// The word in explanations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tier::Bundle => "bundle",
+            Tier::Greedy => "greedy",
+            Tier::Exact => "exact",
+            Tier::Refined => "refined",
+        }
+    }
+}
+
 /// A plan that any number of documents share.
 #[derive(Debug)]
 pub struct SharedPlan {
@@ -46,8 +73,61 @@ pub struct SharedPlan {
     pub plan: Arc<Plan>,
     /// The parts of the schema it rests on.
     pub parts: Box<[Part]>,
-    /// Whether it came out of a bundle.
-    pub bundled: bool,
+    /// How much was done to find it.
+    pub tier: Tier,
+    /// How good it is; not known of bundled plans.
+    pub quality: Option<Quality>,
+}
+
+impl SharedPlan {
+    /// How much was done to find the plan, and what that tells, in one line.
+    pub fn describe(&self) -> String {
+        let tier = self.tier.as_str();
+        let Some(quality) = self.quality else {
+            return tier.to_owned();
+        };
+        match quality.settled {
+            true => format!("{tier}; no plan is better for this profile"),
+            false => format!(
+                "{tier}; a better plan might exist, with no fewer than {} requests",
+                quality.lower_bound
+            ),
+        }
+    }
+}
+
+/// Where the plan of a canonical form is kept: what is in it can be replaced while it is in use.
+#[derive(Debug)]
+pub struct PlanSlot {
+    key: Key,
+    current: ArcSwap<SharedPlan>,
+    /// Whether it was offered to be refined.
+    claimed: AtomicBool,
+}
+
+impl PlanSlot {
+    fn new(key: Key, shared: Arc<SharedPlan>) -> Arc<Self> {
+        Arc::new(PlanSlot {
+            key,
+            current: ArcSwap::new(shared),
+            claimed: AtomicBool::new(false),
+        })
+    }
+    /// The plan for new requests.
+    pub fn current(&self) -> Arc<SharedPlan> {
+        self.current.load_full()
+    }
+    /// Whether new requests get this.
+    pub(crate) fn holds(&self, shared: &Arc<SharedPlan>) -> bool {
+        Arc::ptr_eq(&self.current.load(), shared)
+    }
+    /// True for the first caller, and the first after a release.
+    pub(crate) fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::Relaxed)
+    }
+    pub(crate) fn release(&self) {
+        self.claimed.store(false, Ordering::Relaxed);
+    }
 }
 
 /// How many plans came from where.
@@ -65,20 +145,36 @@ pub struct PlanCounts {
 #[derive(Debug)]
 pub struct PlanCache {
     entries: Option<Entries>,
-    bundled: FastMap<Arc<[u8]>, Arc<SharedPlan>>,
+    bundled: FastMap<Key, Arc<PlanSlot>>,
     counts: [AtomicU64; 3],
 }
 
 type Key = Arc<[u8]>;
-type Entries = Cache<Key, Arc<SharedPlan>, ByBytes, foldhash::fast::RandomState>;
+type Entries = Cache<Key, Entry, ByBytes, foldhash::fast::RandomState>;
+
+/// A slot, and what weighs while this is its entry: the weight of an entry must not change.
+#[derive(Clone, Debug)]
+struct Entry {
+    slot: Arc<PlanSlot>,
+    bytes: usize,
+}
+
+impl Entry {
+    fn new(slot: &Arc<PlanSlot>) -> Self {
+        let shared = slot.current.load();
+        Entry {
+            bytes: slot.key.len() + size_of_val(&*shared.parts) + shared.plan.heap_bytes(),
+            slot: Arc::clone(slot),
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 struct ByBytes(CacheLimits);
 
-impl Weighter<Key, Arc<SharedPlan>> for ByBytes {
-    fn weight(&self, key: &Key, shared: &Arc<SharedPlan>) -> u64 {
-        let parts = size_of_val(&*shared.parts);
-        self.0.weight(key.len() + parts + shared.plan.heap_bytes())
+impl Weighter<Key, Entry> for ByBytes {
+    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
+        self.0.weight(entry.bytes)
     }
 }
 
@@ -105,18 +201,19 @@ impl PlanCache {
         &self,
         key: Box<[u8]>,
         make: impl FnOnce() -> Result<SharedPlan, E>,
-    ) -> Result<(Arc<SharedPlan>, PlanSource), E> {
+    ) -> Result<(Arc<PlanSlot>, PlanSource), E> {
         if let Some(found) = self.bundled.get(&*key) {
             return Ok((Arc::clone(found), PlanSource::Bundle));
         }
+        let key = Key::from(key);
         let Some(entries) = &self.entries else {
-            return Ok((Arc::new(make()?), PlanSource::Planner));
+            return Ok((PlanSlot::new(key, Arc::new(make()?)), PlanSource::Planner));
         };
-        match entries.get_value_or_guard_async(&Key::from(key)).await {
-            Ok(found) => Ok((found, PlanSource::Cache)),
+        match entries.get_value_or_guard_async(&key).await {
+            Ok(found) => Ok((found.slot, PlanSource::Cache)),
             Err(guard) => {
-                let made = Arc::new(make()?);
-                let _ = guard.insert(Arc::clone(&made));
+                let made = PlanSlot::new(Arc::clone(&key), Arc::new(make()?));
+                let _ = guard.insert(Entry::new(&made));
                 Ok((made, PlanSource::Planner))
             }
         }
@@ -126,36 +223,49 @@ impl PlanCache {
         &self,
         key: Box<[u8]>,
         make: impl FnOnce() -> Result<SharedPlan, E>,
-    ) -> Result<(Arc<SharedPlan>, PlanSource), E> {
+    ) -> Result<(Arc<PlanSlot>, PlanSource), E> {
         if let Some(found) = self.bundled.get(&*key) {
             return Ok((Arc::clone(found), PlanSource::Bundle));
         }
         let key = Key::from(key);
         let entries = self.entries.as_ref();
         if let Some(found) = entries.and_then(|entries| entries.get(&key)) {
-            return Ok((found, PlanSource::Cache));
+            return Ok((found.slot, PlanSource::Cache));
         }
-        let made = Arc::new(make()?);
-        self.insert(key, Arc::clone(&made));
+        let made = PlanSlot::new(key, Arc::new(make()?));
+        self.keep(&made);
         Ok((made, PlanSource::Planner))
     }
 
-    /// Keeps a plan.
-    pub(crate) fn insert(&self, key: Arc<[u8]>, shared: Arc<SharedPlan>) {
+    fn keep(&self, slot: &Arc<PlanSlot>) {
         if let Some(entries) = &self.entries {
-            entries.insert(key, shared);
+            entries.insert(Arc::clone(&slot.key), Entry::new(slot));
         }
     }
+    /// Keeps a plan.
+    pub(crate) fn insert(&self, key: Key, shared: Arc<SharedPlan>) {
+        self.keep(&PlanSlot::new(key, shared));
+    }
     /// Keeps a plan for good.
-    pub(crate) fn insert_bundled(&mut self, key: Arc<[u8]>, shared: Arc<SharedPlan>) {
-        self.bundled.insert(key, shared);
+    pub(crate) fn insert_bundled(&mut self, key: Key, shared: Arc<SharedPlan>) {
+        let slot = PlanSlot::new(Arc::clone(&key), shared);
+        self.bundled.insert(key, slot);
+    }
+    /// Puts another plan in a slot, for whoever comes after; a slot that was evicted is not kept again.
+    pub(crate) fn replace(&self, slot: &Arc<PlanSlot>, shared: SharedPlan) {
+        slot.current.store(Arc::new(shared));
+        if let Some(entries) = &self.entries {
+            let _ = entries.replace(Arc::clone(&slot.key), Entry::new(slot), true);
+        }
     }
     /// Every plan with its key: bundled ones, then the others; in no particular order.
-    pub(crate) fn all(&self) -> Vec<(Arc<[u8]>, Arc<SharedPlan>)> {
-        let bundled = self.bundled.iter();
-        let bundled = bundled.map(|(key, shared)| (Arc::clone(key), Arc::clone(shared)));
+    pub(crate) fn all(&self) -> Vec<(Key, Arc<SharedPlan>)> {
+        let bundled = self.bundled.values().cloned();
         let entries = self.entries.iter().flat_map(Cache::iter);
-        bundled.chain(entries).collect()
+        let slots = bundled.chain(entries.map(|(_, entry)| entry.slot));
+        slots
+            .map(|slot| (Arc::clone(&slot.key), slot.current()))
+            .collect()
     }
 
     pub(crate) fn count(&self, source: PlanSource) {

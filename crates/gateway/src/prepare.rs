@@ -3,8 +3,9 @@
 //! A request becomes a valid operation in normal form with coerced variables. A document that was seen before is
 //! found by its text and costs one look-up; any other is parsed, validated and normalised.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
+use arc_swap::ArcSwapOption;
 use ogive_base::SourceId;
 use ogive_operation::{
     FieldRef, NormaliseLimits, ValidationLimits, Variables, coerce_variables, normalise, validate,
@@ -148,7 +149,7 @@ pub fn prepare_operation(
         document,
         definition,
         operation,
-        planned: OnceLock::new(),
+        planned: ArcSwapOption::empty(),
     })
 }
 

@@ -11,7 +11,7 @@ use crate::{
     fingerprint::{Part, renumbered},
     gateway::Gateway,
     plan::plan_now,
-    plans::{PlanSource, SharedPlan},
+    plans::{PlanSource, SharedPlan, Tier},
     prepare::prepare_operation,
     state::SchemaState,
 };
@@ -55,7 +55,7 @@ impl SchemaState {
                     Some(shared) => {
                         done.kept += 1;
                         let shared = Arc::new(shared);
-                        if shared.bundled {
+                        if shared.tier == Tier::Bundle {
                             self.plans.insert_bundled(key, shared);
                         } else {
                             self.plans.insert(key, shared);
@@ -94,7 +94,8 @@ impl SchemaState {
         Some(SharedPlan {
             parts: parts?,
             plan: Arc::new(renumbered(&shared.plan, &self.supergraph)?),
-            bundled: shared.bundled,
+            tier: shared.tier,
+            quality: shared.quality,
         })
     }
 }

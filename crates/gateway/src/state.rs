@@ -28,6 +28,7 @@ use crate::{
     operation_limits::OperationLimits,
     plans::PlanCache,
     prepare::PrepareLimits,
+    refine::{RefineLimits, Refinement},
     tls::subgraph_tls,
 };
 
@@ -48,6 +49,8 @@ pub struct SchemaState {
     pub compared: ComparedFields,
     /// How progressive overrides are settled.
     pub labels: Labels,
+    /// Plans that wait for a better one.
+    pub refinement: Refinement,
     /// How requests are treated.
     pub options: PipelineOptions,
 }
@@ -129,6 +132,7 @@ impl SchemaState {
                 PipelineOptions::planning_for(config, &supergraph),
             ),
             labels,
+            refinement: Refinement::new(RefineLimits::new(config)),
             supergraph,
             endpoints,
         };

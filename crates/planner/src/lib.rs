@@ -12,6 +12,8 @@
 //! 4. [`assign`]: which request brings which value, and by which key each object is entered.
 //! 5. [`emit`]: requests, shapes, representations and output as one [`Plan`].
 //!
+//! [`refine`] is the same with more fuel, for when there is time.
+//!
 //! Pure and deterministic: no clock, no threads; effort is bounded by fuel that counts rule firings.
 
 pub mod assign;
@@ -21,6 +23,7 @@ pub mod describe;
 pub mod emit;
 pub mod load;
 mod probe;
+pub mod quality;
 pub mod search;
 pub mod tree;
 
@@ -28,6 +31,8 @@ use ogive_base::BitSet;
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
+
+pub use quality::{Planned, Quality, refine};
 
 /// The version of the planner. The number after the dash grows whenever plans change in form or in what makes them
 /// correct, so that plans made ahead of time by another planner are not used.
@@ -139,11 +144,30 @@ pub fn plan(
     operation: &Operation,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
+    plan_judged(supergraph, operation, options).map(|planned| planned.plan)
+}
+
+/// [`plan`], and how good the plan is.
+pub fn plan_judged(
+    supergraph: &Supergraph,
+    operation: &Operation,
+    options: &PlanOptions,
+) -> Result<Planned, PlanError> {
     let tree = tree::grow(supergraph, operation, options)?;
-    let options = &load::settle(&tree, options)?;
+    plan_tree(&tree, options)
+}
+
+/// The passes after the first.
+fn plan_tree(tree: &tree::Tree<'_>, options: &PlanOptions) -> Result<Planned, PlanError> {
+    let profile = options.profile;
+    let options = &load::settle(tree, options)?;
     let mut schedule = assign::Schedule::default();
-    for (scope, requests) in search::search_all(&tree, options)? {
-        assign::assign(&tree, &scope, &requests, &mut schedule)?;
+    let mut quality = Quality::NOTHING;
+    for (scope, found) in search::search_all(tree, options)? {
+        assign::assign(tree, &scope, &found, &mut schedule)?;
+        quality.add(&found);
     }
-    Ok(emit::emit(&tree, &schedule))
+    let plan = emit::emit(tree, &schedule);
+    quality.cost = quality::cost(tree, &schedule, &plan, profile);
+    Ok(Planned { plan, quality })
 }

@@ -31,6 +31,8 @@ pub struct Found {
     pub lower_bound: usize,
     /// No set of requests with as many waves is smaller.
     pub proven: bool,
+    /// More fuel would find nothing better for the profile.
+    pub settled: bool,
     /// Rule firings it took: the fuel used.
     pub firings: u64,
 }
@@ -167,6 +169,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
     };
     let mut best: Option<Fewest> = None;
     let mut firings = 0;
+    let mut settled = true;
     for waves in waves..=waves + slack {
         let all = useful(tree, scope, waves, &mut closure);
         let found = match tree.supergraph.subgraphs.len() {
@@ -180,6 +183,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
             },
         };
         firings += found.firings;
+        settled &= found.proven;
         if best
             .as_ref()
             .is_none_or(|b| found.requests.count() < b.requests.count())
@@ -199,7 +203,8 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
         firings: 0,
     });
     closure.run(tree, scope, &best.requests);
-    let proven = best.proven || best.requests.count() <= lower_bound;
+    let is_least = best.requests.count() <= lower_bound;
+    let (proven, settled) = (best.proven || is_least, settled || is_least);
     Ok(Found {
         requests: best.requests,
         firings: firings + closure.firings,
@@ -207,6 +212,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
         wanted,
         lower_bound,
         proven,
+        settled,
     })
 }
 

@@ -103,6 +103,15 @@ metrics! {
     PLAN_BYTES = "ogive.plan_cache.size" Gauge "By" []
         "Memory of the plans that can be evicted.";
     /// See the table.
+    PLANS_REFINED = "ogive.plan.refined" Counter "1" []
+        "Plans that were looked at again in the background.";
+    /// See the table.
+    PLANS_IMPROVED = "ogive.plan.improved" Counter "1" []
+        "Those that were replaced by a better one.";
+    /// See the table.
+    REFINEMENT_DROPPED = "ogive.plan.refinement.dropped" Counter "1" []
+        "Plans that found the queue of the background planner full.";
+    /// See the table.
     READY = "ogive.ready" Gauge "1" []
         "1 while new requests are welcome.";
     /// See the table.

@@ -12,7 +12,7 @@ use ogive_plan::{Header, Plan};
 use ogive_planner::{
     PlanError, PlanOptions, VERSION,
     assign::{self, Schedule},
-    describe, emit, load, search, tree,
+    describe, emit, load, quality, search, tree,
 };
 
 /// A planning pass.
@@ -42,11 +42,12 @@ pub(super) struct Passes {
     pub(super) plan: Plan,
 }
 
-/// Runs all passes.
+/// Runs all passes, with so much more fuel if the plan is to be refined.
 pub(super) fn run(
     state: &SchemaState,
     operation: &Operation,
     options: &PlanOptions,
+    refine: Option<u64>,
 ) -> Result<Passes, PlanError> {
     let supergraph = &state.supergraph;
     let mut sections = Vec::new();
@@ -62,6 +63,10 @@ pub(super) fn run(
     let mut took = [Duration::ZERO; 3];
     let mut requests = Vec::new();
     let clock = Instant::now();
+    let options = &match refine {
+        Some(fuel) => quality::refining(&tree, options, fuel),
+        None => options.clone(),
+    };
     let options = &load::settle(&tree, options)?;
     let scopes = search::search_all(&tree, options)?;
     took[1] += clock.elapsed();

@@ -89,6 +89,14 @@ const MANIFEST: &str = r#"{"format":"apollo-persisted-query-manifest","version":
   {"id":"f00","name":"Again","type":"query","body":"query Again { me { ...F } } fragment F on Person { name }"},
   {"id":"f01","name":"Price","type":"query","body":"{ topProducts { price { amount } } }"}]}"#;
 
+#[test]
+fn a_plan_that_is_the_best_stays_so_with_more_fuel() {
+    let refined = planned(&["--refine"]);
+    assert_eq!(refined, planned(&[]));
+    let search = planned(&["--refine", "--stage", "search"]);
+    assert!(search.contains("6 requests in 3 waves, proven"), "{search}");
+}
+
 /// A folder of operations.
 fn operations(name: &str) -> String {
     let path = folder().join(name);

@@ -17,6 +17,7 @@ mod headers;
 mod http2;
 mod http_client;
 mod network;
+mod refine;
 mod resilience;
 mod scenarios;
 mod sharing;

@@ -75,7 +75,7 @@ impl Scenario {
             body["query"].as_str().unwrap(),
             body["operationName"].as_str(),
         );
-        let plan = operation.unwrap().planned.get().unwrap().plan.clone();
+        let plan = operation.unwrap().planned.load_full().unwrap().plan.clone();
         let waves = plan.fetches.as_slice().iter().map(|f| f.wave).max();
         (answer, service, waves.unwrap_or(0))
     }

@@ -76,6 +76,9 @@ pub struct Metrics {
     reloads_refused: AtomicU64,
     spans_dropped: AtomicU64,
     log_lines_dropped: AtomicU64,
+    plans_refined: AtomicU64,
+    plans_improved: AtomicU64,
+    refinement_dropped: AtomicU64,
 }
 
 /// A shard on cache lines of its own.
@@ -139,6 +142,12 @@ pub enum Event {
     SpanDropped,
     /// A line of the access log found the queue full.
     LogLineDropped,
+    /// A plan was looked at again in the background.
+    PlanRefined,
+    /// It was replaced by a better one.
+    PlanImproved,
+    /// A plan found the queue of the background planner full.
+    RefinementDropped,
 }
 
 impl Metrics {
@@ -151,6 +160,9 @@ impl Metrics {
             reloads_refused: AtomicU64::new(0),
             spans_dropped: AtomicU64::new(0),
             log_lines_dropped: AtomicU64::new(0),
+            plans_refined: AtomicU64::new(0),
+            plans_improved: AtomicU64::new(0),
+            refinement_dropped: AtomicU64::new(0),
         }
     }
 
@@ -248,6 +260,9 @@ impl Metrics {
             Event::ReloadRefused => &self.reloads_refused,
             Event::SpanDropped => &self.spans_dropped,
             Event::LogLineDropped => &self.log_lines_dropped,
+            Event::PlanRefined => &self.plans_refined,
+            Event::PlanImproved => &self.plans_improved,
+            Event::RefinementDropped => &self.refinement_dropped,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -287,6 +302,9 @@ impl Metrics {
         single(&names::RELOADS_REFUSED, load(&self.reloads_refused));
         single(&names::SPANS_DROPPED, load(&self.spans_dropped));
         single(&names::LOG_LINES_DROPPED, load(&self.log_lines_dropped));
+        single(&names::PLANS_REFINED, load(&self.plans_refined));
+        single(&names::PLANS_IMPROVED, load(&self.plans_improved));
+        single(&names::REFINEMENT_DROPPED, load(&self.refinement_dropped));
         out.sort_by_key(|family| family.metric.name);
         out
     }
