@@ -208,7 +208,11 @@ fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
 
 impl<'p> Absorb<'_, 'p> {
     /// Reads the whole answer in one pass. If it turns out to be no GraphQL response, nothing of it stays.
-    fn absorb_body(&mut self, body: &Bytes) {
+    fn absorb_body(&mut self, sent: &Bytes) {
+        // What is printed for people is rewritten first: reading is fastest without white space.
+        let spaced = ogive_json::is_spaced(sent);
+        let compact = spaced.then(|| ogive_json::compact(sent).map(Bytes::from));
+        let body = &compact.flatten().unwrap_or_else(|| sent.clone());
         self.store.keep_answer(self.source, body.clone());
         let limits = *self.store.limits();
         let before = (self.store.begin(), self.errors.mark());
@@ -233,6 +237,8 @@ impl<'p> Absorb<'_, 'p> {
                 self.store.roll_back(before.0);
                 self.store.commit();
                 self.errors.roll_back(before.1);
+                // Positions are those of the answer as it was sent.
+                let error = Envelope::read(sent, &limits).err().unwrap_or(error);
                 let message = format!("The subgraph's answer is not a GraphQL response: {error}.");
                 return self.fail_fetch(malformed(message));
             }

@@ -8,12 +8,17 @@
 //! follows there, and if it is the same, the run grows and nothing is written.
 
 use bytes::Bytes;
+use ogive_json::{Key, append_short};
 use ogive_plan::FetchId;
 
 use crate::store::{RawRange, Source, Store};
 
 /// Ranges of fewer bytes are copied: a piece of its own costs as much as copying so many.
 const SHARED_BYTES_MIN: usize = 16 << 10;
+
+/// Bounds of what is set aside for text before anything is written.
+const TEXT_BYTES_MIN: usize = 512;
+const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// The body of a response, in pieces.
 #[derive(Clone, Debug)]
@@ -93,7 +98,7 @@ impl<'e, 'p> Output<'e, 'p> {
     pub(crate) fn new(store: &'e Store<'p>) -> Self {
         Output {
             store,
-            text: Vec::with_capacity(512),
+            text: Vec::with_capacity(store.answer_bytes().clamp(TEXT_BYTES_MIN, TEXT_BYTES_MAX)),
             cuts: Vec::new(),
             run: RawRange::unchecked(Source::new(FetchId(0), 0), 0..0),
             answer: &[],
@@ -114,28 +119,36 @@ impl<'e, 'p> Output<'e, 'p> {
         self.answer = self.store.answer_of(range);
     }
     /// Appends a member of an object: a comma if it is not the first one, the key with its colon, and the value.
-    #[inline]
-    pub(crate) fn put_member(&mut self, first: bool, key: &[u8], range: RawRange) {
+    #[inline(always)]
+    pub(crate) fn put_member(&mut self, first: bool, key: &Key, range: RawRange) {
         if self.run.len > 0 {
-            let end = (self.run.start + self.run.len) as usize;
-            let gap = usize::from(!first) + key.len();
-            if self.run.is_of_answer(range)
-                && range.start as usize == end + gap
-                && let Some(between) = self.answer.get(end..end + gap)
-                && (first || between[0] == b',')
-                && between[gap - key.len()..] == *key
+            let end = self.run.start + self.run.len;
+            let gap = key.len() as u32 - u32::from(first);
+            if range.start == end + gap
+                && self.run.is_of_answer(range)
+                && key.stands_at(self.answer, end as usize, first)
             {
-                self.run.len += gap as u32 + range.len;
+                self.run.len += gap + range.len;
                 return;
             }
             self.flush();
         }
-        if !first {
-            self.text.push(b',');
-        }
-        self.text.extend_from_slice(key);
+        key.append(&mut self.text, first);
         self.run = range;
         self.answer = self.store.answer_of(range);
+    }
+    /// Appends the key of a member, after a comma if it is not the first one.
+    #[inline(always)]
+    pub(crate) fn put_key(&mut self, first: bool, key: &Key) {
+        if self.run.len > 0 {
+            let end = (self.run.start + self.run.len) as usize;
+            if key.stands_at(self.answer, end, first) {
+                self.run.len += key.len() as u32 - u32::from(first);
+                return;
+            }
+            self.flush();
+        }
+        key.append(&mut self.text, first);
     }
     /// Appends text of ours.
     #[inline]
@@ -175,8 +188,7 @@ impl<'e, 'p> Output<'e, 'p> {
             self.cuts.push((self.text.len(), run));
         } else if run.len > 0 {
             let (start, len) = (run.start as usize, run.len as usize);
-            let bytes = self.answer.get(start..start + len);
-            self.text.extend_from_slice(bytes.unwrap_or_default());
+            append_short(&mut self.text, self.answer, start, len);
         }
         self.run.len = 0;
     }

@@ -97,7 +97,26 @@ impl<'p> Emit<'_, 'p> {
     fn walk(&mut self) {
         while let Some(frame) = self.frames.last_mut() {
             match frame {
-                Frame::Object { layout, next, .. } => {
+                Frame::Object {
+                    record,
+                    layout,
+                    next,
+                    empty,
+                    ..
+                } => {
+                    // Most entries are leaves that everybody has, as they must be seen.
+                    let values = self.store.values_from(*record);
+                    let steps = &self.derived.outputs[self.store.layout(*record)];
+                    while let Some(step) = steps.get(*next)
+                        && let Some(slot) = step.leaf
+                        && let Some(Value::Raw(range)) = values.get(usize::from(slot))
+                        && range.is_verbatim()
+                    {
+                        let key = &self.derived.keys[step.key as usize];
+                        self.out.put_member(*empty, key, *range);
+                        *empty = false;
+                        *next += 1;
+                    }
                     let Some(field) = layout.output.get(*next) else {
                         self.out.byte(b'}');
                         self.frames.pop();
@@ -166,16 +185,15 @@ impl<'p> Emit<'_, 'p> {
             }
         }
         let first = std::mem::replace(empty, false);
+        let key = self.derived.outputs[self.store.layout(record)][at].key;
+        let key = &self.derived.keys[key as usize];
         if let OutSource::Leaf(slot, _) = field.source
             && let Value::Raw(range) = self.store.value(record, slot)
             && range.is_verbatim()
         {
-            return self.out.put_member(first, &field.key_json, range);
+            return self.out.put_member(first, key, range);
         }
-        if !first {
-            self.out.byte(b',');
-        }
-        self.out.literal(&field.key_json);
+        self.out.put_key(first, key);
         match field.source {
             OutSource::Object(slot) => {
                 let value = self.store.value(record, slot);

@@ -16,12 +16,13 @@
 use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
-use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner};
+use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner, lanes};
 use ogive_plan::{Derived, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping};
 
 use crate::{
     codes,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
+    lane::{Lane, Left},
     store::{LimitReached, ListRange, Place, RawRange, RecordId, Source, Store, TypeState, Value},
 };
 
@@ -53,8 +54,8 @@ pub(crate) struct Reader<'s, 'p> {
     /// ... which is another one if it is reused.
     pub(crate) source: Source,
     pub(crate) service: Option<&'p str>,
-    conditions: &'s Conditions,
-    derived: &'p Derived,
+    pub(crate) conditions: &'s Conditions,
+    pub(crate) derived: &'p Derived,
     /// What was put into the outermost object, by field, if asked to remember it.
     pub(crate) tape: Vec<(usize, Value)>,
     /// Whether to.
@@ -64,8 +65,8 @@ pub(crate) struct Reader<'s, 'p> {
     /// By shape and field, which field came next when it was not the one after; empty until it happens.
     order: Vec<Vec<u32>>,
     /// Items of open lists.
-    scratch: Vec<Value>,
-    frames: Vec<Frame<'p>>,
+    pub(crate) scratch: Vec<Value>,
+    pub(crate) frames: Vec<Frame<'p>>,
     /// The type found last, tried first.
     last_type: Option<RuntimeType>,
     /// Lists that were found to differ from another provider's, by start and shape of their objects.
@@ -73,7 +74,7 @@ pub(crate) struct Reader<'s, 'p> {
 }
 
 /// An open object or list.
-enum Frame<'p> {
+pub(crate) enum Frame<'p> {
     Object {
         id: ShapeId,
         shape: &'p ObjectShape,
@@ -101,16 +102,16 @@ enum Frame<'p> {
 
 /// A composite value about to be read.
 #[derive(Clone, Copy)]
-struct Coming {
-    owner: RecordId,
-    slot: SlotIndex,
-    child: ShapeId,
+pub(crate) struct Coming {
+    pub(crate) owner: RecordId,
+    pub(crate) slot: SlotIndex,
+    pub(crate) child: ShapeId,
     /// Lists around the objects.
-    lists: u8,
+    pub(crate) lists: u8,
     /// How it looks if it can stay as it is.
-    verbatim: Option<PatternValue>,
+    pub(crate) verbatim: Option<PatternValue>,
     /// What its place holds already.
-    existing: Value,
+    pub(crate) existing: Value,
 }
 
 impl<'s, 'p> Reader<'s, 'p> {
@@ -161,90 +162,106 @@ impl<'s, 'p> Reader<'s, 'p> {
         Ok(true)
     }
 
+    /// Reads what the open objects and lists still hold: quickly as long as everything is as expected, step by step
+    /// where it is not.
     fn walk(&mut self, scanner: &mut Scanner<'_>, mut more: bool) -> Result<(), Stop> {
-        let plan = self.store.plan();
-        while let Some(frame) = self.frames.last_mut() {
-            match frame {
-                Frame::Object { record, .. } if !more => {
-                    let value = Value::Record(*record);
-                    self.frames.pop();
-                    more = self.deliver(scanner, value)?;
-                }
-                Frame::List { .. } if !more => {
-                    let value = self.close_list()?;
-                    more = self.deliver(scanner, value)?;
-                }
-                Frame::Object {
-                    id,
-                    shape,
-                    record,
-                    field,
-                    expected,
-                } => {
-                    let ty = self.store.known_type(*record);
-                    let Some(found) = find_field(scanner, shape, ty, *expected)? else {
-                        scanner.skip_value()?;
-                        more = scanner.next_member()?;
+        while !self.frames.is_empty() {
+            if more {
+                match lanes::run(Lane::new(self, scanner))? {
+                    Left::Nothing => return Ok(()),
+                    Left::Value(coming) => {
+                        more = self.begin(scanner, coming)?;
                         continue;
-                    };
-                    if found != *expected {
-                        let n_shapes = plan.shapes.len();
-                        learn(&mut self.order, n_shapes, *id, shape, (*field, found));
                     }
-                    *field = found;
-                    *expected = match self.order.get(id.index()).map(|next| next.get(found)) {
-                        Some(Some(next)) => *next as usize,
-                        _ => found + 1,
-                    };
-                    let facts = self.derived.shapes[*id].fields[found];
-                    let ShapeField { slot, shape, .. } = shape.fields[found];
-                    let owner = *record;
-                    let Some(child) = shape else {
-                        let value = self.leaf(scanner, facts.verbatim)?;
-                        more = self.deliver(scanner, value)?;
-                        continue;
-                    };
-                    let layout = &plan.layouts[self.store.layout(owner)];
-                    let lists = layout.slots.get(usize::from(slot)).map_or(0, |s| s.lists);
-                    let existing = self.store.value(owner, slot);
-                    more = self.begin(
-                        scanner,
-                        Coming {
-                            owner,
-                            slot,
-                            child,
-                            lists,
-                            verbatim: facts.verbatim,
-                            existing,
-                        },
-                    )?;
+                    Left::Step => {}
                 }
-                Frame::List {
+            }
+            more = self.step(scanner, more)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a member or item, or its beginning, or closes what has no more of them; says whether something follows.
+    fn step(&mut self, scanner: &mut Scanner<'_>, more: bool) -> Result<bool, Stop> {
+        let plan = self.store.plan();
+        let Some(frame) = self.frames.last_mut() else {
+            return Ok(false);
+        };
+        match frame {
+            Frame::Object { record, .. } if !more => {
+                let value = Value::Record(*record);
+                self.frames.pop();
+                self.deliver(scanner, value)
+            }
+            Frame::List { .. } if !more => {
+                let value = self.close_list()?;
+                self.deliver(scanner, value)
+            }
+            Frame::Object {
+                id,
+                shape,
+                record,
+                field,
+                expected,
+            } => {
+                let ty = self.store.known_type(*record);
+                let Some(found) = find_field(scanner, shape, ty, *expected)? else {
+                    scanner.skip_value()?;
+                    return Ok(scanner.next_member()?);
+                };
+                if found != *expected {
+                    let n_shapes = plan.shapes.len();
+                    learn(&mut self.order, n_shapes, *id, shape, (*field, found));
+                }
+                *field = found;
+                *expected = match self.order.get(id.index()).map(|next| next.get(found)) {
+                    Some(Some(next)) => *next as usize,
+                    _ => found + 1,
+                };
+                let facts = self.derived.shapes[*id].fields[found];
+                let ShapeField { slot, shape, .. } = shape.fields[found];
+                let owner = *record;
+                let Some(child) = shape else {
+                    let value = self.leaf(scanner, facts.verbatim)?;
+                    return self.deliver(scanner, value);
+                };
+                let layout = &plan.layouts[self.store.layout(owner)];
+                let lists = layout.slots.get(usize::from(slot)).map_or(0, |s| s.lists);
+                let existing = self.store.value(owner, slot);
+                let coming = Coming {
                     owner,
                     slot,
                     child,
                     lists,
-                    verbatim,
-                    index,
+                    verbatim: facts.verbatim,
                     existing,
-                    ..
-                } => {
-                    let coming = Coming {
-                        owner: *owner,
-                        slot: *slot,
-                        child: *child,
-                        lists: *lists,
-                        verbatim: *verbatim,
-                        existing: match existing {
-                            Some(list) => self.store.item(*list, *index),
-                            None => Value::Absent,
-                        },
-                    };
-                    more = self.begin(scanner, coming)?;
-                }
+                };
+                self.begin(scanner, coming)
+            }
+            Frame::List {
+                owner,
+                slot,
+                child,
+                lists,
+                verbatim,
+                index,
+                existing,
+                ..
+            } => {
+                let coming = Coming {
+                    owner: *owner,
+                    slot: *slot,
+                    child: *child,
+                    lists: *lists,
+                    verbatim: *verbatim,
+                    existing: match existing {
+                        Some(list) => self.store.item(*list, *index),
+                        None => Value::Absent,
+                    },
+                };
+                self.begin(scanner, coming)
             }
         }
-        Ok(())
     }
 
     /// Hands a finished value to the innermost open object or list; says whether something follows in there.
@@ -275,7 +292,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         }
     }
 
-    fn leaf(
+    pub(crate) fn leaf(
         &mut self,
         scanner: &mut Scanner<'_>,
         verbatim: Option<PatternValue>,
@@ -302,7 +319,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// The coming objects, if they are exactly what the client may see. Not tried again and again in vain.
-    fn pass(&mut self, scanner: &mut Scanner<'_>, coming: &Coming) -> Option<Value> {
+    pub(crate) fn pass(&mut self, scanner: &mut Scanner<'_>, coming: &Coming) -> Option<Value> {
         let verbatim = coming.verbatim?;
         let at = coming.child.index();
         if self.surprises.get(at).is_some_and(|n| *n >= SURPRISES_MAX) {
@@ -368,6 +385,12 @@ impl<'s, 'p> Reader<'s, 'p> {
             self.fail_list(list, coming.lists, coming.child);
             return self.deliver(scanner, Value::List(list));
         }
+        self.open_list(&coming, existing);
+        Ok(scanner.begin_array()?)
+    }
+
+    /// Opens the frame of a list.
+    pub(crate) fn open_list(&mut self, coming: &Coming, existing: Option<ListRange>) {
         self.frames.push(Frame::List {
             owner: coming.owner,
             slot: coming.slot,
@@ -378,10 +401,9 @@ impl<'s, 'p> Reader<'s, 'p> {
             base: self.scratch.len(),
             existing,
         });
-        Ok(scanner.begin_array()?)
     }
 
-    fn close_list(&mut self) -> Result<Value, Stop> {
+    pub(crate) fn close_list(&mut self) -> Result<Value, Stop> {
         let Some(Frame::List { base, existing, .. }) = self.frames.pop() else {
             return Ok(Value::Absent);
         };
@@ -415,6 +437,12 @@ impl<'s, 'p> Reader<'s, 'p> {
             }
             state => state,
         };
+        let record = self.create(&coming, state)?;
+        self.enter(scanner, coming.child, record)
+    }
+
+    /// Makes the record for a coming object.
+    pub(crate) fn create(&mut self, coming: &Coming, state: TypeState) -> Result<RecordId, Stop> {
         let mut buffer = [0; Wrapping::LISTS_MAX as usize];
         let mut first = buffer.len();
         for frame in self.frames.iter().rev() {
@@ -429,8 +457,8 @@ impl<'s, 'p> Reader<'s, 'p> {
             slot: coming.slot,
             indexes: &buffer[first..],
         };
-        let record = self.store.create(shape.layout, place, state)?;
-        self.enter(scanner, coming.child, record)
+        let layout = self.store.plan().shapes[coming.child].layout;
+        Ok(self.store.create(layout, place, state)?)
     }
 
     fn enter(
@@ -439,6 +467,11 @@ impl<'s, 'p> Reader<'s, 'p> {
         id: ShapeId,
         record: RecordId,
     ) -> Result<bool, Stop> {
+        self.open(id, record);
+        Ok(scanner.begin_object()?)
+    }
+    /// Opens the frame of an object.
+    pub(crate) fn open(&mut self, id: ShapeId, record: RecordId) {
         let shape = &self.store.plan().shapes[id];
         let first = self.order.get(id.index()).and_then(|next| next.last());
         self.frames.push(Frame::Object {
@@ -448,7 +481,14 @@ impl<'s, 'p> Reader<'s, 'p> {
             field: shape.fields.len(),
             expected: first.map_or(0, |first| *first as usize),
         });
-        Ok(scanner.begin_object()?)
+    }
+    /// The field to expect after `found`.
+    #[inline]
+    pub(crate) fn next_expected(&self, id: ShapeId, found: usize) -> usize {
+        match self.order.get(id.index()).map(|next| next.get(found)) {
+            Some(Some(next)) => *next as usize,
+            _ => found + 1,
+        }
     }
 
     /// Compares the type of the coming object with what is known of the record; learns it if nothing was known.
@@ -502,21 +542,33 @@ impl<'s, 'p> Reader<'s, 'p> {
         let Some(name) = find_string(scanner.clone(), key)? else {
             return Ok(TypeState::Rejected);
         };
-        let is = |ty: RuntimeType| plan.types.get(ty).is_some_and(|known| **known == *name);
+        Ok(self.type_named(shape, name.as_bytes()))
+    }
+    /// The type of an object that says its type is called `name`.
+    pub(crate) fn type_named(&mut self, shape: &'p ObjectShape, name: &[u8]) -> TypeState {
+        let plan = self.store.plan();
+        let layout = &plan.layouts[shape.layout];
+        let is = |ty: RuntimeType| {
+            plan.types
+                .get(ty)
+                .is_some_and(|known| known.as_bytes() == name)
+        };
         if let Some(last) = self.last_type
             && layout.types.contains(last.0)
             && is(last)
         {
-            return Ok(TypeState::Known(last));
+            return TypeState::Known(last);
         }
         let found = layout.types.iter().map(RuntimeType).find(|ty| is(*ty));
         self.last_type = found.or(self.last_type);
-        Ok(match found {
+        match found {
             Some(ty) => TypeState::Known(ty),
             // Another fetch will tell.
-            None if shape.interface_objects.iter().any(|n| **n == *name) => TypeState::Unknown,
+            None if shape.interface_objects.iter().any(|n| n.as_bytes() == name) => {
+                TypeState::Unknown
+            }
             None => TypeState::Rejected,
-        })
+        }
     }
 
     /// Marks what this provider would have put into the objects of a list as failed.

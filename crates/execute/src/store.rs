@@ -154,6 +154,11 @@ struct Record {
     values: u32,
 }
 
+/// One value is expected in so many bytes of an answer...
+const BYTES_PER_VALUE: usize = 24;
+/// ... but room is made for so many at a time at most: big answers mostly pass as they stand.
+const VALUES_RESERVED_MAX: usize = 1024;
+
 /// A limit was reached; the name is the option's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitReached(pub(crate) &'static str);
@@ -164,6 +169,15 @@ pub(crate) struct Place<'a> {
     pub(crate) parent: RecordId,
     pub(crate) slot: SlotIndex,
     pub(crate) indexes: &'a [u32],
+}
+
+/// The slots of one record, found once for many values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slots {
+    /// Where they begin.
+    base: usize,
+    /// Whether what they held must be kept track of.
+    undoable: bool,
 }
 
 /// All values of one execution.
@@ -255,6 +269,9 @@ impl<'p> Store<'p> {
         }
         // Parts of fetches that are sent early are numbered after the fetches.
         let at = source.fetch().index();
+        // Room for what is likely in it, so that little is moved later.
+        self.values
+            .reserve((body.len() / BYTES_PER_VALUE).min(VALUES_RESERVED_MAX));
         if self.answers.len() <= at {
             self.answers.resize(at + 1, Bytes::new());
         }
@@ -265,6 +282,11 @@ impl<'p> Store<'p> {
             0 => self.answers.get(source.fetch().index()),
             _ => self.further.get(&source),
         }
+    }
+    /// Number of bytes of all answers.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        let all = self.answers.iter().chain(self.further.values());
+        all.map(Bytes::len).sum()
     }
     /// All bytes of an answer.
     pub(crate) fn answer(&self, source: Source) -> Bytes {
@@ -421,6 +443,43 @@ impl<'p> Store<'p> {
             }
             *held = held.merged_with(value);
         }
+    }
+
+    /// Where the values of a record are.
+    #[inline]
+    pub(crate) fn slots(&self, record: RecordId) -> Slots {
+        let base = self.records[record.index()].values as usize;
+        Slots {
+            base,
+            undoable: self.mark.is_some_and(|mark| base < mark.values),
+        }
+    }
+    /// [`Store::value`] of a record whose slots are known.
+    #[inline(always)]
+    pub(crate) fn get(&self, slots: Slots, slot: SlotIndex) -> Value {
+        let at = slots.base + usize::from(slot);
+        self.values.get(at).copied().unwrap_or(Value::Absent)
+    }
+    /// [`Store::merge`] into a record whose slots are known.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, slots: Slots, slot: SlotIndex, value: Value) {
+        let at = slots.base + usize::from(slot);
+        let Some(held) = self.values.get_mut(at) else {
+            return;
+        };
+        if slots.undoable {
+            self.undo.push(Undo::Value(at as u32, *held));
+        }
+        *held = match *held {
+            Value::Absent => value,
+            held => held.merged_with(value),
+        };
+    }
+    /// All values from the first slot of a record on; those of later records follow.
+    #[inline]
+    pub(crate) fn values_from(&self, record: RecordId) -> &[Value] {
+        let base = self.records[record.index()].values as usize;
+        self.values.get(base..).unwrap_or_default()
     }
 
     /// A new list of `items`.

@@ -5,6 +5,7 @@
 //! it is part of.
 
 use crate::{
+    key::Key,
     lanes::{Job, Lanes},
     scan::{ScanError, ScanErrorKind},
 };
@@ -12,14 +13,30 @@ use crate::{
 type Result<T> = std::result::Result<T, ScanError>;
 
 /// A position in a text.
-#[derive(Clone, Copy)]
-pub(crate) struct Cursor<'t, L> {
-    pub(crate) text: &'t [u8],
-    pub(crate) at: usize,
-    pub(crate) lanes: L,
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'t, L> {
+    /// The text.
+    pub text: &'t [u8],
+    /// Next byte to read.
+    pub at: usize,
+    /// The instructions.
+    pub lanes: L,
 }
 
 impl<L: Lanes> Cursor<'_, L> {
+    /// Reads a key and its colon if it is exactly `key`, with nothing before it but the comma or bracket that has been
+    /// read; otherwise reads nothing.
+    #[inline(always)]
+    pub fn key(&mut self, key: &Key) -> bool {
+        let Some(before) = self.at.checked_sub(1) else {
+            return false;
+        };
+        let found = key.is_behind(self.lanes, self.text, before);
+        if found {
+            self.at = before + key.len();
+        }
+        found
+    }
     #[inline(always)]
     pub(crate) fn error(&self, kind: ScanErrorKind) -> ScanError {
         self.error_at(self.at, kind)
@@ -81,7 +98,7 @@ impl<L: Lanes> Cursor<'_, L> {
     /// Reads the rest of a string whose opening quote has been read; `at` is behind the closing quote afterwards.
     /// Says whether anything is escaped.
     #[inline(always)]
-    pub(crate) fn string_rest(&mut self) -> Result<bool> {
+    pub fn string_rest(&mut self) -> Result<bool> {
         let start = self.at;
         let (mut escapes, mut high) = (false, false);
         loop {
@@ -158,7 +175,7 @@ impl<L: Lanes> Cursor<'_, L> {
 
     /// Reads a number; says whether it has neither fraction nor exponent.
     #[inline(always)]
-    pub(crate) fn number(&mut self) -> Result<bool> {
+    pub fn number(&mut self) -> Result<bool> {
         // Most numbers fit into one block, and then one look at it is enough.
         let first = self.at + usize::from(self.text.get(self.at) == Some(&b'-'));
         if let Some(mask) = self.lanes.digit_mask(self.text, first) {
@@ -238,8 +255,9 @@ impl<L: Lanes> Cursor<'_, L> {
         Ok(())
     }
 
+    /// Reads exactly `literal`.
     #[inline(always)]
-    pub(crate) fn literal(&mut self, literal: &[u8]) -> Result<()> {
+    pub fn literal(&mut self, literal: &[u8]) -> Result<()> {
         if let Some(word) = self.text.get(self.at..self.at + literal.len())
             && word == literal
         {

@@ -4,6 +4,8 @@
 //! processor, makes the ones that need asking. Scanning code is written once, generic over `Lanes`, and compiled once
 //! per instruction set ([`Job`]); the choice is made per scan, not per string.
 //!
+//! Other crates may scan with them too: what a [`Job`] does is compiled for every set, and needs no `unsafe`.
+//!
 //! This is the only module of the workspace with `unsafe`. Every load goes through a reference to an array of the
 //! load's size, so nothing is read outside the text.
 //!
@@ -108,16 +110,27 @@ impl Level {
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
 /// Where the bytes of interest are in the next 32 (or fewer, see [`Lanes::BLOCK`]) bytes, one bit each.
-#[derive(Clone, Copy)]
-pub(crate) struct StringMasks {
+#[derive(Clone, Copy, Debug)]
+pub struct StringMasks {
     /// Quote, backslash or control character.
-    pub(crate) stop: u64,
+    pub stop: u64,
     /// No ASCII.
-    pub(crate) high: u64,
+    pub high: u64,
+}
+
+/// Where the bytes are that say what is inside a string, and white space; one bit each.
+#[derive(Clone, Copy, Debug)]
+pub struct TextMasks {
+    /// `"`.
+    pub quote: u64,
+    /// `\\`.
+    pub slash: u64,
+    /// Space, tab, line feed or carriage return.
+    pub space: u64,
 }
 
 /// One instruction set.
-pub(crate) trait Lanes: Copy {
+pub trait Lanes: Copy {
     /// Bytes per block: at most 64.
     const BLOCK: usize;
     /// Bytes per block of [`Lanes::digit_mask`]: numbers are short.
@@ -129,13 +142,15 @@ pub(crate) trait Lanes: Copy {
     fn digit_mask(self, text: &[u8], at: usize) -> Option<u64>;
     /// Which bytes of the block at `at` are JSON white space; `None` if the text ends within it.
     fn space_mask(self, text: &[u8], at: usize) -> Option<u64>;
+    /// Quotes, backslashes and white space in the block at `at`; `None` if the text ends within it.
+    fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks>;
     /// Whether the [`KEY_BLOCK`] bytes at `at` agree with `key` in those that `mask` names; `None` if the text ends
     /// within them.
     fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool>;
 }
 
 /// Bytes of a key that are compared in one step.
-pub(crate) const KEY_BLOCK: usize = 32;
+pub const KEY_BLOCK: usize = 32;
 
 #[inline(always)]
 fn chunk<const N: usize>(text: &[u8], at: usize) -> Option<&[u8; N]> {
@@ -179,6 +194,21 @@ impl Lanes for Scalar {
         Some(mask)
     }
     #[inline(always)]
+    fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
+        let bytes: &[u8; 8] = chunk(text, at)?;
+        let (mut quote, mut slash) = (0, 0);
+        for (i, byte) in bytes.iter().enumerate() {
+            quote |= u64::from(*byte == b'"') << i;
+            slash |= u64::from(*byte == b'\\') << i;
+        }
+        let space = self.space_mask(text, at)?;
+        Some(TextMasks {
+            quote,
+            slash,
+            space,
+        })
+    }
+    #[inline(always)]
     fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool> {
         let bytes: &[u8; KEY_BLOCK] = chunk(text, at)?;
         let differs = |i: &usize| bytes[*i] != key[*i] && mask & (1 << *i) != 0;
@@ -190,7 +220,7 @@ impl Lanes for Scalar {
 pub(crate) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{KEY_BLOCK, Lanes, StringMasks, chunk};
+    use super::{KEY_BLOCK, Lanes, StringMasks, TextMasks, chunk};
 
     /// 16 bytes. Uses nothing beyond SSE2, which every `x86_64` has, so that anybody may make one.
     #[derive(Clone, Copy)]
@@ -269,6 +299,21 @@ pub(crate) mod x86 {
             }
         }
         #[inline(always)]
+        fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
+            let block = load16(text, at)?;
+            let space = self.space_mask(text, at)?;
+            // SAFETY: SSE2 is part of x86_64.
+            unsafe {
+                let quote = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8));
+                let slash = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8));
+                Some(TextMasks {
+                    quote: u64::from(_mm_movemask_epi8(quote) as u16),
+                    slash: u64::from(_mm_movemask_epi8(slash) as u16),
+                    space,
+                })
+            }
+        }
+        #[inline(always)]
         fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool> {
             let _: &[u8; KEY_BLOCK] = chunk(text, at)?;
             let (low, high) = (load16(text, at)?, load16(text, at + 16)?);
@@ -338,6 +383,21 @@ pub(crate) mod x86 {
             }
         }
         #[inline(always)]
+        fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
+            let block = load32(self, text, at)?;
+            let space = self.space_mask(text, at)?;
+            // SAFETY: `self` proves AVX2.
+            unsafe {
+                let quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'"' as i8));
+                let slash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\\' as i8));
+                Some(TextMasks {
+                    quote: u64::from(_mm256_movemask_epi8(quote) as u32),
+                    slash: u64::from(_mm256_movemask_epi8(slash) as u32),
+                    space,
+                })
+            }
+        }
+        #[inline(always)]
         fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool> {
             let (block, key) = (load32(self, text, at)?, load32(self, key, 0)?);
             // SAFETY: `self` proves AVX2.
@@ -390,6 +450,19 @@ pub(crate) mod x86 {
             }
         }
         #[inline(always)]
+        fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
+            let block = load64(self, text, at)?;
+            let space = self.space_mask(text, at)?;
+            // SAFETY: `self` proves AVX-512BW.
+            unsafe {
+                Some(TextMasks {
+                    quote: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'"' as i8)),
+                    slash: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\\' as i8)),
+                    space,
+                })
+            }
+        }
+        #[inline(always)]
         fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool> {
             // SAFETY: a processor with AVX-512 has AVX2, and `self` is the proof.
             unsafe { Avx2::new() }.matches(text, at, key, mask)
@@ -401,7 +474,7 @@ pub(crate) mod x86 {
 pub(crate) mod arm {
     use std::arch::aarch64::*;
 
-    use super::{KEY_BLOCK, Lanes, StringMasks, chunk};
+    use super::{KEY_BLOCK, Lanes, StringMasks, TextMasks, chunk};
 
     /// 16 bytes; NEON is part of the aarch64 targets Rust has.
     #[derive(Clone, Copy)]
@@ -473,6 +546,19 @@ pub(crate) mod arm {
             }
         }
         #[inline(always)]
+        fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
+            let block = load(text, at)?;
+            let space = self.space_mask(text, at)?;
+            // SAFETY: NEON is part of aarch64.
+            unsafe {
+                Some(TextMasks {
+                    quote: bits(vceqq_u8(block, vdupq_n_u8(b'"'))),
+                    slash: bits(vceqq_u8(block, vdupq_n_u8(b'\\'))),
+                    space,
+                })
+            }
+        }
+        #[inline(always)]
         fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool> {
             let _: &[u8; KEY_BLOCK] = chunk(text, at)?;
             let (low, high) = (load(text, at)?, load(text, at + 16)?);
@@ -505,14 +591,16 @@ pub(crate) use baseline::{BASELINE, Baseline};
 
 /// Something to do with vector instructions. Implementations are `#[inline(always)]`, and so is all they call, down
 /// to [`Lanes`]: only then is everything compiled for the instruction set.
-pub(crate) trait Job {
+pub trait Job {
+    /// What comes of it.
     type Output;
+    /// Does it.
     fn run<L: Lanes>(self, lanes: L) -> Self::Output;
 }
 
 /// Does something with the widest instructions there are.
 #[inline]
-pub(crate) fn run<J: Job>(job: J) -> J::Output {
+pub fn run<J: Job>(job: J) -> J::Output {
     match Level::current() {
         // SAFETY: `Level::current` asked the processor for exactly these features.
         #[cfg(target_arch = "x86_64")]

@@ -3,15 +3,21 @@
 //! Nothing here builds a tree: a [`Scanner`] walks validated tokens and hands out byte ranges, so that values can be
 //! copied verbatim. No function allocates per value and none recurses.
 //!
-//! Reading order: [`scan`] (reading), [`pattern`] (reading what is expected), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
+//! Reading order: [`scan`] (reading), [`pattern`] (reading what is expected), [`key`] (keys that are known before),
+//! [`mod@compact`] (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
 
-mod cursor;
+pub mod compact;
+pub mod cursor;
+pub mod key;
 pub mod lanes;
 pub mod pattern;
 pub mod scan;
 pub mod text;
 pub mod write;
 
+pub use compact::{compact, is_spaced};
+pub use cursor::Cursor;
+pub use key::{Key, append_short};
 pub use lanes::Level;
 pub use pattern::{Conditions, Pattern, PatternField, PatternScalar, PatternValue};
 pub use scan::{Kind, Number, ScanError, ScanErrorKind, Scanner};

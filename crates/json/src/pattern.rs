@@ -74,6 +74,14 @@ impl PatternValue {
             ..self
         }
     }
+    /// The scalar, and whether it may not be null, if it is one without lists around it.
+    #[inline(always)]
+    pub fn as_scalar(self) -> Option<(PatternScalar, bool)> {
+        match self.kind {
+            Kind::Scalar(scalar) if self.lists == 0 => Some((scalar, self.is_non_null(0))),
+            _ => None,
+        }
+    }
     /// The items of this list.
     #[must_use]
     pub fn item(self) -> Self {
@@ -193,6 +201,63 @@ impl Pattern {
             return job.one_scalar(scalar);
         }
         lanes::run(job)
+    }
+
+    /// Reads a scalar that is not null and begins with `byte`; `None`, and anything may have been read, if it is not as
+    /// expected. `depth_left` containers may be opened.
+    #[inline(always)]
+    pub fn scalar<L: Lanes>(
+        &self,
+        cursor: &mut Cursor<'_, L>,
+        scalar: PatternScalar,
+        byte: u8,
+        depth_left: u32,
+    ) -> Option<()> {
+        match (scalar, byte) {
+            (PatternScalar::String | PatternScalar::StringOrInteger, b'"') => {
+                cursor.at += 1;
+                cursor.string_rest().ok()?;
+            }
+            (PatternScalar::Int, b'-' | b'0'..=b'9') => {
+                let start = cursor.at;
+                if !cursor.number().ok()? {
+                    return None;
+                }
+                // Nine digits always fit.
+                if cursor.at - start > 9 {
+                    let digits = cursor.text.get(start..cursor.at)?;
+                    std::str::from_utf8(digits).ok()?.parse::<i32>().ok()?;
+                }
+            }
+            (PatternScalar::StringOrInteger, b'-' | b'0'..=b'9') => {
+                if !cursor.number().ok()? {
+                    return None;
+                }
+            }
+            (PatternScalar::Number, b'-' | b'0'..=b'9') => {
+                cursor.number().ok()?;
+            }
+            (PatternScalar::Boolean, b't') => cursor.literal(b"true").ok()?,
+            (PatternScalar::Boolean, b'f') => cursor.literal(b"false").ok()?,
+            (PatternScalar::OneOf(set), b'"') => {
+                cursor.at += 1;
+                let start = cursor.at;
+                if cursor.string_rest().ok()? {
+                    return None;
+                }
+                let name = cursor.text.get(start..cursor.at - 1)?;
+                let set = self.sets.get(set as usize)?;
+                if !set.iter().any(|known| known.as_bytes() == name) {
+                    return None;
+                }
+            }
+            // The caller has dealt with null.
+            (PatternScalar::Any, byte) if !matches!(byte, b'n' | b' ' | b'\n' | b'\t' | b'\r') => {
+                cursor.skip_value(0, depth_left).ok()?;
+            }
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -414,50 +479,6 @@ impl<'a> Match<'a> {
         byte: u8,
         depth_left: u32,
     ) -> Option<()> {
-        match (scalar, byte) {
-            (PatternScalar::String | PatternScalar::StringOrInteger, b'"') => {
-                cursor.at += 1;
-                cursor.string_rest().ok()?;
-            }
-            (PatternScalar::Int, b'-' | b'0'..=b'9') => {
-                let start = cursor.at;
-                if !cursor.number().ok()? {
-                    return None;
-                }
-                // Nine digits always fit.
-                if cursor.at - start > 9 {
-                    let digits = cursor.text.get(start..cursor.at)?;
-                    std::str::from_utf8(digits).ok()?.parse::<i32>().ok()?;
-                }
-            }
-            (PatternScalar::StringOrInteger, b'-' | b'0'..=b'9') => {
-                if !cursor.number().ok()? {
-                    return None;
-                }
-            }
-            (PatternScalar::Number, b'-' | b'0'..=b'9') => {
-                cursor.number().ok()?;
-            }
-            (PatternScalar::Boolean, b't') => cursor.literal(b"true").ok()?,
-            (PatternScalar::Boolean, b'f') => cursor.literal(b"false").ok()?,
-            (PatternScalar::OneOf(set), b'"') => {
-                cursor.at += 1;
-                let start = cursor.at;
-                if cursor.string_rest().ok()? {
-                    return None;
-                }
-                let name = cursor.text.get(start..cursor.at - 1)?;
-                let set = self.pattern.sets.get(set as usize)?;
-                if !set.iter().any(|known| known.as_bytes() == name) {
-                    return None;
-                }
-            }
-            // The caller has dealt with null.
-            (PatternScalar::Any, byte) if !matches!(byte, b'n' | b' ' | b'\n' | b'\t' | b'\r') => {
-                cursor.skip_value(0, depth_left).ok()?;
-            }
-            _ => return None,
-        }
-        Some(())
+        self.pattern.scalar(cursor, scalar, byte, depth_left)
     }
 }

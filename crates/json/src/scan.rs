@@ -167,6 +167,17 @@ impl<'a> Scanner<'a> {
         self.bytes
     }
 
+    /// Containers that are open here, and how many may be.
+    pub fn depth(&self) -> (u32, u32) {
+        (self.depth, self.depth_max)
+    }
+    /// Goes on where another reader of the same text has left off: `at`, with `depth` containers open. That reader must
+    /// have found everything before to be well-formed.
+    pub fn resume(&mut self, at: usize, depth: u32) {
+        self.pos = at.min(self.bytes.len());
+        self.depth = depth;
+    }
+
     /// What the next value is, without reading it.
     pub fn peek(&mut self) -> Result<Kind> {
         self.skip_whitespace();

@@ -16,12 +16,13 @@
 use std::{fmt, sync::OnceLock};
 
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, id::Id};
-use ogive_json::{Pattern, PatternField, PatternScalar, PatternValue};
+use ogive_json::{Key, Pattern, PatternField, PatternScalar, PatternValue};
 
 use crate::{
     donors::{Donors, donors, writers},
     early::{EarlyPart, early_parts},
     ir::*,
+    steps::{KeyTable, OutStep, ShapeSteps, out_steps, shape_steps},
 };
 
 /// A [`Derived`] that is worked out when first asked for.
@@ -60,6 +61,12 @@ pub struct Derived {
     pub only_type: IdVec<LayoutId, Option<RuntimeType>>,
     /// By layout: for every output entry the entry before it with the same key; empty where no key is repeated.
     pub earlier: IdVec<LayoutId, Vec<Option<u32>>>,
+    /// Keys that are compared or written, each once.
+    pub keys: Vec<Key>,
+    /// By shape: what is read, step by step.
+    pub reads: IdVec<ShapeId, ShapeSteps>,
+    /// By layout and output entry: what is written.
+    pub outputs: IdVec<LayoutId, Box<[OutStep]>>,
     /// Worked out when first asked for.
     reuse: OnceLock<Reusable>,
 }
@@ -170,12 +177,25 @@ fn derive(plan: &Plan) -> Derived {
         shapes.push(facts);
     }
     let asked_twice = asked_twice(plan);
+    let only_type: IdVec<LayoutId, _> = plan.layouts.iter().map(|(_, l)| l.only_type()).collect();
+    let mut keys = KeyTable::default();
+    let reads = plan.shapes.iter();
+    let reads = reads
+        .map(|(id, shape)| shape_steps(plan, shape, &shapes[id].fields, &only_type, &mut keys))
+        .collect();
+    let layouts = plan.layouts.iter();
+    let outputs = layouts
+        .map(|(_, layout)| out_steps(layout, &mut keys))
+        .collect();
     Derived {
+        reads,
+        outputs,
+        keys: keys.finish(),
         pattern: deriver.pattern,
         shapes,
         asks_twice: asked_twice.iter().flatten().flatten().any(|twice| *twice),
         asked_twice,
-        only_type: plan.layouts.iter().map(|(_, l)| l.only_type()).collect(),
+        only_type,
         earlier: plan
             .layouts
             .iter()
@@ -412,7 +432,7 @@ fn wrapped(value: PatternValue, wrapping: Wrapping) -> PatternValue {
     )
 }
 
-fn needs_no_escapes(key: &str) -> bool {
+pub(crate) fn needs_no_escapes(key: &str) -> bool {
     !key.bytes()
         .any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\')
 }

@@ -1,0 +1,392 @@
+//! The fast lane of reading: objects that become records, as long as they look exactly as expected.
+//!
+//! Most answers of an honest subgraph have no white space, and the members the request asked for, in its order. So the
+//! next key is compared with the expected one in one step, a leaf is checked where it stands and its range put into
+//! its slot, and the next object is opened, all in one loop that is compiled for the vector instructions there are
+//! ([`ogive_json::lanes`]). Nothing is allocated per object but its record.
+//!
+//! At the first byte that is not as expected the lane stops and leaves reader and scanner as [`Reader`] has them
+//! between two steps: before a key, an item or a value, with all open objects and lists on its stack. The reader takes
+//! the one step that could not be taken here, and the lane goes on behind it. So what is read, and into what, is decided
+//! by the same rules; `tests/it/passing.rs` compares both.
+
+use ogive_json::{
+    Cursor, Pattern, PatternScalar, PatternValue, Scanner,
+    lanes::{Job, Lanes},
+};
+use ogive_plan::ReadStep;
+
+use crate::{
+    scan::{Coming, Frame, Reader, Stop, applies},
+    store::{LimitReached, RawRange, Source, TypeState, Value},
+};
+
+/// What the lane leaves to the reader.
+pub(crate) enum Left {
+    /// Nothing: everything is read.
+    Nothing,
+    /// A member or item that begins here.
+    Step,
+    /// A composite value that begins here.
+    Value(Coming),
+}
+
+/// Reads on from where a member or an item begins.
+pub(crate) struct Lane<'r, 's, 'p, 't> {
+    reader: &'r mut Reader<'s, 'p>,
+    scanner: &'r mut Scanner<'t>,
+}
+
+impl<'r, 's, 'p, 't> Lane<'r, 's, 'p, 't> {
+    pub(crate) fn new(reader: &'r mut Reader<'s, 'p>, scanner: &'r mut Scanner<'t>) -> Self {
+        Lane { reader, scanner }
+    }
+}
+
+/// What comes next in the innermost object or list.
+enum Next {
+    /// An object, a list of them, or null.
+    Begin(Coming),
+    /// A value is complete.
+    Deliver(Value),
+}
+
+/// What became of the beginning of a value.
+enum Begun {
+    /// It is complete.
+    Value(Value),
+    /// Its first member or item comes next.
+    Opened,
+    /// It is not as expected; nothing was read.
+    Slow,
+}
+
+impl Job for Lane<'_, '_, '_, '_> {
+    type Output = Result<Left, Stop>;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) -> Result<Left, Stop> {
+        let Lane { reader, scanner } = self;
+        let (mut depth, depth_max) = scanner.depth();
+        let mut cursor = Cursor {
+            text: scanner.text(),
+            at: scanner.position(),
+            lanes,
+        };
+        let derived = reader.derived;
+        loop {
+            // A member or item begins here.
+            let next = match reader.frames.last() {
+                None => {
+                    scanner.resume(cursor.at, depth);
+                    return Ok(Left::Nothing);
+                }
+                Some(Frame::List {
+                    owner,
+                    slot,
+                    child,
+                    lists,
+                    verbatim,
+                    index,
+                    existing,
+                    ..
+                }) => Next::Begin(Coming {
+                    owner: *owner,
+                    slot: *slot,
+                    child: *child,
+                    lists: *lists,
+                    verbatim: *verbatim,
+                    existing: match existing {
+                        Some(list) => reader.store.item(*list, *index),
+                        None => Value::Absent,
+                    },
+                }),
+                Some(Frame::Object {
+                    id,
+                    shape,
+                    record,
+                    field,
+                    expected,
+                }) => {
+                    let (id, shape, record) = (*id, *shape, *record);
+                    let (mut field, mut expected) = (*field, *expected);
+                    let steps = &*derived.reads[id].fields;
+                    let slots = reader.store.slots(record);
+                    let taped = reader.taping && reader.frames.len() == 1;
+                    let next = loop {
+                        // A key begins here.
+                        let mut found = expected;
+                        while let Some(step) = steps.get(found)
+                            && step.by_type
+                            && !applies(&shape.fields[found], reader.store.known_type(record))
+                        {
+                            found += 1;
+                        }
+                        let step = steps.get(found);
+                        let Some(step) =
+                            step.filter(|step| cursor.key(&derived.keys[step.key as usize]))
+                        else {
+                            remember(reader, field, expected);
+                            scanner.resume(cursor.at, depth);
+                            return Ok(Left::Step);
+                        };
+                        field = found;
+                        expected = reader.next_expected(id, found);
+                        if let Some(child) = step.child {
+                            remember(reader, field, expected);
+                            break Next::Begin(Coming {
+                                owner: record,
+                                slot: step.slot,
+                                child,
+                                lists: step.lists,
+                                verbatim: step.verbatim,
+                                existing: reader.store.get(slots, step.slot),
+                            });
+                        }
+                        let start = cursor.at;
+                        let leaf = leaf(&mut cursor, &derived.pattern, step, reader.source);
+                        let value = match leaf {
+                            Some(value) => value,
+                            None => {
+                                scanner.resume(start, depth);
+                                let value = reader.leaf(scanner, step.verbatim)?;
+                                cursor.at = scanner.position();
+                                value
+                            }
+                        };
+                        if taped {
+                            reader.tape.push((field, value));
+                        }
+                        reader.store.put(slots, step.slot, value);
+                        match cursor.text.get(cursor.at) {
+                            Some(b',') => cursor.at += 1,
+                            Some(b'}') => {
+                                cursor.at += 1;
+                                depth -= 1;
+                                reader.frames.pop();
+                                break Next::Deliver(Value::Record(record));
+                            }
+                            _ => {
+                                scanner.resume(cursor.at, depth);
+                                let more = scanner.next_member()?;
+                                (cursor.at, depth) = (scanner.position(), scanner.depth().0);
+                                if !more {
+                                    reader.frames.pop();
+                                    break Next::Deliver(Value::Record(record));
+                                }
+                            }
+                        }
+                    };
+                    next
+                }
+            };
+            let mut value = match next {
+                Next::Deliver(value) => value,
+                Next::Begin(coming) => {
+                    let mut here = Here {
+                        cursor: &mut cursor,
+                        depth: &mut depth,
+                        depth_max,
+                    };
+                    match begin(reader, scanner, &mut here, &coming)? {
+                        Begun::Value(value) => value,
+                        Begun::Opened => continue,
+                        Begun::Slow => {
+                            scanner.resume(cursor.at, depth);
+                            return Ok(Left::Value(coming));
+                        }
+                    }
+                }
+            };
+            // A value goes to the object or list it is part of, and may complete it.
+            loop {
+                let close = match reader.frames.last_mut() {
+                    None => break,
+                    Some(Frame::Object {
+                        shape,
+                        record,
+                        field,
+                        ..
+                    }) => {
+                        let (slot, record, field) = (shape.fields[*field].slot, *record, *field);
+                        if reader.taping && reader.frames.len() == 1 {
+                            reader.tape.push((field, value));
+                        }
+                        let slots = reader.store.slots(record);
+                        reader.store.put(slots, slot, value);
+                        value = Value::Record(record);
+                        b'}'
+                    }
+                    Some(Frame::List { index, .. }) => {
+                        *index += 1;
+                        if reader.scratch.len() >= reader.store.limits().values_max as usize {
+                            return Err(Stop::Limit(LimitReached("values_max")));
+                        }
+                        reader.scratch.push(value);
+                        b']'
+                    }
+                };
+                let more = match cursor.text.get(cursor.at) {
+                    Some(b',') => {
+                        cursor.at += 1;
+                        true
+                    }
+                    Some(byte) if *byte == close => {
+                        cursor.at += 1;
+                        depth -= 1;
+                        false
+                    }
+                    _ => {
+                        scanner.resume(cursor.at, depth);
+                        let more = match close {
+                            b'}' => scanner.next_member()?,
+                            _ => scanner.next_item()?,
+                        };
+                        (cursor.at, depth) = (scanner.position(), scanner.depth().0);
+                        more
+                    }
+                };
+                if more {
+                    break;
+                }
+                if close == b'}' {
+                    reader.frames.pop();
+                } else {
+                    value = reader.close_list()?;
+                }
+            }
+        }
+    }
+}
+
+/// Notes where the innermost object is.
+#[inline(always)]
+fn remember(reader: &mut Reader<'_, '_>, at: usize, next: usize) {
+    if let Some(Frame::Object {
+        field, expected, ..
+    }) = reader.frames.last_mut()
+    {
+        (*field, *expected) = (at, next);
+    }
+}
+
+/// The leaf that begins here, if it is as expected; otherwise anything may have been read.
+#[inline(always)]
+fn leaf<L: Lanes>(
+    cursor: &mut Cursor<'_, L>,
+    pattern: &Pattern,
+    step: &ReadStep,
+    source: Source,
+) -> Option<Value> {
+    let start = cursor.at;
+    let byte = *cursor.text.get(start)?;
+    let Some(verbatim) = step.verbatim else {
+        // Only the gateway wants it, or it has to be looked at once more.
+        match byte {
+            b'"' => {
+                cursor.at += 1;
+                cursor.string_rest().ok()?;
+            }
+            b'-' | b'0'..=b'9' => {
+                cursor.number().ok()?;
+            }
+            _ => return None,
+        }
+        return Some(Value::Raw(RawRange::unchecked(source, start..cursor.at)));
+    };
+    let (scalar, non_null) = PatternValue::as_scalar(verbatim)?;
+    if byte == b'n' && !non_null {
+        cursor.literal(b"null").ok()?;
+        return Some(Value::Null);
+    }
+    if scalar == PatternScalar::Any {
+        return None;
+    }
+    pattern.scalar(cursor, scalar, byte, 0)?;
+    Some(Value::Raw(RawRange::verbatim(source, start..cursor.at)))
+}
+
+/// Where the lane is.
+struct Here<'h, 't, L> {
+    cursor: &'h mut Cursor<'t, L>,
+    /// Open objects and lists.
+    depth: &'h mut u32,
+    depth_max: u32,
+}
+
+/// Begins a composite value.
+#[inline(always)]
+fn begin<L: Lanes>(
+    reader: &mut Reader<'_, '_>,
+    scanner: &mut Scanner<'_>,
+    here: &mut Here<'_, '_, L>,
+    coming: &Coming,
+) -> Result<Begun, Stop> {
+    if let Value::Raw(_) | Value::Record(_) | Value::List(_) = coming.existing {
+        return Ok(Begun::Slow);
+    }
+    if coming.verbatim.is_some() {
+        scanner.resume(here.cursor.at, *here.depth);
+        if let Some(value) = reader.pass(scanner, coming) {
+            here.cursor.at = scanner.position();
+            return Ok(Begun::Value(value));
+        }
+    }
+    let (text, at) = (here.cursor.text, here.cursor.at);
+    let inside = text.get(at + 1).copied().unwrap_or_default();
+    Ok(match text.get(at) {
+        Some(b'n') if here.cursor.literal(b"null").is_ok() => Begun::Value(Value::Null),
+        Some(b'[') if coming.lists > 0 && *here.depth < here.depth_max => match inside {
+            b'{' | b'[' | b'n' => {
+                here.cursor.at += 1;
+                *here.depth += 1;
+                reader.open_list(coming, None);
+                Begun::Opened
+            }
+            _ => Begun::Slow,
+        },
+        Some(b'{') if coming.lists == 0 && *here.depth < here.depth_max && inside == b'"' => {
+            let start = here.cursor.at;
+            here.cursor.at += 1;
+            let steps = &reader.derived.reads[coming.child];
+            let state = match steps.known_type {
+                Some(ty) => Some(TypeState::Known(ty)),
+                None => steps
+                    .typename
+                    .and_then(|key| typename(reader, here.cursor, coming, key)),
+            };
+            let Some(state @ TypeState::Known(_)) = state else {
+                here.cursor.at = start;
+                return Ok(Begun::Slow);
+            };
+            *here.depth += 1;
+            let record = reader.create(coming, state)?;
+            reader.open(coming.child, record);
+            Begun::Opened
+        }
+        _ => Begun::Slow,
+    })
+}
+
+/// The type of an object, if its name comes first and another member follows.
+#[inline(always)]
+fn typename<L: Lanes>(
+    reader: &mut Reader<'_, '_>,
+    cursor: &mut Cursor<'_, L>,
+    coming: &Coming,
+    key: u32,
+) -> Option<TypeState> {
+    if !cursor.key(&reader.derived.keys[key as usize]) || cursor.text.get(cursor.at) != Some(&b'"')
+    {
+        return None;
+    }
+    cursor.at += 1;
+    let start = cursor.at;
+    if cursor.string_rest().ok()? || cursor.text.get(cursor.at) != Some(&b',') {
+        return None;
+    }
+    let name = cursor.text.get(start..cursor.at - 1)?;
+    cursor.at += 1;
+    let shape = &reader.store.plan().shapes[coming.child];
+    Some(reader.type_named(shape, name))
+}

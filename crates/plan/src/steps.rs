@@ -1,0 +1,139 @@
+//! Shapes and output lists as the executor steps through them: what it needs of a field in one row, keys compiled.
+//!
+//! Part of what is [derived](crate::derived) from a plan; says nothing the plan does not say.
+
+use ogive_base::{FastMap, IdVec};
+use ogive_json::{Key, PatternValue};
+
+use crate::{
+    derived::{FieldFacts, needs_no_escapes},
+    ir::*,
+};
+
+/// How objects of a shape are read.
+#[derive(Debug, Default)]
+pub struct ShapeSteps {
+    /// By field.
+    pub fields: Box<[ReadStep]>,
+    /// Index of the key that tells the type; `None` if no key does, or a field has the same one.
+    pub typename: Option<u32>,
+    /// The type of all objects, if no key tells it and there is only one.
+    pub known_type: Option<RuntimeType>,
+}
+
+/// How a member is read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadStep {
+    /// Index into [`Derived::keys`](crate::Derived::keys).
+    pub key: u32,
+    /// Where it lands.
+    pub slot: SlotIndex,
+    /// Lists around its objects.
+    pub lists: u8,
+    /// Whether only objects of some types have it.
+    pub by_type: bool,
+    /// Shape of its objects; `None` for a leaf.
+    pub child: Option<ShapeId>,
+    /// How the value looks if it can be used as it stands.
+    pub verbatim: Option<PatternValue>,
+}
+
+/// How an entry of an output list is written.
+#[derive(Clone, Copy, Debug)]
+pub struct OutStep {
+    /// Index into [`Derived::keys`](crate::Derived::keys).
+    pub key: u32,
+    /// The leaf that every object has there, whatever its type and whichever conditions hold; `None` for anything else.
+    pub leaf: Option<SlotIndex>,
+}
+
+/// Keys, each once.
+#[derive(Debug, Default)]
+pub(crate) struct KeyTable {
+    keys: Vec<Key>,
+    known: FastMap<Box<[u8]>, u32>,
+}
+
+impl KeyTable {
+    /// The key of a member that begins with `json`, which is `"key":`.
+    fn of(&mut self, json: &[u8]) -> u32 {
+        if let Some(key) = self.known.get(json) {
+            return *key;
+        }
+        let key = self.keys.len() as u32;
+        self.keys.push(Key::from_json(json));
+        self.known.insert(json.into(), key);
+        key
+    }
+    fn of_name(&mut self, name: &str) -> u32 {
+        self.of(&[b"\"", name.as_bytes(), b"\":"].concat())
+    }
+    pub(crate) fn finish(mut self) -> Vec<Key> {
+        self.keys.shrink_to_fit();
+        self.keys
+    }
+}
+
+/// The steps of a shape whose fields' facts are known.
+pub(crate) fn shape_steps(
+    plan: &Plan,
+    shape: &ObjectShape,
+    facts: &[FieldFacts],
+    only_type: &IdVec<LayoutId, Option<RuntimeType>>,
+    keys: &mut KeyTable,
+) -> ShapeSteps {
+    let layout = plan.layouts.get(shape.layout);
+    let lists = |slot: SlotIndex| {
+        let slot = layout.and_then(|layout| layout.slots.get(usize::from(slot)));
+        slot.map_or(0, |slot| slot.lists)
+    };
+    let no_escapes = shape
+        .fields
+        .iter()
+        .all(|field| needs_no_escapes(&field.key));
+    if layout.is_none() || !no_escapes || facts.len() != shape.fields.len() {
+        // Without steps everything is read the slow way.
+        return ShapeSteps::default();
+    }
+    let fields = shape
+        .fields
+        .iter()
+        .zip(facts)
+        .map(|(field, facts)| ReadStep {
+            key: keys.of_name(&field.key),
+            slot: field.slot,
+            lists: lists(field.slot),
+            by_type: field.types.is_some(),
+            child: field.shape,
+            verbatim: facts.verbatim,
+        });
+    let fields = fields.collect();
+    let is_free = |key: &&str| shape.fields.iter().all(|field| *field.key != **key);
+    let typename = shape.typename_key.as_deref();
+    ShapeSteps {
+        fields,
+        typename: typename
+            .filter(is_free)
+            .filter(|key| needs_no_escapes(key))
+            .map(|key| keys.of_name(key)),
+        known_type: match typename {
+            Some(_) => None,
+            None => only_type.get(shape.layout).copied().flatten(),
+        },
+    }
+}
+
+/// The steps of a layout's output list.
+pub(crate) fn out_steps(layout: &Layout, keys: &mut KeyTable) -> Box<[OutStep]> {
+    let steps = layout.output.iter().map(|field| {
+        let always = field.cond == Cond::TRUE && field.types.is_none() && !field.repeated;
+        OutStep {
+            key: keys.of(&field.key_json),
+            leaf: match field.source {
+                OutSource::Leaf(slot, _) if always => Some(slot),
+                _ => None,
+            },
+        }
+    });
+    steps.collect()
+}
