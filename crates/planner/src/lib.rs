@@ -22,6 +22,7 @@ pub mod closure;
 pub mod describe;
 pub mod emit;
 pub mod load;
+mod parts;
 mod probe;
 pub mod quality;
 pub mod search;

@@ -7,6 +7,7 @@
 //!    stays known (reverse delete). Several deterministic orders are tried while fuel lasts; the smallest set wins, the
 //!    first found among equals. A set as small as the lower bound ends the search: no plan does with fewer requests
 //!    than waves, than subgraphs that alone have something, or than stretches of waves that need a subgraph.
+//!    Root fields that share no subgraph are searched one by one ([`crate::parts`]).
 //! 3. With fuel for it, all smaller counts are excluded, or the best one found, by deciding wave by wave.
 
 use ogive_base::BitSet;
@@ -14,6 +15,7 @@ use ogive_base::BitSet;
 use crate::{
     PlanError, PlanOptions, Profile,
     closure::{Closure, NEVER, Requests},
+    parts::parts,
     probe::{OutOfFuel, Probe, WAVES_MAX},
     tree::{FactId, NodeId, Scope, Tree},
 };
@@ -162,7 +164,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
     let mut closure = Closure::default();
     let (waves, wanted) = everything(tree, scope, options, &mut closure)?;
     // A wave without a request could be left out, so no plan has fewer requests than the fewest waves.
-    let lower_bound = lower_bound(tree, &wanted).max(waves);
+    let mut lower_bound = owners(tree, &wanted).max(waves);
     let slack = match options.profile {
         Profile::CriticalPath | Profile::LeastLoad => 0,
         Profile::FewestRequests => SLACK_WAVES,
@@ -172,16 +174,8 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
     let mut settled = true;
     for waves in waves..=waves + slack {
         let all = useful(tree, scope, waves, &mut closure);
-        let found = match tree.supergraph.subgraphs.len() {
-            0..=64 => fewest::<1>(tree, scope, &wanted, &all, lower_bound, options),
-            65..=256 => fewest::<4>(tree, scope, &wanted, &all, lower_bound, options),
-            257..=2048 => fewest::<32>(tree, scope, &wanted, &all, lower_bound, options),
-            _ => Fewest {
-                requests: all,
-                proven: false,
-                firings: 0,
-            },
-        };
+        let found = by_parts(tree, scope, &wanted, &all, lower_bound, options, &closure);
+        lower_bound = lower_bound.max(found.lower_bound);
         firings += found.firings;
         settled &= found.proven;
         if best
@@ -197,11 +191,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
             break;
         }
     }
-    let best = best.unwrap_or(Fewest {
-        requests: Requests::default(),
-        proven: true,
-        firings: 0,
-    });
+    let best = best.unwrap_or_default();
     closure.run(tree, scope, &best.requests);
     let is_least = best.requests.count() <= lower_bound;
     let (proven, settled) = (best.proven || is_least, settled || is_least);
@@ -220,11 +210,80 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
 const SLACK_WAVES: usize = 2;
 
 /// The best set of requests at one number of waves.
+#[derive(Default)]
 struct Fewest {
     requests: Requests,
     /// No set of this many waves has fewer.
     proven: bool,
+    /// No set of any number of waves has fewer.
+    lower_bound: usize,
     firings: u64,
+    /// How many of them went into the proof.
+    exact: u64,
+}
+
+/// Parts that have nothing to do with each other are searched one after another. All together have the fuel of one: a
+/// part that needs less than its share leaves the rest to those that come later, and the hardest comes last.
+fn by_parts(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    wanted: &[FactId],
+    all: &Requests,
+    lower_bound: usize,
+    options: &PlanOptions,
+    closure: &Closure,
+) -> Fewest {
+    let parts = match all.count() <= lower_bound {
+        true => Vec::new(),
+        false => parts(tree, scope, wanted, all, closure),
+    };
+    if parts.is_empty() {
+        return fewest_of(tree, scope, wanted, all, lower_bound, options);
+    }
+    let mut whole = Fewest {
+        requests: Requests {
+            waves: vec![BitSet::new(); all.waves.len()],
+        },
+        proven: true,
+        ..Fewest::default()
+    };
+    let mut own = options.clone();
+    let (mut fuel, mut exact_fuel) = (options.fuel, options.exact_fuel);
+    for (part, left) in parts.iter().zip((1..=parts.len() as u64).rev()) {
+        (own.fuel, own.exact_fuel) = (fuel / left, exact_fuel / left);
+        let needed = part.wanted.iter().map(|f| closure.known(*f) as usize + 1);
+        let least = part.lower_bound.max(needed.max().unwrap_or(0));
+        let found = fewest_of(tree, &part.scope, &part.wanted, &part.all, least, &own);
+        fuel = fuel.saturating_sub(found.firings - found.exact);
+        exact_fuel = exact_fuel.saturating_sub(found.exact);
+        for (set, chosen) in whole.requests.waves.iter_mut().zip(&found.requests.waves) {
+            set.union_with(chosen);
+        }
+        whole.proven &= found.proven;
+        whole.lower_bound += least;
+        whole.firings += found.firings;
+        whole.exact += found.exact;
+    }
+    whole
+}
+
+fn fewest_of(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    wanted: &[FactId],
+    all: &Requests,
+    lower_bound: usize,
+    options: &PlanOptions,
+) -> Fewest {
+    match tree.supergraph.subgraphs.len() {
+        0..=64 => fewest::<1>(tree, scope, wanted, all, lower_bound, options),
+        65..=256 => fewest::<4>(tree, scope, wanted, all, lower_bound, options),
+        257..=2048 => fewest::<32>(tree, scope, wanted, all, lower_bound, options),
+        _ => Fewest {
+            requests: all.clone(),
+            ..Fewest::default()
+        },
+    }
 }
 
 fn fewest<const N: usize>(
@@ -235,14 +294,13 @@ fn fewest<const N: usize>(
     lower_bound: usize,
     options: &PlanOptions,
 ) -> Fewest {
-    let mut best = all.clone();
-    let is_least = all.count() <= lower_bound;
-    if is_least || all.waves.len() > WAVES_MAX {
-        return Fewest {
-            requests: best,
-            proven: is_least,
-            firings: 0,
-        };
+    let mut best = Fewest {
+        requests: all.clone(),
+        proven: all.count() <= lower_bound,
+        ..Fewest::default()
+    };
+    if best.proven || all.waves.len() > WAVES_MAX {
+        return best;
     }
     let mut probe = Probe::<N>::new(tree, scope, wanted);
     let mut lower_bound = lower_bound;
@@ -252,47 +310,37 @@ fn fewest<const N: usize>(
         let before = probe.firings;
         // Not begun if it could not be finished.
         let spent = order > 0 && (before + dearest > options.fuel || stale >= options.patience);
-        if best.count() <= lower_bound || spent || !probe.accept(all) {
+        if best.requests.count() <= lower_bound || spent || !probe.accept(all) {
             break;
         }
         lower_bound = lower_bound.max(probe.forced());
         let candidate = reverse_delete(all, order, &mut probe);
         dearest = dearest.max(probe.firings - before);
         stale += 1;
-        if candidate.count() < best.count() {
-            best = candidate;
+        if candidate.count() < best.requests.count() {
+            best.requests = candidate;
             stale = 0;
         }
         // Worth its price where several more orders would be tried.
-        if order == 0 && best.count() > lower_bound && probe.firings < options.fuel / 3 {
+        let count = best.requests.count();
+        if order == 0 && count > lower_bound && probe.firings < options.fuel / 3 {
             lower_bound = lower_bound.max(needed(all, &mut probe));
         }
     }
-    let fuel_end = probe.firings.saturating_add(options.exact_fuel);
-    for count in lower_bound..best.count() {
+    let before = probe.firings;
+    let fuel_end = before.saturating_add(options.exact_fuel);
+    best.proven = true;
+    for count in lower_bound..best.requests.count() {
         match probe.exactly(all, count, fuel_end) {
-            Err(OutOfFuel) => {
-                return Fewest {
-                    requests: best,
-                    proven: false,
-                    firings: probe.firings,
-                };
-            }
-            Ok(None) => {}
-            Ok(Some(requests)) => {
-                return Fewest {
-                    requests,
-                    proven: true,
-                    firings: probe.firings,
-                };
-            }
+            Err(OutOfFuel) => best.proven = false,
+            Ok(None) => continue,
+            Ok(Some(requests)) => best.requests = requests,
         }
+        break;
     }
-    Fewest {
-        requests: best,
-        proven: true,
-        firings: probe.firings,
-    }
+    best.firings = probe.firings;
+    best.exact = probe.firings - before;
+    best
 }
 
 /// A number of requests that every sufficient subset of `all` has: for each subgraph, how many stretches of waves one
@@ -411,7 +459,7 @@ fn useful(tree: &Tree<'_>, scope: &Scope, waves: usize, closure: &mut Closure) -
 }
 
 /// Subgraphs that are the only ones to resolve some wanted value: each costs a request.
-fn lower_bound(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
+pub(crate) fn owners(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
     let mut owners = BitSet::new();
     for fact in wanted {
         let fact = &tree.facts[*fact];

@@ -15,6 +15,7 @@ mod families;
 mod generate;
 mod load;
 mod oracle;
+mod parts;
 mod relations;
 mod rules;
 mod scenarios;
