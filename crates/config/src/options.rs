@@ -34,6 +34,8 @@ section! {
         pub csrf: CsrfOptions = CsrfOptions::default(),
         /// Several operations in one HTTP request.
         pub batching: BatchingOptions = BatchingOptions::default(),
+        /// Files that clients send along, after the GraphQL multipart request specification.
+        pub file_uploads: FileUploadOptions = FileUploadOptions::default(),
         /// Automatic persisted queries.
         pub apq: ApqOptions = ApqOptions::default(),
         /// Trusted documents: operations known by their id.
@@ -210,6 +212,26 @@ section! {
         pub enabled: bool = false,
         /// Most requests in one list.
         pub maximum_size: NonZeroUsize = nonzero(10),
+    }
+
+    /// `file_uploads`
+    pub struct FileUploadOptions {
+        /// Whether `multipart/form-data` bodies are read, and their files passed on to the subgraphs that want them while
+        /// they arrive. Pages need one of `csrf.required_headers` for it.
+        pub enabled: bool = false,
+        /// Most files of one request; more are answered with 413.
+        pub max_files: NonZeroUsize = nonzero(10),
+        /// Largest file, in bytes.
+        pub max_file_size: ByteSize = ByteSize(50 << 20),
+        /// Largest body, all files together, in bytes; `limits.http_max_request_bytes` holds for the fields before the
+        /// files.
+        pub max_request_size: ByteSize = ByteSize(200 << 20),
+        /// Most bytes of files that one request has the gateway keep: a file is kept if one behind it is wanted first,
+        /// or if several requests to subgraphs want it.
+        pub buffer_size: ByteSize = ByteSize(1 << 20),
+        /// How long a request with files may take altogether, instead of the timeouts of `traffic_shaping`. A pause of
+        /// the client may be as long as `http.body_read_timeout`.
+        pub timeout: Duration = Duration::seconds(300),
     }
 
     /// `apq`

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use http::HeaderMap;
 
-use crate::observe::Watch;
+use crate::{observe::Watch, uploads::Entry};
 
 /// One request's surroundings.
 pub struct RequestContext<'a> {
@@ -13,6 +13,7 @@ pub struct RequestContext<'a> {
     /// What the subgraphs' answers add to the response's headers.
     added: RefCell<HeaderMap>,
     watch: Option<&'a Watch<'a>>,
+    uploads: Option<Entry<'a>>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -22,6 +23,7 @@ impl<'a> RequestContext<'a> {
             headers,
             added: RefCell::default(),
             watch: None,
+            uploads: None,
         }
     }
     /// Lets `watch` note what happens.
@@ -31,6 +33,14 @@ impl<'a> RequestContext<'a> {
     /// Who notes what happens.
     pub(crate) fn watch(&self) -> Option<&'a Watch<'a>> {
         self.watch
+    }
+    /// Lets it use the files that came along.
+    pub(crate) fn with_uploads(self, uploads: Option<Entry<'a>>) -> Self {
+        RequestContext { uploads, ..self }
+    }
+    /// The files that came along.
+    pub(crate) fn uploads(&self) -> Option<Entry<'a>> {
+        self.uploads
     }
     /// Adds headers to the response.
     pub(crate) fn add(&self, headers: HeaderMap) {

@@ -10,7 +10,7 @@ use ogive_config::{Config, Duration};
 use ogive_telemetry::codes;
 use regex_lite::Regex;
 
-use crate::error::RequestError;
+use crate::{error::RequestError, uploads::is_multipart};
 
 /// All rules.
 #[derive(Clone, Debug, Default)]
@@ -157,6 +157,8 @@ impl Cors {
 pub struct Csrf {
     /// Empty: the guard is off.
     required: Vec<HeaderName>,
+    /// Whether bodies with files are read, which forms can send.
+    files: bool,
 }
 
 impl Csrf {
@@ -168,13 +170,20 @@ impl Csrf {
                 .filter(|_| config.csrf.enabled)
                 .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
                 .collect(),
+            files: config.file_uploads.enabled,
         }
     }
 
     /// Refuses a request that may come from anywhere. Bodies of other media types than JSON are refused later on.
     pub fn check(&self, parts: &Parts) -> Result<(), RequestError> {
-        // A POST is only read if its media type is one that pages need permission for; other methods are refused.
-        if self.required.is_empty() || parts.method != Method::GET {
+        // A POST is only read if its media type is one that pages need permission for, or if it may hold files; other
+        // methods are refused.
+        let reads = match parts.method {
+            Method::GET => true,
+            Method::POST => self.files && is_multipart(&parts.headers),
+            _ => false,
+        };
+        if self.required.is_empty() || !reads {
             return Ok(());
         }
         if is_guarded_content(&parts.headers)
@@ -186,6 +195,15 @@ impl Csrf {
             return Ok(());
         }
         let names: Vec<&str> = self.required.iter().map(HeaderName::as_str).collect();
+        if parts.method == Method::POST {
+            return Err(RequestError::http(
+                codes::CSRF_ERROR,
+                format!(
+                    "a page of another origin could have sent these files: send one of the headers {} along",
+                    names.join(", ")
+                ),
+            ));
+        }
         Err(RequestError::http(
             codes::CSRF_ERROR,
             format!(

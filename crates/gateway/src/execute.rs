@@ -11,7 +11,7 @@ use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::{Observer, RequestTransport};
+use ogive_transport::{Files, Observer, RequestTransport};
 use tokio::time::Instant;
 
 use crate::{
@@ -23,8 +23,8 @@ use crate::{
     state::SchemaState,
 };
 
-/// Runs a plan. Fails only if introspection alone would fill a whole response; everything that goes wrong with a
-/// subgraph is part of the output.
+/// Runs a plan. Fails only if introspection alone would fill a whole response, or if files cannot be passed on and no
+/// subgraph has answered anything; everything that goes wrong with a subgraph is part of the output.
 pub async fn execute(
     state: &SchemaState,
     prepared: Prepared,
@@ -33,17 +33,23 @@ pub async fn execute(
     worker: &WorkerState,
     trace: bool,
 ) -> Result<ExecuteOutput, RequestError> {
-    let deadline = Instant::now() + state.options.request_timeout;
+    let uploads = context.uploads();
+    let time = uploads.map_or(state.options.request_timeout, |entry| entry.time());
+    let deadline = Instant::now() + time;
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
         context.headers,
         Some(deadline),
     )
-    .observed_by(context.watch().map(|watch| watch as &dyn Observer));
+    .observed_by(context.watch().map(|watch| watch as &dyn Observer))
+    .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
+    if let Some(entry) = uploads {
+        entry.plan(&planned.plan, &variables);
+    }
     let input = ExecuteInput {
         variables: &variables,
         locals: &locals,
@@ -54,7 +60,7 @@ pub async fn execute(
             ..state.options.tell
         },
     };
-    let key = (state.options.share_operations && !trace)
+    let key = (state.options.share_operations && !trace && uploads.is_none())
         .then(|| OperationKey::new(&planned.plan, &variables, &locals, &transport))
         .flatten();
     let execution = async {
@@ -71,7 +77,11 @@ pub async fn execute(
         None => execution.await,
     };
     context.add(headers);
-    Ok(output)
+    let refused = uploads.and_then(|entry| entry.uploads.refused());
+    match refused.filter(|_| output.errors > 0) {
+        Some(error) => Err(error),
+        None => Ok(output),
+    }
 }
 
 /// The values of introspection fields, in the order in which the plan numbers them.

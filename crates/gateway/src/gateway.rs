@@ -41,6 +41,7 @@ use crate::{
     respond::{refuse, respond, respond_batch, respond_with},
     sharing::WorkerState,
     state::SchemaState,
+    uploads::{self, Entry, UploadOptions},
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -75,6 +76,8 @@ pub struct GatewayOptions {
     pub health_paths: Option<(String, String)>,
     /// Limits on what is received.
     pub receive: ReceiveLimits,
+    /// Files that clients may send along; `None` if they may not.
+    pub uploads: Option<UploadOptions>,
     /// Whether clients may see plans.
     pub expose: ExposeOptions,
     /// Who gets in.
@@ -125,6 +128,7 @@ impl GatewayOptions {
                     .enabled
                     .then(|| config.batching.maximum_size.get()),
             },
+            uploads: UploadOptions::new(config),
             admission: AdmissionOptions::new(config),
             cors: Cors::new(config),
             csrf: Csrf::new(config),
@@ -217,7 +221,8 @@ impl Gateway {
         worker: &WorkerState,
     ) -> Response<ResponseBody>
     where
-        B: Body,
+        B: Body + Send + 'static,
+        B::Data: Send,
         B::Error: Display,
     {
         let (parts, body) = request.into_parts();
@@ -296,7 +301,8 @@ impl Gateway {
         lent: Lent<'_>,
     ) -> Response<ResponseBody>
     where
-        B: Body,
+        B: Body + Send + 'static,
+        B::Data: Send,
         B::Error: Display,
     {
         let path = parts.uri.path();
@@ -359,7 +365,8 @@ impl Gateway {
         document_id: Option<&str>,
     ) -> Response<ResponseBody>
     where
-        B: Body,
+        B: Body + Send + 'static,
+        B::Data: Send,
         B::Error: Display,
     {
         let Accept::Graphql(media) = accept(&parts.headers) else {
@@ -400,39 +407,66 @@ impl Gateway {
         document_id: Option<&str>,
     ) -> Response<ResponseBody>
     where
-        B: Body,
+        B: Body + Send + 'static,
+        B::Data: Send,
         B::Error: Display,
     {
         let from = lent.record.map(Record::now);
         let received = async {
             serving.options.csrf.check(&parts)?;
-            receive(&parts, body, &serving.options.receive, document_id)
-                .instrument(stop_span!(spans::RECEIVE))
-                .await
+            let limits = &serving.options.receive;
+            let span = stop_span!(spans::RECEIVE);
+            let options = serving.options.uploads.as_ref();
+            match options.filter(|_| uploads::is_multipart(&parts.headers)) {
+                Some(options) => uploads::receive(&parts, body, options, limits, document_id)
+                    .instrument(span)
+                    .await
+                    .map(|(received, uploads)| (received, Some(uploads))),
+                None => receive(&parts, body, limits, document_id)
+                    .instrument(span)
+                    .await
+                    .map(|received| (received, None)),
+            }
         };
-        let received = received.await;
+        let (received, uploads) = match received.await {
+            Ok((received, uploads)) => (Ok(received), uploads),
+            Err(error) => (Err(error), None),
+        };
+        let files = |at| uploads.as_ref().map(|uploads| Entry { uploads, at });
         if let (Some(record), Some(from)) = (lent.record, from) {
             record.received(from);
         }
-        match received {
+        let answer = match received {
             Ok(Received::One(request)) => {
-                match self.four_stops(serving, &parts, request, media, lent).await {
+                let answer = self.four_stops(serving, &parts, request, media, lent, files(None));
+                match answer.await {
                     Ok(response) => response,
                     Err(error) => refused(lent, &error, media),
                 }
             }
             Ok(Received::Batch(requests)) => {
-                let entries = requests.into_iter().map(|request| async {
-                    let response = match request {
-                        Ok(request) => self.four_stops(serving, &parts, request, media, lent).await,
-                        Err(error) => Err(error),
-                    };
-                    response.unwrap_or_else(|error| refused(lent, &error, media))
+                let entries = requests.into_iter().enumerate().map(|(at, request)| {
+                    let files = files(Some(at));
+                    let parts = &parts;
+                    async move {
+                        let response = match request {
+                            Ok(request) => {
+                                self.four_stops(serving, parts, request, media, lent, files)
+                                    .await
+                            }
+                            Err(error) => Err(error),
+                        };
+                        response.unwrap_or_else(|error| refused(lent, &error, media))
+                    }
                 });
                 respond_batch(join_all(entries).await, media)
             }
             Err(error) => refused(lent, &error, media),
+        };
+        if let Some(uploads) = &uploads {
+            uploads.linger().await;
         }
+        answer
     }
 
     async fn four_stops(
@@ -442,10 +476,13 @@ impl Gateway {
         request: GraphqlRequest,
         media: Media,
         lent: Lent<'_>,
+        files: Option<Entry<'_>>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let options = &serving.options.observe;
         let watch = lent.record.map(|record| Watch::new(record, options));
-        let context = RequestContext::new(&parts.headers).watched(watch.as_ref());
+        let context = RequestContext::new(&parts.headers)
+            .watched(watch.as_ref())
+            .with_uploads(files);
         let answer = self.stops(serving, request, media, lent.worker, &context);
         let answer = answer.await;
         drop(context);
@@ -467,6 +504,9 @@ impl Gateway {
         let register = resolve(&mut request, &serving.options.documents, &self.registered)?;
         let from = watch.map(Watch::now);
         let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(state, &request))?;
+        if let Some(files) = context.uploads() {
+            files.check(&state.supergraph.api, &prepared)?;
+        }
         let from = watch.zip(from).map(|(watch, from)| {
             let definition = &prepared.operation.definition;
             let name = definition.name.as_ref();

@@ -54,6 +54,7 @@ pub mod server;
 pub mod sharing;
 pub mod state;
 pub mod tls;
+pub mod uploads;
 
 pub use background::Background;
 pub use body::ResponseBody;

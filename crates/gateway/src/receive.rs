@@ -242,6 +242,15 @@ fn received(
     }
     let value = json_value::read(body)
         .map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
+    received_value(value, limits, document_id)
+}
+
+/// What a JSON value holds that was a body, or a part of one.
+pub(crate) fn received_value(
+    value: Value,
+    limits: &ReceiveLimits,
+    document_id: Option<&str>,
+) -> Result<Received, RequestError> {
     match (value, limits.batch_max) {
         (Value::Array(entries), _) if entries.is_empty() => {
             Err(invalid("the list of requests is empty"))

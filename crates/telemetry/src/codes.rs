@@ -186,6 +186,18 @@ codes! {
     UNSUPPORTED_MEDIA_TYPE 415 Client
         "The request's body is of a media type the gateway does not read."
         "Send `content-type: application/json`."
+    UPLOAD_FILE_MISSING 400 Client
+        "The body ended, or its time was over, before a file came that its `map` names."
+        "Send every file of `map`, in its order."
+    UPLOAD_OUT_OF_ORDER 400 Client
+        "A file is wanted before another one that comes first, or a second time, and the other one is larger than `file_uploads.buffer_size` allows to keep."
+        "Send files in the order in which the operation uses them, ask one subgraph for each, or raise the limit."
+    UPLOAD_TOO_LARGE 413 Client
+        "A file is larger than `file_uploads.max_file_size`, or the body larger than `file_uploads.max_request_size`."
+        "Send smaller files, or raise the limit."
+    UPLOAD_TOO_MANY_FILES 413 Client
+        "The request has more files than `file_uploads.max_files`."
+        "Send fewer at a time, or raise the limit."
     VALIDATION_INVALID_TYPE_VARIABLE 400 Client
         "A variable is missing or its value does not fit its type."
         "Fix the variables."

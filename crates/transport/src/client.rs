@@ -4,10 +4,15 @@
 //! everything up to its last byte; the last is laid around the whole exchange by
 //! [`RequestTransport`](crate::RequestTransport).
 
-use std::time::{Duration, SystemTime};
+use std::{
+    pin::pin,
+    time::{Duration, SystemTime},
+};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version, header, uri::Scheme};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Uri, Version, header, response::Parts, uri::Scheme,
+};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use ogive_execute::{SubgraphResponse, TransportError};
@@ -21,6 +26,7 @@ use crate::{
     flights::Flights,
     pool::{Origin, Pool, Sender},
     request::{Outcome, RequestKey},
+    upload::{Attachment, FeedError, Pieces},
 };
 
 /// What the gateway calls itself.
@@ -102,7 +108,7 @@ impl Client {
             let name = HeaderValue::from_static(encoding.name());
             headers.insert(header::CONTENT_ENCODING, name);
         }
-        let mut request = build(headers, body);
+        let mut request = build(headers, Full::new(body));
         if let Some(sender) = self.idle_sender(endpoint, &origin, idempotent).await {
             let spare = idempotent.then(|| request.clone());
             match self
@@ -182,7 +188,7 @@ impl Client {
             }
             None => None,
         };
-        let sender = connect(endpoint, address, tls).await.map_err(transient)?;
+        let sender: Sender = connect(endpoint, address, tls).await.map_err(transient)?;
         if let Sender::Http2(shared) = &sender {
             let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
             let shared = Sender::Http2(shared.clone());
@@ -245,60 +251,120 @@ impl Client {
                 });
             }
         };
-        if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {
-            let to = response.headers().get(header::LOCATION);
-            return Err(Failed::Final(
-                failed(
-                    REDIRECT,
-                    &endpoint.name,
-                    "the subgraph answered with a redirect, which is not followed",
-                    format!("{} to {to:?}: correct its URL", response.status()),
-                )
-                .into(),
-            ));
-        }
-        let status = response.status().as_u16();
-        let encoded = Encoding::of(response.headers());
-        let retry_after = retry_after(response.headers());
         let (head, body) = response.into_parts();
+        no_redirect(endpoint, &head).map_err(|error| Failed::Final(error.into()))?;
         let body = read_body(endpoint, body).await.map_err(Failed::Final)?;
         let traffic = &endpoint.traffic;
         let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
         if let Sender::Http1(_) = sender {
             self.pool.keep(origin, sender, timeout, max);
         }
-        let body = match encoded {
-            Ok(None) => body,
-            Ok(Some(encoding)) => decoded(endpoint, encoding, &body)
-                .await
-                .map_err(|error| Failed::Final(error.into()))?,
-            Err(name) => {
-                let what = "the answer is in an encoding that is not supported";
-                let detail = format!("content-encoding `{name}`");
-                let error = failed(HTTP_ERROR, &endpoint.name, what, detail);
-                return Err(Failed::Final(error.into()));
-            }
+        whole(endpoint, head, body)
+            .await
+            .map_err(|error| Failed::Final(error.into()))
+    }
+
+    /// Sends a body that is made while it is sent, on a connection of its own: it can be sent only once. Reads the
+    /// whole answer.
+    pub(crate) async fn upload(
+        &self,
+        endpoint: &Endpoint,
+        address: &Address,
+        mut headers: HeaderMap,
+        attachment: Attachment<'_>,
+    ) -> Result<Exchanged, ExchangeError> {
+        let tls = tls_of(endpoint, address)?;
+        if endpoint.traffic.accept_compression {
+            headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
+        }
+        let mut sender: Sender<Pieces> = connect(endpoint, address, tls).await?;
+        let mut request = build(headers, attachment.pieces);
+        let content_type = attachment.content_type;
+        request
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, content_type);
+        fit(&mut request, address, &sender);
+        let answering = async {
+            let sent = match &mut sender {
+                Sender::Http1(sender) => sender.send_request(request).await,
+                Sender::Http2(sender) => sender.send_request(request).await,
+            };
+            let response = sent.map_err(|error| {
+                failed(
+                    HTTP_ERROR,
+                    &endpoint.name,
+                    "the connection failed before an answer came",
+                    chain(&error),
+                )
+            })?;
+            let (head, body) = response.into_parts();
+            no_redirect(endpoint, &head)?;
+            let body = read_body(endpoint, body).await?;
+            Ok(whole(endpoint, head, body).await?)
         };
-        Ok(Exchanged {
-            response: SubgraphResponse { status, body },
-            retry_after,
-            headers: head.headers,
-        })
+        let mut answering = pin!(answering);
+        let mut feed = attachment.feed;
+        tokio::select! {
+            // A subgraph may answer before it has read everything.
+            answer = answering.as_mut() => return answer,
+            fed = feed.as_mut() => match fed {
+                Ok(()) | Err(FeedError::NobodyReads) => {}
+                Err(FeedError::Refused { code, message }) => {
+                    let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
+                    return Err(TransportError { code, message, detail }.into());
+                }
+            },
+        }
+        drop(feed);
+        answering.await
     }
 }
 
-fn build(mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+fn no_redirect(endpoint: &Endpoint, head: &Parts) -> Result<(), TransportError> {
+    match head.headers.get(header::LOCATION) {
+        Some(to) if head.status.is_redirection() => Err(failed(
+            REDIRECT,
+            &endpoint.name,
+            "the subgraph answered with a redirect, which is not followed",
+            format!("{} to {to:?}: correct its URL", head.status),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An answer that has arrived, decoded.
+async fn whole(endpoint: &Endpoint, head: Parts, body: Bytes) -> Result<Exchanged, TransportError> {
+    let body = match Encoding::of(&head.headers) {
+        Ok(None) => body,
+        Ok(Some(encoding)) => decoded(endpoint, encoding, &body).await?,
+        Err(name) => {
+            let what = "the answer is in an encoding that is not supported";
+            let detail = format!("content-encoding `{name}`");
+            return Err(failed(HTTP_ERROR, &endpoint.name, what, detail));
+        }
+    };
+    Ok(Exchanged {
+        response: SubgraphResponse {
+            status: head.status.as_u16(),
+            body,
+        },
+        retry_after: retry_after(&head.headers),
+        headers: head.headers,
+    })
+}
+
+fn build<B>(mut headers: HeaderMap, body: B) -> Request<B> {
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::ACCEPT, ACCEPT);
     headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
-    let mut request = Request::new(Full::new(body));
+    let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     *request.headers_mut() = headers;
     request
 }
 
 /// Writes the request's target as the connection's version of HTTP wants it.
-pub(crate) fn fit(request: &mut Request<Full<Bytes>>, address: &Address, sender: &Sender) {
+pub(crate) fn fit<B>(request: &mut Request<B>, address: &Address, sender: &Sender<B>) {
     match sender {
         Sender::Http1(_) => {
             let host = address.host.clone();

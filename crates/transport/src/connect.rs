@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use hyper::client::conn::{http1, http2};
+use hyper::{
+    body::Body,
+    client::conn::{http1, http2},
+};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use ogive_execute::TransportError;
 use tokio::net::{TcpStream, UnixStream};
@@ -18,12 +21,25 @@ use crate::{
 /// take.
 const PING: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(10));
 
+/// What requests can carry.
+pub(crate) trait Carried:
+    Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+impl<B> Carried for B where
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+        + Send
+        + Unpin
+        + 'static
+{
+}
+
 /// Connects within the endpoint's time for it.
-pub(crate) async fn connect(
+pub(crate) async fn connect<B: Carried>(
     endpoint: &Endpoint,
     address: &Address,
     tls: Option<&ClientTls>,
-) -> Result<Sender, TransportError> {
+) -> Result<Sender<B>, TransportError> {
     let timeout = endpoint.traffic.connect_timeout;
     let target = &address.target;
     let stream = match tokio::time::timeout(timeout, open(address, tls)).await {
@@ -91,7 +107,7 @@ pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<S
     Ok(Stream::tls(stream))
 }
 
-pub(crate) async fn speak_http1(stream: Stream) -> hyper::Result<Sender> {
+pub(crate) async fn speak_http1<B: Carried>(stream: Stream) -> hyper::Result<Sender<B>> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Ends with the connection; a dropped sender closes it.
     tokio::spawn(async move {
@@ -102,7 +118,7 @@ pub(crate) async fn speak_http1(stream: Stream) -> hyper::Result<Sender> {
     Ok(Sender::Http1(sender))
 }
 
-pub(crate) async fn speak_http2(stream: Stream) -> hyper::Result<Sender> {
+pub(crate) async fn speak_http2<B: Carried>(stream: Stream) -> hyper::Result<Sender<B>> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(PING.0)

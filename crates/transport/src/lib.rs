@@ -15,7 +15,7 @@
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
 //! the executor), `client` (one exchange), [`mod@fetch`] and [`source`] (single requests outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
 //! (compressed bodies), [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging),
-//! [`balance`] (several replicas), `error`.
+//! [`balance`] (several replicas), [`upload`] (bodies made while they are sent), `error`.
 
 pub mod balance;
 mod client;
@@ -34,6 +34,7 @@ pub mod response_headers;
 pub mod source;
 pub mod stream;
 pub mod tls;
+pub mod upload;
 
 pub use balance::{OutlierEjection, Replicas};
 pub use client::Client;
@@ -49,3 +50,4 @@ pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderR
 pub use source::Source;
 pub use stream::{Socket, Stream};
 pub use tls::{ClientTls, ClientTlsOptions, Identity, Pem, ServerTls, ServerTlsOptions, TlsError};
+pub use upload::{Attachment, FeedError, Files, PieceSender, Pieces};

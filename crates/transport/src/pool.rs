@@ -18,12 +18,12 @@ use hyper::client::conn::{http1, http2};
 
 use crate::endpoint::{Http2, Target};
 
-/// The handle of a connection.
-pub(crate) enum Sender {
+/// The handle of a connection; `B` is what its requests carry.
+pub(crate) enum Sender<B = Full<Bytes>> {
     /// For one request at a time.
-    Http1(http1::SendRequest<Full<Bytes>>),
+    Http1(http1::SendRequest<B>),
     /// For many.
-    Http2(http2::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<B>),
 }
 
 /// What connections are pooled by: requests share one only if they would have made it alike.

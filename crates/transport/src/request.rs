@@ -15,7 +15,8 @@ use crate::{
     Answered, Client, Collected, Endpoint, Observer,
     balance::{Chosen, Replicas},
     client::Exchanged,
-    error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, TIMEOUT, failed},
+    error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, TIMEOUT, failed},
+    upload::{Attachment, Files},
 };
 
 /// A request that may be sent more than once.
@@ -39,6 +40,7 @@ pub struct RequestTransport<'a> {
     outgoing: Box<[OnceCell<Outgoing>]>,
     collected: Collected,
     observer: Option<&'a dyn Observer>,
+    files: Option<&'a dyn Files>,
 }
 
 /// What one client request sends to a subgraph besides bodies.
@@ -94,6 +96,7 @@ impl<'a> RequestTransport<'a> {
             outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
             collected: Collected::default(),
             observer: None,
+            files: None,
         }
     }
 
@@ -101,6 +104,13 @@ impl<'a> RequestTransport<'a> {
     #[must_use]
     pub fn observed_by(self, observer: Option<&'a dyn Observer>) -> Self {
         RequestTransport { observer, ..self }
+    }
+
+    /// Sends the client's files along. A request with files is sent once, to whoever it is for, and has until the
+    /// deadline of this client request.
+    #[must_use]
+    pub fn with_files(self, files: Option<&'a dyn Files>) -> Self {
+        RequestTransport { files, ..self }
     }
 
     /// What the answers' headers add to the client's response.
@@ -151,6 +161,63 @@ impl RequestTransport<'_> {
         self.client.flights.fly(key, tries).await
     }
 
+    /// The only try of a request with files.
+    async fn uploaded(
+        &self,
+        endpoint: &Endpoint,
+        outgoing: &Outgoing,
+        attachment: Attachment<'_>,
+        (deadline, watched): (Instant, Option<u32>),
+    ) -> Outcome {
+        let replicas = replicas(endpoint)?;
+        let health = &*endpoint.health;
+        let permit = health.admit(endpoint.traffic.breaker);
+        let permit = permit.ok_or_else(|| left_alone(endpoint))?;
+        let chosen = replicas.choose(None);
+        let headers = self.headers(endpoint, &outgoing.headers, (deadline, watched));
+        let upload = self
+            .client
+            .upload(endpoint, chosen.address(), headers, attachment);
+        let exchanged = match tokio::time::timeout_at(deadline, upload).await {
+            Ok(exchanged) => exchanged,
+            Err(_) => Err(failed(
+                TIMEOUT,
+                &endpoint.name,
+                "the upload took too long",
+                "no whole answer before the time for requests with files was over",
+            )
+            .into()),
+        };
+        // What the client did wrong says nothing about the subgraph.
+        if exchanged
+            .as_ref()
+            .err()
+            .is_none_or(|e| is_of_subgraph(e.error.code))
+        {
+            chosen.done(is_well(&exchanged));
+            permit.done(is_well(&exchanged));
+        }
+        exchanged.map_err(|e| e.error)
+    }
+
+    /// What is sent besides the body.
+    fn headers(
+        &self,
+        endpoint: &Endpoint,
+        headers: &HeaderMap,
+        (deadline, watched): (Instant, Option<u32>),
+    ) -> HeaderMap {
+        let mut headers = headers.clone();
+        if let Some(name) = &endpoint.traffic.deadline_header {
+            let left = deadline.saturating_duration_since(Instant::now());
+            headers.insert(name, HeaderValue::from(left.as_millis() as u64));
+        }
+        if let (Some(observer), Some(number)) = (self.observer, watched) {
+            observer.sending(number, &mut headers);
+        }
+        headers
+    }
+
     /// One try at one replica.
     async fn one(
         &self,
@@ -158,14 +225,8 @@ impl RequestTransport<'_> {
         chosen: Chosen<'_>,
     ) -> Result<Exchanged, ExchangeError> {
         let endpoint = request.endpoint;
-        let mut headers = request.headers.clone();
-        if let Some(name) = &endpoint.traffic.deadline_header {
-            let left = request.deadline.saturating_duration_since(Instant::now());
-            headers.insert(name, HeaderValue::from(left.as_millis() as u64));
-        }
-        if let (Some(observer), Some(number)) = (self.observer, request.watched) {
-            observer.sending(number, &mut headers);
-        }
+        let sent = (request.deadline, request.watched);
+        let headers = self.headers(endpoint, request.headers, sent);
         let exchange = self.client.exchange(
             endpoint,
             chosen.address(),
@@ -237,14 +298,7 @@ impl RequestTransport<'_> {
         request: SubgraphRequest,
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
-        let replicas = endpoint.replicas.as_ref().map_err(|error| {
-            failed(
-                HTTP_ERROR,
-                &endpoint.name,
-                "the subgraph's URL cannot be used",
-                format!("subgraph `{}`: {error}", endpoint.name),
-            )
-        })?;
+        let replicas = replicas(endpoint)?;
         let request = Prepared {
             endpoint,
             replicas,
@@ -263,12 +317,7 @@ impl RequestTransport<'_> {
         let mut avoid = None;
         loop {
             let Some(permit) = health.admit(traffic.breaker) else {
-                return Err(failed(
-                    BREAKER_OPEN,
-                    &endpoint.name,
-                    "the subgraph has failed too often and is left alone for a while",
-                    "its circuit breaker is open",
-                ));
+                return Err(left_alone(endpoint));
             };
             let chosen = request.replicas.choose(avoid);
             avoid = Some(chosen.index());
@@ -304,6 +353,32 @@ impl RequestTransport<'_> {
     }
 }
 
+fn replicas(endpoint: &Endpoint) -> Result<&Replicas, TransportError> {
+    let replicas = endpoint.replicas.as_ref();
+    replicas.map(|replicas| &**replicas).map_err(|error| {
+        failed(
+            HTTP_ERROR,
+            &endpoint.name,
+            "the subgraph's URL cannot be used",
+            format!("subgraph `{}`: {error}", endpoint.name),
+        )
+    })
+}
+
+fn left_alone(endpoint: &Endpoint) -> TransportError {
+    failed(
+        BREAKER_OPEN,
+        &endpoint.name,
+        "the subgraph has failed too often and is left alone for a while",
+        "its circuit breaker is open",
+    )
+}
+
+/// Whether an error is the subgraph's, not the client's.
+fn is_of_subgraph(code: &str) -> bool {
+    matches!(code, HTTP_ERROR | TIMEOUT | REDIRECT)
+}
+
 fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
     matches!(exchanged, Ok(exchanged) if exchanged.response.status < 500)
 }
@@ -322,9 +397,21 @@ impl Transport for RequestTransport<'_> {
             let deadline = self.deadline.map_or(own, |d| d.min(own));
             let number = self.collected.sent();
             let watched = self.observer.map(|o| o.asked(request.subgraph));
-            let result = self
-                .shared(endpoint, outgoing, request, (deadline, watched))
-                .await;
+            let attachment = self.files.and_then(|files| files.attach(&request.body));
+            let result = match attachment {
+                None => {
+                    self.shared(endpoint, outgoing, request, (deadline, watched))
+                        .await
+                }
+                Some(attachment) => {
+                    let deadline = self.deadline.unwrap_or(own);
+                    self.uploaded(endpoint, outgoing, attachment, (deadline, watched))
+                        .await
+                }
+            };
+            if let (Some(files), Ok(_)) = (self.files, &result) {
+                files.answered();
+            }
             if let (Some(observer), Some(number)) = (self.observer, watched) {
                 let answered = match &result {
                     Ok(e) => Answered::Status(e.response.status, e.response.body.len()),
@@ -350,7 +437,12 @@ impl Transport for RequestTransport<'_> {
 
     fn request_limits(&self, subgraph: u32) -> RequestLimits {
         let endpoint = self.endpoints.get(subgraph as usize);
-        endpoint.map_or_else(RequestLimits::default, |e| e.traffic.request_limits)
+        let limits = endpoint.map_or_else(RequestLimits::default, |e| e.traffic.request_limits);
+        RequestLimits {
+            // Files cannot be sent a second time.
+            split_retry: limits.split_retry && self.files.is_none(),
+            ..limits
+        }
     }
 
     fn shows_errors(&self, subgraph: u32) -> bool {

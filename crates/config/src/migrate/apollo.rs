@@ -299,6 +299,21 @@ pub(super) const RULES: &[Rule] = &[
     no("demand_control", EXTENSION),
     no("connectors", EXTENSION),
     no("progressive_override", EXTENSION),
+    to("preview_file_uploads.enabled", "file_uploads.enabled"),
+    unneeded(
+        "preview_file_uploads.protocols.multipart.enabled",
+        "it is the only protocol",
+    ),
+    unneeded("preview_file_uploads.protocols.multipart.mode", ALWAYS),
+    with(
+        "preview_file_uploads.protocols.multipart.limits.max_file_size",
+        "file_uploads.max_file_size",
+        size,
+    ),
+    to(
+        "preview_file_uploads.protocols.multipart.limits.max_files",
+        "file_uploads.max_files",
+    ),
     no("preview_entity_cache", EXTENSION),
     no("response_cache", EXTENSION),
     no(

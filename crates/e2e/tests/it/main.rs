@@ -25,3 +25,4 @@ mod subgraph_faults;
 mod telemetry;
 mod tls;
 mod toxic;
+mod uploads;
