@@ -182,9 +182,10 @@ fn read_entity(
         let other = &plan.derived().shapes[shape];
         let accepted = if shared && other.untyped && other.class == facts.class {
             let accepted = reader.agree_on_type(&entity, shape, instance.record)?;
+            let slots = reader.store.slots(instance.record);
+            let fields = &plan.shapes[shape].fields;
             for (field, value) in reader.tape.iter().filter(|_| accepted) {
-                let slot = plan.shapes[shape].fields[*field].slot;
-                reader.store.merge(instance.record, slot, *value);
+                reader.store.put(slots, fields[*field].slot, *value);
             }
             accepted
         } else {

@@ -16,9 +16,12 @@ use crate::store::{RawRange, Source, Store};
 /// Ranges of fewer bytes are copied: a piece of its own costs as much as copying so many.
 const SHARED_BYTES_MIN: usize = 16 << 10;
 
+/// Runs up to here are written in line.
+const SHORT: usize = 32;
+
 /// Bounds of what is set aside for text before anything is written.
 const TEXT_BYTES_MIN: usize = 512;
-const TEXT_BYTES_MAX: usize = 64 << 10;
+const TEXT_BYTES_MAX: usize = 128 << 10;
 
 /// The body of a response, in pieces.
 #[derive(Clone, Debug)]
@@ -182,11 +185,27 @@ impl<'e, 'p> Output<'e, 'p> {
         &mut self.text
     }
     /// Writes the run.
+    #[inline(always)]
     fn flush(&mut self) {
+        let run = self.run;
+        if run.len as usize <= SHORT {
+            append_short(
+                &mut self.text,
+                self.answer,
+                run.start as usize,
+                run.len as usize,
+            );
+            self.run.len = 0;
+            return;
+        }
+        self.flush_long();
+    }
+    #[inline(never)]
+    fn flush_long(&mut self) {
         let run = self.run;
         if run.len as usize >= SHARED_BYTES_MIN {
             self.cuts.push((self.text.len(), run));
-        } else if run.len > 0 {
+        } else {
             let (start, len) = (run.start as usize, run.len as usize);
             append_short(&mut self.text, self.answer, start, len);
         }

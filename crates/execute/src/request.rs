@@ -17,6 +17,7 @@ use ogive_plan::{
 
 use crate::{
     condition::Conditions,
+    keys::{gather_leaves, leaf_programs},
     limits::ExecuteLimits,
     reuse::{Entities, Key, Known, Reuse},
     store::{LimitReached, ListRange, RawRange, RecordId, Source, Store, TypeState, Value},
@@ -197,6 +198,9 @@ fn gather_lookup(
 ) -> Result<GatheredLookup, LimitReached> {
     let (store, conditions, fetch) = (from.store, from.conditions, from.fetch);
     let lookup = &fetch.lookups[lookup_index];
+    if let Some(programs) = leaf_programs(from, lookup_index) {
+        return gather_leaves(from, lookup_index, &programs, fresh);
+    }
     let mut gathered = GatheredLookup::default();
     // The hash is seeded anew for every process and only finds candidates; bytes decide.
     let hasher = RandomState::default();
@@ -393,18 +397,23 @@ fn context(
     Some(out)
 }
 
-/// Appends the representation of a record; false (and anything appended) if there is none.
-fn represent(store: &Store<'_>, target: &Target, record: RecordId, out: &mut Vec<u8>) -> bool {
-    if store.type_state(record) == TypeState::Rejected {
-        return false;
-    }
-    let ty = store.known_type(record);
-    let wanted = match (&target.types, ty) {
+/// Whether a target looks up records of such a type.
+pub(crate) fn is_wanted(store: &Store<'_>, target: &Target, record: RecordId) -> bool {
+    let ty = match store.type_state(record) {
+        TypeState::Rejected => return false,
+        TypeState::Known(ty) => Some(ty),
+        TypeState::Unknown | TypeState::Failed => None,
+    };
+    match (&target.types, ty) {
         (Some(types), Some(ty)) => types.contains(ty.0),
         (Some(_), None) => target.untyped,
         (None, _) => true,
-    };
-    if !wanted {
+    }
+}
+
+/// Appends the representation of a record; false (and anything appended) if there is none.
+fn represent(store: &Store<'_>, target: &Target, record: RecordId, out: &mut Vec<u8>) -> bool {
+    if !is_wanted(store, target, record) {
         return false;
     }
     let start = out.len();
@@ -428,7 +437,7 @@ enum Open<'p> {
     },
 }
 
-fn write_representation(
+pub(crate) fn write_representation(
     store: &Store<'_>,
     representation: &Representation,
     record: RecordId,

@@ -499,6 +499,10 @@ impl<'s, 'p> Reader<'s, 'p> {
         id: ShapeId,
         record: RecordId,
     ) -> Result<bool, Stop> {
+        let known = self.derived.reads[id].known_type;
+        if known.is_some() && self.store.known_type(record) == known {
+            return Ok(true);
+        }
         let shape = &self.store.plan().shapes[id];
         let found = self.type_of(scanner, shape)?;
         match (self.store.type_state(record), found) {

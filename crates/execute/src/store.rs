@@ -270,8 +270,9 @@ impl<'p> Store<'p> {
         // Parts of fetches that are sent early are numbered after the fetches.
         let at = source.fetch().index();
         // Room for what is likely in it, so that little is moved later.
-        self.values
-            .reserve((body.len() / BYTES_PER_VALUE).min(VALUES_RESERVED_MAX));
+        let likely = (body.len() / BYTES_PER_VALUE).min(VALUES_RESERVED_MAX);
+        self.values.reserve(likely);
+        self.records.reserve(likely / 4);
         if self.answers.len() <= at {
             self.answers.resize(at + 1, Bytes::new());
         }

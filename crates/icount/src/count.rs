@@ -31,7 +31,8 @@ pub fn has_valgrind() -> bool {
 pub fn count(filter: &str) -> Result<BTreeMap<String, Cost>> {
     let mut costs = BTreeMap::new();
     for (name, _) in SCENARIOS.iter().filter(|(name, _)| name.contains(filter)) {
-        let more = if name.contains("execute-b") || name.contains("big") || name.contains("held") {
+        const BIG: [&str; 5] = ["big", "held", "pretty", "reversed", "escaped"];
+        let more = if BIG.iter().any(|big| name.contains(big)) {
             2
         } else {
             20

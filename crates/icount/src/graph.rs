@@ -152,7 +152,7 @@ impl Graph {
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
-    variables: Vec<Option<Box<str>>>,
+    pub(crate) variables: Vec<Option<Box<str>>>,
     /// Request and answer bodies in the order of sending.
     pub answers: Vec<(Bytes, Bytes)>,
 }
@@ -168,7 +168,7 @@ impl Prepared {
     }
 }
 
-fn input(variables: &[Option<Box<str>>]) -> ExecuteInput<'_> {
+pub(crate) fn input(variables: &[Option<Box<str>>]) -> ExecuteInput<'_> {
     ExecuteInput {
         variables,
         locals: &[],

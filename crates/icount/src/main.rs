@@ -1,11 +1,11 @@
-//! `cargo run --release -p ogive-icount -- check|bless|time|run|list`; see `docs/hot-path.md`.
+//! `cargo run --release -p ogive-icount -- check|bless|time|memory|run|list`; see `docs/hot-path.md`.
 
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use ogive_icount::{count, scenario, time};
+use ogive_icount::{count, memory, scenario, time};
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +24,7 @@ fn main() -> Result<()> {
             }
         }
         ["time"] => print!("{}", time::big_response()?),
+        ["memory"] => print!("{}", memory::big_response()?),
         ["check" | "bless", ..] if !count::has_valgrind() => {
             println!("skipped: valgrind is not installed");
         }
@@ -41,7 +42,9 @@ fn main() -> Result<()> {
             print!("{table}");
             std::fs::write(baseline, table)?;
         }
-        _ => bail!("usage: ogive-icount check [NAME] | bless | time | run NAME RUNS | list"),
+        _ => {
+            bail!("usage: ogive-icount check [NAME] | bless | time | memory | run NAME RUNS | list")
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What is measured. A scenario is prepared once and run any number of times; only runs count.
 
-use std::hint::black_box;
+use std::{cell::RefCell, hint::black_box};
 
 use anyhow::{Context as _, Result, ensure};
 use ogive_base::SourceId;
@@ -12,7 +12,10 @@ use ogive_operation::{
 use ogive_planner::{PlanOptions, plan};
 use ogive_syntax::{Limits, parse};
 
-use crate::graph::{Graph, Prepared};
+use crate::{
+    graph::{Graph, Prepared},
+    variant::Variant,
+};
 
 /// Every scenario: name and what it does.
 pub const SCENARIOS: &[(&str, &str)] = &[
@@ -36,6 +39,19 @@ pub const SCENARIOS: &[(&str, &str)] = &[
     ),
     ("execute-big", "eight megabytes, nothing joined"),
     ("execute-held", "eight megabytes, four entities joined"),
+    (
+        "execute-pretty",
+        "the eight megabytes printed for people, nothing joined",
+    ),
+    (
+        "execute-reversed",
+        "the eight megabytes with all members the other way round",
+    ),
+    (
+        "execute-escaped",
+        "the eight megabytes with escapes in their strings",
+    ),
+    ("copy-big", "validate those eight megabytes and copy them"),
     ("scan-big", "only validate those eight megabytes"),
 ];
 
@@ -88,6 +104,19 @@ impl Scenario {
             "execute-query" => execute(&shop()?)?,
             "execute-big" => execute(&Graph::read("big-response", "all", "{}")?)?,
             "execute-held" => execute(&Graph::read("big-response", "held", "{}")?)?,
+            "execute-pretty" => variant(Variant::Pretty)?,
+            "execute-reversed" => variant(Variant::Reversed)?,
+            "execute-escaped" => variant(Variant::Escaped)?,
+            "copy-big" => {
+                let prepared = Graph::read("big-response", "all", "{}")?.prepare()?;
+                let copy = RefCell::new(Vec::new());
+                Box::new(move || {
+                    for (_, answer) in &prepared.answers {
+                        validate_and_copy(answer, &mut copy.borrow_mut())?;
+                    }
+                    Ok(())
+                })
+            }
             "scan-big" => {
                 let prepared = Graph::read("big-response", "all", "{}")?.prepare()?;
                 Box::new(move || {
@@ -105,6 +134,24 @@ impl Scenario {
     pub fn run(&self) -> Result<()> {
         (self.0)()
     }
+}
+
+/// What a gateway that looks at nothing would have to do: see that it is JSON, and keep it.
+pub fn validate_and_copy(text: &[u8], copy: &mut Vec<u8>) -> Result<()> {
+    validate(black_box(text))?;
+    copy.clear();
+    copy.extend_from_slice(text);
+    black_box(copy);
+    Ok(())
+}
+
+fn variant(variant: Variant) -> Result<Box<dyn Fn() -> Result<()>>> {
+    let prepared = variant.prepare()?;
+    prepared.plan.derived();
+    Ok(Box::new(move || {
+        black_box(respond(&prepared)?);
+        Ok(())
+    }))
 }
 
 fn planning(graph: Graph) -> Box<dyn Fn() -> Result<()>> {
