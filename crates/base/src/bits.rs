@@ -32,6 +32,7 @@ impl BitSet {
     fn words(&self) -> usize {
         1 + self.rest.len()
     }
+    #[inline]
     fn word_mut(&mut self, i: usize) -> &mut u64 {
         if i == 0 {
             return &mut self.first;
@@ -46,7 +47,10 @@ impl BitSet {
     /// Adds `bit`; says whether it was absent.
     #[inline]
     pub fn insert(&mut self, bit: u32) -> bool {
-        let word = self.word_mut((bit / 64) as usize);
+        let word = match bit {
+            0..64 => &mut self.first,
+            _ => self.word_mut((bit / 64) as usize),
+        };
         let mask = 1u64 << (bit % 64);
         let absent = *word & mask == 0;
         *word |= mask;
@@ -66,10 +70,10 @@ impl BitSet {
         self.word((bit / 64) as usize) & (1u64 << (bit % 64)) != 0
     }
     /// Number of members.
+    #[inline]
     pub fn len(&self) -> usize {
-        (0..self.words())
-            .map(|i| self.word(i).count_ones() as usize)
-            .sum()
+        let rest = self.rest.iter().map(|word| word.count_ones() as usize);
+        self.first.count_ones() as usize + rest.sum::<usize>()
     }
     /// Whether there is no member.
     #[inline]
@@ -98,14 +102,16 @@ impl BitSet {
     /// Keeps only members of `other`.
     #[inline]
     pub fn intersect_with(&mut self, other: &BitSet) {
-        for i in 0..self.words() {
-            *self.word_mut(i) &= other.word(i);
+        self.first &= other.first;
+        for (i, word) in self.rest.iter_mut().enumerate() {
+            *word &= other.word(i + 1);
         }
     }
     /// Drops all members of `other`.
     pub fn subtract(&mut self, other: &BitSet) {
-        for i in 0..self.words() {
-            *self.word_mut(i) &= !other.word(i);
+        self.first &= !other.first;
+        for (i, word) in self.rest.iter_mut().enumerate() {
+            *word &= !other.word(i + 1);
         }
     }
     /// Both sets' members.
@@ -137,36 +143,62 @@ impl BitSet {
     /// Whether the sets share a member.
     #[inline]
     pub fn intersects(&self, other: &BitSet) -> bool {
-        (0..self.words()).any(|i| self.word(i) & other.word(i) != 0)
+        self.first & other.first != 0
+            || self
+                .rest
+                .iter()
+                .zip(&other.rest)
+                .any(|(a, b)| *a & *b != 0)
     }
     /// Whether every member is in `other` too.
     #[inline]
     pub fn is_subset(&self, other: &BitSet) -> bool {
-        (0..self.words()).all(|i| self.word(i) & !other.word(i) == 0)
+        let mut rest = self.rest.iter().enumerate();
+        self.first & !other.first == 0 && rest.all(|(i, word)| *word & !other.word(i + 1) == 0)
     }
     /// The members in ascending order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.words()).flat_map(move |i| {
-            let mut word = self.word(i);
-            std::iter::from_fn(move || {
-                (word != 0).then(|| {
-                    let bit = word.trailing_zeros();
-                    word &= word - 1;
-                    i as u32 * 64 + bit
-                })
-            })
-        })
+        Members {
+            word: self.first,
+            base: 0,
+            rest: self.rest.iter(),
+        }
     }
     /// The smallest member.
+    #[inline]
     pub fn first(&self) -> Option<u32> {
         self.iter().next()
     }
 }
 
+/// The members of a set, ascending.
+struct Members<'a> {
+    /// What is left of the word that is being read.
+    word: u64,
+    /// Its first number.
+    base: u32,
+    rest: std::slice::Iter<'a, u64>,
+}
+
+impl Iterator for Members<'_> {
+    type Item = u32;
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        while self.word == 0 {
+            self.word = *self.rest.next()?;
+            self.base += 64;
+        }
+        let bit = self.word.trailing_zeros();
+        self.word &= self.word - 1;
+        Some(self.base + bit)
+    }
+}
+
 impl PartialEq for BitSet {
     fn eq(&self, other: &Self) -> bool {
-        (0..self.words().max(other.words())).all(|i| self.word(i) == other.word(i))
+        self.first == other.first
+            && (1..self.words().max(other.words())).all(|i| self.word(i) == other.word(i))
     }
 }
 impl Eq for BitSet {}

@@ -9,7 +9,7 @@
 //! Invariants: every id belongs to this operation; children come after their parents; the tree is bounded by
 //! [`NormaliseLimits`](crate::normalise::NormaliseLimits).
 
-use ogive_base::{BitSet, IdVec, Interner, Symbol, define_id};
+use ogive_base::{BitSet, FastMap, IdVec, Interner, Symbol, define_id};
 use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, Type, TypeId};
 
 define_id! {
@@ -153,6 +153,8 @@ pub struct Variable {
 #[derive(Clone, Debug)]
 pub struct Conditions {
     rows: IdVec<CondId, Vec<Clause>>,
+    /// By clauses, once there are more rows than are scanned.
+    known: FastMap<Vec<Clause>, CondId>,
 }
 
 /// A conjunction: `(variable index, wanted value)`, sorted, no contradictions.
@@ -162,6 +164,7 @@ impl Default for Conditions {
     fn default() -> Self {
         Conditions {
             rows: IdVec::from_vec(vec![vec![Vec::new()]]),
+            known: FastMap::default(),
         }
     }
 }
@@ -170,6 +173,9 @@ impl Conditions {
     /// Most clauses of one condition. A condition that would need more becomes [`CondId::TRUE`] where that is only
     /// wasteful (fetching); exact users keep separate occurrences instead.
     pub const CLAUSES_MAX: usize = 16;
+
+    /// Rows that are looked through one by one.
+    const SCANNED_MAX: usize = 16;
 
     /// The clauses of a condition.
     pub fn clauses(&self, id: CondId) -> &[Clause] {
@@ -205,13 +211,32 @@ impl Conditions {
         {
             return Some(CondId::TRUE);
         }
-        let found = self
-            .rows
-            .iter()
-            .find(|(_, row)| **row == kept)
-            .map(|(id, _)| id);
-        Some(found.unwrap_or_else(|| self.rows.push(kept)))
+        Some(self.find(&kept).unwrap_or_else(|| self.push(kept)))
     }
+
+    fn find(&self, clauses: &Vec<Clause>) -> Option<CondId> {
+        if self.rows.len() > Self::SCANNED_MAX {
+            return self.known.get(clauses).copied();
+        }
+        let mut rows = self.rows.iter();
+        rows.find(|(_, row)| *row == clauses).map(|(id, _)| id)
+    }
+
+    fn push(&mut self, clauses: Vec<Clause>) -> CondId {
+        let id = self.rows.push(clauses);
+        match self.rows.len() - 1 {
+            0..Self::SCANNED_MAX => {}
+            Self::SCANNED_MAX => {
+                let rows = self.rows.iter();
+                self.known = rows.map(|(id, row)| (row.clone(), id)).collect();
+            }
+            _ => {
+                self.known.insert(self.rows[id].clone(), id);
+            }
+        }
+        id
+    }
+
     /// Either holds; widened to [`CondId::TRUE`] beyond [`CLAUSES_MAX`](Self::CLAUSES_MAX).
     pub fn or(&mut self, a: CondId, b: CondId) -> CondId {
         if a == b || b == CondId::TRUE {

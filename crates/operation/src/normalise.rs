@@ -25,8 +25,10 @@ use crate::ir::*;
 pub struct NormaliseLimits {
     /// Most field nodes; default 50,000.
     pub fields_max: u32,
-    /// Most appearances of fields looked at; default 500,000.
+    /// Most appearances of fields looked at; default 200,000.
     pub occurrences_max: u32,
+    /// Most different conditions over variables; default 5,000.
+    pub conditions_max: u32,
     /// Deepest field nesting after fragments; default 200.
     pub depth_max: u32,
 }
@@ -35,7 +37,8 @@ impl Default for NormaliseLimits {
     fn default() -> Self {
         NormaliseLimits {
             fields_max: 50_000,
-            occurrences_max: 500_000,
+            occurrences_max: 200_000,
+            conditions_max: 5_000,
             depth_max: 200,
         }
     }
@@ -56,6 +59,9 @@ pub fn normalise(
             "the schema has no such operation type",
         )
     })?;
+    let expected = document
+        .selection_count()
+        .min(limits.fields_max as usize);
     let mut work = Work {
         schema,
         document,
@@ -75,13 +81,14 @@ pub fn normalise(
             name: operation.name.map(|n| document.name(n).into()),
             keys: Interner::new(),
             root: SelectionSetId(0),
-            selection_sets: IdVec::new(),
-            fields: IdVec::new(),
+            selection_sets: IdVec::from_vec(Vec::with_capacity(expected / 2)),
+            fields: IdVec::from_vec(Vec::with_capacity(expected)),
             conditions: Conditions::default(),
             variables: Vec::new(),
         },
-        pending: Vec::new(),
+        pending: Vec::with_capacity(expected / 2),
         group_of: Vec::new(),
+        found: Vec::new(),
     };
     work.variables(operation)?;
     let root = Source {
@@ -124,6 +131,8 @@ struct Work<'a> {
     pending: Vec<Vec<Source>>,
     /// By response key: the last selection set that has it, and its group there.
     group_of: Vec<(u32, u32)>,
+    /// Room for the fields of one selection set.
+    found: Vec<Found<'a>>,
 }
 
 impl<'a> Work<'a> {
@@ -166,9 +175,13 @@ impl<'a> Work<'a> {
 
     /// Groups everything found in a selection set into nodes.
     fn fill(&mut self, set: SelectionSetId, sources: &[Source]) -> Result<(), Diagnostic> {
-        let found = self.flatten(set, sources)?;
-        let mut groups: Vec<(Symbol, Vec<usize>)> = Vec::with_capacity(found.len());
-        let mut is_repeated = false;
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        self.flatten(set, sources, &mut found)?;
+        // By response key: its first appearance.
+        let mut groups: Vec<(Symbol, usize)> = Vec::with_capacity(found.len());
+        // Group and place of all others.
+        let mut others: Vec<(u32, usize)> = Vec::new();
         for (i, f) in found.iter().enumerate() {
             let key = self
                 .op
@@ -179,23 +192,36 @@ impl<'a> Work<'a> {
             }
             let (owner, group) = self.group_of[key.0 as usize];
             if owner == set.0 {
-                groups[group as usize].1.push(i);
-                is_repeated = true;
+                others.push((group, i));
             } else {
                 self.group_of[key.0 as usize] = (set.0, groups.len() as u32);
-                groups.push((key, vec![i]));
+                groups.push((key, i));
             }
         }
-        let mut entries: Vec<(usize, Occurrence)> = Vec::with_capacity(found.len());
-        for (key, group) in groups {
-            self.group(set, key, &group, &found, &mut entries)?;
-        }
-        let order = if is_repeated {
-            first_appearances(entries)
+        self.op.selection_sets[set].fields.reserve(groups.len());
+        let mut entries = Entries::default();
+        entries.order.reserve(found.len());
+        if others.is_empty() {
+            for (key, i) in groups {
+                self.group(set, key, &[i], &found, &mut entries)?;
+            }
+            self.op.selection_sets[set].order = entries.order;
         } else {
-            entries.into_iter().map(|(_, entry)| entry).collect()
-        };
-        self.op.selection_sets[set].order = order;
+            // Stable: appearances stay in order.
+            others.sort_by_key(|(group, _)| *group);
+            let mut rest = others.as_slice();
+            let mut group = Vec::new();
+            for (at, (key, i)) in groups.into_iter().enumerate() {
+                let end = rest.partition_point(|(group, _)| *group as usize <= at);
+                group.clear();
+                group.push(i);
+                group.extend(rest[..end].iter().map(|(_, i)| *i));
+                rest = &rest[end..];
+                self.group(set, key, &group, &found, &mut entries)?;
+            }
+            self.op.selection_sets[set].order = first_appearances(entries);
+        }
+        self.found = found;
         Ok(())
     }
 
@@ -204,7 +230,8 @@ impl<'a> Work<'a> {
         &mut self,
         set: SelectionSetId,
         sources: &[Source],
-    ) -> Result<Vec<Found<'a>>, Diagnostic> {
+        found: &mut Vec<Found<'a>>,
+    ) -> Result<(), Diagnostic> {
         struct Frame<'a> {
             items: std::slice::Iter<'a, Selection>,
             types: BitSet,
@@ -212,14 +239,14 @@ impl<'a> Work<'a> {
         }
         let document = self.document;
         let possible = self.op.selection_sets[set].possible.clone();
-        let mut found = Vec::new();
         let mut entered: FastSet<(&'a str, BitSet, Clause)> = FastSet::default();
+        let mut frames = Vec::new();
         for source in sources {
-            let mut frames = vec![Frame {
+            frames.push(Frame {
                 items: document[source.items].iter(),
                 types: possible.clone(),
                 clause: source.clause.clone(),
-            }];
+            });
             while let Some(frame) = frames.last_mut() {
                 let Some(selection) = frame.items.next() else {
                     frames.pop();
@@ -286,7 +313,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The conjunction of `clause` with `@skip` and `@include`; `None` if it never holds.
@@ -343,7 +370,7 @@ impl<'a> Work<'a> {
         key: Symbol,
         group: &[usize],
         found: &[Found<'a>],
-        entries: &mut Vec<(usize, Occurrence)>,
+        entries: &mut Entries,
     ) -> Result<(), Diagnostic> {
         if let [only] = group
             && let types = &found[*only].types
@@ -357,36 +384,57 @@ impl<'a> Work<'a> {
         for i in group {
             types.union_with(&found[*i].types);
         }
-        // Classes of concrete types that see the same result: (concrete types, appearances, the node's field).
-        let mut classes: Vec<(BitSet, Vec<usize>, FieldRef, Type)> = Vec::new();
+        let parts = parts(group, found);
+        let mut classes: Vec<Class> = Vec::new();
+        let mut applicable: Vec<usize> = Vec::new();
+        let mut asked: Vec<u32> = Vec::new();
         for t in types.iter() {
-            let applicable: Vec<usize> = group
-                .iter()
-                .copied()
-                .filter(|i| found[*i].types.contains(t))
-                .collect();
+            applicable.clear();
+            asked.clear();
+            for (i, part) in group.iter().zip(&parts) {
+                if found[*i].types.contains(t) {
+                    applicable.push(*i);
+                    asked.push(*part);
+                }
+            }
             let Some(first) = applicable.first() else {
                 continue;
             };
+            asked.sort_unstable();
+            asked.dedup();
             let (field, ty) = self.field_of(TypeId(t), found[*first].field)?;
-            let same = classes.iter_mut().find(|(_, members, f, class_ty)| {
-                *class_ty == ty
-                    && same_field(*f, field)
-                    && self.same_result(members, &applicable, found)
+            let same = classes.iter_mut().find(|class| {
+                class.ty == ty
+                    && same_field(class.field, field)
+                    && class.parts == asked
+                    && self.same_arguments(found[class.members[0]].field, found[*first].field)
             });
             match same {
-                Some((class, members, _, _)) => {
-                    class.insert(t);
-                    for i in applicable {
-                        if let Err(at) = members.binary_search(&i) {
-                            members.insert(at, i);
+                Some(class) => {
+                    class.types.insert(t);
+                    for i in &applicable {
+                        if let Err(at) = class.members.binary_search(i) {
+                            class.members.insert(at, *i);
                         }
                     }
                 }
-                None => classes.push(([t].into_iter().collect(), applicable, field, ty)),
+                None => classes.push(Class {
+                    types: [t].into_iter().collect(),
+                    members: applicable.clone(),
+                    parts: asked.clone(),
+                    field,
+                    ty,
+                }),
             }
         }
-        for (types, members, field, ty) in classes {
+        for class in classes {
+            let Class {
+                types,
+                members,
+                field,
+                ty,
+                ..
+            } = class;
             if self.op.kind == OperationKind::Mutation && set == self.op.root {
                 self.serial(set, key, &types, &members, (field, ty), found, entries)?;
             } else {
@@ -410,7 +458,7 @@ impl<'a> Work<'a> {
         members: &[usize],
         field: (FieldRef, Type),
         found: &[Found<'a>],
-        entries: &mut Vec<(usize, Occurrence)>,
+        entries: &mut Entries,
     ) -> Result<(), Diagnostic> {
         let mut earlier: Vec<&Clause> = Vec::new();
         for i in members {
@@ -418,7 +466,9 @@ impl<'a> Work<'a> {
             let clauses =
                 without(clause, &earlier).ok_or_else(|| self.too_large(found[*i].field.span))?;
             earlier.push(clause);
-            if let Some(cond) = self.op.conditions.of(clauses) {
+            let cond = self.op.conditions.of(clauses);
+            self.count_conditions(found[*i].field.span)?;
+            if let Some(cond) = cond {
                 let place = Some((*i, cond));
                 self.node(
                     set,
@@ -447,7 +497,7 @@ impl<'a> Work<'a> {
         members: &[usize],
         (field, ty): (FieldRef, Type),
         found: &[Found<'a>],
-        entries: &mut Vec<(usize, Occurrence)>,
+        entries: &mut Entries,
         place: Option<(usize, CondId)>,
     ) -> Result<(), Diagnostic> {
         let written = found[members[0]].field;
@@ -461,6 +511,7 @@ impl<'a> Work<'a> {
             None if several => self.widened(members.iter().map(|i| found[*i].clause.clone())),
             None => self.condition(first),
         };
+        self.count_conditions(written.span)?;
         let args = self.arguments(field, written)?;
         let node = self.op.fields.push(FieldNode {
             parent: set,
@@ -478,6 +529,7 @@ impl<'a> Work<'a> {
                 return Err(self.too_deep(written.span));
             }
             let mut sources: Vec<Source> = Vec::new();
+            let mut known: FastSet<Source> = FastSet::default();
             for i in members {
                 if let Some(sub) = found[*i].field.selection_set {
                     // One condition for all: the object's existence implies it, so its fields need not repeat it.
@@ -490,7 +542,12 @@ impl<'a> Work<'a> {
                         items: sub.items,
                         clause,
                     };
-                    if !sources.contains(&source) {
+                    // A scan of few, a set of many.
+                    let is_new = match members.len() {
+                        0..=8 => !sources.contains(&source),
+                        _ => known.insert(source.clone()),
+                    };
+                    if is_new {
                         sources.push(source);
                     }
                 }
@@ -500,29 +557,33 @@ impl<'a> Work<'a> {
         }
         self.op.selection_sets[set].fields.push(node);
         if let Some((at, cond)) = place {
-            entries.push((
-                at,
-                Occurrence {
-                    field: node,
-                    types,
-                    cond,
-                },
-            ));
+            let field = node;
+            entries.push(at, Occurrence { field, types, cond });
             return Ok(());
         }
         for i in members {
             let types = types.intersection(&found[*i].types);
             let cond = self.condition(&found[*i].clause);
-            entries.push((
-                *i,
-                Occurrence {
-                    field: node,
-                    types,
-                    cond,
-                },
-            ));
+            self.count_conditions(found[*i].field.span)?;
+            let field = node;
+            entries.push(*i, Occurrence { field, types, cond });
         }
         Ok(())
+    }
+
+    fn count_conditions(&self, span: Span) -> Result<(), Diagnostic> {
+        let most = self.limits.conditions_max;
+        if self.op.conditions.len() <= most as usize {
+            return Ok(());
+        }
+        Err(Diagnostic::error(
+            "OPERATION_TOO_LARGE",
+            format!(
+                "the operation has more than {most} different conditions once fragments are expanded"
+            ),
+        )
+        .label(self.document.source_id(), span, "the limit is reached here")
+        .help("use fewer variables in `@skip` and `@include`, or nest them less"))
     }
 
     fn condition(&mut self, clause: &Clause) -> CondId {
@@ -542,25 +603,10 @@ impl<'a> Work<'a> {
         self.op.conditions.of(distinct).unwrap_or(CondId::TRUE)
     }
 
-    /// Whether two lists of appearances give the same node.
-    fn same_result(&self, a: &[usize], b: &[usize], found: &[Found<'a>]) -> bool {
-        if a == b {
+    fn same_arguments(&self, a: &ast::Field, b: &ast::Field) -> bool {
+        if std::ptr::eq(a, b) {
             return true;
         }
-        let parts = |list: &[usize]| -> FastSet<(Option<List<Selection>>, Clause)> {
-            list.iter()
-                .map(|i| {
-                    (
-                        found[*i].field.selection_set.map(|s| s.items),
-                        found[*i].clause.clone(),
-                    )
-                })
-                .collect()
-        };
-        parts(a) == parts(b) && self.same_arguments(found[a[0]].field, found[b[0]].field)
-    }
-
-    fn same_arguments(&self, a: &ast::Field, b: &ast::Field) -> bool {
         self.document.name(a.name) == self.document.name(b.name)
             && a.arguments.len() == b.arguments.len()
             && self.document[a.arguments].iter().all(|x| {
@@ -667,23 +713,70 @@ impl<'a> Work<'a> {
     }
 }
 
+/// Appearances of the fields of one selection set while it is filled.
+#[derive(Default)]
+struct Entries {
+    order: Vec<Occurrence>,
+    /// Where each stands in the flattened selection set.
+    places: Vec<usize>,
+}
+
+impl Entries {
+    fn push(&mut self, place: usize, entry: Occurrence) {
+        self.places.push(place);
+        self.order.push(entry);
+    }
+}
+
 /// Entries in order of appearance, without those that an earlier entry of the same node covers.
-fn first_appearances(mut entries: Vec<(usize, Occurrence)>) -> Vec<Occurrence> {
-    entries.sort_by_key(|(i, _)| *i);
-    let mut order: Vec<Occurrence> = Vec::with_capacity(entries.len());
-    let mut first_of: FastMap<FieldNodeId, Vec<usize>> = FastMap::default();
-    for (_, entry) in entries {
-        let earlier = first_of.entry(entry.field).or_default();
-        let covered = earlier.iter().any(|i| {
-            let e = &order[*i];
-            (e.cond == CondId::TRUE || e.cond == entry.cond) && entry.types.is_subset(&e.types)
-        });
-        if !covered {
-            earlier.push(order.len());
+fn first_appearances(entries: Entries) -> Vec<Occurrence> {
+    let mut sorted: Vec<(usize, Occurrence)> =
+        entries.places.into_iter().zip(entries.order).collect();
+    sorted.sort_by_key(|(i, _)| *i);
+    let mut order: Vec<Occurrence> = Vec::with_capacity(sorted.len());
+    // By node and condition: the types of earlier entries.
+    let mut earlier: FastMap<(FieldNodeId, CondId), Vec<usize>> = FastMap::default();
+    for (_, entry) in sorted {
+        let covers = |cond| {
+            let of_cond = earlier.get(&(entry.field, cond)).into_iter().flatten();
+            of_cond
+                .map(|i: &usize| &order[*i])
+                .any(|e| entry.types.is_subset(&e.types))
+        };
+        if !covers(CondId::TRUE) && (entry.cond == CondId::TRUE || !covers(entry.cond)) {
+            let key = (entry.field, entry.cond);
+            earlier.entry(key).or_default().push(order.len());
             order.push(entry);
         }
     }
     order
+}
+
+/// Concrete types of a response key that see the same result.
+struct Class {
+    types: BitSet,
+    /// Appearances.
+    members: Vec<usize>,
+    /// What they ask for, see [`parts`].
+    parts: Vec<u32>,
+    /// The node's field.
+    field: FieldRef,
+    ty: Type,
+}
+
+/// By appearance a number for its sub-selections and condition: equal numbers ask for the same.
+fn parts(group: &[usize], found: &[Found<'_>]) -> Vec<u32> {
+    if group.len() == 1 {
+        return vec![0];
+    }
+    let mut known: FastMap<(Option<List<Selection>>, &Clause), u32> = FastMap::default();
+    let number = |i: &usize| {
+        let part = &found[*i];
+        let next = known.len() as u32;
+        let items = part.field.selection_set.map(|s| s.items);
+        *known.entry((items, &part.clause)).or_insert(next)
+    };
+    group.iter().map(number).collect()
 }
 
 /// Most clauses of the condition of one appearance of a mutation's root field.

@@ -275,12 +275,14 @@ impl Cover {
         }
     }
     /// `node` is the row of a node.
+    #[inline]
     fn get(&self, node: usize, subgraph: u32) -> u32 {
         match self {
             Cover::Dense(cells, width) => cells[node * width + subgraph as usize],
             Cover::Sparse(map) => map.get(&(node, subgraph)).copied().unwrap_or(0),
         }
     }
+    #[inline]
     fn cell(&mut self, node: usize, subgraph: u32) -> &mut u32 {
         match self {
             Cover::Dense(cells, width) => &mut cells[node * *width + subgraph as usize],
@@ -536,7 +538,8 @@ impl<'a> Assigner<'a> {
     /// Cost of an offer in sixteenths, per value it would bring at its object.
     fn price(&self, demand: Demand, offer: &Offer) -> u32 {
         let node = self.tree.facts[demand.fact].node;
-        let cost = self.visit_cost(node, offer.subgraph, offer.wave, offer.kind, 0);
+        let request = (offer.subgraph, offer.wave);
+        let cost = self.visit_cost(node, request, offer.kind, 0, u32::MAX);
         let fact = &self.tree.facts[demand.fact];
         let mut brings = 1 + self.missing.get(self.row(node), offer.subgraph);
         let counted = fact.client.is_some() && self.provided(demand.fact).visit.is_none();
@@ -556,13 +559,14 @@ impl<'a> Assigner<'a> {
         cost * 16 / brings
     }
 
+    /// What a visit takes that is not there yet, up to `bound`: a larger cost may be told as any larger number.
     fn visit_cost(
         &self,
         node: NodeId,
-        subgraph: u32,
-        wave: u32,
+        (subgraph, wave): (u32, u32),
         kind: Option<bool>,
         depth: u32,
+        bound: u32,
     ) -> u32 {
         if self.existing(node, subgraph, wave, kind).is_some() {
             return 0;
@@ -574,20 +578,6 @@ impl<'a> Assigner<'a> {
             return 64;
         }
         let w = wave as usize;
-        let by_descent = (kind != Some(false) && self.closure.descent(node, w).contains(subgraph))
-            .then(|| {
-                let second = if self.second_list(node, subgraph, wave) {
-                    40
-                } else {
-                    0
-                };
-                match self.tree.parent(self.tree.nodes[node].place) {
-                    Some(parent) => {
-                        1 + second + self.visit_cost(parent, subgraph, wave, None, depth + 1)
-                    }
-                    None => 1,
-                }
-            });
         let by_key =
             (kind != Some(true) && self.closure.entry(node, w).contains(subgraph)).then(|| {
                 let missing = self.tree.nodes[node]
@@ -605,6 +595,25 @@ impl<'a> Assigner<'a> {
                     .min()
                     .unwrap_or(0);
                 4 + 2 * missing
+            });
+        let by_descent = (kind != Some(false) && self.closure.descent(node, w).contains(subgraph))
+            .then(|| {
+                let second = if self.second_list(node, subgraph, wave) {
+                    40
+                } else {
+                    0
+                };
+                let bound = by_key.unwrap_or(u32::MAX).min(bound);
+                match self.tree.parent(self.tree.nodes[node].place) {
+                    // Not looked further at what cannot be cheaper.
+                    Some(_) if 1 + second >= bound => bound,
+                    Some(parent) => {
+                        let left = bound - 1 - second;
+                        let request = (subgraph, wave);
+                        1 + second + self.visit_cost(parent, request, None, depth + 1, left)
+                    }
+                    None => 1,
+                }
             });
         by_descent.into_iter().chain(by_key).min().unwrap_or(1_000)
     }
@@ -863,7 +872,7 @@ impl<'a> Assigner<'a> {
                     Via::Root => break,
                     Via::Key(_) => {
                         let keys = &self.tree.nodes[visit.node].keys;
-                        for f in visit.keys().flat_map(|k| &keys[k].facts) {
+                        for f in visit.keys().flat_map(|k| keys[k].facts.iter()) {
                             need(*f, &mut stack);
                         }
                         need(edge, &mut stack);

@@ -5,7 +5,8 @@
 //! transitively), same field types, and no field set that names one but not the other. A place with seventy implementers
 //! of one kind then costs one node, and so does everything below it (planner rule 35).
 //!
-//! A type's treatment is written down as text once and interned, so that comparing classes compares numbers.
+//! The treatment of a type and of a field is written down as text once and interned, so that comparing classes compares
+//! numbers.
 
 use std::fmt::Write as _;
 
@@ -57,22 +58,28 @@ impl<'a> Classes<'a> {
         possible: &BitSet,
         known: impl Fn(TypeId) -> BitSet,
     ) -> Vec<BitSet> {
-        let mut out: Vec<(Symbol, BitSet)> = Vec::new();
+        let mut out: Vec<BitSet> = Vec::new();
+        let mut known_at: FastMap<Vec<u32>, usize> = FastMap::default();
+        // All that matters of a type, as numbers; the lists in it are set apart.
+        let mut signature: Vec<u32> = Vec::new();
         for t in possible.iter() {
             let ty = TypeId(t);
-            let mut text = String::new();
-            let _ = write!(text, "{:?} {:?}", self.of_type(ty), known(ty));
+            signature.clear();
+            signature.push(self.of_type(ty).0);
+            signature.extend(known(ty).iter());
+            signature.push(u32::MAX);
             let mut names: Vec<Symbol> = self.key_names(ty);
             for field in &op.selection_sets[selection].fields {
                 let node = &op.fields[*field];
                 if !node.types.contains(t) {
                     continue;
                 }
-                let _ = write!(text, " {}", field.0);
+                signature.push(field.0);
                 if let FieldRef::Field(row) = node.field {
                     names.push(self.supergraph.schema.fields[row].name);
                 }
             }
+            signature.push(u32::MAX);
             let mut next = 0;
             while next < names.len() {
                 let name = names[next];
@@ -84,7 +91,7 @@ impl<'a> Classes<'a> {
                     .get(&(ty, name))
                     .copied();
                 let Some(row) = row else { continue };
-                let _ = write!(text, " {:?}", self.of_field(row));
+                signature.push(self.of_field(row).0);
                 for source in &self.supergraph.graph.fields[row].sources {
                     for required in source.requires.into_iter().flat_map(|set| self.names(set)) {
                         if !names.contains(&required) {
@@ -93,20 +100,20 @@ impl<'a> Classes<'a> {
                     }
                 }
             }
-            for (i, set) in self.told_apart().iter().enumerate() {
-                if set.contains(t) {
-                    let _ = write!(text, " in {i}");
+            signature.push(u32::MAX);
+            let told_apart = self.told_apart().iter().zip(0..);
+            signature.extend(told_apart.filter(|(set, _)| set.contains(t)).map(|(_, i)| i));
+            match known_at.get(&signature) {
+                Some(at) => {
+                    out[*at].insert(t);
                 }
-            }
-            let signature = self.texts.intern(&text);
-            match out.iter_mut().find(|(s, _)| *s == signature) {
-                Some((_, class)) => {
-                    class.insert(t);
+                None => {
+                    known_at.insert(signature.clone(), out.len());
+                    out.push([t].into_iter().collect());
                 }
-                None => out.push((signature, [t].into_iter().collect())),
             }
         }
-        out.into_iter().map(|(_, class)| class).collect()
+        out
     }
 
     /// Type conditions in the sub-selections of field sets. (A top-level member belongs to the one type that has the

@@ -67,7 +67,7 @@ pub(crate) fn parts(
         }
         // What is needed of the root object itself, or of objects below other root fields.
         let here = &tree.nodes[*node];
-        let keys = here.keys.iter().flat_map(|key| &key.facts);
+        let keys = here.keys.iter().flat_map(|key| key.facts.iter());
         let requirements = here.facts.iter().flat_map(|f| &tree.facts[*f].requires);
         let needed = keys.chain(requirements.flat_map(|r| &r.facts));
         for fact in needed {

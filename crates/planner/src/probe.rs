@@ -172,7 +172,12 @@ struct First<const N: usize> {
     requests: Vec<Bits<N>>,
     state: Vec<State>,
     resolvers: Vec<Bits<N>>,
+    deadlines: Vec<u8>,
+    forced: Vec<Bits<N>>,
 }
+
+/// Waves from which on a trial costs more than finding deadlines again, which settles later ones.
+const LONG_WAVES: usize = 5;
 
 /// One scope, flattened. `64 * N` subgraphs at most.
 pub(crate) struct Probe<const N: usize> {
@@ -195,9 +200,10 @@ pub(crate) struct Probe<const N: usize> {
     trial_resolvers: Vec<Bits<N>>,
     /// By wave: the accepted requests that bring some fact first known in that wave.
     bringing: Vec<Bits<N>>,
-    /// By fact: the last wave in which it must become known, whatever subset of the first requests is accepted.
+    /// By fact: the last wave in which it must become known, whatever subset is accepted of the first requests or, once
+    /// some of many waves are removed, of what is left.
     deadlines: Vec<u8>,
-    /// By wave: requests that every sufficient subset of the first requests has.
+    /// By wave: requests that every such subset has.
     forced: Vec<Bits<N>>,
     /// What holds before each wave of the first requests accepted, to start again from them.
     first: Option<First<N>>,
@@ -219,6 +225,8 @@ impl<const N: usize> Probe<N> {
         {
             self.state.clone_from(&first.state);
             self.resolvers.clone_from(&first.resolvers);
+            self.deadlines.clone_from(&first.deadlines);
+            self.forced.clone_from(&first.forced);
             self.find_bringing();
             return true;
         }
@@ -238,12 +246,17 @@ impl<const N: usize> Probe<N> {
             self.accepted.len() == first.requests.len() && pairs().all(|(a, b)| a.is_subset(*b))
         });
         if suffices && !bounded {
+            self.find_deadlines();
             self.first = Some(First {
                 requests: self.accepted.clone(),
                 state: self.state.clone(),
                 resolvers: self.resolvers.clone(),
+                deadlines: self.deadlines.clone(),
+                forced: self.forced.clone(),
             });
-            self.find_deadlines();
+        } else if let Some(first) = &self.first {
+            self.deadlines.clone_from(&first.deadlines);
+            self.forced.clone_from(&first.forced);
         }
         suffices
     }
@@ -268,7 +281,23 @@ impl<const N: usize> Probe<N> {
                 return false;
             }
         }
+        if self.accepted.len() >= LONG_WAVES {
+            self.tighten_deadlines();
+        }
         true
+    }
+
+    /// Finds deadlines again: with fewer requests there are fewer ways.
+    fn tighten_deadlines(&mut self) {
+        let deadlines = std::mem::take(&mut self.deadlines);
+        let forced = std::mem::take(&mut self.forced);
+        self.find_deadlines();
+        for (new, old) in self.deadlines.iter_mut().zip(deadlines) {
+            *new = old.min(*new);
+        }
+        for (new, old) in self.forced.iter_mut().zip(forced) {
+            *new = old.or(*new);
+        }
     }
 
     /// Number of requests that every sufficient subset of the first requests has.

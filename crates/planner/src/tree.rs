@@ -11,7 +11,7 @@
 
 mod interface_objects;
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use ogive_base::{BitSet, FastMap, IdVec, define_id};
 use ogive_federation::{FieldSetId, FieldSource, QueryGraph, SubgraphId, Supergraph};
@@ -108,8 +108,8 @@ pub struct KeyAlternative {
     pub by_interface: Option<TypeId>,
     /// The key; none where the object is a root again, which is entered without one as soon as it is known to exist.
     pub fields: Option<FieldSetId>,
-    /// Facts that make up its representation, nested ones included.
-    pub facts: Vec<FactId>,
+    /// Facts that make up its representation, nested ones included; shared by keys with the same members.
+    pub facts: Rc<[FactId]>,
 }
 
 /// One field value at a node.
@@ -332,6 +332,7 @@ pub fn grow<'a>(
         wide: FastMap::default(),
         leaf_slots: FastMap::default(),
         classes: None,
+        types_known: FastMap::default(),
         tree: Tree {
             supergraph,
             op,
@@ -377,6 +378,8 @@ struct Grower<'a, 'o> {
     leaf_slots: FastMap<(PlaceId, FieldNodeId), SlotIndex>,
     /// Made when the first place with several concrete types is met.
     classes: Option<Classes<'a>>,
+    /// What [`Grower::types_known`] found, by field that leads to the place.
+    types_known: FastMap<(FieldId, TypeId), BitSet>,
 }
 
 impl<'a> Grower<'a, '_> {
@@ -413,7 +416,7 @@ impl<'a> Grower<'a, '_> {
         match here.selection {
             Some(selection) if possible.len() > 1 => {
                 let mut classes = self.classes.take();
-                let known = |ty| self.types_known(place, ty);
+                let known = |ty| self.look_types_known(place, ty);
                 let out = classes
                     .get_or_insert_with(|| Classes::new(self.tree.supergraph))
                     .partition(self.tree.op, selection, &possible, known);
@@ -425,7 +428,20 @@ impl<'a> Grower<'a, '_> {
     }
 
     /// Subgraphs whose answers can hold a concrete type at a place when reached by descent.
-    fn types_known(&self, place: PlaceId, ty: TypeId) -> BitSet {
+    fn types_known(&mut self, place: PlaceId, ty: TypeId) -> BitSet {
+        let Some(edge) = self.tree.places[place].edge else {
+            return self.look_types_known(place, ty);
+        };
+        let key = (self.tree.facts[edge].field, ty);
+        if let Some(known) = self.types_known.get(&key) {
+            return known.clone();
+        }
+        let known = self.look_types_known(place, ty);
+        self.types_known.insert(key, known.clone());
+        known
+    }
+
+    fn look_types_known(&self, place: PlaceId, ty: TypeId) -> BitSet {
         let graph = &self.tree.supergraph.graph;
         let here = &self.tree.places[place];
         let Some(edge) = here.edge else {
@@ -484,14 +500,21 @@ impl<'a> Grower<'a, '_> {
             return Ok(());
         };
         let op = self.tree.op;
-        for field in &op.selection_sets[selection].fields {
+        let fields = &op.selection_sets[selection].fields;
+        for at in 0..self.tree.places[place].nodes.len() {
+            let node = self.tree.places[place].nodes[at];
+            // A key is likely to be added.
+            self.tree.nodes[node].facts.reserve(fields.len() + 1);
+        }
+        for field in fields {
             let node_of = &op.fields[*field];
             match node_of.field {
                 FieldRef::Typename | FieldRef::Schema | FieldRef::Type => continue,
                 FieldRef::Field(_) => {}
             }
             let united = self.unite(place, *field)?;
-            for node in self.tree.places[place].nodes.clone() {
+            for at in 0..self.tree.places[place].nodes.len() {
+                let node = self.tree.places[place].nodes[at];
                 let ty = self.tree.nodes[node].ty;
                 if !node_of.types.contains(ty.0) || united.contains(&node) {
                     continue;
@@ -627,8 +650,24 @@ impl<'a> Grower<'a, '_> {
             self.reentries(node);
             return Ok(());
         }
-        for source in &graph.types[ty].sources {
+        let sources = &graph.types[ty].sources;
+        self.tree.nodes[node].keys.reserve(sources.len());
+        // Most keys are those of the subgraph before.
+        let mut last: Option<(FieldSetId, Rc<[FactId]>)> = None;
+        for source in sources {
             for key in source.keys.iter().filter(|k| k.resolvable) {
+                if let Some((set, facts)) = &last
+                    && graph.field_sets[*set] == graph.field_sets[key.fields]
+                {
+                    let facts = Rc::clone(facts);
+                    self.tree.nodes[node].keys.push(KeyAlternative {
+                        subgraph: source.subgraph,
+                        by_interface: None,
+                        fields: Some(key.fields),
+                        facts,
+                    });
+                    continue;
+                }
                 let place = self.tree.nodes[node].place;
                 let composite = graph.field_sets[key.fields]
                     .items
@@ -648,13 +687,15 @@ impl<'a> Grower<'a, '_> {
                                 subgraph: source.subgraph,
                                 by_interface: None,
                                 fields: Some(key.fields),
-                                facts: vec![fact],
+                                facts: Rc::new([fact]),
                             });
                         }
                         continue;
                     }
                 }
                 facts.extend(self.tree.nodes[node].told_by);
+                let facts: Rc<[FactId]> = facts.into();
+                last = Some((key.fields, Rc::clone(&facts)));
                 self.tree.nodes[node].keys.push(KeyAlternative {
                     subgraph: source.subgraph,
                     by_interface: None,
@@ -685,7 +726,7 @@ impl<'a> Grower<'a, '_> {
             subgraph: SubgraphId(subgraph),
             by_interface: None,
             fields: None,
-            facts: Vec::new(),
+            facts: Rc::new([]),
         });
         self.tree.nodes[node].keys = keys.collect();
     }

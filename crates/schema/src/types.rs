@@ -365,11 +365,12 @@ impl Schema {
     }
     /// `Type.field`
     pub fn field_coordinate(&self, id: FieldId) -> String {
-        format!(
-            "{}.{}",
+        // Not formatted: plans hold the coordinate of every field.
+        [
             self.type_name(self.fields[id].parent),
-            self.field_name(id)
-        )
+            self.field_name(id),
+        ]
+        .join(".")
     }
     /// Visible types in order.
     pub fn types(&self) -> impl Iterator<Item = (TypeId, &TypeDef)> {

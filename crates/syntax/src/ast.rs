@@ -149,6 +149,10 @@ impl Document {
     pub fn directive_count(&self) -> usize {
         self.directives.len()
     }
+    /// Number of selections, wherever they are: fields, spreads and inline fragments.
+    pub fn selection_count(&self) -> usize {
+        self.selections.len()
+    }
     /// All operations in source order.
     pub fn operations(&self) -> impl Iterator<Item = &OperationDefinition> {
         self.definitions.iter().filter_map(|d| match d {

@@ -44,15 +44,19 @@ pub const CODE_TOO_COMPLEX: &str = "VALIDATION_TOO_COMPLEX";
 pub struct ValidationLimits {
     /// Most diagnostics before giving up; default 100.
     pub errors_max: u32,
-    /// Most steps of the field-merging rule; default 1,000,000.
+    /// Most steps of the field-merging rule; default 500,000.
     pub merge_steps_max: u32,
+    /// Most selections of a document (fields, spreads and inline fragments), counted before anything else is looked at;
+    /// default 50,000, as many as the normal form may have fields.
+    pub selections_max: u32,
 }
 
 impl Default for ValidationLimits {
     fn default() -> Self {
         ValidationLimits {
             errors_max: 100,
-            merge_steps_max: 1_000_000,
+            merge_steps_max: 500_000,
+            selections_max: 50_000,
         }
     }
 }

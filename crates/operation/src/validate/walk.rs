@@ -50,7 +50,8 @@ pub(super) struct Walk<'a> {
     scopes: Vec<Scope<'a>>,
     /// Usages of the definition being visited.
     usages: Vec<Usage<'a>>,
-    too_deep: Option<Span>,
+    /// Why nothing else was looked at, if so.
+    refused: Option<Diagnostic>,
 }
 
 impl<'a> Walk<'a> {
@@ -68,15 +69,24 @@ impl<'a> Walk<'a> {
             fragment_usages: Vec::new(),
             scopes: Vec::new(),
             usages: Vec::new(),
-            too_deep: None,
+            refused: None,
             cx,
         }
     }
 
     /// Visits the whole document.
     pub(super) fn document(&mut self) {
+        let most = self.cx.limits.selections_max;
+        if self.cx.doc.selection_count() > most as usize {
+            let message = format!("Document has more than {most} selections.");
+            let start = self.cx.doc.definitions.first();
+            let place = start.map_or(Span::new(0, 0), Definition::span);
+            self.refused = Some(self.cx.too_complex(place, message));
+            return;
+        }
         if let Some(deep) = self.cx.deepest_above(DEPTH_MAX) {
-            self.too_deep = Some(deep);
+            let message = format!("Document is nested more than {DEPTH_MAX} levels deep.");
+            self.refused = Some(self.cx.too_complex(deep, message));
             return;
         }
         self.merge = Merge::check(&mut self.cx);
@@ -95,9 +105,8 @@ impl<'a> Walk<'a> {
 
     /// Runs the rules that need the whole document, and gives the diagnostics in order.
     pub(super) fn finish(mut self) -> (Vec<Diagnostic>, u32) {
-        if let Some(span) = self.too_deep {
-            let message = format!("Document is nested more than {DEPTH_MAX} levels deep.");
-            return (vec![self.cx.too_complex(span, message)], 0);
+        if let Some(refusal) = self.refused {
+            return (vec![refusal], 0);
         }
         variables::check(&mut self.cx, &self.scopes, &self.fragment_usages);
         let Context {

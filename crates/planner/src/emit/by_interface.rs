@@ -101,7 +101,7 @@ impl Emitter<'_> {
         if !self.tree.may_be_untold(node.place) {
             return true;
         }
-        let by_key = visit.keys().flat_map(|k| &node.keys[k].facts);
+        let by_key = visit.keys().flat_map(|k| node.keys[k].facts.iter());
         let of_place = |f: &FactId| {
             let fact = &self.tree.facts[*f];
             fact.is_type && self.tree.nodes[fact.node].place == node.place

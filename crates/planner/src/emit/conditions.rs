@@ -113,7 +113,7 @@ impl Conditional {
         let mut needed: FastSet<FactId> = FastSet::default();
         for (_, visit) in schedule.visits.iter().filter(|(_, v)| v.live) {
             for key in visit.keys() {
-                needed.extend(&tree.nodes[visit.node].keys[key].facts);
+                needed.extend(tree.nodes[visit.node].keys[key].facts.iter());
             }
         }
         for (fact, row) in tree.facts.iter() {

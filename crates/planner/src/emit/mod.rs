@@ -63,6 +63,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         variables: tree.op.variables.iter().map(|v| &*v.name).collect(),
         context_types: FastMap::default(),
         text: String::new(),
+        keys_seen: vec![0; tree.op.keys.len()],
     };
     emitter.possible_types();
     emitter.plan()
@@ -100,6 +101,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) variables: FastSet<&'a str>,
     /// Room for text while it is written.
     pub(crate) text: String,
+    /// By response key of the operation: 1 + the last place whose output has it.
+    pub(crate) keys_seen: Vec<u32>,
 }
 
 /// Lists of the plan that several rows may share.
@@ -265,7 +268,6 @@ impl<'a> Emitter<'a> {
     fn plan(mut self) -> Plan {
         let layouts = self.layouts();
         let mut groups: Vec<(RequestKey, Vec<VisitId>)> = Vec::new();
-        let mut group_of: FastMap<RequestKey, usize> = FastMap::default();
         let mut order: Vec<(RequestKey, VisitId)> = self
             .schedule
             .visits
@@ -274,17 +276,15 @@ impl<'a> Emitter<'a> {
             .map(|(id, v)| (request_key(v), id))
             .collect();
         order.sort_by_key(|(key, id)| (*key, self.schedule.visits[*id].node, *id));
-        for (key, id) in order {
-            let at = *group_of.entry(key).or_insert_with(|| {
-                groups.push((key, Vec::new()));
-                groups.len() - 1
-            });
-            groups[at].1.push(id);
+        for of_request in order.chunk_by(|(a, _), (b, _)| a == b) {
+            let visits = of_request.iter().map(|(_, id)| *id).collect();
+            groups.push((of_request[0].0, visits));
         }
-        let mut fetches: IdVec<FetchId, Fetch> = IdVec::new();
+        let mut fetches: IdVec<FetchId, Fetch> =
+            IdVec::from_vec(Vec::with_capacity(groups.len()));
         let mut further: Vec<(FetchId, Fetch)> = Vec::new();
         for (key, visits) in &groups {
-            let mut requests = self.requests(*key, visits, &group_of).into_iter();
+            let mut requests = self.requests(*key, visits, &groups).into_iter();
             if let Some(first) = requests.next() {
                 let id = fetches.push(first);
                 further.extend(requests.map(|fetch| (id, fetch)));
@@ -321,12 +321,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// The requests of one subgraph in one wave: one, unless the subgraph is to be asked in smaller ones. Dependencies are
-    /// indexes of groups.
+    /// indexes of groups, which are sorted.
     fn requests(
         &mut self,
         (_, _, subgraph): RequestKey,
         visits: &[VisitId],
-        group_of: &FastMap<RequestKey, usize>,
+        groups: &[(RequestKey, Vec<VisitId>)],
     ) -> Vec<Fetch> {
         let batching = self.tree.batching.get(subgraph as usize);
         let batching = batching.copied().unwrap_or_default();
@@ -422,10 +422,9 @@ impl<'a> Emitter<'a> {
         // Descents count too: a `@requires` on the way down is sent with the entry above it.
         for fact in self.inputs_of(visits) {
             if let Some(provider) = self.schedule.provider.get(&fact) {
-                let from = group_of
-                    .get(&request_key(&self.schedule.visits[*provider]))
-                    .copied();
-                if let Some(from) = from.map(FetchId::from_usize)
+                let from = request_key(&self.schedule.visits[*provider]);
+                let from = groups.binary_search_by_key(&from, |(key, _)| *key);
+                if let Ok(from) = from.map(FetchId::from_usize)
                     && !dependencies.contains(&from)
                 {
                     dependencies.push(from);
@@ -433,7 +432,7 @@ impl<'a> Emitter<'a> {
             }
         }
         dependencies.sort();
-        let taken: Vec<Box<str>> = names.taken().map(|name| self.names[name].into()).collect();
+        let taken: Vec<Symbol> = names.taken().collect();
         let mut lists: VecDeque<LookupList> = lists.into_lists().collect();
         let mut reentries = VecDeque::from(reentries);
         let most = match batching {
@@ -515,7 +514,7 @@ impl<'a> Emitter<'a> {
             let children = self.index.children.of(id.index());
             stack.extend(children.iter().map(|(_, child)| *child));
             let keys = &self.tree.nodes[visit.node].keys;
-            out.extend(visit.keys().flat_map(|k| &keys[k].facts));
+            out.extend(visit.keys().flat_map(|k| keys[k].facts.iter()));
             if let Via::Key(_) = visit.via {
                 out.extend(self.tree.places[self.tree.nodes[visit.node].place].edge);
                 out.extend(self.required_facts(id));
@@ -614,9 +613,9 @@ fn order_by_wave(mut fetches: IdVec<FetchId, Fetch>) -> IdVec<FetchId, Fetch> {
     for (new, old) in order.iter().enumerate() {
         new_id[*old] = FetchId::from_usize(new);
     }
-    let mut out: IdVec<FetchId, Fetch> = IdVec::new();
+    let mut out: IdVec<FetchId, Fetch> = IdVec::from_vec(Vec::with_capacity(order.len()));
     for old in &order {
-        let mut fetch = fetches[*old].clone();
+        let mut fetch = std::mem::replace(&mut fetches[*old], nothing());
         for dependency in &mut fetch.dependencies {
             *dependency = new_id[*dependency];
         }
@@ -629,6 +628,21 @@ fn order_by_wave(mut fetches: IdVec<FetchId, Fetch>) -> IdVec<FetchId, Fetch> {
         }
     }
     out
+}
+
+/// A fetch in place of one that was taken out.
+fn nothing() -> Fetch {
+    Fetch {
+        subgraph: 0,
+        wave: 0,
+        dependencies: Vec::new(),
+        successors: Vec::new(),
+        kind: OperationKind::Query,
+        segments: Vec::new(),
+        variables: Vec::new(),
+        root: None,
+        lookups: Vec::new(),
+    }
 }
 
 /// A condition of the operation's table as one of the plan's: the tables have the same rows.

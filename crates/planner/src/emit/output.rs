@@ -13,7 +13,7 @@ use ogive_plan::{
 use ogive_schema::{FieldId, TypeId, TypeKind};
 
 use crate::{
-    emit::{Emitter, plan_cond, print, tables::Positions},
+    emit::{Emitter, plan_cond, print},
     tree::{FactId, PlaceId, Tree},
 };
 
@@ -115,7 +115,6 @@ impl Emitter<'_> {
         };
         let set = &tree.op.selection_sets[selection];
         let sources = sources(tree, place);
-        let mut keys: Positions<Symbol> = Positions::default();
         let mut is_repeated = false;
         let mut rows: Vec<OutRow> = Vec::with_capacity(set.order.len());
         for occurrence in &set.order {
@@ -130,10 +129,8 @@ impl Emitter<'_> {
                 if possible.is_empty() || types.as_ref().is_some_and(BitSet::is_empty) {
                     return;
                 }
-                is_repeated |= keys.find(node.key).is_some();
-                if !is_repeated {
-                    keys.push(node.key);
-                }
+                let seen = &mut this.keys_seen[node.key.index()];
+                is_repeated |= std::mem::replace(seen, place.0 + 1) == place.0 + 1;
                 rows.push(OutRow {
                     key: node.key,
                     field: node.field,
@@ -153,7 +150,7 @@ impl Emitter<'_> {
                     push(self, OutSource::Local(local as u32), &node.types);
                 }
                 FieldRef::Field(_) => {
-                    for (slot, types) in sources.of(occurrence.field) {
+                    for (_, slot, types) in sources.of(occurrence.field) {
                         let source = if node.selection_set.is_some() {
                             OutSource::Object(*slot)
                         } else {
@@ -208,17 +205,31 @@ impl Emitter<'_> {
 
 /// Slots that hold the client's fields, with the concrete types each serves.
 fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId) -> Sources<'a> {
-    let mut out = Sources::default();
-    for node in &tree.places[place].nodes {
+    let nodes = &tree.places[place].nodes;
+    let facts = nodes.iter().map(|node| tree.nodes[*node].facts.len()).sum();
+    let mut rows: Vec<Source<'a>> = Vec::with_capacity(facts);
+    for node in nodes {
         let node = &tree.nodes[*node];
         for fact in &node.facts {
             let fact = &tree.facts[*fact];
             if let Some(client) = fact.client {
-                out.add(client, fact.slot, &node.types);
+                rows.push((client, fact.slot, Cow::Borrowed(&node.types)));
             }
         }
     }
-    out
+    if nodes.len() > 1 {
+        // Stable: classes that share the slot of a leaf come one after another.
+        rows.sort_by_key(|(field, _, _)| *field);
+        rows.dedup_by(|next, row| {
+            let is_same = (row.0, row.1) == (next.0, next.1);
+            if is_same {
+                row.2.to_mut().union_with(&next.2);
+            }
+            is_same
+        });
+    }
+    debug_assert!(rows.is_sorted_by_key(|(field, _, _)| *field));
+    Sources(rows)
 }
 
 /// What a slot is made of.
@@ -293,32 +304,18 @@ impl OutRow {
     }
 }
 
-/// By client field: slots and the concrete types each serves, in order of classes.
-#[derive(Default)]
-struct Sources<'a> {
-    at: Positions<FieldNodeId>,
-    rows: Vec<Vec<(SlotIndex, Cow<'a, BitSet>)>>,
-}
+/// A client's field, a slot that holds it, and the concrete types it serves there.
+type Source<'a> = (FieldNodeId, SlotIndex, Cow<'a, BitSet>);
+
+/// Sorted by client field, then in order of classes.
+struct Sources<'a>(Vec<Source<'a>>);
 
 impl<'a> Sources<'a> {
-    /// Classes that share the slot of a leaf come one after another.
-    fn add(&mut self, field: FieldNodeId, slot: SlotIndex, types: &'a BitSet) {
-        let Some(at) = self.at.find(field) else {
-            self.at.push(field);
-            self.rows.push(vec![(slot, Cow::Borrowed(types))]);
-            return;
-        };
-        match self.rows[at].last_mut() {
-            Some((last, have)) if *last == slot => {
-                have.to_mut().union_with(types);
-            }
-            _ => self.rows[at].push((slot, Cow::Borrowed(types))),
-        }
-    }
-    fn of(&self, field: FieldNodeId) -> &[(SlotIndex, Cow<'a, BitSet>)] {
-        self.at
-            .find(field)
-            .map_or(&[][..], |at| self.rows[at].as_slice())
+    fn of(&self, field: FieldNodeId) -> &[Source<'a>] {
+        let start = self.0.partition_point(|(of, _, _)| *of < field);
+        let rest = &self.0[start..];
+        let end = rest.partition_point(|(of, _, _)| *of == field);
+        &rest[..end]
     }
 }
 

@@ -93,12 +93,16 @@ pub(crate) fn string(s: &str, out: &mut String) {
     out.push('"');
 }
 
+/// Whether a text stands in a JSON string as it is.
+pub(crate) fn is_plain(s: &str) -> bool {
+    // Without a branch for each byte.
+    let needs = |b: u8| b < 0x20 || b == b'"' || b == b'\\' || b == 0x7f;
+    !s.bytes().fold(false, |any, b| any | needs(b))
+}
+
 /// The inside of a JSON string.
 pub(crate) fn escape(s: &str, out: &mut String) {
-    if !s
-        .bytes()
-        .any(|b| b < 0x20 || matches!(b, b'"' | b'\\' | 0x7f))
-    {
+    if is_plain(s) {
         out.push_str(s);
         return;
     }

@@ -96,6 +96,8 @@ pub(crate) struct Pool {
     items: Vec<Vec<Item>>,
     pieces: Vec<Vec<Piece>>,
     shapes: Positions<ShapeKey>,
+    body: Text,
+    request: Text,
 }
 
 /// What is asked of an object.
@@ -432,7 +434,7 @@ impl Emitter<'_> {
                 pieces.push(Piece { cond, ..*piece });
             }
         }
-        pieces.push(self.selections.text(item.cond, "} "));
+        pieces.push(self.selections.close(item.cond));
     }
 
     /// `name:field(arguments){`, or a space instead of the brace for a leaf.
@@ -545,10 +547,12 @@ impl Emitter<'_> {
                 continue;
             };
             let any = self.any_of_items(items);
-            let head = format!("...on {}{{", tree.schema().type_name(ty));
+            let mut head = std::mem::take(&mut self.text);
+            fragment_head(tree.schema().type_name(ty), &mut head);
             pieces.push(self.selections.text(any, &head));
+            self.text = head;
             self.write_items(items, pieces, any == CondId::TRUE);
-            pieces.push(self.selections.text(any, "} "));
+            pieces.push(self.selections.close(any));
         }
     }
 
@@ -557,33 +561,39 @@ impl Emitter<'_> {
         &mut self,
         index: usize,
         list: LookupList,
-        taken: &[Box<str>],
+        taken: &[Symbol],
     ) -> (Part, Lookup) {
         let tree = self.tree;
         let (mut response_key, variable) = match index {
             0 => ("_entities".to_string(), "representations".to_string()),
             n => (format!("_e{n}"), format!("representations{n}")),
         };
-        while taken.iter().any(|t| **t == *response_key) {
+        while taken.iter().any(|t| self.names[*t] == *response_key) {
             response_key.insert(0, '_');
         }
         let variable = self.free_name(variable);
-        let alias = match response_key.as_str() {
-            "_entities" => String::new(),
-            other => format!("{other}:"),
-        };
-        let head = format!("{alias}_entities(representations:${variable}){{");
-        let mut pieces = vec![self.selections.text(CondId::TRUE, &head)];
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        if response_key != "_entities" {
+            text.push_str(&response_key);
+            text.push(':');
+        }
+        text.push_str("_entities(representations:$");
+        text.push_str(&variable);
+        text.push_str("){");
+        let mut pieces = Vec::with_capacity(2 + 3 * list.selections.len());
+        pieces.push(self.selections.text(CondId::TRUE, &text));
         for (ty, question) in &list.selections {
-            let head = format!("...on {}{{", tree.schema().type_name(*ty));
-            pieces.push(self.selections.text(question.cond, &head));
+            fragment_head(tree.schema().type_name(*ty), &mut text);
+            pieces.push(self.selections.text(question.cond, &text));
             pieces.push(Piece {
                 cond: CondId::TRUE,
                 chunk: Chunk::Selection(question.selection),
             });
-            pieces.push(self.selections.text(question.cond, "} "));
+            pieces.push(self.selections.close(question.cond));
         }
-        pieces.push(self.selections.text(CondId::TRUE, "} "));
+        pieces.push(self.selections.close(CondId::TRUE));
+        self.text = text;
         let part = Part {
             lookup: Some(index as u16),
             pieces,
@@ -614,7 +624,7 @@ impl Emitter<'_> {
         let tree = self.tree;
         let mut uses: Vec<(u32, Vec<Gate>)> = Vec::new();
         let mut use_index: FastMap<u32, usize> = FastMap::default();
-        let mut body = Text::default();
+        let mut body = std::mem::take(&mut self.pool.body);
         for part in parts {
             self.selections
                 .write(&part.pieces, |text, cond, variables| {
@@ -640,27 +650,23 @@ impl Emitter<'_> {
                 gates: any_of(gates),
             })
             .collect();
-        let mut segments = Text::default();
+        let mut segments = std::mem::take(&mut self.pool.request);
         segments.push(kind.as_str(), &[]);
         let mut headers: Vec<(String, Vec<Gate>)> = lookups
             .iter()
             .enumerate()
             .filter(|(_, l)| !l.is_reentry())
             .map(|(i, l)| {
-                (
-                    format!("${}:[_Any!]! ", l.variable),
-                    gate(Some(i as u16), CondId::TRUE).into_iter().collect(),
-                )
+                let text = ["$", &*l.variable, ":[_Any!]! "].concat();
+                let gates = gate(Some(i as u16), CondId::TRUE).into_iter().collect();
+                (text, gates)
             })
             .collect();
         headers.extend(self.context_headers(lookups));
         for usage in &uses {
             let variable = &tree.op.variables[usage.variable as usize];
-            let mut text = format!(
-                "${}:{}",
-                variable.name,
-                tree.schema().display_type(variable.ty)
-            );
+            let ty = tree.schema().display_type(variable.ty);
+            let mut text = ["$", &*variable.name, ":", &*ty].concat();
             if let Some(default) = &variable.default {
                 text.push('=');
                 print::constant(default, &mut text);
@@ -688,9 +694,11 @@ impl Emitter<'_> {
             segments.push(")", &any);
         }
         segments.push("{", &[]);
-        segments.append(body);
+        segments.append(&mut body);
         segments.push("}", &[]);
-        (segments.finish(), uses)
+        let finished = segments.finish();
+        (self.pool.body, self.pool.request) = (body, segments);
+        (finished, uses)
     }
 }
 
@@ -745,28 +753,59 @@ pub(crate) fn any_of(all: Vec<Gate>) -> Vec<Gate> {
     out
 }
 
+/// The start of a fragment.
+fn fragment_head(ty: &str, text: &mut String) {
+    text.clear();
+    text.push_str("...on ");
+    text.push_str(ty);
+    text.push('{');
+}
+
 /// Request text while it is written: neighbours under the same gates are one segment.
 #[derive(Default)]
-struct Text(Vec<(String, Vec<Gate>)>);
+pub(crate) struct Text {
+    text: String,
+    /// Gates of each segment and where it ends; the last one goes on.
+    segments: Vec<(Vec<Gate>, usize)>,
+}
 
 impl Text {
     /// Appends text that is escaped already.
     fn push(&mut self, text: &str, gates: &[Gate]) {
-        match self.0.last_mut() {
-            Some((last, of_last)) if *of_last == *gates => last.push_str(text),
-            _ => self.0.push((text.to_owned(), gates.to_vec())),
+        match self.segments.last_mut() {
+            Some((of_last, _)) if *of_last == *gates => {}
+            last => {
+                if let Some((_, end)) = last {
+                    *end = self.text.len();
+                }
+                self.segments.push((gates.to_vec(), 0));
+            }
         }
+        self.text.push_str(text);
     }
-    fn append(&mut self, other: Text) {
-        for (text, gates) in other.0 {
-            self.push(&text, &gates);
+    /// Appends all of `other`, which is empty afterwards.
+    fn append(&mut self, other: &mut Text) {
+        let mut start = 0;
+        let ends = other.segments.len();
+        for (at, (gates, end)) in other.segments.drain(..).enumerate() {
+            let end = if at + 1 == ends { other.text.len() } else { end };
+            self.push(&other.text[start..end], &gates);
+            start = end;
         }
+        other.text.clear();
     }
-    fn finish(self) -> Vec<Segment> {
-        let segment = |(text, gates): (String, Vec<Gate>)| Segment {
-            text: text.into(),
-            gates,
-        };
-        self.0.into_iter().map(segment).collect()
+    /// The segments; it is empty afterwards.
+    fn finish(&mut self) -> Vec<Segment> {
+        let mut start = 0;
+        let ends = self.segments.len();
+        let mut out = Vec::with_capacity(ends);
+        for (at, (gates, end)) in self.segments.drain(..).enumerate() {
+            let end = if at + 1 == ends { self.text.len() } else { end };
+            let text = self.text[start..end].into();
+            out.push(Segment { text, gates });
+            start = end;
+        }
+        self.text.clear();
+        out
     }
 }

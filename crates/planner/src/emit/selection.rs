@@ -61,6 +61,8 @@ pub(crate) struct Selections {
     rows: IdVec<SelectionId, Row>,
     known: FastMap<Rc<[Piece]>, SelectionId>,
     escaped: String,
+    /// A closing brace.
+    closing: Option<Symbol>,
 }
 
 impl Selections {
@@ -71,11 +73,27 @@ impl Selections {
             chunk: Chunk::Text(self.text_with(text, &[])),
         }
     }
+    /// The end of a selection that was opened by a brace.
+    pub(crate) fn close(&mut self, cond: CondId) -> Piece {
+        let text = match self.closing {
+            Some(text) => text,
+            None => *self.closing.insert(self.texts.intern("} ")),
+        };
+        Piece {
+            cond,
+            chunk: Chunk::Text(text),
+        }
+    }
     /// A text that uses variables.
     pub(crate) fn text_with(&mut self, text: &str, variables: &[u32]) -> Symbol {
-        self.escaped.clear();
-        print::escape(text, &mut self.escaped);
-        let symbol = self.texts.intern(&self.escaped);
+        let symbol = match print::is_plain(text) {
+            true => self.texts.intern(text),
+            false => {
+                self.escaped.clear();
+                print::escape(text, &mut self.escaped);
+                self.texts.intern(&self.escaped)
+            }
+        };
         if !variables.is_empty() {
             self.variables
                 .entry(symbol)
@@ -108,7 +126,8 @@ impl Selections {
     /// Calls `write` for every text in order, with its condition and the variables it uses. Nesting is followed on a
     /// stack of its own.
     pub(crate) fn write(&self, pieces: &[Piece], mut write: impl FnMut(&str, CondId, &[u32])) {
-        let mut stack: Vec<(&[Piece], CondId)> = vec![(pieces, CondId::TRUE)];
+        let mut stack: Vec<(&[Piece], CondId)> = Vec::with_capacity(16);
+        stack.push((pieces, CondId::TRUE));
         while let Some((pieces, outer)) = stack.pop() {
             let Some((piece, rest)) = pieces.split_first() else {
                 continue;
@@ -120,7 +139,10 @@ impl Selections {
             };
             match piece.chunk {
                 Chunk::Text(text) => {
-                    let variables = self.variables.get(&text).map_or(&[][..], Vec::as_slice);
+                    let variables = match self.variables.is_empty() {
+                        true => &[][..],
+                        false => self.variables.get(&text).map_or(&[][..], Vec::as_slice),
+                    };
                     write(&self.texts[text], cond, variables);
                 }
                 Chunk::Selection(id) => stack.push((&self.rows[id].pieces, cond)),

@@ -387,7 +387,7 @@ impl<'a> Grower<'a, '_> {
                         subgraph: source.subgraph,
                         by_interface: Some(*interface),
                         fields: Some(key.fields),
-                        facts,
+                        facts: facts.into(),
                     });
                     self.key_members(node, before)?;
                 }
@@ -410,17 +410,18 @@ impl<'a> Grower<'a, '_> {
             if !of_object {
                 continue;
             }
-            let mut facts = key.facts.clone();
+            let mut facts = key.facts.to_vec();
             let everywhere = others.iter().all(|other| {
                 let mut keys = self.tree.nodes[*other].keys.iter();
                 let same = keys.find(|k| {
                     (k.subgraph, k.by_interface, k.fields)
                         == (key.subgraph, key.by_interface, key.fields)
                 });
-                facts.extend(same.iter().flat_map(|k| &k.facts));
+                facts.extend(same.iter().flat_map(|k| k.facts.iter()));
                 same.is_some()
             });
             if everywhere {
+                let facts = facts.into();
                 keys.push(KeyAlternative { facts, ..*key });
             }
         }

@@ -30,17 +30,28 @@ enum Ask {
     Calls,
 }
 
-/// Sorted sets of the table.
+/// Sorted sets of the table, of which there are several.
 type Key = Box<[u32]>;
+
+/// A merged selection set that is to be visited.
+enum Visit {
+    /// A set on its own, as most are.
+    One(u32),
+    Several(Key),
+}
 
 struct Decide<'t, 'a> {
     table: &'t Table<'a>,
     seen: FastMap<Key, Ask>,
-    pending: Vec<(Key, Ask)>,
+    /// By set: what was asked of it on its own.
+    seen_alone: Vec<Option<Ask>>,
+    pending: Vec<(Visit, Ask)>,
     /// Fragments that some visited set spreads.
     reached: BitSet,
     /// The visit in which each set was last flattened.
     marks: Vec<u32>,
+    /// The visit in which each response name was last seen.
+    names: Vec<u32>,
     visit: u32,
 }
 
@@ -49,9 +60,11 @@ pub(super) fn decide(cx: &Context<'_>, table: &Table<'_>, steps: &mut u32) -> Re
     let mut decide = Decide {
         table,
         seen: FastMap::default(),
+        seen_alone: vec![None; table.sets.len()],
         pending: Vec::new(),
         reached: BitSet::new(),
         marks: vec![0; table.sets.len()],
+        names: vec![0; table.names],
         visit: 0,
     };
     let most = cx.limits.merge_steps_max;
@@ -78,9 +91,18 @@ pub(super) fn decide(cx: &Context<'_>, table: &Table<'_>, steps: &mut u32) -> Re
 
 impl Decide<'_, '_> {
     fn from(&mut self, set: u32, steps: &mut u32, most: u32, place: Span) -> Result<(), Stop> {
-        self.push(vec![set], Ask::Calls);
-        while let Some((key, ask)) = self.pending.pop() {
-            let rows = self.flatten(&key, steps);
+        self.push_one(set, Ask::Calls);
+        while let Some((visit, ask)) = self.pending.pop() {
+            let rows = match &visit {
+                Visit::One(set) if self.differ(*set, ask, steps) => {
+                    if *steps > most {
+                        return Err(Stop::TooComplex(place));
+                    }
+                    continue;
+                }
+                Visit::One(set) => self.flatten(&[*set], steps),
+                Visit::Several(key) => self.flatten(key, steps),
+            };
             *steps = steps.saturating_add(rows.len() as u32);
             if *steps > most {
                 return Err(Stop::TooComplex(place));
@@ -92,6 +114,30 @@ impl Decide<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// If all fields of a set have different response names and it spreads nothing, all there is to do: goes on to what
+    /// is below each of them.
+    fn differ(&mut self, set: u32, ask: Ask, steps: &mut u32) -> bool {
+        let table = self.table;
+        let of_set = &table.sets[set as usize];
+        if !of_set.spreads.is_empty() {
+            return false;
+        }
+        self.visit += 1;
+        for row in of_set.rows.clone() {
+            let name = &mut self.names[table.row(row).response as usize];
+            if std::mem::replace(name, self.visit) == self.visit {
+                return false;
+            }
+        }
+        *steps = steps.saturating_add(1 + of_set.rows.len() as u32);
+        for row in of_set.rows.clone() {
+            if let Some(below) = table.row(row).set {
+                self.push_one(below, ask);
+            }
+        }
+        true
     }
 
     /// All fields of a merged selection set, sorted by response name, then document order.
@@ -120,7 +166,7 @@ impl Decide<'_, '_> {
     fn group(&mut self, group: &[u32], ask: Ask, steps: &mut u32) -> Result<(), Conflict> {
         if let [only] = group {
             if let Some(set) = self.table.row(*only).set {
-                self.push(vec![set], ask);
+                self.push_one(set, ask);
             }
             return Ok(());
         }
@@ -181,12 +227,33 @@ impl Decide<'_, '_> {
         Ok(())
     }
 
+    /// Plans a visit of a set that stands for itself or for the fragments it spreads.
+    fn push_one(&mut self, set: u32, ask: Ask) {
+        let row = &self.table.sets[set as usize];
+        if row.rows.is_empty() && !row.spreads.is_empty() {
+            return self.push(vec![set], ask);
+        }
+        let asked = &mut self.seen_alone[set as usize];
+        if asked.is_none_or(|asked| asked < ask) {
+            *asked = Some(ask);
+            self.pending.push((Visit::One(set), ask));
+        }
+    }
+
     /// Plans a visit, unless the same was asked before.
     fn push(&mut self, sets: Vec<u32>, ask: Ask) {
         if sets.is_empty() {
             return;
         }
         let key = self.key(sets);
+        if let [only] = *key {
+            let asked = &mut self.seen_alone[only as usize];
+            if asked.is_none_or(|asked| asked < ask) {
+                *asked = Some(ask);
+                self.pending.push((Visit::One(only), ask));
+            }
+            return;
+        }
         match self.seen.get_mut(&key) {
             Some(asked) if *asked >= ask => return,
             Some(asked) => *asked = ask,
@@ -194,7 +261,7 @@ impl Decide<'_, '_> {
                 self.seen.insert(key.clone(), ask);
             }
         }
-        self.pending.push((key, ask));
+        self.pending.push((Visit::Several(key), ask));
     }
 
     /// Sorts, and puts fragments in place of sets that only spread them, so that equal combinations meet.

@@ -45,6 +45,8 @@ struct Groups {
 
 pub(super) struct Explain<'a> {
     table: Table<'a>,
+    /// Sets by the place of their opening brace.
+    by_place: FastMap<u32, u32>,
     groups: FastMap<u32, std::rc::Rc<Groups>>,
     /// Pairs of fragments compared before; `false` if also for fields that can meet.
     fragments: FastMap<(u32, u32), bool>,
@@ -57,6 +59,7 @@ pub(super) struct Explain<'a> {
 impl<'a> Explain<'a> {
     pub(super) fn new(table: Table<'a>) -> Self {
         Explain {
+            by_place: table.places.iter().copied().zip(0..).collect(),
             table,
             groups: FastMap::default(),
             fragments: FastMap::default(),
@@ -72,15 +75,23 @@ impl<'a> Explain<'a> {
 
     /// Reports the conflicts within one selection set.
     pub(super) fn selection_set(&mut self, cx: &mut Context<'a>, set: &SelectionSet) {
-        let Some(set) = self.table.by_place.get(&set.span.start).copied() else {
+        let Some(set) = self.by_place.get(&set.span.start).copied() else {
             return;
         };
         let mut found = Vec::new();
         let groups = self.groups(set);
+        // More than could be reported are not looked for.
+        let most = (cx.limits.errors_max as usize + 1).saturating_sub(cx.out.len());
         for rows in &groups.order {
             for (i, a) in rows.iter().enumerate() {
                 for b in &rows[i + 1..] {
+                    if found.len() >= most || self.steps > EXPLAIN_STEPS_MAX {
+                        break;
+                    }
                     found.extend(self.pair(cx, false, *a, *b, 0));
+                }
+                if found.len() >= most || self.steps > EXPLAIN_STEPS_MAX {
+                    break;
                 }
             }
         }

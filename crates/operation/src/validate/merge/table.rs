@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, ops::Range};
 
-use ogive_base::{FastMap, FastSet};
+use ogive_base::FastMap;
 use ogive_schema::{Type, TypeId, TypeKind, Wrapping};
 use ogive_syntax::ast::{Argument, Definition, Field, List, Selection, SelectionSet};
 
@@ -49,8 +49,10 @@ pub(super) struct Table<'a> {
     pub(super) sets: Vec<Set>,
     /// Sets of the operations, in document order.
     pub(super) roots: Vec<u32>,
-    /// Sets by the place of their opening brace.
-    pub(super) by_place: FastMap<u32, u32>,
+    /// By set: the place of its opening brace.
+    pub(super) places: Vec<u32>,
+    /// Number of different response names and field names.
+    pub(super) names: usize,
 }
 
 /// Dense numbers for strings.
@@ -72,13 +74,16 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn new(cx: &Context<'a>) -> Self {
+        let selections = cx.doc.selection_count();
         let mut table = Table {
-            rows: Vec::new(),
-            sets: Vec::new(),
+            rows: Vec::with_capacity(selections),
+            sets: Vec::with_capacity(selections / 2 + 1),
             roots: Vec::new(),
-            by_place: FastMap::default(),
+            places: Vec::with_capacity(selections / 2 + 1),
+            names: 0,
         };
-        let mut pending: Vec<(&'a SelectionSet, Option<TypeId>)> = Vec::new();
+        let mut pending: Vec<(&'a SelectionSet, Option<TypeId>)> =
+            Vec::with_capacity(selections / 2 + 1);
         for fragment in &cx.fragments {
             let ty = cx.schema.type_by_name(cx.text(fragment.type_condition));
             pending.push((&fragment.selection_set, cx.composite(ty)));
@@ -93,14 +98,16 @@ impl<'a> Table<'a> {
         let mut names = Numbers::default();
         let mut arguments = Numbers::default();
         arguments.of(String::new());
+        // By fragment: the set that spread it last.
+        let mut spread_in = vec![usize::MAX; cx.fragments.len()];
+        let mut open = Vec::new();
         let mut next = 0;
         while let Some((set, parent)) = pending.get(next).copied() {
-            table.by_place.insert(set.span.start, next as u32);
+            table.places.push(set.span.start);
             next += 1;
             let start = table.rows.len() as u32;
             let mut spreads = Vec::new();
-            let mut seen = FastSet::default();
-            let mut open = vec![(cx.doc[set.items].iter(), parent)];
+            open.push((cx.doc[set.items].iter(), parent));
             while let Some((selections, parent)) = open.last_mut() {
                 let parent = *parent;
                 match selections.next() {
@@ -117,7 +124,7 @@ impl<'a> Table<'a> {
                     }
                     Some(Selection::Spread(spread)) => {
                         if let Some(fragment) = cx.fragment(cx.text(spread.name))
-                            && seen.insert(fragment)
+                            && std::mem::replace(&mut spread_in[fragment], next) != next
                         {
                             spreads.push(fragment as u32);
                         }
@@ -134,6 +141,7 @@ impl<'a> Table<'a> {
             let rows = start..table.rows.len() as u32;
             table.sets.push(Set { rows, spreads });
         }
+        table.names = names.map.len();
         table
     }
 }
@@ -147,14 +155,22 @@ fn row<'a>(
 ) -> Row<'a> {
     let name = cx.text(field.name);
     let ty = cx.field(parent, name).and_then(|f| cx.field_type(f));
+    let response = names.of(cx.text(field.response_key()));
+    let called = match field.alias {
+        Some(_) => names.of(name),
+        None => response,
+    };
     Row {
         field,
-        response: names.of(cx.text(field.response_key())),
+        response,
         parent,
         object: parent.filter(|id| cx.schema.types[*id].kind == TypeKind::Object),
         call: Call {
-            name: names.of(name),
-            arguments: arguments.of(canonical(cx, field.arguments)),
+            name: called,
+            arguments: match field.arguments.is_empty() {
+                true => 0,
+                false => arguments.of(canonical(cx, field.arguments)),
+            },
         },
         ty,
         shape: ty.map(|ty| {
