@@ -144,11 +144,7 @@ impl BitSet {
     #[inline]
     pub fn intersects(&self, other: &BitSet) -> bool {
         self.first & other.first != 0
-            || self
-                .rest
-                .iter()
-                .zip(&other.rest)
-                .any(|(a, b)| *a & *b != 0)
+            || self.rest.iter().zip(&other.rest).any(|(a, b)| *a & *b != 0)
     }
     /// Whether every member is in `other` too.
     #[inline]

@@ -27,8 +27,8 @@ pub struct NormaliseLimits {
     pub fields_max: u32,
     /// Most appearances of fields looked at; default 200,000.
     pub occurrences_max: u32,
-    /// Most different conditions over variables; default 5,000.
-    pub conditions_max: u32,
+    /// Most selections looked at that are under `@skip` or `@include` with variables; default 20,000.
+    pub conditional_max: u32,
     /// Deepest field nesting after fragments; default 200.
     pub depth_max: u32,
 }
@@ -38,7 +38,7 @@ impl Default for NormaliseLimits {
         NormaliseLimits {
             fields_max: 50_000,
             occurrences_max: 200_000,
-            conditions_max: 5_000,
+            conditional_max: 20_000,
             depth_max: 200,
         }
     }
@@ -59,9 +59,7 @@ pub fn normalise(
             "the schema has no such operation type",
         )
     })?;
-    let expected = document
-        .selection_count()
-        .min(limits.fields_max as usize);
+    let expected = document.selection_count().min(limits.fields_max as usize);
     let mut work = Work {
         schema,
         document,
@@ -76,6 +74,7 @@ pub fn normalise(
             .map(|(i, v)| (document.name(v.name), i as u32))
             .collect(),
         occurrences: 0,
+        conditional: 0,
         op: Operation {
             kind: operation.kind,
             name: operation.name.map(|n| document.name(n).into()),
@@ -126,6 +125,8 @@ struct Work<'a> {
     fragments: FastMap<&'a str, &'a ast::FragmentDefinition>,
     variable_index: FastMap<&'a str, u32>,
     occurrences: u32,
+    /// Selections so far that are under a condition of their own.
+    conditional: u32,
     op: Operation,
     /// Sources of each selection set, by id, until it is filled.
     pending: Vec<Vec<Source>>,
@@ -267,6 +268,10 @@ impl<'a> Work<'a> {
                     let Some(clause) = self.conditions(directives, &frame.clause)? else {
                         continue;
                     };
+                    self.conditional += 1;
+                    if self.conditional > self.limits.conditional_max {
+                        return Err(self.too_many_conditions(selection.span()));
+                    }
                     clause
                 };
                 let (condition, items) = match selection {
@@ -463,12 +468,12 @@ impl<'a> Work<'a> {
         let mut earlier: Vec<&Clause> = Vec::new();
         for i in members {
             let clause = &found[*i].clause;
-            let clauses =
-                without(clause, &earlier).ok_or_else(|| self.too_large(found[*i].field.span))?;
-            earlier.push(clause);
-            let cond = self.op.conditions.of(clauses);
-            self.count_conditions(found[*i].field.span)?;
-            if let Some(cond) = cond {
+            let clauses = without(clause, &earlier)
+                .ok_or_else(|| self.too_many_conditions(found[*i].field.span))?;
+            if !earlier.contains(&clause) {
+                earlier.push(clause);
+            }
+            if let Some(cond) = self.op.conditions.of(clauses) {
                 let place = Some((*i, cond));
                 self.node(
                     set,
@@ -511,7 +516,6 @@ impl<'a> Work<'a> {
             None if several => self.widened(members.iter().map(|i| found[*i].clause.clone())),
             None => self.condition(first),
         };
-        self.count_conditions(written.span)?;
         let args = self.arguments(field, written)?;
         let node = self.op.fields.push(FieldNode {
             parent: set,
@@ -564,26 +568,22 @@ impl<'a> Work<'a> {
         for i in members {
             let types = types.intersection(&found[*i].types);
             let cond = self.condition(&found[*i].clause);
-            self.count_conditions(found[*i].field.span)?;
             let field = node;
             entries.push(*i, Occurrence { field, types, cond });
         }
         Ok(())
     }
 
-    fn count_conditions(&self, span: Span) -> Result<(), Diagnostic> {
-        let most = self.limits.conditions_max;
-        if self.op.conditions.len() <= most as usize {
-            return Ok(());
-        }
-        Err(Diagnostic::error(
+    fn too_many_conditions(&self, span: Span) -> Diagnostic {
+        let most = self.limits.conditional_max;
+        Diagnostic::error(
             "OPERATION_TOO_LARGE",
             format!(
-                "the operation has more than {most} different conditions once fragments are expanded"
+                "the operation has more than {most} selections under `@skip` or `@include` once fragments are expanded"
             ),
         )
         .label(self.document.source_id(), span, "the limit is reached here")
-        .help("use fewer variables in `@skip` and `@include`, or nest them less"))
+        .help("use `@skip` and `@include` less, and not on fragments that spread others under them")
     }
 
     fn condition(&mut self, clause: &Clause) -> CondId {
@@ -782,8 +782,18 @@ fn parts(group: &[usize], found: &[Found<'_>]) -> Vec<u32> {
 /// Most clauses of the condition of one appearance of a mutation's root field.
 const APPEARANCE_CLAUSES_MAX: usize = 256;
 
+/// Most appearances of one response key among a mutation's root fields, if they have conditions.
+const APPEARANCES_MAX: usize = 256;
+
 /// Clauses for "`clause` holds and none of `earlier` does"; empty if that is never; `None` if there are too many.
 fn without(clause: &Clause, earlier: &[&Clause]) -> Option<Vec<Clause>> {
+    // Whatever comes after an appearance without condition never counts.
+    if earlier.iter().any(|other| other.is_empty()) {
+        return Some(Vec::new());
+    }
+    if earlier.len() > APPEARANCES_MAX {
+        return None;
+    }
     let mut out = vec![clause.clone()];
     for other in earlier {
         let mut next = Vec::new();

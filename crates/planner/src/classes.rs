@@ -102,7 +102,11 @@ impl<'a> Classes<'a> {
             }
             signature.push(u32::MAX);
             let told_apart = self.told_apart().iter().zip(0..);
-            signature.extend(told_apart.filter(|(set, _)| set.contains(t)).map(|(_, i)| i));
+            signature.extend(
+                told_apart
+                    .filter(|(set, _)| set.contains(t))
+                    .map(|(_, i)| i),
+            );
             match known_at.get(&signature) {
                 Some(at) => {
                     out[*at].insert(t);

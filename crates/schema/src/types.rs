@@ -366,11 +366,7 @@ impl Schema {
     /// `Type.field`
     pub fn field_coordinate(&self, id: FieldId) -> String {
         // Not formatted: plans hold the coordinate of every field.
-        [
-            self.type_name(self.fields[id].parent),
-            self.field_name(id),
-        ]
-        .join(".")
+        [self.type_name(self.fields[id].parent), self.field_name(id)].join(".")
     }
     /// Visible types in order.
     pub fn types(&self) -> impl Iterator<Item = (TypeId, &TypeDef)> {

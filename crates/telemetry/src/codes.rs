@@ -124,7 +124,7 @@ codes! {
         "Nothing is served at this path."
         "Use the path of the GraphQL endpoint."
     OPERATION_TOO_LARGE 400 Client
-        "The operation selects more fields, fragments expanded, than the gateway is willing to plan."
+        "The operation selects more fields, or more under conditions, fragments expanded, than the gateway is willing to plan."
         "Ask for less, or in several operations."
     PERSISTED_QUERY_HASH_MISMATCH 400 Client
         "The document sent along is not the one with this SHA-256."
@@ -202,8 +202,8 @@ codes! {
         "A variable is missing or its value does not fit its type."
         "Fix the variables."
     VALIDATION_TOO_COMPLEX 400 Client
-        "Comparing fields that answer the same response key exceeds a limit."
-        "Select fewer fields under the same keys."
+        "The document has too many selections, or comparing fields that answer the same response key exceeds a limit."
+        "Select fewer fields, above all under the same keys."
 }
 
 /// The row of a code; `None` for codes that only subgraphs use.

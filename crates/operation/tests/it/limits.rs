@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use ogive_operation::{ValidationLimits, validate, validate::validate_counting};
+use ogive_operation::{
+    NormaliseLimits, ValidationLimits, normalise, validate, validate::validate_counting,
+};
 use ogive_schema::Schema;
 use ogive_syntax::{Document, Limits, SourceId, parse};
 
@@ -295,4 +297,80 @@ fn many_object_types_behind_an_interface_stay_cheap() {
     text.push_str("} }");
     let steps = valid_steps(&schema_of(&sdl), &text);
     assert!(steps < 20 * n, "{steps}");
+}
+
+/// Normalises the only operation; the error's code and message.
+fn normalised(schema: &Schema, text: &str) -> Result<usize, (&'static str, String)> {
+    let document = document(text);
+    assert_eq!(
+        validate(schema, &document, &ValidationLimits::default()),
+        Vec::new()
+    );
+    let operation = document.operations().next().expect("an operation");
+    normalise(schema, &document, operation, &NormaliseLimits::default())
+        .map(|operation| operation.fields.len())
+        .map_err(|error| (error.code, error.message))
+}
+
+#[test]
+fn too_many_selections_are_refused_before_anything_else() {
+    let layers = schema("layers");
+    let fields = |n: usize| format!("{{ nothing {} }}", repeated(n - 1, |_| "dog".into()));
+    let (messages, steps) = count(&layers, &fields(50_001));
+    assert_eq!(messages, ["Document has more than 50000 selections."]);
+    assert_eq!(steps, 0);
+    // At the limit the first violation is found.
+    let (messages, _) = count(&layers, &fields(50_000));
+    assert!(messages[0].contains("nothing"), "{messages:?}");
+}
+
+#[test]
+fn conditions_that_double_at_every_spread_are_refused() {
+    let layers = schema("layers");
+    // Every path through the fragments has conditions of its own.
+    let bomb = |n: usize| {
+        let variables = repeated(n, |i| format!("$v{i}: Boolean!"));
+        let fragments = repeated(n, |i| {
+            let next = i + 1;
+            format!(
+                "fragment F{i} on Deep {{ ...F{next} @include(if: $v{i}) ...F{next} @skip(if: $v{i}) x }}"
+            )
+        });
+        format!(
+            "query({variables}) {{ deep {{ ...F0 }} }} {fragments} fragment F{n} on Deep {{ x }}"
+        )
+    };
+    assert_eq!(normalised(&layers, &bomb(8)), Ok(2));
+    for n in [14, 16, 100] {
+        let (code, message) = normalised(&layers, &bomb(n)).expect_err("refused");
+        assert_eq!(code, "OPERATION_TOO_LARGE");
+        assert!(
+            message.contains("more than 20000 selections under `@skip` or `@include`"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_thousand_conditions_each_on_a_field_of_its_own_are_fine() {
+    let layers = schema("layers");
+    let n = 1_000;
+    let text = format!(
+        "query({}) {{ deep {{ {} }} }}",
+        repeated(n, |i| format!("$v{i}: Boolean!")),
+        repeated(n, |i| format!("x{i}: x @include(if: $v{i})"))
+    );
+    assert_eq!(normalised(&layers, &text), Ok(n + 1));
+}
+
+#[test]
+fn conflicts_beyond_those_reported_are_not_looked_for() {
+    let layers = schema("layers");
+    let text = format!(
+        "{{ dog {{ {} }} }}",
+        repeated(4_000, |i| format!("x: isAt(x: {i}, y: 2)"))
+    );
+    let (messages, _) = count(&layers, &text);
+    assert_eq!(messages.len(), 101);
+    assert!(messages[99].contains("conflict because they have differing arguments"));
 }

@@ -280,8 +280,7 @@ impl<'a> Emitter<'a> {
             let visits = of_request.iter().map(|(_, id)| *id).collect();
             groups.push((of_request[0].0, visits));
         }
-        let mut fetches: IdVec<FetchId, Fetch> =
-            IdVec::from_vec(Vec::with_capacity(groups.len()));
+        let mut fetches: IdVec<FetchId, Fetch> = IdVec::from_vec(Vec::with_capacity(groups.len()));
         let mut further: Vec<(FetchId, Fetch)> = Vec::new();
         for (key, visits) in &groups {
             let mut requests = self.requests(*key, visits, &groups).into_iter();

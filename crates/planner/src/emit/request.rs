@@ -788,7 +788,11 @@ impl Text {
         let mut start = 0;
         let ends = other.segments.len();
         for (at, (gates, end)) in other.segments.drain(..).enumerate() {
-            let end = if at + 1 == ends { other.text.len() } else { end };
+            let end = if at + 1 == ends {
+                other.text.len()
+            } else {
+                end
+            };
             self.push(&other.text[start..end], &gates);
             start = end;
         }
