@@ -258,8 +258,9 @@ impl Arguments {
         ogive_gateway::authorization::check(&supergraph, config).map_err(|error| {
             terminal::error(
                 error,
-                "if the subgraphs check by themselves who may see what, set `authorization.directives: ignore` in \
-                 the configuration",
+                "set `authorization.directives: enforce` in the configuration, and `authorization.claims` to say how \
+                 callers are known; or, if the subgraphs check by themselves who may see what, \
+                 `authorization.directives: ignore`",
             )
         })?;
         let (mut state, notes) = SchemaState::new(supergraph, config);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Duration, HeaderRule, ResponseHeaderRule, TelemetryOptions,
+    ByteSize, Duration, HeaderRule, PeerRange, ResponseHeaderRule, TelemetryOptions,
     decode::{Decode, Errors, section},
     tls::TlsOptions,
     traffic::TrafficShapingOptions,
@@ -373,10 +373,30 @@ section! {
 
     /// `authorization`
     pub struct AuthorizationOptions {
-        /// What becomes of a supergraph with `@authenticated`, `@requiresScopes` or `@policy`, which the gateway does not
-        /// enforce: `refuse` does not serve it, `ignore` serves it as if nothing was restricted, for graphs whose
-        /// subgraphs check by themselves.
+        /// What becomes of `@authenticated`, `@requiresScopes` and `@policy` in the supergraph: `refuse` does not serve a
+        /// supergraph that has them; `enforce` shows what is restricted to those only who may see it, for all others
+        /// it is null with the error `UNAUTHORIZED_FIELD_OR_TYPE` and no subgraph is asked for it; `ignore` serves it
+        /// as if nothing was restricted, for graphs whose subgraphs check by themselves.
         pub directives: AuthorizationDirectives = AuthorizationDirectives::Refuse,
+        /// With `enforce`: refuse an operation as a whole if it asks for anything its caller may not see.
+        pub reject_unauthorized: bool = false,
+        /// With `enforce`: only log what would be kept from whom, and show it. For trying a policy out, never for
+        /// protecting anything.
+        pub dry_run: bool = false,
+        /// How the gateway learns who a caller is. Without it nobody is authenticated.
+        pub claims: ClaimsOptions = ClaimsOptions::default(),
+    }
+
+    /// `authorization.claims`
+    pub struct ClaimsOptions {
+        /// A header in which a proxy in front of the gateway says what it knows of the caller, as JSON:
+        /// `{"authenticated": true, "scopes": ["user:read"], "policies": ["paid"]}`. Whoever can send this header past
+        /// the proxy can be anybody: the proxy has to remove or replace it in every request from outside. It never
+        /// travels on to subgraphs.
+        pub header: Option<HeaderName> = None,
+        /// Peers whose header is believed: addresses, ranges such as `10.0.0.0/8`, or `unix` for connections to a unix
+        /// socket. From all others the header is dropped. Empty: nobody is believed.
+        pub trusted: Vec<PeerRange> = Vec::new(),
     }
 
     /// `override_labels`
@@ -548,6 +568,8 @@ words! {
         Refuse = "refuse",
         /// They mean nothing.
         Ignore = "ignore",
+        /// They are enforced.
+        Enforce = "enforce",
     }
 
     /// When HTTP/2 is spoken with a subgraph.

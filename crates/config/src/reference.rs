@@ -98,6 +98,7 @@ leaf! {
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
     Vec<Url>, "list of URLs", |_v| String::new();
+    Vec<crate::PeerRange>, "list of texts", |_v| String::new();
     Vec<Pattern>, "list of regular expressions", |_v| String::new();
 }
 

@@ -20,6 +20,8 @@ pub const NON_NULL_VIOLATION: &str = "NON_NULL_VIOLATION";
 pub const EXECUTION_LIMIT_EXCEEDED: &str = "EXECUTION_LIMIT_EXCEEDED";
 /// There are more errors than the response may carry.
 pub const ERRORS_TRUNCATED: &str = "ERRORS_TRUNCATED";
+/// The caller may not see a field, or an object of its type.
+pub const UNAUTHORIZED_FIELD_OR_TYPE: &str = "UNAUTHORIZED_FIELD_OR_TYPE";
 
 /// A row of the code table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,11 @@ pub const CODES: &[CodeInfo] = &[
         code: SUBREQUEST_UNEXPECTED_TYPE,
         meaning: "A subgraph answered an object whose type the field cannot have.",
         remedy: "Compare the subgraph's schema with the one it was composed from; check `__resolveReference`.",
+    },
+    CodeInfo {
+        code: UNAUTHORIZED_FIELD_OR_TYPE,
+        meaning: "The schema shows a field or a type to some callers only (`@authenticated`, `@requiresScopes`, `@policy`), and this caller is none of them.",
+        remedy: "Ask as somebody who has the scopes or policies, or leave the field out; see `authorization` in the configuration.",
     },
 ];
 

@@ -1,7 +1,7 @@
-//! Conditions over boolean variables, evaluated once per request.
+//! Conditions over boolean variables and requirements of callers, evaluated once per request.
 
 use ogive_base::id::Id;
-use ogive_plan::{Cond, Gate, Plan};
+use ogive_plan::{Cond, Gate, Granted, Plan};
 
 /// Which conditions of a plan hold for one set of variable values.
 #[derive(Clone, Debug)]
@@ -11,8 +11,12 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// Evaluates all of `plan`'s conditions. A variable without a boolean value satisfies no literal.
-    pub(crate) fn evaluate(plan: &Plan, variables: &[Option<Box<str>>]) -> Self {
+    pub(crate) fn evaluate(plan: &Plan, variables: &[Option<Box<str>>], granted: &Granted) -> Self {
+        let n_variables = plan.variables.len() as u32;
         let literal_holds = |&(variable, wanted): &(u32, bool)| {
+            if let Some(requirement) = variable.checked_sub(n_variables) {
+                return granted.contains(requirement) == wanted;
+            }
             let value = variables.get(variable as usize).and_then(Option::as_deref);
             value == Some(if wanted { "true" } else { "false" })
         };

@@ -27,9 +27,11 @@ mod scan;
 mod split;
 mod store;
 pub mod transport;
+mod unauthorized;
 
 pub use limits::{ExecuteLimits, ExecuteOptions};
 pub use output::ResponseBody;
 pub use reuse::Reuse;
 pub use run::{ExecuteInput, ExecuteOutput, ExecuteStats, FetchTrace, execute};
 pub use transport::*;
+pub use unauthorized::refused_places;

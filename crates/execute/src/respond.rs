@@ -187,6 +187,10 @@ impl<'p> Emit<'_, 'p> {
         let first = std::mem::replace(empty, false);
         let key = self.derived.outputs[self.store.layout(record)][at].key;
         let key = &self.derived.keys[key as usize];
+        if !conditions.hold(field.granted) {
+            self.out.put_key(first, key);
+            return self.put_refused();
+        }
         if let OutSource::Leaf(slot, _) = field.source
             && let Value::Raw(range) = self.store.value(record, slot)
             && range.is_verbatim()
@@ -240,7 +244,19 @@ impl<'p> Emit<'_, 'p> {
 
     fn put_object(&mut self, record: RecordId) {
         let layout = &self.plan.layouts[self.store.layout(record)];
-        let explained = match self.store.type_state(record) {
+        let state = self.store.type_state(record);
+        let is_refused = layout.restricted.iter().any(|restricted| {
+            let may_be = match state {
+                TypeState::Known(ty) => restricted.types.contains(ty.0),
+                TypeState::Unknown => true,
+                TypeState::Failed | TypeState::Rejected => false,
+            };
+            may_be && !self.conditions.hold(restricted.granted)
+        });
+        if is_refused {
+            return self.put_refused();
+        }
+        let explained = match state {
             TypeState::Known(_) => return self.open_object(record),
             TypeState::Unknown => false,
             TypeState::Failed | TypeState::Rejected => true,
@@ -250,15 +266,20 @@ impl<'p> Emit<'_, 'p> {
             let by_type = field.types.is_some() || matches!(field.source, OutSource::Typename);
             by_type && self.conditions.hold(field.cond)
         };
-        if self.store.type_state(record) != TypeState::Rejected
-            && !layout.output.iter().any(depends_on_type)
-        {
+        if state != TypeState::Rejected && !layout.output.iter().any(depends_on_type) {
             return self.open_object(record);
         }
         if !explained && !self.is_explained() {
             let message = "The object's concrete type is unknown.";
             self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message.to_owned(), &[]);
         }
+        self.put_null(Null { explained: true });
+    }
+
+    /// Writes null for what the caller may not see.
+    fn put_refused(&mut self) {
+        let message = "Unauthorized field or type".to_owned();
+        self.push_error(codes::UNAUTHORIZED_FIELD_OR_TYPE, message, &[]);
         self.put_null(Null { explained: true });
     }
 

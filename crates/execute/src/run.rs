@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{FetchId, OperationKind, Plan, early::EarlyPart};
+use ogive_plan::{FetchId, Granted, OperationKind, Plan, early::EarlyPart};
 
 use crate::{
     answer::{self, Absorb},
@@ -29,6 +29,8 @@ use crate::{
 pub struct ExecuteInput<'a> {
     /// JSON text of the coerced variables, by operation variable index; `None` if there is no value.
     pub variables: &'a [Option<Box<str>>],
+    /// What the caller may see.
+    pub granted: &'a Granted,
     /// JSON values of the fields the gateway answers itself, by [`ogive_plan::OutSource::Local`].
     pub locals: &'a [Bytes],
     /// Bounds.
@@ -181,7 +183,7 @@ impl<'e> Run<'e> {
             plan,
             input,
             transport,
-            conditions: Conditions::evaluate(plan, input.variables),
+            conditions: Conditions::evaluate(plan, input.variables, input.granted),
             store: Store::new(plan, input.limits),
             errors: Errors::new(&input.limits),
             waiting: dependencies.clone().map(|d| d.len() as u32).collect(),

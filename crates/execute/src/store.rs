@@ -583,6 +583,7 @@ mod tests {
             types: ogive_base::BitSet::all(1),
             slots,
             output: Default::default(),
+            restricted: Vec::new(),
         };
         let child = LayoutId(1);
         let plan = Plan {
@@ -592,6 +593,7 @@ mod tests {
             enums: IdVec::new(),
             conditions: IdVec::from_vec(vec![vec![vec![]]]),
             variables: Vec::new(),
+            requirements: Vec::new(),
             layouts: IdVec::from_vec(vec![
                 layout(None, vec![slot(Some(child)), slot(None)].into()),
                 layout(Some((Plan::ROOT, 0)), vec![slot(None)].into()),

@@ -4,7 +4,7 @@
 //! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
 //! things are called), [`read`] (SDL to both), `rows`, `field_rows`, `possible_rows`, `legacy` and `derive` (join directives to
 //! rows),
-//! [`field_set`], [`api`] (what clients see), [`subgraph`] (what one
+//! [`field_set`], [`restrictions`] (who may see what), [`api`] (what clients see), [`subgraph`] (what one
 //! subgraph can be asked for), [`mod@describe`] (rows as text).
 
 pub mod api;
@@ -17,6 +17,7 @@ mod legacy;
 pub mod links;
 mod possible_rows;
 pub mod read;
+pub mod restrictions;
 mod rows;
 pub mod subgraph;
 pub mod supergraph;
@@ -27,5 +28,6 @@ pub use describe::describe;
 pub use graph::*;
 pub use links::{Import, Link, Links, Purpose};
 pub use read::{ReadOptions, read_supergraph};
+pub use restrictions::{Alternatives, Requirement, Restrictions};
 pub use subgraph::{subgraph_schema, subgraph_sdl};
 pub use supergraph::*;

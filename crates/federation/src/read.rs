@@ -17,6 +17,7 @@ use ogive_syntax::{
 use crate::{
     Link, Links, Subgraph, SubgraphId, Supergraph,
     api::api_schema,
+    restrictions::read_restrictions,
     rows::{Input, applied, read_rows},
     vocabulary::{JOIN_VERSIONS, Spec, Version, join},
 };
@@ -113,7 +114,9 @@ pub fn read_supergraph(
             .help("leave at least one field of the query type accessible"),
         ]);
     }
+    let restrictions = read_restrictions(&schema, &links, &graph);
     Ok(Supergraph {
+        restrictions,
         api,
         subgraphs,
         graph,

@@ -3,7 +3,7 @@
 use ogive_base::{Diagnostic, IdVec, define_id};
 use ogive_schema::Schema;
 
-use crate::{Links, QueryGraph};
+use crate::{Links, QueryGraph, Restrictions};
 
 define_id! {
     /// A subgraph, in order of the `join__Graph` enum.
@@ -35,6 +35,8 @@ pub struct Supergraph {
     pub graph: QueryGraph,
     /// What the supergraph links: tells the names of `@authenticated`, `@tag`, `@cost`, ... in this document.
     pub links: Links,
+    /// Who may see what; empty if nothing is restricted, or if the restrictions are somebody else's business.
+    pub restrictions: Restrictions,
     /// Accepted, but worth a word.
     pub warnings: Vec<Diagnostic>,
 }

@@ -1,16 +1,30 @@
-//! Restrictions a supergraph states and this gateway does not enforce (planner rule 28): `@authenticated`,
-//! `@requiresScopes` and `@policy`.
+//! Who may see what (planner rule 28): `@authenticated`, `@requiresScopes` and `@policy` of the supergraph.
 //!
-//! Serving such a supergraph would show everybody what its authors meant for some. So it is refused, unless the
-//! configuration says that the restrictions are somebody else's business.
+//! Plans carry the requirements; here is what the configuration makes of them, and how the gateway learns who a caller
+//! is. A supergraph with restrictions is refused unless the configuration says what to do with them, because serving
+//! it would show everybody what its authors meant for some.
+//!
+//! Invariants: a caller of whom nothing is known has no claims; the header with claims never reaches anything but
+//! [`ClaimsSource::take`]; ignoring restrictions takes them out of the supergraph, so that no plan made while they were
+//! ignored is good for a gateway that enforces them (the fingerprints differ).
 
-use ogive_config::{AuthorizationDirectives, Config};
-use ogive_federation::{Supergraph, vocabulary::Spec};
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderName, request::Parts};
+use ogive_config::{AuthorizationDirectives, Config, PeerRange};
+use ogive_execute::refused_places;
+use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
+use ogive_plan::{Claims, Granted, Plan};
 use ogive_schema::AppliedDirective;
+use ogive_telemetry::codes;
+use serde_json::Value;
 
-/// Checks that nothing is restricted, or that the configuration ignores it. The error says what is, and what to do.
+use crate::{error::RequestError, json_value};
+
+/// Checks that nothing is restricted, or that the configuration says what becomes of it. The error says what is, and
+/// what to do.
 pub fn check(supergraph: &Supergraph, config: &Config) -> Result<(), String> {
-    if config.authorization.directives == AuthorizationDirectives::Ignore {
+    if config.authorization.directives != AuthorizationDirectives::Refuse {
         return Ok(());
     }
     match restricted(supergraph).as_slice() {
@@ -22,7 +36,7 @@ pub fn check(supergraph: &Supergraph, config: &Config) -> Result<(), String> {
                 n => format!(" and {n} more types and fields"),
             };
             Err(format!(
-                "the supergraph restricts {first}{more}, which this gateway does not enforce"
+                "the supergraph restricts {first}{more}, and the configuration does not say what to do about it"
             ))
         }
     }
@@ -57,4 +71,191 @@ fn restricted(supergraph: &Supergraph) -> Vec<String> {
         }
     }
     out
+}
+
+/// Takes the restrictions out of a supergraph if they are to be ignored; returns notes for the operator.
+pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String> {
+    let options = &config.authorization;
+    let mut notes = Vec::new();
+    if options.directives == AuthorizationDirectives::Ignore {
+        supergraph.restrictions = Restrictions::default();
+    }
+    if options.directives != AuthorizationDirectives::Enforce {
+        return notes;
+    }
+    match (&options.claims.header, options.claims.trusted.as_slice()) {
+        (None, _) if !supergraph.restrictions.is_empty() => notes.push(
+            "nobody may see what the supergraph restricts: `authorization.claims.header` is not set, so every caller is \
+             unauthenticated"
+                .to_owned(),
+        ),
+        (Some(header), []) => notes.push(format!(
+            "nobody is believed about `{}`: `authorization.claims.trusted` is empty, so every caller is unauthenticated",
+            header.0
+        )),
+        _ => {}
+    }
+    if options.dry_run && !supergraph.restrictions.is_empty() {
+        notes.push(
+            "`authorization.dry_run` is on: what the supergraph restricts is shown to everybody"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// What becomes of operations that ask for what their callers may not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnforceOptions {
+    /// They are refused as a whole; else what may not be seen is null.
+    pub reject: bool,
+    /// They are only logged.
+    pub dry_run: bool,
+}
+
+/// Most places named in an error or in the log.
+const PLACES_MAX: usize = 10;
+
+impl EnforceOptions {
+    /// The options that a configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        let options = &config.authorization;
+        let enforces = options.directives == AuthorizationDirectives::Enforce;
+        EnforceOptions {
+            reject: enforces && options.reject_unauthorized,
+            dry_run: enforces && options.dry_run,
+        }
+    }
+
+    /// What a caller may see of a plan. The error refuses the operation.
+    pub fn granted(
+        &self,
+        plan: &Plan,
+        variables: &[Option<Box<str>>],
+        claims: &Claims,
+    ) -> Result<Granted, RequestError> {
+        if plan.requirements.is_empty() {
+            return Ok(Granted::default());
+        }
+        let granted = plan.granted_to(claims);
+        if !self.reject && !self.dry_run {
+            return Ok(granted);
+        }
+        let places = refused_places(plan, variables, &granted, PLACES_MAX);
+        if places.is_empty() {
+            return Ok(granted);
+        }
+        let places = places.join(", ");
+        if self.dry_run {
+            tracing::warn!(
+                places,
+                "a caller asks for what it may not see; shown in a dry run"
+            );
+            return Ok(Granted::everything(plan));
+        }
+        Err(RequestError::graphql(
+            codes::UNAUTHORIZED_FIELD_OR_TYPE,
+            format!("Unauthorized field or type: {places}"),
+        ))
+    }
+}
+
+/// How the caller of a request is known: from a header that peers in front of the gateway set.
+#[derive(Clone, Debug, Default)]
+pub struct ClaimsSource {
+    header: Option<HeaderName>,
+    trusted: Vec<PeerRange>,
+}
+
+impl ClaimsSource {
+    /// The source that a configuration names.
+    pub fn new(config: &Config) -> Self {
+        let claims = &config.authorization.claims;
+        let header = claims.header.as_ref();
+        ClaimsSource {
+            header: header.and_then(|name| HeaderName::from_bytes(name.0.as_bytes()).ok()),
+            trusted: claims.trusted.clone(),
+        }
+    }
+
+    /// Whether callers can have claims at all.
+    pub(crate) fn is_on(&self) -> bool {
+        self.header.is_some()
+    }
+
+    /// Takes the claims out of a request's headers, whoever sent it. They count only if a trusted peer did; `None` is
+    /// a peer without an address.
+    pub fn take(
+        &self,
+        headers: &mut HeaderMap,
+        peer: Option<IpAddr>,
+    ) -> Result<Claims, RequestError> {
+        let Some(name) = &self.header else {
+            return Ok(Claims::default());
+        };
+        let values: Vec<_> = match headers.entry(name) {
+            http::header::Entry::Occupied(entry) => entry.remove_entry_mult().1.collect(),
+            http::header::Entry::Vacant(_) => return Ok(Claims::default()),
+        };
+        if !self.trusted.iter().any(|range| range.contains(peer)) {
+            tracing::debug!(header = %name, "claims of a peer that is not trusted are dropped");
+            return Ok(Claims::default());
+        }
+        // A second value could be the client's, behind or before that of the proxy.
+        match values.as_slice() {
+            [one] => claims(one.as_bytes()).map_err(invalid),
+            _ => Err(invalid("it is there more than once")),
+        }
+    }
+}
+
+fn invalid(why: &'static str) -> RequestError {
+    RequestError::http(
+        codes::INVALID_CLAIMS,
+        format!("the header that says who the caller is cannot be used: {why}"),
+    )
+}
+
+/// `{"authenticated": true, "scopes": ["a"], "policies": ["p"]}`; all members may be left out, others are refused, so
+/// that a misspelt one is noticed.
+fn claims(json: &[u8]) -> Result<Claims, &'static str> {
+    let Ok(Value::Object(members)) = json_value::read(json) else {
+        return Err("it is no JSON object");
+    };
+    let names = |value: Value| -> Result<Vec<Box<str>>, &'static str> {
+        let Value::Array(items) = value else {
+            return Err("`scopes` and `policies` are lists of texts");
+        };
+        let text = |item| match item {
+            Value::String(text) => Ok(text.into_boxed_str()),
+            _ => Err("`scopes` and `policies` are lists of texts"),
+        };
+        items.into_iter().map(text).collect()
+    };
+    let mut out = Claims {
+        authenticated: true,
+        ..Claims::default()
+    };
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            ("authenticated", Value::Bool(authenticated)) => out.authenticated = authenticated,
+            ("authenticated", _) => return Err("`authenticated` is true or false"),
+            ("scopes", value) => out.scopes = names(value)?,
+            ("policies", value) => out.policies = names(value)?,
+            _ => return Err("its members are `authenticated`, `scopes` and `policies`"),
+        }
+    }
+    Ok(out)
+}
+
+/// The claims of a request's caller, as an extension of the request.
+#[derive(Clone, Debug)]
+pub(crate) struct CallerClaims(pub(crate) Result<Claims, RequestError>);
+
+impl CallerClaims {
+    /// Those of a request; none if nobody looked.
+    pub(crate) fn of(parts: &Parts) -> Result<Claims, RequestError> {
+        let found = parts.extensions.get::<CallerClaims>();
+        found.map_or_else(|| Ok(Claims::default()), |found| found.0.clone())
+    }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use http::HeaderMap;
+use ogive_plan::Claims;
 
 use crate::{observe::Watch, uploads::Entry};
 
@@ -10,6 +11,8 @@ use crate::{observe::Watch, uploads::Entry};
 pub struct RequestContext<'a> {
     /// The client's headers.
     pub headers: &'a HeaderMap,
+    /// What is known of the caller; nothing unless [`claimed`](Self::claimed) says more.
+    pub claims: Claims,
     /// What the subgraphs' answers add to the response's headers.
     added: RefCell<HeaderMap>,
     watch: Option<&'a Watch<'a>>,
@@ -21,10 +24,16 @@ impl<'a> RequestContext<'a> {
     pub fn new(headers: &'a HeaderMap) -> Self {
         RequestContext {
             headers,
+            claims: Claims::default(),
             added: RefCell::default(),
             watch: None,
             uploads: None,
         }
+    }
+    /// Says who the caller is.
+    #[must_use]
+    pub fn claimed(self, claims: Claims) -> Self {
+        RequestContext { claims, ..self }
     }
     /// Lets `watch` note what happens.
     pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {

@@ -47,11 +47,17 @@ pub async fn execute(
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
+    let granted =
+        state
+            .options
+            .authorization
+            .granted(&planned.plan, &variables, &context.claims)?;
     if let Some(entry) = uploads {
         entry.plan(&planned.plan, &variables);
     }
     let input = ExecuteInput {
         variables: &variables,
+        granted: &granted,
         locals: &locals,
         limits: state.options.execute,
         options: ExecuteOptions {
@@ -61,7 +67,7 @@ pub async fn execute(
         },
     };
     let key = (state.options.share_operations && !trace && uploads.is_none())
-        .then(|| OperationKey::new(&planned.plan, &variables, &locals, &transport))
+        .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
     let execution = async {
         let output = ogive_execute::execute(&planned.plan, input, &transport).await;

@@ -265,6 +265,7 @@ impl<'a> Writer<'a> {
                 let _ = write!(self.out, " sets {context:?}");
             }
         }
+        self.restrictions(self.supergraph.restrictions.of_type(ty));
         self.names("possible", def.possible.iter().map(TypeId));
         self.names("interfaces", def.interfaces.iter().copied());
         for value in &def.enum_values {
@@ -310,6 +311,7 @@ impl<'a> Writer<'a> {
         for arg in &field.args {
             self.input(*arg);
         }
+        self.restrictions(self.supergraph.restrictions.of_field(id));
         let value_types = &schema.types[field.ty.id].possible;
         let row = self.supergraph.graph.fields.get(id);
         for source in row.iter().flat_map(|row| &row.sources) {
@@ -318,6 +320,14 @@ impl<'a> Writer<'a> {
         for subgraph in row.iter().flat_map(|row| row.resolvers.iter()) {
             let name = self.subgraph(SubgraphId(subgraph));
             let _ = write!(self.out, " resolves {name:?}");
+        }
+    }
+
+    /// Who may see it.
+    fn restrictions(&mut self, rows: &[u32]) {
+        for row in rows {
+            let requirement = &self.supergraph.restrictions.requirements[*row as usize];
+            let _ = write!(self.out, "\nrestricted {requirement:?}");
         }
     }
 

@@ -22,6 +22,7 @@ use tracing::Instrument;
 
 use crate::{
     admission::{Admission, AdmissionOptions, ClientAddress},
+    authorization::{CallerClaims, ClaimsSource},
     body::{AcceptEncoding, ResponseBody, encode},
     context::RequestContext,
     cors::{Cors, Csrf},
@@ -82,6 +83,8 @@ pub struct GatewayOptions {
     pub expose: ExposeOptions,
     /// Who gets in.
     pub admission: AdmissionOptions,
+    /// How the caller of a request is known.
+    pub claims: ClaimsSource,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// The guard against requests that any page can cause.
@@ -130,6 +133,7 @@ impl GatewayOptions {
             },
             uploads: UploadOptions::new(config),
             admission: AdmissionOptions::new(config),
+            claims: ClaimsSource::new(config),
             cors: Cors::new(config),
             csrf: Csrf::new(config),
             documents: DocumentOptions {
@@ -225,7 +229,7 @@ impl Gateway {
         B::Data: Send,
         B::Error: Display,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let media = match accept(&parts.headers) {
             Accept::Graphql(media) => media,
             Accept::Html | Accept::Nothing => Media::Json,
@@ -236,6 +240,11 @@ impl Gateway {
         let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
             .then(|| (Cors::is_preflight(&parts), parts.headers.clone()));
         let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
+        // Before anybody else sees the headers: what names the caller goes no further.
+        if serving.options.claims.is_on() {
+            let claims = serving.options.claims.take(&mut parts.headers, address);
+            parts.extensions.insert(CallerClaims(claims));
+        }
         let record = self.begin(&serving.options, &parts);
         let logged = record
             .is_some()
@@ -414,6 +423,7 @@ impl Gateway {
         let from = lent.record.map(Record::now);
         let received = async {
             serving.options.csrf.check(&parts)?;
+            CallerClaims::of(&parts)?;
             let limits = &serving.options.receive;
             let span = stop_span!(spans::RECEIVE);
             let options = serving.options.uploads.as_ref();
@@ -481,6 +491,7 @@ impl Gateway {
         let options = &serving.options.observe;
         let watch = lent.record.map(|record| Watch::new(record, options));
         let context = RequestContext::new(&parts.headers)
+            .claimed(CallerClaims::of(parts)?)
             .watched(watch.as_ref())
             .with_uploads(files);
         let answer = self.stops(serving, request, media, lent.worker, &context);

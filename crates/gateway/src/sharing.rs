@@ -1,7 +1,7 @@
 //! What one worker thread lends to requests: its connections, and the work under way that equal requests may join.
 //!
-//! Two client requests are equal if their plans are the same plan, the values of its variables are equal, and every
-//! subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
+//! Two client requests are equal if their plans are the same plan, the values of its variables are equal, their callers
+//! may see the same of it, and every subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
 //! subgraph request would be equal, and so is the response. Mutations are never shared.
 
 use std::{ptr, sync::Arc};
@@ -9,7 +9,7 @@ use std::{ptr, sync::Arc};
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_execute::ExecuteOutput;
-use ogive_plan::{OperationKind, Plan};
+use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Client, Flights, RequestTransport};
 
 /// What equal requests share: the response, and the headers that subgraphs' answers add to it.
@@ -41,6 +41,8 @@ pub(crate) struct OperationKey {
     /// Address of the plan, which everybody who shares it keeps alive.
     plan: usize,
     variables: Vec<Option<Box<str>>>,
+    /// What the caller may see: callers that may not see the same never share an answer.
+    granted: Granted,
     locals: Vec<Bytes>,
     /// For every subgraph the plan asks, in the plan's order.
     identities: Vec<Bytes>,
@@ -51,6 +53,7 @@ impl OperationKey {
     pub(crate) fn new(
         plan: &Arc<Plan>,
         variables: &[Option<Box<str>>],
+        granted: &Granted,
         locals: &[Bytes],
         transport: &RequestTransport<'_>,
     ) -> Option<Self> {
@@ -69,6 +72,7 @@ impl OperationKey {
         Some(OperationKey {
             plan: ptr::from_ref(&**plan) as usize,
             variables: variables.to_vec(),
+            granted: granted.clone(),
             locals: locals.to_vec(),
             identities,
         })

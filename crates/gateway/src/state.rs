@@ -21,6 +21,7 @@ use ogive_transport::{
 };
 
 use crate::{
+    authorization::{self, EnforceOptions},
     cache::{CacheLimits, OperationCache},
     canonical::ComparedFields,
     fingerprint::Fingerprints,
@@ -68,6 +69,8 @@ pub struct PipelineOptions {
     pub tell: ExecuteOptions,
     /// Whether `__schema` and `__type` are answered; default true.
     pub introspection: bool,
+    /// What becomes of operations that ask for what their callers may not see.
+    pub authorization: EnforceOptions,
     /// Whether equal operations under way are executed once; default no.
     pub share_operations: bool,
     /// How long the execution of a request may take; default 60 s.
@@ -77,8 +80,8 @@ pub struct PipelineOptions {
 impl SchemaState {
     /// Makes a supergraph ready to serve. Returns notes for the operator about parts of the configuration or the
     /// supergraph that will not do what they seem to.
-    pub fn new(supergraph: Supergraph, config: &Config) -> (SchemaState, Vec<String>) {
-        let mut notes = Vec::new();
+    pub fn new(mut supergraph: Supergraph, config: &Config) -> (SchemaState, Vec<String>) {
+        let mut notes = authorization::settle(&mut supergraph, config);
         for (section, name) in config.mentioned_subgraphs() {
             if !supergraph.subgraphs.iter().any(|(_, s)| &*s.name == name) {
                 notes.push(format!(
@@ -214,6 +217,7 @@ impl PipelineOptions {
                 },
                 ..ExecuteOptions::default()
             },
+            authorization: EnforceOptions::new(config),
             share_operations: config.traffic_shaping.router.deduplicate_query,
             introspection: config.supergraph.introspection,
             request_timeout: config.traffic_shaping.router.timeout.0,

@@ -20,7 +20,7 @@ use ogive_execute::{
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_mock::{Data, Generator, GeneratorOptions, Model, Options, Source, Subgraph};
 use ogive_operation::{NormaliseLimits, coerce_variables, normalise};
-use ogive_plan::Plan;
+use ogive_plan::{Granted, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_syntax::{Limits, parse};
 use serde_json::{Map, Value};
@@ -133,7 +133,11 @@ impl Graph {
             engines: self.engines()?,
             answers: RefCell::default(),
         };
-        let output = drive(execute(&plan, input(&variables), &recorder))?;
+        let output = drive(execute(
+            &plan,
+            input(&variables, &Granted::default()),
+            &recorder,
+        ))?;
         if output.errors > 0 {
             let body = output.body.into_bytes();
             bail!("{}", String::from_utf8_lossy(&body[..body.len().min(2000)]));
@@ -164,13 +168,21 @@ impl Prepared {
             answers: &self.answers,
             next: Cell::new(0),
         };
-        drive(execute(&self.plan, input(&self.variables), &transport))
+        drive(execute(
+            &self.plan,
+            input(&self.variables, &Granted::default()),
+            &transport,
+        ))
     }
 }
 
-pub(crate) fn input(variables: &[Option<Box<str>>]) -> ExecuteInput<'_> {
+pub(crate) fn input<'a>(
+    variables: &'a [Option<Box<str>>],
+    granted: &'a Granted,
+) -> ExecuteInput<'a> {
     ExecuteInput {
         variables,
+        granted,
         locals: &[],
         limits: ExecuteLimits::default(),
         options: ExecuteOptions::default(),

@@ -37,10 +37,15 @@ type Running<'p> = Pin<Box<dyn Future<Output = ogive_execute::ExecuteOutput> + '
 
 fn hold(prepared: &Prepared, clients: usize) -> Result<f64> {
     let transports: Vec<Slow<'_>> = (0..clients).map(|_| Slow::new(&prepared.answers)).collect();
+    let granted = ogive_plan::Granted::default();
     let mut running: Vec<Running<'_>> = transports
         .iter()
         .map(|transport| {
-            let run = execute(&prepared.plan, input(&prepared.variables), transport);
+            let run = execute(
+                &prepared.plan,
+                input(&prepared.variables, &granted),
+                transport,
+            );
             Box::pin(run) as Running<'_>
         })
         .collect();

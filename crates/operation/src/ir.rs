@@ -49,6 +49,11 @@ pub struct Operation {
     pub conditions: Conditions,
     /// Variables in definition order; indexes match [`Variables::values`](crate::Variables::values).
     pub variables: Vec<Variable>,
+    /// What callers must be to see parts of it, by numbers that mean something to whoever restricted the operation:
+    /// none in a client's. Literals of conditions beyond the variables stand for them, in this order.
+    pub requirements: Vec<u32>,
+    /// Whether somebody looked for what only some callers may see.
+    pub is_restricted: bool,
 }
 
 /// What is selected on one object-valued place of the response.
@@ -67,6 +72,8 @@ pub struct SelectionSet {
     /// Every appearance in flattened document order. The first entry of a node whose type and condition hold
     /// places it in the response.
     pub order: Vec<Occurrence>,
+    /// Concrete types whose objects only some callers may see, with the condition; disjoint.
+    pub restricted: Vec<(BitSet, CondId)>,
 }
 
 /// One appearance of a field in the flattened selection set.
@@ -93,8 +100,10 @@ pub struct FieldNode {
     pub args: Vec<Arg>,
     /// Concrete parent types (`TypeId.0`) this node answers for.
     pub types: BitSet,
-    /// Holds if any appearance holds.
+    /// Holds if any appearance holds, and the caller may see the value.
     pub cond: CondId,
+    /// Holds if the caller may see the value; else it is null in the response, and an error.
+    pub granted: CondId,
     /// Sub-selections of a composite field.
     pub selection_set: Option<SelectionSetId>,
     /// Declared type of the value.

@@ -84,6 +84,8 @@ pub fn normalise(
             fields: IdVec::from_vec(Vec::with_capacity(expected)),
             conditions: Conditions::default(),
             variables: Vec::new(),
+            requirements: Vec::new(),
+            is_restricted: false,
         },
         pending: Vec::with_capacity(expected / 2),
         group_of: Vec::new(),
@@ -171,6 +173,7 @@ impl<'a> Work<'a> {
             parent,
             fields: Vec::new(),
             order: Vec::new(),
+            restricted: Vec::new(),
         })
     }
 
@@ -524,6 +527,7 @@ impl<'a> Work<'a> {
             args,
             types: types.clone(),
             cond,
+            granted: CondId::TRUE,
             selection_set: None,
             ty,
         });

@@ -114,7 +114,13 @@ fn joined<'p>(mut nodes: Vec<Node<'p>>, many: fn(Vec<Node<'p>>) -> Node<'p>) -> 
 /// A conjunction as nested conditions; other conditions cannot be said in this tree.
 fn conditional<'p>(plan: &'p Plan, node: Node<'p>, cond: Cond) -> Node<'p> {
     let literals = match plan.conditions.get(cond).map(Vec::as_slice) {
-        Some([term]) if term.len() <= LITERALS_MAX => term.as_slice(),
+        // Neither can what depends on the caller.
+        Some([term])
+            if term.len() <= LITERALS_MAX
+                && (term.iter()).all(|(v, _)| (*v as usize) < plan.variables.len()) =>
+        {
+            term.as_slice()
+        }
         _ => &[],
     };
     literals

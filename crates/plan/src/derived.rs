@@ -359,7 +359,7 @@ impl<'p> Deriver<'p> {
         let only = layout.only_type()?;
         let alone = self.n_shapes[shape.layout] == 1 && self.n_uses[id] == 1;
         let same_number = shape.fields.len() == layout.output.len();
-        if !alone || !same_number || shape.typename_key.is_some() {
+        if !alone || !same_number || shape.typename_key.is_some() || !layout.restricted.is_empty() {
             return None;
         }
         let mut fields = Vec::with_capacity(facts.len());
@@ -373,6 +373,7 @@ impl<'p> Deriver<'p> {
             let same = slot == field.slot
                 && field.key == entry.key
                 && !entry.repeated
+                && entry.granted == Cond::TRUE
                 && !self.captured.contains(&(shape.layout, slot))
                 && for_all(&field.types)
                 && for_all(&entry.types)

@@ -61,7 +61,13 @@ pub fn condition(plan: &Plan, cond: Cond) -> String {
         let not = if wanted { "" } else { "not " };
         match plan.variables.get(variable as usize) {
             Some(name) => format!("{not}${name}"),
-            None => format!("{not}?{variable}"),
+            None => {
+                let number = (variable as usize).wrapping_sub(plan.variables.len());
+                match plan.requirements.get(number) {
+                    Some(_) => format!("{not}granted {number}"),
+                    None => format!("{not}?{variable}"),
+                }
+            }
         }
     };
     let term = |term: &Vec<_>| term.iter().map(literal).collect::<Vec<_>>().join(" and ");
@@ -162,4 +168,31 @@ pub(crate) fn places_filled(plan: &Plan, shape: ShapeId) -> Vec<String> {
 fn child_is_deeper(plan: &Plan, shape: &ObjectShape, child: ShapeId) -> bool {
     let child = plan.shapes.get(child);
     child.is_some_and(|child| child.layout.index() > shape.layout.index())
+}
+
+/// What only some callers may see: `user.email if granted 0`, `items (Draft) if granted 1`.
+pub(crate) fn restricted_places(plan: &Plan) -> Vec<String> {
+    let mut out = Vec::new();
+    for (id, layout) in plan.layouts.iter() {
+        let path = layout_path(plan, id);
+        let below = match path.as_str() {
+            "" => String::new(),
+            path => format!("{path}."),
+        };
+        for restricted in &layout.restricted {
+            let types = type_names(plan, &restricted.types);
+            out.push(format!(
+                "{path} ({types}){}",
+                if_clause(plan, restricted.granted)
+            ));
+        }
+        for field in layout.output.iter().filter(|f| f.granted != Cond::TRUE) {
+            let types = field.types.as_ref().map(|types| type_names(plan, types));
+            let types = types.map_or_else(String::new, |types| format!(" ({types})"));
+            let granted = if_clause(plan, field.granted);
+            out.push(format!("{below}{}{types}{granted}", field.key));
+        }
+    }
+    out.dedup();
+    out
 }

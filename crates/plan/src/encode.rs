@@ -14,6 +14,7 @@ use crate::{
     binary::{Decoder, Encoder},
     derived::DerivedCell,
     ir::*,
+    requirement::Requirement,
     verify,
 };
 
@@ -69,6 +70,7 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
         enums,
         conditions,
         variables,
+        requirements,
         layouts,
         shapes,
         fetches,
@@ -87,6 +89,20 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
         });
     });
     strings(variables, out);
+    list(requirements, out, |requirement, out| {
+        let Requirement {
+            authenticated,
+            scopes,
+            policies,
+        } = requirement;
+        out.bool(*authenticated);
+        for part in [scopes, policies] {
+            out.bool(part.is_some());
+            if let Some(part) = part {
+                list(part, out, |names, out| strings(names, out));
+            }
+        }
+    });
     list(layouts.as_slice(), out, write_layout);
     list(shapes.as_slice(), out, write_shape);
     list(fetches.as_slice(), out, write_fetch);
@@ -109,6 +125,18 @@ fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
         })
     })?;
     let variables = from.list(Decoder::string)?;
+    let names = |from: &mut Decoder<'_>| -> Result<Option<Vec<Vec<Box<str>>>>> {
+        from.bool()?
+            .then(|| from.list(|from| from.list(Decoder::string)))
+            .transpose()
+    };
+    let requirements = from.list(|from| {
+        Ok(Requirement {
+            authenticated: from.bool()?,
+            scopes: names(from)?,
+            policies: names(from)?,
+        })
+    })?;
     let mut read = Read {
         from,
         types: types.len() as u32,
@@ -119,6 +147,7 @@ fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
         enums,
         conditions: IdVec::from_vec(conditions),
         variables,
+        requirements,
         layouts: IdVec::from_vec(read.list(Read::layout)?),
         shapes: IdVec::from_vec(read.list(Read::shape)?),
         fetches: IdVec::from_vec(read.list(Read::fetch)?),
@@ -182,6 +211,7 @@ fn write_layout(layout: &Layout, out: &mut Encoder) {
         types,
         slots,
         output,
+        restricted,
     } = layout;
     out.bool(parent.is_some());
     if let Some((layout, slot)) = parent {
@@ -204,6 +234,11 @@ fn write_layout(layout: &Layout, out: &mut Encoder) {
         out.number((*value).into());
     });
     list(output, out, write_out_field);
+    list(restricted, out, |restricted, out| {
+        let RestrictedTypes { types, granted } = restricted;
+        set(types, out);
+        out.number(granted.0.into());
+    });
 }
 
 fn write_out_field(field: &OutField, out: &mut Encoder) {
@@ -213,6 +248,7 @@ fn write_out_field(field: &OutField, out: &mut Encoder) {
         source,
         types,
         cond,
+        granted,
         repeated,
         wrapping,
         coordinate,
@@ -248,6 +284,7 @@ fn write_out_field(field: &OutField, out: &mut Encoder) {
     }
     optional_set(types.as_ref(), out);
     out.number(cond.0.into());
+    out.number(granted.0.into());
     out.bool(*repeated);
     out.byte(wrapping.lists());
     let non_null = (0..=wrapping.lists()).filter(|layer| wrapping.layer_is_non_null(*layer));
@@ -491,6 +528,12 @@ impl Read<'_, '_> {
                 })?
                 .into(),
             output: self.list(Self::out_field)?.into(),
+            restricted: self.list(|read| {
+                Ok(RestrictedTypes {
+                    types: read.set()?,
+                    granted: read.cond()?,
+                })
+            })?,
         })
     }
 
@@ -502,6 +545,7 @@ impl Read<'_, '_> {
             source: self.source()?,
             types: self.optional_set()?,
             cond: self.cond()?,
+            granted: self.cond()?,
             repeated: self.from.bool()?,
             wrapping: self.wrapping()?,
             coordinate: self.from.string()?,

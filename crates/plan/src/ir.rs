@@ -17,7 +17,7 @@
 use ogive_base::{BitSet, IdVec, define_id};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 
-use crate::{derived::DerivedCell, shared::Shared};
+use crate::{derived::DerivedCell, requirement::Requirement, shared::Shared};
 
 define_id! {
     /// A record layout: one object-valued place of the response.
@@ -64,10 +64,13 @@ pub struct Plan {
     /// Visible values of enums that leaves are checked against, sorted.
     pub enums: IdVec<EnumId, Vec<Box<str>>>,
     /// Conditions in disjunctive normal form; row 0 is `[[]]`, always true. A literal is (operation variable index,
-    /// wanted boolean).
+    /// wanted boolean); indexes beyond the variables stand for [`requirements`](Self::requirements).
     pub conditions: IdVec<Cond, Vec<Vec<(u32, bool)>>>,
     /// Names of the operation's variables, by index.
     pub variables: Vec<Box<str>>,
+    /// What callers must be to see some of the values (planner rule 28). One plan serves all callers: whether a caller
+    /// meets a requirement is a boolean of each request, as a variable is.
+    pub requirements: Vec<Requirement>,
     /// Record layouts; row 0 is the root.
     pub layouts: IdVec<LayoutId, Layout>,
     /// Shapes of subgraph objects.
@@ -97,6 +100,17 @@ pub struct Layout {
     pub slots: Shared<Slot>,
     /// What the client sees of it, in order of appearance.
     pub output: Shared<OutField>,
+    /// Types whose objects only some callers may see, disjoint; for all others such an object is null with an error.
+    pub restricted: Vec<RestrictedTypes>,
+}
+
+/// Concrete types whose objects only some callers may see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RestrictedTypes {
+    /// The types.
+    pub types: BitSet,
+    /// Holds for callers that may see them.
+    pub granted: Cond,
 }
 
 impl Layout {
@@ -136,6 +150,8 @@ pub struct OutField {
     pub types: Option<BitSet>,
     /// Emitted only if this holds.
     pub cond: Cond,
+    /// Holds for callers that may see the value; for all others it is null with an error, whatever its slot holds.
+    pub granted: Cond,
     /// Whether an object of this layout can have another entry with the same key, so that an emitted one must be
     /// remembered.
     pub repeated: bool,

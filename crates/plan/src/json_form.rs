@@ -4,7 +4,8 @@ use ogive_json::Writer;
 
 use crate::{
     describe::{
-        condition, layout_path, places_filled, query_text, subgraph_name, type_names, waves,
+        condition, layout_path, places_filled, query_text, restricted_places, subgraph_name,
+        type_names, waves,
     },
     ir::*,
     text::members,
@@ -22,6 +23,20 @@ pub fn json(plan: &Plan) -> String {
     });
     out.key("waves");
     out.integer(waves(plan).len() as i64);
+    if !plan.requirements.is_empty() {
+        out.key("requirements");
+        out.begin_array();
+        for requirement in &plan.requirements {
+            out.string(&requirement.to_string());
+        }
+        out.end_array();
+        out.key("restricted");
+        out.begin_array();
+        for restriction in restricted_places(plan) {
+            out.string(&restriction);
+        }
+        out.end_array();
+    }
     out.key("fetches");
     out.begin_array();
     for (id, fetch) in plan.fetches.iter() {

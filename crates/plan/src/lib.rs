@@ -2,7 +2,7 @@
 //! output program. Pure data plus its text form and verifier; knows neither the search that found it nor the
 //! executor that runs it.
 //!
-//! Reading order: [`ir`] (the data), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`]
+//! Reading order: [`ir`] (the data), [`requirement`] (who may see what), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`]
 //! with [`mod@dot`], [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@encode`] and [`bundle`] (files), [`size`] (memory),
 //! [`mod@verify`] (what must hold), [`describe`] (words shared by them).
 
@@ -19,6 +19,7 @@ pub mod graph;
 pub mod ir;
 pub mod json_form;
 pub mod mermaid;
+pub mod requirement;
 pub mod shared;
 pub mod size;
 pub mod steps;
@@ -35,6 +36,7 @@ pub use graph::graph;
 pub use ir::*;
 pub use json_form::json;
 pub use mermaid::mermaid;
+pub use requirement::{Claims, Granted, Requirement};
 pub use shared::Shared;
 pub use steps::{OutStep, ReadStep, ShapeSteps};
 pub use svg::svg;

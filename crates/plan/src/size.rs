@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use ogive_base::{BitSet, FastMap, IdVec};
 
-use crate::{ir::*, shared::Shared};
+use crate::{ir::*, requirement::Requirement, shared::Shared};
 
 /// Bytes behind a value, the value itself not counted.
 trait Heap {
@@ -23,6 +23,7 @@ impl Plan {
             + self.enums.heap()
             + self.conditions.heap()
             + self.variables.heap()
+            + self.requirements.heap()
             + self.layouts.heap()
             + self.shapes.heap()
             + self.fetches.heap()
@@ -41,6 +42,7 @@ impl Plan {
         self.enums.shrink();
         self.conditions.shrink();
         self.variables.shrink();
+        self.requirements.shrink();
         self.layouts.shrink();
         self.shapes.shrink();
         self.fetches.shrink();
@@ -139,7 +141,9 @@ macro_rules! parts {
     })* };
 }
 parts! {
-    Layout { types, slots, output }
+    Layout { types, slots, output, restricted }
+    RestrictedTypes { types }
+    Requirement { scopes, policies }
     Slot { name, client_key }
     OutField { key_json, key, types, coordinate }
     ObjectShape { typename_key, interface_objects, fields }

@@ -43,7 +43,8 @@ pub struct ReadStep {
 pub struct OutStep {
     /// Index into [`Derived::keys`](crate::Derived::keys).
     pub key: u32,
-    /// The leaf that every object has there, whatever its type and whichever conditions hold; `None` for anything else.
+    /// The leaf that every object has there and everybody may see, whatever its type and whichever conditions hold;
+    /// `None` for anything else.
     pub leaf: Option<SlotIndex>,
 }
 
@@ -126,7 +127,10 @@ pub(crate) fn shape_steps(
 /// The steps of a layout's output list.
 pub(crate) fn out_steps(layout: &Layout, keys: &mut KeyTable) -> Box<[OutStep]> {
     let steps = layout.output.iter().map(|field| {
-        let always = field.cond == Cond::TRUE && field.types.is_none() && !field.repeated;
+        let always = field.cond == Cond::TRUE
+            && field.granted == Cond::TRUE
+            && field.types.is_none()
+            && !field.repeated;
         OutStep {
             key: keys.of(&field.key_json),
             leaf: match field.source {

@@ -5,7 +5,8 @@ use std::fmt::{self, Write};
 
 use crate::{
     describe::{
-        if_clause, layout_path, places_filled, query_text, subgraph_name, type_names, waves,
+        if_clause, layout_path, places_filled, query_text, restricted_places, subgraph_name,
+        type_names, waves,
     },
     ir::*,
 };
@@ -31,6 +32,15 @@ fn write_plan(plan: &Plan, out: &mut String) -> fmt::Result {
         count(plan.fetches.len(), "fetch", "fetches"),
         count(waves.len(), "wave", "waves"),
     )?;
+    if !plan.requirements.is_empty() {
+        writeln!(out, "\nonly for some callers")?;
+        for (number, requirement) in plan.requirements.iter().enumerate() {
+            writeln!(out, "  granted {number}: {requirement}")?;
+        }
+        for restriction in restricted_places(plan) {
+            writeln!(out, "  {restriction}")?;
+        }
+    }
     for (wave, fetches) in waves {
         writeln!(out, "\nwave {wave}")?;
         for id in fetches {

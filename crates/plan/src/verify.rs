@@ -66,7 +66,8 @@ impl Form<'_> {
         });
         for (id, terms) in plan.conditions.iter() {
             for (variable, _) in terms.iter().flatten() {
-                self.check((*variable as usize) < plan.variables.len(), || {
+                let n_literals = plan.variables.len() + plan.requirements.len();
+                self.check((*variable as usize) < n_literals, || {
                     format!("condition {} names variable {variable}", id.0)
                 });
             }
@@ -82,6 +83,17 @@ impl Form<'_> {
     fn cond(&mut self, cond: Cond, place: &str) {
         let known = has(&self.plan.conditions, cond);
         self.check(known, || format!("{place}: no condition {}", cond.0));
+    }
+    /// Whether a caller may see something depends on the caller alone.
+    fn granted(&mut self, granted: Cond, place: &str) {
+        self.cond(granted, place);
+        let n_variables = self.plan.variables.len();
+        let terms = self.plan.conditions.get(granted).into_iter().flatten();
+        let of_callers =
+            |(literal, wanted): &(u32, bool)| *literal as usize >= n_variables && *wanted;
+        self.check(terms.flatten().all(of_callers), || {
+            format!("{place}: condition {} is not about the caller", granted.0)
+        });
     }
     fn types(&mut self, types: &BitSet, of: &BitSet, place: &str) {
         self.check(!types.is_empty(), || format!("{place}: no type"));
@@ -126,6 +138,15 @@ impl Form<'_> {
                 &format!("{place}: output {at} ({})", field.key),
             );
         }
+        let mut seen = BitSet::new();
+        for restricted in &layout.restricted {
+            self.types(&restricted.types, &layout.types, place);
+            self.check(!seen.intersects(&restricted.types), || {
+                format!("{place}: types are restricted twice")
+            });
+            seen.union_with(&restricted.types);
+            self.granted(restricted.granted, place);
+        }
         self.repetition(layout, place);
         for problem in &mut self.problems[n_before..] {
             *problem += &format!(" (at {})", describe::layout_path(plan, id));
@@ -141,6 +162,7 @@ impl Form<'_> {
             format!("{place}: key and JSON key differ")
         });
         self.cond(field.cond, place);
+        self.granted(field.granted, place);
         if let Some(types) = &field.types {
             self.types(types, &layout.types, place);
         }

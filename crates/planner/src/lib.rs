@@ -6,6 +6,7 @@
 //!
 //! The pipeline is [`plan`]; its passes, in order:
 //!
+//! 0. [`restrict()`]: what only some callers may see is put under conditions.
 //! 1. [`tree`]: every object-valued place, the values wanted there, and the key and `@requires` values that could help.
 //! 2. [`closure`]: from a set of requests to what is known when.
 //! 3. [`search`]: the fewest requests at the fewest waves that still suffice.
@@ -25,6 +26,7 @@ pub mod load;
 mod parts;
 mod probe;
 pub mod quality;
+mod restrict;
 pub mod search;
 pub mod tree;
 
@@ -34,10 +36,11 @@ use ogive_operation::Operation;
 use ogive_plan::Plan;
 
 pub use quality::{Planned, Quality, refine};
+pub use restrict::restrict;
 
 /// The version of the planner. The number after the dash grows whenever plans change in form or in what makes them
 /// correct, so that plans made ahead of time by another planner are not used.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-6");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-7");
 
 /// Limits and choices of one planning run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +157,7 @@ pub fn plan_judged(
     operation: &Operation,
     options: &PlanOptions,
 ) -> Result<Planned, PlanError> {
+    let operation = &*restrict(supergraph, operation)?;
     let tree = tree::grow(supergraph, operation, options)?;
     plan_tree(&tree, options)
 }

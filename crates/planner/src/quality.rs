@@ -10,7 +10,7 @@ use ogive_plan::Plan;
 use crate::{
     PlanError, PlanOptions, Profile,
     assign::Schedule,
-    load,
+    load, restrict,
     search::Found,
     tree::{self, Tree},
 };
@@ -91,6 +91,7 @@ pub fn refine(
     options: &PlanOptions,
     fuel: u64,
 ) -> Result<Planned, PlanError> {
+    let operation = &*restrict(supergraph, operation)?;
     let tree = tree::grow(supergraph, operation, options)?;
     crate::plan_tree(&tree, &refining(&tree, options, fuel))
 }

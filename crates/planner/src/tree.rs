@@ -321,12 +321,18 @@ impl Tree<'_> {
 /// Deepest nesting of places that only the gateway needs (keys inside keys); deeper ones add no composite members.
 const INTERNAL_DEPTH_MAX: u8 = 3;
 
-/// Grows the tree. Fails on the node limit.
+/// Grows the tree. Fails on the node limit, and on an operation that did not come from [`restrict`](crate::restrict())
+/// where something is restricted.
 pub fn grow<'a>(
     supergraph: &'a Supergraph,
     op: &'a Operation,
     options: &PlanOptions,
 ) -> Result<Tree<'a>, PlanError> {
+    if !op.is_restricted && !supergraph.restrictions.is_empty() {
+        return Err(PlanError::failed(
+            "the supergraph's restrictions were not applied to the operation",
+        ));
+    }
     let mut grower = Grower {
         options,
         wide: FastMap::default(),

@@ -84,6 +84,9 @@ codes! {
     INTROSPECTION_DISABLED 400 Client
         "The operation asks for `__schema` or `__type`, and `supergraph.introspection` is off."
         "Read the schema elsewhere, or switch introspection on."
+    INVALID_CLAIMS 400 Client
+        "The header in which a trusted proxy says who the caller is holds no claims, or is there more than once."
+        "Let the proxy send the header of `authorization.claims.header` once, as JSON such as `{\"scopes\": [\"user:read\"]}`."
     INVALID_GRAPHQL_REQUEST 400 Client
         "The HTTP request holds no well-formed GraphQL request."
         "Send a JSON object with at least `query`, a string."
@@ -183,6 +186,9 @@ codes! {
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client
         "Subscriptions are not served over this protocol."
         "Send a query or a mutation."
+    UNAUTHORIZED_FIELD_OR_TYPE 403 Client
+        "The schema shows a field or a type to some callers only (`@authenticated`, `@requiresScopes`, `@policy`), and this caller is none of them. The field is null; with `authorization.reject_unauthorized` the whole operation is refused."
+        "Ask as somebody who has the scopes or policies, or leave the field out."
     UNSUPPORTED_MEDIA_TYPE 415 Client
         "The request's body is of a media type the gateway does not read."
         "Send `content-type: application/json`."

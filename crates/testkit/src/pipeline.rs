@@ -21,7 +21,7 @@ use ogive_execute::{
 };
 use ogive_federation::subgraph_schema;
 use ogive_operation::{NormaliseLimits, coerce_variables, introspection::answer_locals, normalise};
-use ogive_plan::Plan;
+use ogive_plan::{Granted, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::Schema;
 use serde_json::{Map, Value as Json, value::RawValue};
@@ -140,6 +140,7 @@ impl<'a> Gateway<'a> {
             &plan,
             ExecuteInput {
                 variables: &variables.values,
+                granted: &Granted::default(),
                 locals: &locals,
                 limits: ExecuteLimits::default(),
                 options: ExecuteOptions {

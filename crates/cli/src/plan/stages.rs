@@ -12,7 +12,7 @@ use ogive_plan::{Header, Plan};
 use ogive_planner::{
     PlanError, PlanOptions, VERSION,
     assign::{self, Schedule},
-    describe, emit, load, quality, search, tree,
+    describe, emit, load, quality, restrict, search, tree,
 };
 
 /// A planning pass.
@@ -55,6 +55,7 @@ pub(super) fn run(
     sections.push((Stage::Normalise, Duration::ZERO, normal));
 
     let clock = Instant::now();
+    let operation = &*restrict(supergraph, operation)?;
     let tree = tree::grow(supergraph, operation, options)?;
     sections.push((Stage::Tree, clock.elapsed(), describe::tree(&tree)));
 

@@ -120,6 +120,10 @@ impl Graph {
     }
     /// With a configuration; subgraph URLs it does not override point to the mock.
     pub(crate) fn with(yaml: &str) -> Graph {
+        Graph::changed(yaml, &[])
+    }
+    /// The same with another supergraph: the first text of each pair replaced by the second, everywhere.
+    pub(crate) fn changed(yaml: &str, changes: &[(&str, &str)]) -> Graph {
         let mock_config = MockConfig::parse(&demo_file("mock.yaml"), &demo_folder()).unwrap();
         let service = Arc::new(
             assemble(&mock_config)
@@ -134,7 +138,13 @@ impl Graph {
                 .entry(name.to_owned())
                 .or_insert_with(|| Url(mock.url(name)));
         }
-        let state = state(&demo_file("supergraph.graphql"), &config);
+        let sdl = changes
+            .iter()
+            .fold(demo_file("supergraph.graphql"), |sdl, (from, to)| {
+                assert!(sdl.contains(from), "{from}");
+                sdl.replace(from, to)
+            });
+        let state = state(&sdl, &config);
         Graph {
             served: Served::start(state, &config),
             service,

@@ -4,6 +4,7 @@
 
 mod answers;
 mod audit;
+mod authorization;
 mod bad_input;
 mod certificates;
 mod codes;

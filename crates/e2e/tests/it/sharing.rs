@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::{
+    authorization::{self, ENFORCE},
     graph::Graph,
     http_client::{Connection, post_with, request},
 };
@@ -62,11 +63,15 @@ impl Asked {
 
 impl Accounts {
     fn with(yaml: &str) -> (Graph, Accounts) {
+        Accounts::changed(yaml, &[])
+    }
+    fn changed(yaml: &str, changes: &[(&str, &str)]) -> (Graph, Accounts) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/graphql", listener.local_addr().unwrap());
-        let graph = Graph::with(&format!(
+        let yaml = format!(
             "override_subgraph_url: {{ accounts: '{url}', reviews: '{url}' }}\n{ONE}{yaml}"
-        ));
+        );
+        let graph = Graph::changed(&yaml, changes);
         (graph, Accounts(listener))
     }
     fn asked(&self) -> Asked {
@@ -290,4 +295,33 @@ fn what_a_subgraph_said_anywhere_it_need_not_say_again() {
     let (answer, twice) = asked("", &query);
     assert_eq!(twice, 2);
     assert_eq!(asked("execution: { reuse: all }", &query), (answer, 1));
+}
+
+#[test]
+fn callers_that_may_not_see_the_same_are_told_apart() {
+    let (graph, accounts) =
+        Accounts::changed(&format!("{OPERATIONS}{ENFORCE}"), authorization::RESTRICTED);
+    let mut clients = [client(&graph), client(&graph), client(&graph)];
+    let claims = [r#"{"scopes":["people"]}"#, r#"{"scopes":[]}"#, "{}"];
+    let body = br#"{"query":"{ me { name city } }"}"#;
+    for (connection, claims) in clients.iter_mut().zip(claims) {
+        let headers = [("content-type", "application/json"), ("x-claims", claims)];
+        connection.write(&request("POST", "/graphql", &headers, body));
+    }
+    // The two that may see the same share one operation.
+    settle(&mut client(&graph));
+    let asked = [accounts.asked(), accounts.asked()];
+    assert!(accounts.is_left_alone());
+    let _kept = asked.map(|asked| match asked.text.contains("city") {
+        true => asked.answer(r#"{"data":{"me":{"name":"Ann","city":"Oslo"}}}"#),
+        false => asked.answer(r#"{"data":{"me":{"name":"Ann"}}}"#),
+    });
+    let [one, two, three] = clients.map(|mut connection| connection.read().json());
+    assert_eq!(
+        one,
+        serde_json::json!({ "data": { "me": { "name": "Ann", "city": "Oslo" } } })
+    );
+    assert_eq!(two["data"]["me"]["city"], serde_json::Value::Null);
+    assert_eq!(two["errors"][0]["path"], serde_json::json!(["me", "city"]));
+    assert_eq!(two, three);
 }

@@ -7,7 +7,7 @@ use ogive_execute::{
     ExecuteInput, ExecuteLimits, ExecuteOptions, SubgraphRequest, SubgraphResponse, Transport,
     TransportError, TransportFuture, execute,
 };
-use ogive_plan::{LayoutId, LeafKind, OutField, OutSource, Plan, ShapeField, Wrapping};
+use ogive_plan::{Granted, LayoutId, LeafKind, OutField, OutSource, Plan, ShapeField, Wrapping};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -375,6 +375,7 @@ fn responses_fit_the_clients_types_whatever_subgraphs_answer() {
         }
         let input = ExecuteInput {
             variables: &[],
+            granted: &Granted::default(),
             locals: &[],
             limits,
             options: ExecuteOptions {
@@ -415,6 +416,7 @@ fn without_lies_there_is_no_error() {
     };
     let input = ExecuteInput {
         variables: &[],
+        granted: &Granted::default(),
         locals: &[],
         limits: ExecuteLimits::default(),
         options: ExecuteOptions::default(),

@@ -6,7 +6,7 @@ use ogive_execute::{
     ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, SubgraphRequest, SubgraphResponse,
     Transport, TransportFuture, execute,
 };
-use ogive_plan::{LeafKind, Plan};
+use ogive_plan::{Granted, LeafKind, Plan};
 use serde_json::{Value, json};
 
 use crate::{
@@ -167,6 +167,7 @@ impl Transport for Liar {
 fn answer(plan: &Plan, body: &Bytes, long: &str) -> ExecuteOutput {
     let input = ExecuteInput {
         variables: &[Some(long.into())],
+        granted: &Granted::default(),
         locals: &[],
         limits: ExecuteLimits::default(),
         options: ExecuteOptions::default(),

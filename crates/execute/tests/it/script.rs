@@ -16,7 +16,7 @@ use ogive_execute::{
     ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, RequestLimits, SubgraphRequest,
     SubgraphResponse, Transport, TransportError, TransportFuture, execute,
 };
-use ogive_plan::Plan;
+use ogive_plan::{Granted, Plan};
 
 /// One scripted answer.
 pub(crate) struct Answer {
@@ -133,6 +133,7 @@ impl Transport for Script {
 #[derive(Default)]
 pub(crate) struct Setup {
     pub(crate) variables: Vec<Option<Box<str>>>,
+    pub(crate) granted: Granted,
     pub(crate) locals: Vec<Bytes>,
     pub(crate) limits: ExecuteLimits,
     pub(crate) options: ExecuteOptions,
@@ -141,6 +142,7 @@ pub(crate) struct Setup {
 pub(crate) fn run_with(plan: &Plan, setup: &Setup, script: &Script) -> ExecuteOutput {
     let input = ExecuteInput {
         variables: &setup.variables,
+        granted: &setup.granted,
         locals: &setup.locals,
         limits: setup.limits,
         options: setup.options,

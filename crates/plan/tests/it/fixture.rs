@@ -21,6 +21,7 @@ impl Builder {
             types: BitSet::all(1),
             slots: Shared::default(),
             output: Shared::default(),
+            restricted: Vec::new(),
         };
         Builder {
             plan: Plan {
@@ -30,6 +31,7 @@ impl Builder {
                 enums: IdVec::new(),
                 conditions: IdVec::from_vec(vec![vec![vec![]]]),
                 variables: Vec::new(),
+                requirements: Vec::new(),
                 layouts: IdVec::from_vec(vec![root]),
                 shapes: IdVec::new(),
                 fetches: IdVec::new(),
@@ -157,6 +159,7 @@ impl Builder {
             types,
             slots: Shared::default(),
             output: Shared::default(),
+            restricted: Vec::new(),
         });
         (slot, child)
     }
@@ -178,6 +181,7 @@ impl Builder {
             source,
             types: None,
             cond: Cond::TRUE,
+            granted: Cond::TRUE,
             repeated: false,
             wrapping,
             coordinate: format!("{owner}.{key}").into(),

@@ -20,7 +20,7 @@ use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _}
 use ogive_operation::CondId;
 use ogive_plan::{
     Cond, DerivedCell, EnumId, Fetch, FetchId, Lookup, ObjectShape, OperationKind, OutField, Plan,
-    Representation, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, Target,
+    Representation, Requirement, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, Target,
 };
 use ogive_schema::{FieldId, TypeId};
 
@@ -292,6 +292,7 @@ impl<'a> Emitter<'a> {
         self.serialise_scopes(&groups, &mut fetches);
         let fetches = order_by_wave(with_further(fetches, further));
         let conditions = self.conditional.table();
+        let requirements = self.requirements();
         Plan {
             kind: self.tree.op.kind,
             subgraphs: self
@@ -311,6 +312,7 @@ impl<'a> Emitter<'a> {
                 .iter()
                 .map(|v| v.name.clone())
                 .collect(),
+            requirements,
             layouts,
             shapes: self.shapes,
             fetches,
@@ -495,6 +497,21 @@ impl<'a> Emitter<'a> {
                 return out;
             }
         }
+    }
+
+    /// What callers must be, in order of the literals.
+    fn requirements(&self) -> Vec<Requirement> {
+        let known = &self.tree.supergraph.restrictions.requirements;
+        let rows = self.tree.op.requirements.iter();
+        let requirements = rows.map(|row| {
+            let found = &known[*row as usize];
+            Requirement {
+                authenticated: found.authenticated,
+                scopes: found.scopes.clone(),
+                policies: found.policies.clone(),
+            }
+        });
+        requirements.collect()
     }
 
     /// The number of what a look-up asks; equal for the same question.

@@ -8,7 +8,8 @@ use std::{
 use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
 use ogive_plan::{
-    EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, Shared, Slot, SlotIndex, Wrapping,
+    EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, RestrictedTypes, Shared, Slot,
+    SlotIndex, Wrapping,
 };
 use ogive_schema::{FieldId, TypeId, TypeKind};
 
@@ -60,11 +61,13 @@ impl Emitter<'_> {
             let types = self.runtime_set(&self.possible[id].clone());
             let slots = self.slots(id, &mut values);
             let output = self.output(id);
+            let restricted = self.restricted(id);
             out.push(Layout {
                 parent,
                 types,
                 slots,
                 output,
+                restricted,
             });
         }
         out
@@ -138,6 +141,7 @@ impl Emitter<'_> {
                     source,
                     types: types.map(|types| this.runtime_set(&types)),
                     cond: occurrence.cond,
+                    granted: node.granted,
                     repeated: false,
                     wrapping: node.ty.wrapping,
                 });
@@ -171,6 +175,24 @@ impl Emitter<'_> {
                 .collect()
         };
         self.lists.output.get_or_make(&rows, make)
+    }
+
+    fn restricted(&mut self, place: PlaceId) -> Vec<RestrictedTypes> {
+        let tree = self.tree;
+        let Some(selection) = tree.places[place].selection else {
+            return Vec::new();
+        };
+        let rows = tree.op.selection_sets[selection].restricted.iter();
+        let possible =
+            rows.map(|(types, granted)| (types.intersection(&self.possible[place]), granted));
+        let possible: Vec<_> = possible.filter(|(types, _)| !types.is_empty()).collect();
+        let restricted = possible
+            .into_iter()
+            .map(|(types, granted)| RestrictedTypes {
+                types: self.runtime_set(&types),
+                granted: plan_cond(*granted),
+            });
+        restricted.collect()
     }
 
     fn leaf_kind(&mut self, ty: TypeId) -> LeafKind {
@@ -275,6 +297,7 @@ pub(crate) struct OutRow {
     source: OutSource,
     types: Option<BitSet>,
     cond: CondId,
+    granted: CondId,
     repeated: bool,
     wrapping: Wrapping,
 }
@@ -297,6 +320,7 @@ impl OutRow {
             source: self.source.clone(),
             types: self.types.clone(),
             cond: plan_cond(self.cond),
+            granted: plan_cond(self.granted),
             repeated: self.repeated,
             wrapping: self.wrapping,
             coordinate,
