@@ -322,8 +322,8 @@ section! {
     /// `query_planning`
     pub struct QueryPlanningOptions {
         /// What a plan makes small first: `critical-path` is the fewest waves of requests and so the shortest answer
-        /// time, `fewest-requests` the fewest requests, `least-load` whichever of both is estimated to make subgraphs do
-        /// less.
+        /// time, `fewest-requests` the fewest requests, `least-load` the least work for subgraphs, as estimated
+        /// from the lengths of lists (`@listSize`).
         pub profile: PlanProfile = PlanProfile::CriticalPath,
         /// Plans of operations that were seen before.
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),

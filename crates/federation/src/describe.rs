@@ -156,7 +156,25 @@ impl Writer<'_> {
         } else {
             texts.join(", ")
         };
-        let _ = writeln!(self.out, "  {name}: {texts}");
+        let _ = write!(self.out, "  {name}: {texts}");
+        let costs = &self.supergraph.graph.costs;
+        if let Some(size) = costs.list_sizes.get(&field) {
+            self.out.push_str(", list of");
+            for input in &size.slicing {
+                let name = self.schema.name(self.schema.inputs[*input].name);
+                let _ = write!(self.out, " ${name}");
+            }
+            if let Some(assumed) = size.assumed {
+                let _ = write!(self.out, " {assumed}");
+            }
+            for name in &size.sized {
+                let _ = write!(self.out, " in {}", self.schema.name(*name));
+            }
+        }
+        if let Some(weight) = costs.weights.get(&field) {
+            let _ = write!(self.out, ", weight {weight}");
+        }
+        self.out.push('\n');
     }
 
     fn field_source(&self, field: FieldId, source: &FieldSource) -> String {

@@ -10,7 +10,7 @@
 use ogive_base::{BitSet, FastMap, IdVec, define_id};
 use ogive_schema::{ConstValue, FieldId, InputId, Type, TypeId};
 
-use crate::SubgraphId;
+use crate::{SubgraphId, costs::Costs};
 
 define_id! {
     /// A parsed field set.
@@ -34,6 +34,8 @@ pub struct QueryGraph {
     pub partial_inputs: FastMap<InputId, BitSet>,
     /// The type of an input field in a subgraph, where it differs from the supergraph's.
     pub input_types: FastMap<(InputId, SubgraphId), Type>,
+    /// Lengths of lists and costs of fields, as directives say.
+    pub costs: Costs,
 }
 
 /// Where one type lives.

@@ -3,11 +3,12 @@
 //!
 //! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
 //! things are called), [`read`] (SDL to both), `rows`, `field_rows`, `possible_rows`, `legacy` and `derive` (join directives to
-//! rows),
+//! rows), [`costs`] (estimates),
 //! [`field_set`], [`restrictions`] (who may see what), [`api`] (what clients see), [`subgraph`] (what one
 //! subgraph can be asked for), [`mod@describe`] (rows as text).
 
 pub mod api;
+pub mod costs;
 mod derive;
 pub mod describe;
 mod field_rows;
@@ -24,6 +25,7 @@ pub mod supergraph;
 pub mod vocabulary;
 
 pub use api::api_schema;
+pub use costs::{Costs, ListSize};
 pub use describe::describe;
 pub use graph::*;
 pub use links::{Import, Link, Links, Purpose};

@@ -12,6 +12,7 @@ use ogive_schema::{AppliedDirective, ConstValue, FieldId, Schema, TypeId, TypeKi
 
 use crate::{
     FieldSetId, Key, Links, QueryGraph, Subgraph, SubgraphId, TypeSource,
+    costs::read_costs,
     field_set::{FieldSetError, FieldSets, did_you_mean},
     vocabulary::{Spec, Version, join},
 };
@@ -131,6 +132,7 @@ pub(crate) fn read_rows(input: &Input<'_>) -> (QueryGraph, Vec<Diagnostic>, Vec<
     }
     rows.derive();
     rows.graph.field_sets = rows.sets.sets;
+    rows.graph.costs = read_costs(schema, input.links);
     (rows.graph, rows.errors, rows.warnings)
 }
 

@@ -302,6 +302,18 @@ impl<'a> Writer<'a> {
         let schema = self.schema;
         let field = &schema.fields[id];
         let possible = &schema.types[field.parent].possible;
+        let costs = &self.supergraph.graph.costs;
+        if let Some(size) = costs.list_sizes.get(&id) {
+            let (slicing, sized) = (size.slicing.iter(), size.sized.iter());
+            let slicing: Vec<&str> = slicing
+                .map(|i| schema.name(schema.inputs[*i].name))
+                .collect();
+            let sized: Vec<&str> = sized.map(|name| schema.name(*name)).collect();
+            let _ = write!(self.out, " size {:?} {slicing:?} {sized:?}", size.assumed);
+        }
+        if let Some(weight) = costs.weights.get(&id) {
+            let _ = write!(self.out, " weight {weight}");
+        }
         let _ = write!(
             self.out,
             "\nfield {}: {}",

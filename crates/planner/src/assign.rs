@@ -118,6 +118,7 @@ pub fn assign(
         tree,
         closure: &found.closure,
         requests: &found.requests.waves,
+        preferred: &found.preferred.waves,
         rows: scope.rows.as_deref(),
         visits: IdVec::new(),
         index: Visits::new(scope.nodes.len()),
@@ -166,6 +167,7 @@ struct Assigner<'a> {
     tree: &'a Tree<'a>,
     closure: &'a Closure,
     requests: &'a [ogive_base::BitSet],
+    preferred: &'a [ogive_base::BitSet],
     rows: Option<&'a Rows>,
     visits: IdVec<VisitId, Visit>,
     index: Visits,
@@ -467,20 +469,34 @@ impl<'a> Assigner<'a> {
         let node = self.tree.facts[demand.fact].node;
         let mut offers = Vec::new();
         let mut free = None;
+        let mut preferred = None;
         self.each_offer(demand, |offer| {
-            if self
-                .existing(node, offer.subgraph, offer.wave, offer.kind)
-                .is_some()
+            let first = self.preferred.get(offer.wave as usize);
+            if first.is_some_and(|set| set.contains(offer.subgraph)) {
+                preferred = Some(offer);
+                return ControlFlow::Break(());
+            }
+            if free.is_none()
+                && self
+                    .existing(node, offer.subgraph, offer.wave, offer.kind)
+                    .is_some()
             {
                 free = Some(offer);
-                return ControlFlow::Break(());
+                if self.preferred.is_empty() {
+                    return ControlFlow::Break(());
+                }
             }
             offers.push(offer);
             ControlFlow::Continue(())
         });
         let priced = offers.iter().enumerate();
-        let cheapest = priced.min_by_key(|(i, offer)| (self.price(demand, offer), offer.wave, *i));
-        free.or(cheapest.map(|(_, offer)| *offer))
+        let slow = |offer: &Offer| match &self.tree.measured {
+            Some(measured) => measured.slowness_of(offer.subgraph),
+            None => 0,
+        };
+        let cheapest = priced
+            .min_by_key(|(i, offer)| (self.price(demand, offer), offer.wave, slow(offer), *i));
+        preferred.or(free).or(cheapest.map(|(_, offer)| *offer))
     }
 
     /// A visit of that kind, if it is made already.

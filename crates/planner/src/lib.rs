@@ -23,6 +23,7 @@ pub mod closure;
 pub mod describe;
 pub mod emit;
 pub mod load;
+pub mod measured;
 mod parts;
 mod probe;
 pub mod quality;
@@ -30,11 +31,14 @@ mod restrict;
 pub mod search;
 pub mod tree;
 
+use std::sync::Arc;
+
 use ogive_base::BitSet;
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 
+pub use measured::Measured;
 pub use quality::{Planned, Quality, refine};
 pub use restrict::restrict;
 
@@ -64,6 +68,8 @@ pub struct PlanOptions {
     pub labels: BitSet,
     /// What may share one request, by subgraph; default: everything.
     pub batching: Vec<Batching>,
+    /// What was measured; default nothing.
+    pub measured: Option<Arc<Measured>>,
 }
 
 /// What may share one request to a subgraph (planner.md d6).
@@ -91,7 +97,7 @@ pub enum Profile {
     CriticalPath,
     /// Fewest requests, then fewest waves: the least load on subgraphs' front ends.
     FewestRequests,
-    /// Of the plans of the other two, the one that is estimated to make subgraphs do less ([`load`]).
+    /// The least work for subgraphs, as estimated ([`load`]).
     LeastLoad,
 }
 
@@ -106,6 +112,7 @@ impl Default for PlanOptions {
             profile: Profile::CriticalPath,
             labels: BitSet::new(),
             batching: Vec::new(),
+            measured: None,
         }
     }
 }
@@ -164,15 +171,13 @@ pub fn plan_judged(
 
 /// The passes after the first.
 fn plan_tree(tree: &tree::Tree<'_>, options: &PlanOptions) -> Result<Planned, PlanError> {
-    let profile = options.profile;
-    let options = &load::settle(tree, options)?;
     let mut schedule = assign::Schedule::default();
     let mut quality = Quality::NOTHING;
-    for (scope, found) in search::search_all(tree, options)? {
+    for (scope, found) in load::choose(tree, options)? {
         assign::assign(tree, &scope, &found, &mut schedule)?;
         quality.add(&found);
     }
     let plan = emit::emit(tree, &schedule);
-    quality.cost = quality::cost(tree, &schedule, &plan, profile);
+    quality.cost = quality::cost(tree, &schedule, &plan, options.profile);
     Ok(Planned { plan, quality })
 }

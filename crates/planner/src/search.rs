@@ -10,6 +10,8 @@
 //!    Root fields that share no subgraph are searched one by one ([`crate::parts`]).
 //! 3. With fuel for it, all smaller counts are excluded, or the best one found, by deciding wave by wave.
 
+use std::cmp::Reverse;
+
 use ogive_base::BitSet;
 
 use crate::{
@@ -35,6 +37,8 @@ pub struct Found {
     pub proven: bool,
     /// More fuel would find nothing better for the profile.
     pub settled: bool,
+    /// Of the requests, those that are to bring all they can; empty: whichever is cheapest there.
+    pub preferred: Requests,
     /// Rule firings it took: the fuel used.
     pub firings: u64,
 }
@@ -153,7 +157,7 @@ fn search_serial(
 fn cost(found: &Found, options: &PlanOptions) -> (usize, usize) {
     let (waves, requests) = (found.requests.waves.len(), found.requests.count());
     match options.profile {
-        // Which of the two has less load is settled before.
+        // The least load is looked for around the plans of the others.
         Profile::CriticalPath | Profile::LeastLoad => (waves, requests),
         Profile::FewestRequests => (requests, waves),
     }
@@ -203,6 +207,7 @@ pub fn search(tree: &Tree<'_>, scope: &Scope, options: &PlanOptions) -> Result<F
         lower_bound,
         proven,
         settled,
+        preferred: Requests::default(),
     })
 }
 
@@ -314,7 +319,7 @@ fn fewest<const N: usize>(
             break;
         }
         lower_bound = lower_bound.max(probe.forced());
-        let candidate = reverse_delete(all, order, &mut probe);
+        let candidate = reverse_delete(tree, all, order, &mut probe);
         dearest = dearest.max(probe.firings - before);
         stale += 1;
         if candidate.count() < best.requests.count() {
@@ -436,7 +441,12 @@ fn told_elsewhere(tree: &Tree<'_>, closure: &Closure, node: NodeId) -> bool {
 }
 
 /// All requests of `waves` waves in which some object is open.
-fn useful(tree: &Tree<'_>, scope: &Scope, waves: usize, closure: &mut Closure) -> Requests {
+pub(crate) fn useful(
+    tree: &Tree<'_>,
+    scope: &Scope,
+    waves: usize,
+    closure: &mut Closure,
+) -> Requests {
     if closure.waves() < waves {
         let subgraphs = BitSet::all(tree.supergraph.subgraphs.len());
         closure.run(
@@ -474,7 +484,12 @@ pub(crate) fn owners(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
     owners.len()
 }
 
-fn reverse_delete<const N: usize>(all: &Requests, order: u64, probe: &mut Probe<N>) -> Requests {
+fn reverse_delete<const N: usize>(
+    tree: &Tree<'_>,
+    all: &Requests,
+    order: u64,
+    probe: &mut Probe<N>,
+) -> Requests {
     let mut requests = all.clone();
     let mut candidates: Vec<(usize, u32)> = all
         .waves
@@ -483,7 +498,13 @@ fn reverse_delete<const N: usize>(all: &Requests, order: u64, probe: &mut Probe<
         .flat_map(|(w, set)| set.iter().map(move |s| (w, s)))
         .collect();
     match order {
-        0 => {}
+        0 => {
+            // Of one wave, slow subgraphs are done without first.
+            if let Some(measured) = &tree.measured {
+                let slow = |s: &u32| Reverse(measured.slowness_of(*s));
+                candidates.sort_by_key(|(wave, s)| (*wave, slow(s)));
+            }
+        }
         1 => candidates.reverse(),
         seed => shuffle(&mut candidates, seed),
     }

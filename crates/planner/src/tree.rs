@@ -19,7 +19,7 @@ use ogive_operation::{Arg, ArgValue, CondId, FieldNodeId, FieldRef, Operation, S
 use ogive_plan::{OperationKind, SlotIndex};
 use ogive_schema::{FieldId, Schema, Type, TypeId};
 
-use crate::{Batching, PlanError, PlanOptions, classes::Classes};
+use crate::{Batching, Measured, PlanError, PlanOptions, classes::Classes};
 
 define_id! {
     /// An object-valued place.
@@ -49,6 +49,8 @@ pub struct Tree<'a> {
     pub facts: IdVec<FactId, Fact>,
     /// What may share one request, by subgraph.
     pub batching: Vec<Batching>,
+    /// What was measured.
+    pub measured: Option<Arc<Measured>>,
     /// Introspection fields, which the gateway answers itself, in order of locals.
     pub locals: Vec<FieldNodeId>,
 }
@@ -346,6 +348,7 @@ pub fn grow<'a>(
             nodes: IdVec::from_vec(Vec::with_capacity(op.selection_sets.len() + 4)),
             facts: IdVec::from_vec(Vec::with_capacity(op.fields.len() * 3 / 2 + 4)),
             batching: options.batching.clone(),
+            measured: options.measured.clone(),
             locals: ogive_operation::local_fields(op).collect(),
         },
     };

@@ -12,7 +12,7 @@ use ogive_plan::{Header, Plan};
 use ogive_planner::{
     PlanError, PlanOptions, VERSION,
     assign::{self, Schedule},
-    describe, emit, load, quality, restrict, search, tree,
+    describe, emit, load, quality, restrict, tree,
 };
 
 /// A planning pass.
@@ -68,8 +68,7 @@ pub(super) fn run(
         Some(fuel) => quality::refining(&tree, options, fuel),
         None => options.clone(),
     };
-    let options = &load::settle(&tree, options)?;
-    let scopes = search::search_all(&tree, options)?;
+    let scopes = load::choose(&tree, options)?;
     took[1] += clock.elapsed();
     for (n, (scope, found)) in scopes.iter().enumerate() {
         if scopes.len() > 1 {

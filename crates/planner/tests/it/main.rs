@@ -1,7 +1,7 @@
 //! Planner tests.
 //!
 //! `cases/<rule>/<name>.graphql` holds one operation after `#!` header lines (`#! supergraph: NAME`, and `#! operation:
-//! NAME` where there are several, `#! labels: A, B` for override labels that are on), and below it the expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
+//! NAME` where there are several, `#! labels: A, B` for override labels that are on, `#! profile: least-load` or `fewest-requests` for another profile), and below it the expected plan in lines that start with `#>`. `BLESS=1 cargo test -p ogive-planner` rewrites the expectations.
 //! Supergraphs lie in `supergraphs/NAME.graphql`, without the definitions of the join and link specifications, which
 //! the harness adds.
 //!
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use ogive_base::{SourceId, Sources};
 use ogive_federation::Supergraph;
 use ogive_plan::Plan;
-use ogive_planner::PlanOptions;
+use ogive_planner::{PlanOptions, Profile};
 
 const PREAMBLE: &str = include_str!("../join.graphql");
 
@@ -195,7 +195,14 @@ fn cases() {
             let labels = labels.into_iter().flat_map(|l| l.split(','));
             let known = &supergraph.graph.override_labels;
             let label = |name: &str| known.iter().position(|l| **l == *name.trim());
+            let profile = text.lines().find_map(|l| l.strip_prefix("#! profile: "));
             let options = PlanOptions {
+                profile: match profile.map(str::trim) {
+                    None => Profile::CriticalPath,
+                    Some("fewest-requests") => Profile::FewestRequests,
+                    Some("least-load") => Profile::LeastLoad,
+                    Some(other) => panic!("{}: no profile {other}", file.display()),
+                },
                 labels: labels
                     .map(|l| label(l).expect("a label of the supergraph") as u32)
                     .collect(),
