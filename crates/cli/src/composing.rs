@@ -81,7 +81,14 @@ impl Feed {
     /// The last good supergraph.
     pub(crate) fn supergraph(&self) -> Result<Supergraph> {
         let text = Arc::clone(&self.supergraph.borrow());
+        if text.is_empty() {
+            anyhow::bail!("no supergraph has come yet");
+        }
         supergraph_text("composed supergraph", &text)
+    }
+    /// Whether there is none yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.supergraph.borrow().is_empty()
     }
     /// Waits for the next one.
     pub(crate) async fn changed(&mut self) {

@@ -28,7 +28,12 @@ pub(crate) fn config_and_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<
         "configuration",
         "check the path given with `--config`",
     )?;
-    let (sources, id) = source(path, &text);
+    config_text(&path.display().to_string(), &text, files)
+}
+
+/// Reads the text of a configuration, and notes the files that its values come from.
+pub(crate) fn config_text(called: &str, text: &str, files: &mut Vec<PathBuf>) -> Result<Config> {
+    let (sources, id) = source(Path::new(called), text);
     let read = RefCell::new(Vec::new());
     let from = Expansion {
         env: &|name| std::env::var(name).ok(),
@@ -37,7 +42,7 @@ pub(crate) fn config_and_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<
             secret(path)
         },
     };
-    let loaded = ogive_config::load_with(id, &text, from);
+    let loaded = ogive_config::load_with(id, text, from);
     *files = read.into_inner();
     loaded.map_err(|errors| {
         render(

@@ -7,6 +7,7 @@ mod check;
 mod compose;
 mod composing;
 mod config;
+mod config_url;
 mod demo;
 mod dev;
 mod diff;

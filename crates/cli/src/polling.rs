@@ -1,4 +1,4 @@
-//! Serving a supergraph that is fetched from a URL, again and again.
+//! Serving a supergraph that is fetched from a URL, again and again; and asking URLs again and again at all.
 //!
 //! What is fetched reaches the gateway through [`Feed`] if it is a supergraph at all, and is kept on disk: it is served
 //! when the URL does not answer at the next start. `etag` and `last-modified` spare fetching what has not changed; a URL
@@ -7,6 +7,8 @@
 use std::{
     convert::Infallible,
     fs,
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +16,7 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use ogive_config::{Config, SupergraphOptions};
+use ogive_config::{Config, SupergraphOptions, WhenMissing};
 use ogive_transport::{Http2, Source};
 
 use crate::{
@@ -32,17 +34,37 @@ const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Longest.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
-/// Asks a URL for a supergraph.
-pub(crate) struct Polling {
-    url: String,
+/// Asks a URL for a text, again and again.
+pub(crate) struct Poller {
+    /// What the text is, for the log.
+    what: &'static str,
+    /// The URL without anything secret.
+    shown: String,
     source: Source,
     headers: HeaderMap,
     interval: Duration,
     kept: PathBuf,
-    feeder: Feeder,
-    /// What the URL said of the supergraph it gave last.
+    /// Whether only the owner may read the file.
+    private: bool,
+    /// What the URL said of the text it gave last.
     validators: [Option<HeaderValue>; 2],
     failures: u32,
+}
+
+/// How a URL is asked.
+pub(crate) struct PollerOptions {
+    pub(crate) headers: HeaderMap,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+    /// The file for the last good text.
+    pub(crate) kept: PathBuf,
+    pub(crate) private: bool,
+}
+
+/// A text, and what its URL says of it.
+pub(crate) struct Asked {
+    pub(crate) text: String,
+    validators: [Option<HeaderValue>; 2],
 }
 
 const VALIDATORS: [(HeaderName, HeaderName); 2] = [
@@ -50,67 +72,36 @@ const VALIDATORS: [(HeaderName, HeaderName); 2] = [
     (header::LAST_MODIFIED, header::IF_MODIFIED_SINCE),
 ];
 
-impl Polling {
-    /// Fetches for the first time; `None` if no URL is asked for. If the URL does not answer with a supergraph, what it
-    /// gave last is taken from disk.
-    pub(crate) async fn start(config: &Config) -> Result<Option<Polling>> {
-        let options = &config.supergraph;
-        let Some(url) = &options.url else {
-            return Ok(None);
-        };
-        let remedy = "correct `supergraph.url` and `supergraph.headers` in the configuration";
-        let mut source = Source::new(&url.0, Http2::Disable).map_err(|why| {
-            terminal::error(format_args!("`{}` cannot be asked: {why}", url.0), remedy)
-        })?;
-        source.timeout = options.request_timeout.0;
+impl Poller {
+    /// The error is for the operator.
+    pub(crate) fn new(
+        what: &'static str,
+        url: &str,
+        options: PollerOptions,
+    ) -> Result<Self, String> {
+        let shown = shown(url);
+        let source = Source::new(url, Http2::Disable);
+        let mut source = source.map_err(|why| format!("`{shown}` cannot be asked: {why}"))?;
+        source.timeout = options.timeout;
         source.body_bytes_max = BYTES_MAX;
-        let mut polling = Polling {
-            url: url.0.clone(),
+        Ok(Poller {
+            what,
+            shown,
             source,
-            headers: headers(options)
-                .ok_or_else(|| terminal::error("`supergraph.headers` holds no header", remedy))?,
-            interval: options.poll_interval.0.max(INTERVAL_MIN),
-            kept: options
-                .last_known_good
-                .as_deref()
-                .unwrap_or(LAST_KNOWN_GOOD)
-                .into(),
-            feeder: Feeder::new("the URL has another supergraph"),
+            headers: options.headers,
+            interval: options.interval.max(INTERVAL_MIN),
+            kept: options.kept,
+            private: options.private,
             validators: [None, None],
             failures: 0,
-        };
-        if let Err(why) = polling.fetch().await {
-            polling.fall_back(&why)?;
-        }
-        Ok(Some(polling))
+        })
     }
-
-    /// For the gateway.
-    pub(crate) fn feed(&self) -> Feed {
-        self.feeder.feed()
+    /// The URL, fit for the log.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
     }
-
-    /// Fetches again and again.
-    pub(crate) async fn run(mut self) -> Infallible {
-        loop {
-            let wait = self.interval * 2u32.saturating_pow(self.failures.min(16));
-            tokio::time::sleep(wait.min(BACKOFF_MAX.max(self.interval))).await;
-            match self.fetch().await {
-                Ok(()) => {
-                    if std::mem::take(&mut self.failures) > 0 {
-                        tracing::info!(url = self.url, "the supergraph can be fetched again");
-                    }
-                }
-                Err(why) => {
-                    self.failures += 1;
-                    tracing::warn!(url = self.url, "no supergraph, serving on as before: {why}");
-                }
-            }
-        }
-    }
-
-    /// One request. Fine if there is a supergraph, or nothing new.
-    async fn fetch(&mut self) -> Result<(), String> {
+    /// One request; `None` if the text is the one before.
+    pub(crate) async fn ask(&self) -> Result<Option<Asked>, String> {
         let mut headers = self.headers.clone();
         for (known, (_, asked)) in self.validators.iter().zip(VALIDATORS) {
             if let Some(known) = known {
@@ -120,18 +111,49 @@ impl Polling {
         let answer = self.source.send(Method::GET, headers, Bytes::new()).await?;
         match answer.status {
             200 => {}
-            304 => return Ok(()),
+            304 => return Ok(None),
             status => return Err(format!("it answers {status}")),
         }
-        let text = std::str::from_utf8(&answer.body).map_err(|_| "it is not UTF-8".to_owned())?;
-        // Whoever answers with an error page must not cost the good supergraph on disk.
-        supergraph_text(&self.url, text).map_err(|error| format!("{error:#}"))?;
-        let validators = VALIDATORS.map(|(name, _)| answer.headers.get(name).cloned());
-        if self.feeder.feed_with(text) {
-            self.keep(text);
+        let text = String::from_utf8(answer.body.into());
+        Ok(Some(Asked {
+            text: text.map_err(|_| "it is not UTF-8".to_owned())?,
+            validators: VALIDATORS.map(|(name, _)| answer.headers.get(name).cloned()),
+        }))
+    }
+    /// Takes a text that is good, so that it is not sent again; `other`: it is another one, and kept on disk.
+    pub(crate) fn took(&mut self, asked: Asked, other: bool) {
+        if other {
+            self.keep(&asked.text);
         }
-        self.validators = validators;
-        Ok(())
+        self.validators = asked.validators;
+    }
+    /// Waits until it is time to ask again.
+    pub(crate) async fn wait(&self) {
+        let wait = self.interval * 2u32.saturating_pow(self.failures.min(16));
+        tokio::time::sleep(wait.min(BACKOFF_MAX.max(self.interval))).await;
+    }
+    /// Remembers and logs how it went.
+    pub(crate) fn went(&mut self, result: Result<(), String>) {
+        let (what, url) = (self.what, &self.shown);
+        match result {
+            Ok(()) if std::mem::take(&mut self.failures) > 0 => {
+                tracing::info!(url, "the {what} can be fetched again");
+            }
+            Ok(()) => {}
+            Err(why) => {
+                self.failures += 1;
+                tracing::warn!(url, "no {what}, serving on as before: {why}");
+            }
+        }
+    }
+    /// The text that was kept. From now on the URL counts as failing.
+    pub(crate) fn kept(&mut self) -> std::io::Result<String> {
+        self.failures = 1;
+        fs::read_to_string(&self.kept)
+    }
+    /// Where it is kept.
+    pub(crate) fn kept_path(&self) -> &Path {
+        &self.kept
     }
 
     /// Written beside and renamed, so that a process that ends meanwhile leaves the one before.
@@ -142,33 +164,119 @@ impl Polling {
             }
             let mut beside = self.kept.clone().into_os_string();
             beside.push(format!(".{}", std::process::id()));
-            fs::write(&beside, text)?;
+            let mode = if self.private { 0o600 } else { 0o644 };
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(mode);
+            options.open(&beside)?.write_all(text.as_bytes())?;
             fs::rename(&beside, &self.kept)
         };
         if let Err(error) = write() {
             let path = self.kept.display().to_string();
-            tracing::warn!(%error, path, "the supergraph cannot be kept on disk");
+            tracing::warn!(%error, path, "the {} cannot be kept on disk", self.what);
+        }
+    }
+}
+
+/// A URL without user, password and query, which may be secrets.
+pub(crate) fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+/// Asks a URL for a supergraph.
+pub(crate) struct Polling {
+    poller: Poller,
+    feeder: Feeder,
+}
+
+impl Polling {
+    /// Fetches for the first time; `None` if no URL is asked for. If the URL does not answer with a supergraph, what it
+    /// gave last is taken from disk.
+    pub(crate) async fn start(config: &Config) -> Result<Option<Polling>> {
+        let options = &config.supergraph;
+        let Some(url) = &options.url else {
+            return Ok(None);
+        };
+        let remedy = "correct `supergraph.url` and `supergraph.headers` in the configuration";
+        let kept = options.last_known_good.as_deref();
+        let how = PollerOptions {
+            headers: headers(options)
+                .ok_or_else(|| terminal::error("`supergraph.headers` holds no header", remedy))?,
+            interval: options.poll_interval.0,
+            timeout: options.request_timeout.0,
+            kept: kept.unwrap_or(LAST_KNOWN_GOOD).into(),
+            private: false,
+        };
+        let poller = Poller::new("supergraph", &url.0, how);
+        let mut polling = Polling {
+            poller: poller.map_err(|why| terminal::error(why, remedy))?,
+            feeder: Feeder::new("the URL has another supergraph"),
+        };
+        if let Err(why) = polling.fetch().await
+            && let Err(error) = polling.fall_back(&why)
+        {
+            if options.when_missing == WhenMissing::Fail {
+                return Err(error);
+            }
+            let url = polling.poller.shown();
+            tracing::warn!(url, "no supergraph yet, waiting for one: {why}");
+        }
+        Ok(Some(polling))
+    }
+
+    /// The URL, fit for the log.
+    pub(crate) fn url(&self) -> &str {
+        self.poller.shown()
+    }
+
+    /// For the gateway.
+    pub(crate) fn feed(&self) -> Feed {
+        self.feeder.feed()
+    }
+
+    /// Fetches again and again.
+    pub(crate) async fn run(mut self) -> Infallible {
+        loop {
+            self.poller.wait().await;
+            let fetched = self.fetch().await;
+            self.poller.went(fetched);
         }
     }
 
-    fn fall_back(&mut self, why: &str) -> Result<()> {
-        let fail = |more: String| {
-            terminal::error(
-                format_args!("no supergraph from `{}`: {why}{more}", self.url),
-                "check that the URL can be reached from here; a supergraph that was served before is kept in the \
-                 file `supergraph.last_known_good`",
-            )
+    /// One request. Fine if there is a supergraph, or nothing new.
+    async fn fetch(&mut self) -> Result<(), String> {
+        let Some(asked) = self.poller.ask().await? else {
+            return Ok(());
         };
-        let read = |path: &Path| fs::read_to_string(path);
-        let text = read(&self.kept)
-            .map_err(|error| fail(format!("; and `{}`: {error}", self.kept.display())))?;
-        supergraph_text(&self.kept.display().to_string(), &text)?;
+        // Whoever answers with an error page must not cost the good supergraph on disk.
+        supergraph_text(self.poller.shown(), &asked.text).map_err(|error| format!("{error:#}"))?;
+        let other = self.feeder.feed_with(&asked.text);
+        self.poller.took(asked, other);
+        Ok(())
+    }
+
+    fn fall_back(&mut self, why: &str) -> Result<()> {
+        let kept = self.poller.kept();
+        let (url, path) = (self.poller.shown(), self.poller.kept_path().display());
+        let text = kept.map_err(|error| {
+            terminal::error(
+                format_args!("no supergraph from `{url}`: {why}; and `{path}`: {error}"),
+                "check that the URL can be reached from here; a supergraph that was served before is kept in the \
+                 file `supergraph.last_known_good`, and `supergraph.when_missing: wait` starts without one",
+            )
+        })?;
+        supergraph_text(&path.to_string(), &text)?;
         tracing::warn!(
-            url = self.url,
-            "no supergraph, serving the last good one from {}: {why}",
-            self.kept.display()
+            url,
+            "no supergraph, serving the last good one from {path}: {why}"
         );
-        self.failures = 1;
         self.feeder.feed_with(&text);
         Ok(())
     }

@@ -15,12 +15,12 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::{Config, SupergraphOptions};
+use ogive_config::{Config, SupergraphOptions, WhenMissing};
 use ogive_gateway::Gateway;
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{composing::Feed, serve::Arguments};
+use crate::{composing::Feed, config_url::RemoteText, serve::Arguments};
 
 /// Shortest time between two looks at the files.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -36,6 +36,7 @@ pub(crate) struct Reloading {
     hangup: Signal,
     seen: Vec<(PathBuf, Look)>,
     feed: Option<Feed>,
+    remote: Option<RemoteText>,
 }
 
 impl Reloading {
@@ -48,6 +49,7 @@ impl Reloading {
         let hangup = signal(SignalKind::hangup())?;
         let mut reloading = Reloading {
             feed: arguments.feed(),
+            remote: arguments.remote(),
             arguments: Arc::new(arguments),
             config,
             gateway,
@@ -105,6 +107,7 @@ impl Reloading {
             return tokio::select! {
                 _ = self.hangup.recv() => "SIGHUP",
                 why = fed(&mut self.feed) => why,
+                why = sent(&mut self.remote) => why,
             };
         }
         let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
@@ -112,6 +115,7 @@ impl Reloading {
             tokio::select! {
                 _ = self.hangup.recv() => return "SIGHUP",
                 why = fed(&mut self.feed) => return why,
+                why = sent(&mut self.remote) => return why,
                 () = tokio::time::sleep(interval) => {}
             }
             // A file that is gone is being replaced; what comes after it counts.
@@ -164,6 +168,17 @@ async fn fed(feed: &mut Option<Feed>) -> &'static str {
         Some(feed) => {
             feed.changed().await;
             feed.why
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the next configuration that is no file, if it is none. Gives the cause.
+async fn sent(remote: &mut Option<RemoteText>) -> &'static str {
+    match remote {
+        Some(remote) => {
+            remote.changed().await;
+            "the URL has another configuration"
         }
         None => std::future::pending().await,
     }
@@ -253,6 +268,7 @@ fn polled(options: &SupergraphOptions) -> SupergraphOptions {
     SupergraphOptions {
         path: None,
         introspection: false,
+        when_missing: WhenMissing::Fail,
         ..options.clone()
     }
 }

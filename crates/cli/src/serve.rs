@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use ogive_config::{Config, Listen, LogFormat};
+use ogive_config::{Config, Listen, LogFormat, WhenMissing};
 use ogive_gateway::{
     Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, observe,
     tls::listener_tls,
@@ -17,6 +17,7 @@ use ogive_workshop::inputs::Inputs;
 
 use crate::{
     composing::{CACHE, Composing, Feed},
+    config_url::{ConfigPolling, ConfigUrlArguments, RemoteText, is_url},
     inputs::{MoreArguments, SubgraphArguments},
     load,
     polling::Polling,
@@ -55,9 +56,13 @@ pub(crate) struct Arguments {
     /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
     #[arg(short, long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Configuration file
+    /// Configuration file, or an https URL that is asked for it again and again
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    config_url: ConfigUrlArguments,
+    #[arg(skip)]
+    remote: Option<RemoteText>,
     /// Plans made by `ogive plan build`; their operations need no planning
     #[arg(long, value_name = "FILE")]
     plans: Option<PathBuf>,
@@ -71,10 +76,21 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let mut arguments = arguments;
+    let runtime = runtime()?;
+    let asking = match &arguments.config {
+        Some(url) if is_url(url) => {
+            let asking = ConfigPolling::start(url, &arguments.config_url);
+            Some(runtime.block_on(asking)?)
+        }
+        _ => None,
+    };
+    arguments.remote = asking.as_ref().map(ConfigPolling::text);
     let config = arguments.config()?;
     start_log(&config, arguments.log.as_deref())?;
-    let runtime = runtime()?;
-    let mut arguments = arguments;
+    if let Some(asking) = &asking {
+        asking.tell();
+    }
     let composing = match arguments.subgraph_inputs(&config)? {
         Some(inputs) => {
             let cache = arguments.schema_cache.clone();
@@ -94,17 +110,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let dev = arguments.dev;
     let what = match (&composing, &polling) {
         (Some(composing), _) => format!("{} subgraphs, composed", composing.subgraphs()),
-        (None, Some(_)) => config
-            .supergraph
-            .url
-            .as_ref()
-            .map_or_else(String::new, |u| u.0.clone()),
+        (None, Some(polling)) => polling.url().to_owned(),
         (None, None) => arguments.supergraph_path(&config)?.display().to_string(),
     };
-    let (state, options) = arguments.compile(&config)?;
+    let missing = arguments.is_missing(&config)?;
+    let (state, options) = match missing {
+        true => arguments.compile_nothing(&config)?,
+        false => arguments.compile(&config)?,
+    };
     let telemetry = observe::telemetry(&config)
         .map_err(|error| terminal::error(error, "correct `telemetry` in the configuration"))?;
-    let gateway = Arc::new(Gateway::new(state, options).observed_by(telemetry));
+    let gateway = Gateway::new(state, options).observed_by(telemetry);
+    let gateway = Arc::new(match missing {
+        true => gateway.without_schema(),
+        false => gateway,
+    });
     let background = Background::start(&config, Arc::clone(&gateway)).map_err(|error| {
         terminal::error(
             error,
@@ -136,6 +156,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             never = reloading.run() => match never {},
             never = follow(composing) => match never {},
             never = poll(polling) => match never {},
+            never = ask(asking) => match never {},
         }
     })
 }
@@ -156,6 +177,17 @@ async fn poll(polling: Option<Polling>) -> Infallible {
     }
 }
 
+/// Fetches the configuration again and again; waits forever if it is no URL's.
+async fn ask(asking: Option<ConfigPolling>) -> Infallible {
+    match asking {
+        Some(asking) => asking.run().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Stands in for a supergraph that is not there yet.
+const NOTHING: &str = include_str!("nothing.graphql");
+
 impl Arguments {
     /// `ogive dev`.
     pub(crate) fn for_development(
@@ -175,6 +207,8 @@ impl Arguments {
             secrets: Mutex::default(),
             listen: Some(listen),
             config,
+            config_url: ConfigUrlArguments::default(),
+            remote: None,
             plans: None,
             hot_reload: true,
             log: Some(log),
@@ -195,6 +229,10 @@ impl Arguments {
     pub(crate) fn feed(&self) -> Option<Feed> {
         self.feed.clone()
     }
+    /// The configuration of a URL, if it is one's.
+    pub(crate) fn remote(&self) -> Option<RemoteText> {
+        self.remote.clone()
+    }
     /// Files that values of the configuration came from when it was read last.
     pub(crate) fn secrets(&self) -> Vec<PathBuf> {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,6 +241,7 @@ impl Arguments {
     /// The configuration file, if there is one.
     pub(crate) fn config_path(&self) -> Option<PathBuf> {
         match &self.config {
+            _ if self.remote.is_some() => None,
             Some(path) => Some(path.clone()),
             None => Path::new(DEFAULT_CONFIG)
                 .exists()
@@ -211,16 +250,15 @@ impl Arguments {
     }
     /// Reads the configuration; arguments win over it.
     pub(crate) fn config(&self) -> Result<Config> {
-        let mut config = match self.config_path() {
-            Some(path) => {
-                let mut files = Vec::new();
-                let config = load::config_and_files(&path, &mut files);
-                // Of a configuration that is refused, too: what is wrong may be in one of them.
-                *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;
-                config?
-            }
-            None => Config::default(),
+        let mut files = Vec::new();
+        let config = match (&self.remote, self.config_path()) {
+            (Some(remote), _) => load::config_text(&remote.name, &remote.get(), &mut files),
+            (None, Some(path)) => load::config_and_files(&path, &mut files),
+            (None, None) => Ok(Config::default()),
         };
+        // Of a configuration that is refused, too: what is wrong may be in one of them.
+        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        let mut config = config?;
         if let Some(listen) = &self.listen {
             config.listen = parse_listen(listen)?;
         }
@@ -246,6 +284,22 @@ impl Arguments {
             )
         })
     }
+    /// Whether there is nothing to serve yet, and that is fine.
+    fn is_missing(&self, config: &Config) -> Result<bool> {
+        if config.supergraph.when_missing == WhenMissing::Fail {
+            return Ok(false);
+        }
+        Ok(match &self.feed {
+            Some(feed) => feed.is_empty(),
+            None => !self.supergraph_path(config)?.exists(),
+        })
+    }
+    /// Makes a configuration ready to wait for a supergraph.
+    fn compile_nothing(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
+        let nothing = load::supergraph_text("nothing.graphql", NOTHING)?;
+        let (state, _) = SchemaState::new(nothing, config);
+        Ok((state, self.options(config)?))
+    }
     /// Makes a configuration ready to serve.
     pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
         let supergraph = match &self.feed {
@@ -264,12 +318,16 @@ impl Arguments {
             )
         })?;
         let (mut state, notes) = SchemaState::new(supergraph, config);
+        refuse_bad_tls(&state, config)?;
         for note in notes {
             tracing::warn!("{note}");
         }
         if let Some(path) = &self.plans {
             load_plans(&mut state, path)?;
         }
+        Ok((state, self.options(config)?))
+    }
+    fn options(&self, config: &Config) -> Result<GatewayOptions> {
         let mut options = GatewayOptions::load(config).map_err(|error| {
             terminal::error(
                 error,
@@ -277,8 +335,33 @@ impl Arguments {
             )
         })?;
         options.notice = self.feed.as_ref().and_then(Feed::notice);
-        Ok((state, options))
+        Ok(options)
     }
+}
+
+/// A file that TLS towards a subgraph needs must be good: without it every request to the subgraph would fail.
+fn refuse_bad_tls(state: &SchemaState, config: &Config) -> Result<()> {
+    for endpoint in &state.endpoints {
+        let Err(error) = &endpoint.tls else { continue };
+        let name = &endpoint.name;
+        let tls = config.subgraph_tls(name);
+        let identity = tls.client_authentication;
+        let (chain, key) = identity.map(|i| (i.certificate_chain, i.key)).unzip();
+        let files: Vec<String> = [tls.certificate_authorities, chain, key]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.contains("-----BEGIN"))
+            .map(|file| format!("`{file}`"))
+            .collect();
+        return Err(terminal::error(
+            format_args!(
+                "the subgraph `{name}` cannot be asked: {error}; its files are {}",
+                files.join(", ")
+            ),
+            "correct `tls.subgraph` in the configuration, or the file",
+        ));
+    }
+    Ok(())
 }
 
 /// Reads a bundle of plans. One that does not fit at all is an error, because whoever asks for it counts on it.

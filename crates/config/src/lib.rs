@@ -37,7 +37,7 @@ pub use peers::PeerRange;
 pub use telemetry_options::*;
 pub use tls::*;
 pub use traffic::*;
-pub use value::{ByteSize, Duration};
+pub use value::{ByteSize, Duration, parse_duration};
 
 /// Codes of this crate's diagnostics.
 pub mod codes {

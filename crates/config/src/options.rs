@@ -83,6 +83,10 @@ section! {
         /// File that the last good supergraph of `url` is kept in, and taken from if the URL does not answer at the
         /// start; default `.ogive/supergraph.graphql`.
         pub last_known_good: Option<String> = None,
+        /// What becomes of a start when the URL gives no supergraph and none is kept, or when the file is not there:
+        /// `fail` ends the process, `wait` answers GraphQL with 503 and readiness with 503 until there is one. A file is
+        /// looked for again on SIGHUP and with `hot_reload`.
+        pub when_missing: WhenMissing = WhenMissing::Fail,
         /// Whether `__schema` and `__type` are answered. `ogive demo` answers them.
         pub introspection: bool = false,
     }
@@ -570,6 +574,14 @@ words! {
         Ignore = "ignore",
         /// They are enforced.
         Enforce = "enforce",
+    }
+
+    /// What becomes of a start without a supergraph.
+    pub enum WhenMissing {
+        /// It fails.
+        Fail = "fail",
+        /// The process serves once there is one.
+        Wait = "wait",
     }
 
     /// When HTTP/2 is spoken with a subgraph.

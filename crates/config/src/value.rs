@@ -33,7 +33,7 @@ impl fmt::Display for Duration {
 }
 
 /// Parses a duration; the error says what to write.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let number: u64 = number

@@ -45,6 +45,9 @@ use crate::{
     uploads::{self, Entry, UploadOptions},
 };
 
+/// After how many seconds clients come back while there is no schema.
+const WAITING_SECONDS: u64 = 5;
+
 /// A gateway: one schema at a time, any number of workers.
 #[derive(Debug)]
 pub struct Gateway {
@@ -53,6 +56,8 @@ pub struct Gateway {
     registered: Registered,
     admission: Admission,
     draining: AtomicBool,
+    /// Whether there is no schema yet, and what is served is only a stand-in.
+    waiting: AtomicBool,
     telemetry: Arc<Telemetry>,
     /// Rings when a plan waits to be refined, whatever the schema.
     bell: Arc<Bell>,
@@ -168,7 +173,17 @@ impl Gateway {
                 options: Arc::new(options),
             }),
             draining: AtomicBool::new(false),
+            waiting: AtomicBool::new(false),
             telemetry: Arc::default(),
+        }
+    }
+    /// Until the first [`Gateway::replace_all`] there is no schema: GraphQL is answered with 503, and readiness says no.
+    /// What the gateway was made with only stands in for one.
+    #[must_use]
+    pub fn without_schema(self) -> Self {
+        Gateway {
+            waiting: AtomicBool::new(true),
+            ..self
         }
     }
     /// Counts, traces and logs every request.
@@ -185,7 +200,7 @@ impl Gateway {
     }
     /// Whether new requests are welcome.
     pub fn is_ready(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed)
+        !self.draining.load(Ordering::Relaxed) && !self.waiting.load(Ordering::Relaxed)
     }
     /// The schema that new requests are served with.
     pub fn state(&self) -> Arc<SchemaState> {
@@ -203,6 +218,7 @@ impl Gateway {
         state.refinement.ring_at(&self.bell);
         let state = Arc::new(state);
         self.serving.store(Arc::new(Serving { state, options }));
+        self.waiting.store(false, Ordering::Release);
         self.bell.ring();
     }
     pub(crate) fn bell(&self) -> &Arc<Bell> {
@@ -387,6 +403,16 @@ impl Gateway {
                 Media::Json,
             );
         };
+        if self.waiting.load(Ordering::Acquire) {
+            let error = RequestError {
+                retry_after: Some(WAITING_SECONDS),
+                ..RequestError::http(
+                    codes::SCHEMA_NOT_LOADED,
+                    "the gateway has no schema yet: come back in a moment",
+                )
+            };
+            return refused(lent, &error, media);
+        }
         let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
         let admitted = self
             .admission

@@ -165,6 +165,9 @@ codes! {
     REQUEST_TOO_LARGE 413 Client
         "The request's body is larger than `limits.http_max_request_bytes`."
         "Send less, or raise the limit."
+    SCHEMA_NOT_LOADED 503 Gateway
+        "There is no supergraph yet: its source has not answered since the start, and `supergraph.when_missing` is `wait`."
+        "Come back after the seconds of `retry-after`; look at the source of the supergraph."
     SUBREQUEST_HTTP_ERROR 200 Subgraph
         "A subgraph could not be reached or did not answer with a usable HTTP response."
         "See the gateway's log for the cause."

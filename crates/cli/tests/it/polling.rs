@@ -2,8 +2,9 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -146,4 +147,146 @@ fn a_secret_that_changes_is_read_again() {
     fs::rename(other, &secret).unwrap();
     serve.logged("a file has changed: reloaded");
     assert!(traced("second") && !traced("first"));
+}
+
+#[test]
+fn without_a_supergraph_it_waits_if_that_is_asked_for() {
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let registry = Registry::start(&schema);
+    registry.up.store(false, Ordering::SeqCst);
+    let kept = folder().join("waiting/last.graphql");
+    let _ = fs::remove_file(&kept);
+    let config = file(
+        "waiting.yaml",
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph:\n  url: http://{}/schema\n  poll_interval: 20ms\n  \
+             headers: {{ x-key: k1 }}\n  when_missing: wait\n  last_known_good: '{}'\n",
+            registry.address,
+            kept.display()
+        ),
+    );
+    let mut serve = Running::start(&["serve", "-c", &config]);
+    serve.logged("no supergraph yet, waiting for one: it answers 503");
+    let gateway = address(&serve.logged("serving http://"));
+    let health = |path: &str| answer(ask(&gateway, "GET", path, "")).0;
+    let mut refused = String::new();
+    ask(&gateway, "POST", "/graphql", QUERY)
+        .read_to_string(&mut refused)
+        .unwrap();
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
+    assert!(refused.contains("SCHEMA_NOT_LOADED"), "{refused}");
+    assert_eq!((health("/health"), health("/readiness")), (200, 503));
+    registry.up.store(true, Ordering::SeqCst);
+    serve.logged("the URL has another supergraph: reloaded");
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/graphql", QUERY)),
+        (200, ANSWER.into())
+    );
+    assert_eq!((health("/health"), health("/readiness")), (200, 200));
+    drop(serve);
+    // The same with a file that comes later.
+    let later = folder().join("later.graphql");
+    let _ = fs::remove_file(&later);
+    let config = file(
+        "waiting-file.yaml",
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}', when_missing: wait }}\n\
+             hot_reload: {{ enabled: true, interval: 10ms }}\n",
+            later.display()
+        ),
+    );
+    let mut serve = Running::start(&["serve", "-c", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 503);
+    let beside = file("later.new", &schema);
+    fs::rename(beside, &later).unwrap();
+    serve.logged("a file has changed: reloaded");
+    assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
+}
+
+#[test]
+fn a_configuration_is_fetched_kept_and_fetched_again() {
+    let registry = Registry::start("listen: 127.0.0.1:0\n");
+    let kept = folder().join("fetched/config.yaml");
+    let _ = fs::remove_file(&kept);
+    let url = format!("http://{}/config?key=s3cret", registry.address);
+    let (kept_text, schema) = (kept.display().to_string(), demo("supergraph.graphql"));
+    let arguments = |url: &str, header: &str| {
+        let all = ["serve", "-s", &schema, "-c", url];
+        let polling = [
+            "--config-poll-interval",
+            "20ms",
+            "--config-kept",
+            &kept_text,
+        ];
+        let all = all
+            .into_iter()
+            .chain(polling)
+            .chain(["--config-header", header]);
+        all.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut serve = Running::start(&arguments(&url, "x-key: k1"));
+    let gateway = address(&serve.logged("serving http://"));
+    let mode = fs::metadata(&kept).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    registry.set("listen: 127.0.0.1:0\nhttp: { graphql_endpoint: /api }\n");
+    serve.logged("the URL has another configuration: reloaded");
+    let ask_at = |path: &str| answer(ask(&gateway, "POST", path, QUERY));
+    assert_eq!(ask_at("/api"), (200, ANSWER.into()));
+    registry.set("listen: 127.0.0.1:0\nhttp: { graphql_endpiont: /other }\n");
+    let line = serve.logged("no configuration, serving on as before");
+    assert!(!line.contains("s3cret"), "{line}");
+    assert_eq!(ask_at("/api"), (200, ANSWER.into()));
+    assert!(fs::read_to_string(&kept).unwrap().contains("/api"));
+    drop(serve);
+    // The URL does not answer at the next start.
+    registry.up.store(false, Ordering::SeqCst);
+    let mut serve = Running::start(&arguments(&url, "x-key: k1"));
+    let line = serve.logged("serving with the last good one from");
+    assert!(!line.contains("s3cret"), "{line}");
+    let gateway = address(&serve.logged("serving http://"));
+    assert_eq!(answer(ask(&gateway, "POST", "/api", QUERY)).0, 200);
+    drop(serve);
+    // Nothing is kept either, or the header is missing.
+    fs::remove_file(&kept).unwrap();
+    registry.up.store(true, Ordering::SeqCst);
+    let (code, rest) = Running::start(&arguments(&url, "x-key: ${env.HOME}")).ended();
+    assert_eq!(code, Some(1));
+    assert!(
+        rest.contains("it answers 401") && rest.contains("--config-kept"),
+        "{rest}"
+    );
+    let home = std::env::var("HOME").unwrap_or_default();
+    assert!(!rest.contains("s3cret") && (home.len() < 2 || !rest.contains(&format!("{home}\n"))));
+    let (code, rest) = Running::start(&arguments("http://192.0.2.1/config", "x-key: k1")).ended();
+    assert_eq!(code, Some(1));
+    assert!(rest.contains("use https"), "{rest}");
+}
+
+#[test]
+fn a_tls_file_that_cannot_be_used_is_an_error() {
+    let bad = file("bad-authorities.pem", "no certificate\n");
+    let schema = demo("supergraph.graphql");
+    let text = |tls: bool| match tls {
+        true => format!(
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'https://127.0.0.1:1/' }}\n\
+             tls: {{ subgraph: {{ all: {{ certificate_authorities: '{bad}' }} }} }}\n"
+        ),
+        false => "listen: 127.0.0.1:0\n".to_owned(),
+    };
+    let config = file("bad-tls.yaml", text(true));
+    let (code, rest) = Running::start(&["serve", "-c", &config, "-s", &schema]).ended();
+    assert_eq!(code, Some(1));
+    assert!(rest.contains("`accounts`") && rest.contains(&bad), "{rest}");
+    assert!(rest.contains("tls.subgraph"), "{rest}");
+    // While serving, what was served before goes on.
+    file("bad-tls.yaml", text(false));
+    let mut serve = Running::start(&["serve", "-c", &config, "-s", &schema]);
+    let gateway = address(&serve.logged("serving http://"));
+    file("bad-tls.yaml", text(true));
+    serve.signal("HUP");
+    let line = serve.logged("reload refused, serving on as before");
+    assert!(line.contains(&bad), "{line}");
+    assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
 }
