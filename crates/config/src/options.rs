@@ -340,9 +340,19 @@ section! {
     /// `execution`
     pub struct ExecutionOptions {
         /// What need not be asked again within one query: `entities` asks a subgraph for the same fields of the same
-        /// entity once, wherever it appears; `all` does not ask either for leaves of the entity that the subgraph has
-        /// answered in any other way, as part of a list for example; `off` asks again.
-        pub reuse: ReuseWord = ReuseWord::Entities,
+        /// entity once, wherever it appears; `all`, the default, does not ask either for leaves of the entity that the
+        /// subgraph has answered in any other way, as part of a list for example; `off` asks again. Mutations ask for
+        /// everything.
+        pub reuse: ReuseWord = ReuseWord::All,
+        /// By subgraph name.
+        pub subgraphs: BTreeMap<String, SubgraphExecution> = BTreeMap::new(),
+    }
+
+    /// `execution.subgraphs.<name>`
+    pub struct SubgraphExecution {
+        /// What the subgraph need not be asked again, if that is less than `execution.reuse` allows: for a subgraph
+        /// whose answer for a field of an entity depends on the way to it.
+        pub reuse: Option<ReuseWord> = None,
     }
 
     /// `query_planning.cache`
@@ -716,6 +726,7 @@ impl Config {
                 "include_subgraph_errors.subgraphs",
                 &self.include_subgraph_errors.subgraphs,
             ))
+            .chain(keys("execution.subgraphs", &self.execution.subgraphs))
     }
 }
 

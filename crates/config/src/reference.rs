@@ -137,6 +137,8 @@ sample! {
     Vec<Url> = Vec::new();
     crate::CompressionWord = crate::CompressionWord::Gzip;
     crate::BatchingWord = crate::BatchingWord::All;
+    crate::ReuseWord = crate::ReuseWord::All;
+    crate::SubgraphExecution = crate::SubgraphExecution::default();
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();

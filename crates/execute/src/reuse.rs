@@ -24,8 +24,8 @@ use ogive_plan::FetchId;
 
 use crate::store::{RawRange, RecordId, Source};
 
-/// What may be reused inside one operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What may be reused inside one operation; a greater value allows more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reuse {
     /// Nothing: every look-up is sent.
     Off,

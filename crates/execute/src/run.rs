@@ -230,6 +230,12 @@ impl<'e> Run<'e> {
         sent.next().map(|(part, _)| (part, false))
     }
 
+    /// What may be reused of a subgraph's answers.
+    fn reuse_of(&self, subgraph: u32) -> Reuse {
+        let allowed = self.transport.request_limits(subgraph).reuse;
+        allowed.min(self.input.options.reuse)
+    }
+
     /// Sends what is in the outbox.
     fn send(
         &mut self,
@@ -245,6 +251,7 @@ impl<'e> Run<'e> {
     fn prepare(&mut self, id: FetchId) -> Prepared {
         let (whole, split) = (self.whole(id), self.split(id));
         let fetch = &self.plan.fetches[whole];
+        let reuse = self.reuse_of(fetch.subgraph);
         let gathered = request::gather(Gather {
             store: &self.store,
             conditions: &self.conditions,
@@ -252,8 +259,8 @@ impl<'e> Run<'e> {
             fetch,
             sent_as: id,
             part: split,
-            reuse: self.input.options.reuse,
-            entities: self.entities.as_mut(),
+            reuse,
+            entities: self.entities.as_mut().filter(|_| reuse != Reuse::Off),
         });
         let first = Source::new(id, 0);
         let mut gathered = match gathered {
@@ -473,7 +480,8 @@ impl<'e> Run<'e> {
             return self.arrive(part.fetch, ready);
         }
         for (at, part) in self.early.iter().enumerate() {
-            if !part.dependencies.contains(&id) {
+            let subgraph = self.plan.fetches[part.fetch].subgraph;
+            if !part.dependencies.contains(&id) || self.reuse_of(subgraph) != Reuse::All {
                 continue;
             }
             self.waiting[n_fetches + at] -= 1;

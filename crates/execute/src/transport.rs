@@ -4,6 +4,8 @@ use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use bytes::Bytes;
 
+use crate::reuse::Reuse;
+
 /// One request to a subgraph.
 #[derive(Clone, Debug)]
 pub struct SubgraphRequest {
@@ -47,6 +49,9 @@ pub struct RequestLimits {
     /// Whether a query of several root fields and look-ups that is answered with `data: null` is sent again
     /// in pieces, once, so that one of them cannot null the others. Default yes.
     pub split_retry: bool,
+    /// What of the subgraph's answers may be reused inside one operation, if
+    /// [`ExecuteOptions::reuse`](crate::ExecuteOptions::reuse) allows it. Default everything.
+    pub reuse: Reuse,
 }
 
 impl Default for RequestLimits {
@@ -54,6 +59,7 @@ impl Default for RequestLimits {
         RequestLimits {
             representations_max: None,
             split_retry: true,
+            reuse: Reuse::All,
         }
     }
 }

@@ -210,11 +210,7 @@ impl PipelineOptions {
                 ..execute
             },
             tell: ExecuteOptions {
-                reuse: match config.execution.reuse {
-                    ReuseWord::Off => Reuse::Off,
-                    ReuseWord::Entities => Reuse::Entities,
-                    ReuseWord::All => Reuse::All,
-                },
+                reuse: reuse(config.execution.reuse),
                 ..ExecuteOptions::default()
             },
             authorization: EnforceOptions::new(config),
@@ -222,6 +218,14 @@ impl PipelineOptions {
             introspection: config.supergraph.introspection,
             request_timeout: config.traffic_shaping.router.timeout.0,
         }
+    }
+}
+
+fn reuse(word: ReuseWord) -> Reuse {
+    match word {
+        ReuseWord::Off => Reuse::Off,
+        ReuseWord::Entities => Reuse::Entities,
+        ReuseWord::All => Reuse::All,
     }
 }
 
@@ -259,6 +263,10 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
                     .max_representations
                     .map(|most| NonZeroU32::try_from(most).unwrap_or(NonZeroU32::MAX)),
                 split_retry: traffic.split_retry,
+                reuse: match config.execution.subgraphs.get(name) {
+                    Some(own) => reuse(own.reuse.unwrap_or(ReuseWord::All)),
+                    None => Reuse::All,
+                },
             },
             first_byte_timeout: traffic.first_byte_timeout,
             hedge: traffic.hedge.map(|hedge| Hedge {

@@ -20,6 +20,7 @@ mod http_client;
 mod network;
 mod refine;
 mod resilience;
+mod reuse;
 mod scenarios;
 mod sharing;
 mod subgraph_faults;

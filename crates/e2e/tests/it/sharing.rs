@@ -271,7 +271,7 @@ fn what_one_query_has_asked_it_need_not_ask_again() {
         let entities = graph.service.counts("products").unwrap().entities;
         (answer.text(), entities)
     };
-    let (answer, entities) = representations("");
+    let (answer, entities) = representations("execution: { reuse: entities }");
     let (again, all) = representations("execution: { reuse: off }");
     assert_eq!(answer, again);
     assert!(entities < all, "{entities} of {all}");
@@ -287,12 +287,13 @@ fn what_a_subgraph_said_anywhere_it_need_not_say_again() {
         let counts = graph.service.counts("products").unwrap();
         (answer.text(), counts.requests)
     };
-    let (answer, twice) = asked("", query);
+    let entities = "execution: { reuse: entities }";
+    let (answer, twice) = asked(entities, query);
     assert_eq!(twice, 2);
     // The category is not known yet.
     assert_eq!(asked("execution: { reuse: all }", query), (answer, 2));
     let query = query.replacen("name", "name category", 1);
-    let (answer, twice) = asked("", &query);
+    let (answer, twice) = asked(entities, &query);
     assert_eq!(twice, 2);
     assert_eq!(asked("execution: { reuse: all }", &query), (answer, 1));
 }

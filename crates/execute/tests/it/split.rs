@@ -56,6 +56,7 @@ fn limited(most: Option<u32>, split_retry: bool, answers: Vec<Answer>) -> Script
     script.limits = RequestLimits {
         representations_max: most.and_then(NonZeroU32::new),
         split_retry,
+        ..RequestLimits::default()
     };
     script
 }
