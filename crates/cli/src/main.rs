@@ -18,6 +18,7 @@ mod graphs;
 mod inputs;
 mod lint;
 mod load;
+mod memory;
 mod mock;
 mod operation;
 mod plan;
@@ -29,9 +30,6 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A federated GraphQL gateway.
 #[derive(Parser)]

@@ -19,7 +19,7 @@ use crate::{
     composing::{CACHE, Composing, Feed},
     config_url::{ConfigPolling, ConfigUrlArguments, RemoteText, is_url},
     inputs::{MoreArguments, SubgraphArguments},
-    load,
+    load, memory,
     polling::Polling,
     reload, terminal,
 };
@@ -144,8 +144,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             terminal::error(error, "correct `tls.supergraph` in the configuration")
         })?;
         let bound = bind(&config.listen).await?.with_tls(tls);
+        let bound = bound.giving_back(memory::give_back);
         let path_of_endpoint = gateway.options().graphql_path.clone();
         let announce = |bound: &Bound| {
+            memory::give_back();
             tracing::info!(supergraph = %what, "serving {}{path_of_endpoint}", bound.url());
             if dev {
                 terminal::remark(&format!("GraphiQL: {}/", bound.url()));

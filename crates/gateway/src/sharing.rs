@@ -4,7 +4,7 @@
 //! may see the same of it, and every subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
 //! subgraph request would be equal, and so is the response. Mutations are never shared.
 
-use std::{ptr, sync::Arc};
+use std::{cell::Cell, ptr, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -22,6 +22,8 @@ pub struct WorkerState {
     pub client: Client,
     /// Whole operations under way.
     pub(crate) operations: Flights<OperationKey, Executed>,
+    /// How many requests came, so that it can be told when none does.
+    pub(crate) requests: Cell<u64>,
 }
 
 impl WorkerState {

@@ -84,6 +84,12 @@ impl Client {
         replicas.addresses().map(count).sum()
     }
 
+    /// Closes idle connections that are too old; says how many. They are closed when their origin is used next in any
+    /// case, so that this is for times when nothing is.
+    pub fn trim(&self) -> usize {
+        self.pool.trim()
+    }
+
     /// Sends `body` with `headers` to one of the endpoint's replicas and reads the whole answer. `idempotent` allows a
     /// second try when a kept-alive connection was stale.
     pub(crate) async fn exchange(

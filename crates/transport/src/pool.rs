@@ -3,7 +3,7 @@
 //! HTTP/1.1: idle connections, last in, first out, so the busiest stay warm and the others age out. HTTP/2: one
 //! connection per origin, shared by requests at the same time. Nothing runs in the background; connections that are too
 //! old are dropped when their origin is used next or another one is kept ([`Pool::keep`] sweeps), so at most `idle_max`
-//! per origin are held.
+//! per origin are held. Whoever knows that there is nothing else to do calls [`Pool::trim`].
 
 use std::{
     cell::RefCell,
@@ -52,6 +52,8 @@ struct Entry {
     speaks_http2: bool,
     connecting: Arc<tokio::sync::Mutex<()>>,
     used: Instant,
+    /// What connections were kept with last.
+    idle_timeout: Duration,
 }
 
 struct Idle {
@@ -110,6 +112,7 @@ impl Pool {
         let mut origins = self.origins.borrow_mut();
         let entry = Self::entry(&mut origins, origin);
         entry.used = Instant::now();
+        entry.idle_timeout = idle_timeout;
         entry.speaks_http2 = matches!(sender, Sender::Http2(_));
         entry.age(idle_timeout);
         match sender {
@@ -135,6 +138,24 @@ impl Pool {
         if origins.iter().any(old) {
             origins.retain(|entry| !old(entry));
         }
+    }
+
+    /// Drops connections that are too old or closed; says how many.
+    pub(crate) fn trim(&self) -> usize {
+        let mut dropped = 0;
+        let mut origins = self.origins.borrow_mut();
+        for entry in origins.iter_mut() {
+            let before = entry.idle.len() + usize::from(entry.shared.is_some());
+            entry.age(entry.idle_timeout);
+            entry.idle.retain(|idle| !idle.sender.is_closed());
+            entry.idle.shrink_to_fit();
+            let timeout = entry.idle_timeout;
+            entry
+                .shared
+                .take_if(|(sender, used)| sender.is_closed() || used.elapsed() > timeout);
+            dropped += before - entry.idle.len() - usize::from(entry.shared.is_some());
+        }
+        dropped
     }
 
     /// Held while a connection is made that others will share; `None` if connections are not shared.
@@ -169,6 +190,7 @@ impl Pool {
                     speaks_http2: false,
                     connecting: Arc::default(),
                     used: Instant::now(),
+                    idle_timeout: Duration::ZERO,
                 });
                 origins.len() - 1
             }

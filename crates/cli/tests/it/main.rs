@@ -14,5 +14,6 @@ mod process;
 mod refusals;
 mod reloading;
 mod repairing;
+mod resting;
 mod serving;
 mod soak;

@@ -65,11 +65,17 @@ pub(crate) struct Running {
 
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// A long soak lives longer.
+/// A long soak lives longer, and so does a long load with the rest after it.
 fn life() -> Duration {
-    let soak = std::env::var("OGIVE_SOAK_SECONDS").ok();
-    let soak = soak.and_then(|text| text.parse().ok()).unwrap_or(0);
-    LIFE_MAX + Duration::from_secs(soak)
+    let seconds = ["OGIVE_SOAK_SECONDS", "OGIVE_REST_SECONDS"].map(|name| {
+        let text = std::env::var(name).ok();
+        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    });
+    let more: u64 = seconds
+        .iter()
+        .map(|s| if *s > 0 { s + 300 } else { 0 })
+        .sum();
+    LIFE_MAX + Duration::from_secs(more)
 }
 
 impl Running {

@@ -25,10 +25,10 @@ const SLOPE_MAX: f64 = 64.0;
 const LONG: u64 = 600;
 
 /// One connection that is kept alive.
-struct Client(BufReader<TcpStream>);
+pub(crate) struct Client(BufReader<TcpStream>);
 
 impl Client {
-    fn connect(gateway: &str) -> Client {
+    pub(crate) fn connect(gateway: &str) -> Client {
         let stream = TcpStream::connect(gateway).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
@@ -36,7 +36,7 @@ impl Client {
         stream.set_nodelay(true).unwrap();
         Client(BufReader::new(stream))
     }
-    fn send(&mut self, query: &str, fault: &str) {
+    pub(crate) fn send(&mut self, query: &str, fault: &str) {
         let body = serde_json::json!({ "query": query }).to_string();
         let fault = match fault {
             "" => String::new(),
@@ -52,7 +52,7 @@ impl Client {
             .write_all((head + &body).as_bytes())
             .unwrap();
     }
-    fn receive(&mut self) -> (u16, String) {
+    pub(crate) fn receive(&mut self) -> (u16, String) {
         let (mut status, mut length) = (0, 0);
         let mut line = String::new();
         while self.0.read_line(&mut line).unwrap() > 2 {
@@ -71,7 +71,8 @@ impl Client {
     }
 }
 
-fn load(gateway: &str, stop: &AtomicBool, asked: &AtomicUsize) {
+/// Asks in eight ways by turns until it is told to stop.
+pub(crate) fn load(gateway: &str, stop: &AtomicBool, asked: &AtomicUsize) {
     let mut client = Client::connect(gateway);
     let mut round = 0usize;
     while !stop.load(Ordering::Relaxed) {
@@ -107,6 +108,36 @@ fn load(gateway: &str, stop: &AtomicBool, asked: &AtomicUsize) {
     }
 }
 
+/// The demo's subgraphs, a copy of its supergraph, and a configuration for both that lets faults through and keeps so
+/// many plans.
+pub(crate) fn subgraphs(name: &str, plans: usize) -> (Running, String, String) {
+    let mut mock = Running::start(&[
+        "mock",
+        "--config",
+        &demo("mock.yaml"),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let subgraphs = address(&mock.printed("accounts "));
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let supergraph = file(&format!("{name}.graphql"), schema);
+    let urls: String = ["accounts", "inventory", "products", "reviews"]
+        .iter()
+        .map(|name| format!("  {name}: http://{subgraphs}/graphql/{name}\n"))
+        .collect();
+    let config = file(
+        &format!("{name}.yaml"),
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{supergraph}' }}\noverride_subgraph_url:\n{urls}\
+             headers: {{ all: {{ request: [{{ propagate: {{ named: x-mock-fault }} }}] }} }}\n\
+             query_planning: {{ cache: {{ size: {plans} }} }}\n\
+             telemetry: {{ exporters: {{ metrics: {{ common: {{ cardinality_limit: 100 }}, \
+             prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }} }}\n"
+        ),
+    );
+    (mock, supergraph, config)
+}
+
 /// Resident memory in KiB, and open files.
 fn look(process: u32) -> (f64, usize) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -133,30 +164,8 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 fn memory_and_files_come_to_rest() {
     let seconds = std::env::var("OGIVE_SOAK_SECONDS");
     let seconds: u64 = seconds.map_or(4, |text| text.parse().unwrap());
-    let mut mock = Running::start(&[
-        "mock",
-        "--config",
-        &demo("mock.yaml"),
-        "--listen",
-        "127.0.0.1:0",
-    ]);
-    let subgraphs = address(&mock.printed("accounts "));
-    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
-    let supergraph = file("soak.graphql", &schema);
-    let urls: String = ["accounts", "inventory", "products", "reviews"]
-        .iter()
-        .map(|name| format!("  {name}: http://{subgraphs}/graphql/{name}\n"))
-        .collect();
-    let config = file(
-        "soak.yaml",
-        format!(
-            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{supergraph}' }}\noverride_subgraph_url:\n{urls}\
-             headers: {{ all: {{ request: [{{ propagate: {{ named: x-mock-fault }} }}] }} }}\n\
-             query_planning: {{ cache: {{ size: 200 }} }}\n\
-             telemetry: {{ exporters: {{ metrics: {{ common: {{ cardinality_limit: 100 }}, \
-             prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }} }}\n"
-        ),
-    );
+    let (_mock, supergraph, config) = subgraphs("soak", 200);
+    let schema = fs::read_to_string(&supergraph).unwrap();
     let mut serve = Running::start(&["serve", "-c", &config, "--log", "off,ogive=info"]);
     let gateway = address(&serve.logged("serving http://"));
     let (stop, asked) = (

@@ -268,6 +268,8 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Respons
         response.headers_mut().insert(header::CONNECTION, close);
         response
     } else {
+        let requests = &shared.worker.requests;
+        requests.set(requests.get().wrapping_add(1));
         shared.gateway.handle(request, &shared.worker).await
     };
     if http1 && *shared.draining.borrow() {

@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::{Gateway, tls};
 use listener::Listener;
-use worker::{Connection, Worker};
+use worker::{Connection, REST, Worker};
 
 /// How to serve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +82,7 @@ impl ServeOptions {
 pub struct Bound {
     listener: Listener,
     tls: Option<Arc<ServerTls>>,
+    give_back: Option<fn()>,
 }
 
 /// How serving ended.
@@ -98,11 +99,18 @@ impl Bound {
         Ok(Bound {
             listener,
             tls: None,
+            give_back: None,
         })
     }
     /// Speaks TLS with every client.
     pub fn with_tls(self, tls: Option<Arc<ServerTls>>) -> Bound {
         Bound { tls, ..self }
+    }
+    /// Calls `give_back` on every thread that has come to rest, so that the allocator can return what the thread has
+    /// freed. Default: nothing.
+    pub fn giving_back(self, give_back: fn()) -> Bound {
+        let give_back = Some(give_back);
+        Bound { give_back, ..self }
     }
     /// Where it listens; `None` on a unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
@@ -121,11 +129,15 @@ impl Bound {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<Drained> {
         let (drain, draining) = watch::channel(false);
-        let Bound { listener, tls } = self;
+        let Bound {
+            listener,
+            tls,
+            give_back,
+        } = self;
         let workers = (0..options.workers.get())
             .map(|index| {
                 let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
-                Worker::start(index, gateway, options, tls, draining.clone())
+                Worker::start(index, gateway, options, tls, draining.clone(), give_back)
             })
             .collect::<io::Result<Vec<Worker>>>()?;
         let permits = Arc::new(Semaphore::new(options.connections_max));
@@ -138,6 +150,7 @@ impl Bound {
             () = stopping => {}
             () = accept(&listener, &workers, &permits) => {}
             () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
+            () = rest(&gateway, give_back) => {}
         }
         for accepted in listener.close() {
             if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
@@ -151,6 +164,22 @@ impl Bound {
             drained.cut_off += worker.finish().await;
         }
         Ok(drained)
+    }
+}
+
+/// What a reload leaves behind is free on this thread.
+async fn rest(gateway: &Gateway, give_back: Option<fn()>) {
+    let Some(give_back) = give_back else {
+        return std::future::pending().await;
+    };
+    let mut seen = None;
+    loop {
+        tokio::time::sleep(REST).await;
+        let state = Some(Arc::as_ptr(&gateway.state()).addr());
+        if state != seen {
+            seen = state;
+            give_back();
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! One worker: a thread, a single-threaded runtime, its own connections to clients and subgraphs.
 
 use std::{
+    convert::Infallible,
     io,
     rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use ogive_transport::ServerTls;
@@ -24,6 +26,9 @@ use crate::{Gateway, WorkerState};
 
 /// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
 const BLOCKING_THREADS_MAX: usize = 4;
+
+/// A thread without requests for at least so long, and at most twice as long, is at rest.
+pub(super) const REST: Duration = Duration::from_secs(5);
 
 /// A client's connection on its way to a worker.
 pub(super) struct Connection {
@@ -47,6 +52,7 @@ impl Worker {
         options: ServeOptions,
         tls: Option<Arc<ServerTls>>,
         draining: watch::Receiver<bool>,
+        give_back: Option<fn()>,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -67,6 +73,9 @@ impl Worker {
                     tls,
                     draining,
                 };
+                if let Some(give_back) = give_back {
+                    local.spawn_local(rest(Rc::clone(&shared.worker), give_back));
+                }
                 let cut_off = local.block_on(&runtime, run(shared, incoming, counter));
                 // Whoever asked may be gone already.
                 let _ = finish.send(cut_off);
@@ -122,6 +131,28 @@ async fn run(
     let all = async { while tasks.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(shared.options.drain_timeout, all).await;
     tasks.len()
+}
+
+/// Tidies up once nothing was asked for [`REST`]: closes connections to subgraphs that are too old, and lets the
+/// allocator give back what is free then.
+async fn rest(worker: Rc<WorkerState>, give_back: fn()) -> Infallible {
+    let mut seen = 0;
+    let mut tidy = true;
+    loop {
+        tokio::time::sleep(REST).await;
+        let requests = worker.requests.get();
+        if requests != seen {
+            seen = requests;
+            tidy = false;
+        } else if worker.client.trim() > 0 {
+            // Their tasks end before the next look.
+            tidy = false;
+        } else if !tidy {
+            tidy = true;
+            give_back();
+            tracing::debug!("at rest");
+        }
+    }
 }
 
 /// Counts a connection down however its task ends.

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Compares allocators by throughput and by resident memory: `bash bench/allocators.sh [ROUNDS] [SECONDS]`.
+#
+# Builds the product with each allocator, and lets them take turns before the same subgraphs under the same loads of
+# wrk, one worker thread each. Prints a Markdown table of medians. Needs wrk, and an otherwise idle machine for figures
+# worth keeping.
+#
+#   ALLOCATORS="mimalloc jemalloc system"   which ones
+#   PROFILE=release                         or dist
+#   REST=60                                 seconds of rest before memory is read again
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rounds=${1:-3}
+seconds=${2:-8}
+allocators=${ALLOCATORS:-"mimalloc jemalloc system"}
+profile=${PROFILE:-release}
+rest=${REST:-60}
+command -v wrk >/dev/null || { echo "wrk is needed" >&2; exit 1; }
+
+work=$(mktemp -d)
+started=()
+trap 'for p in "${started[@]}"; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
+target=${CARGO_TARGET_DIR:-target}
+
+for allocator in $allocators; do
+  features=()
+  [ "$allocator" = system ] || features=(--features "$allocator")
+  cargo build --quiet --profile "$profile" --package ogive-cli --no-default-features "${features[@]}"
+  cp "$target/$profile/ogive" "$work/ogive-$allocator"
+done
+subgraphs_binary="$work/ogive-${allocators%% *}"
+
+# serve NAME COMMAND..: starts a process and waits for a line with a URL; sets `pid` and `url`.
+serve() {
+  local name=$1 line
+  shift
+  "$@" >"$work/$name.log" 2>&1 &
+  pid=$!
+  started+=("$pid")
+  for _ in $(seq 200); do
+    line=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$work/$name.log" || true)
+    [ -n "$line" ] && { url=$line; return; }
+    sleep 0.1
+  done
+  cat "$work/$name.log" >&2
+  exit 1
+}
+resident() { awk '/^Rss:/ { print $2 }' "/proc/$1/smaps_rollup"; }
+median() { tr ' ' '\n' | sed '/^$/d' | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+# NAME GRAPH OPERATION CONNECTIONS
+loads=(
+  "trivial single user 64"
+  "query shop test-query 64"
+  "big big-response all 4"
+)
+declare -A persecond idle after rested
+for load in "${loads[@]}"; do
+  read -r name graph operation connections <<<"$load"
+  folder=bench/graphs/$graph
+  {
+    [ -e "$folder/data.json" ] && echo "data: $PWD/$folder/data.json"
+    [ "$graph" = big-response ] && {
+      echo "generate:"
+      echo "  seed: 1"
+      echo "  lengths: { Node.floats: 21..64, Node.ints: 21..64, Node.strings: 21..64 }"
+      echo "  texts: { Node.string: 0..128, Node.strings: 0..128 }"
+    }
+    echo "subgraphs:"
+    for sdl in "$folder"/subgraphs/*; do
+      echo "  $(basename "$sdl" .graphql): $PWD/$sdl"
+    done
+  } >"$work/mock-$name.yaml"
+  serve "mock-$name" "$subgraphs_binary" mock --config "$work/mock-$name.yaml" --listen 127.0.0.1:0
+  mock=$pid mock_url=$url
+  {
+    echo "supergraph: { path: '$PWD/$folder/supergraph.graphql' }"
+    echo "http: { workers: 1 }"
+    echo "override_subgraph_url:"
+    for sdl in "$folder"/subgraphs/*; do
+      subgraph=$(basename "$sdl" .graphql)
+      echo "  $subgraph: $mock_url/graphql/$subgraph"
+    done
+  } >"$work/$name.yaml"
+  query=$(tr '\n' ' ' <"$folder/operations/$operation.graphql" | sed 's/\\/\\\\/g; s/"/\\"/g')
+  printf "wrk.method = 'POST'\nwrk.headers['content-type'] = 'application/json'\nwrk.body = [==[{\"query\":\"%s\"}]==]\n" "$query" >"$work/$name.lua"
+  for round in $(seq "$rounds"); do
+    for allocator in $allocators; do
+      serve "$name-$allocator-$round" "$work/ogive-$allocator" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
+      gateway=$pid gateway_url=$url
+      sleep 1
+      idle[$name-$allocator]+=" $(resident "$gateway")"
+      report=$(wrk -t1 -c"$connections" -d"${seconds}s" -s "$work/$name.lua" "$gateway_url/graphql")
+      case $report in *Non-2xx*) echo "$name, $allocator: $report" >&2; exit 1 ;; esac
+      persecond[$name-$allocator]+=" $(awk '/Requests\/sec/ { print $2 }' <<<"$report")"
+      after[$name-$allocator]+=" $(resident "$gateway")"
+      sleep "$([ "$round" = "$rounds" ] && echo "$rest" || echo 0)"
+      rested[$name-$allocator]+=" $([ "$round" = "$rounds" ] && resident "$gateway" || true)"
+      kill "$gateway"
+      wait "$gateway" 2>/dev/null || true
+    done
+  done
+  kill "$mock"
+  wait "$mock" 2>/dev/null || true
+done
+
+echo "| load | allocator | answers/s | idle, KiB | after load, KiB | after $rest s of rest, KiB |"
+echo "|---|---|---|---|---|---|"
+for load in "${loads[@]}"; do
+  name=${load%% *}
+  for allocator in $allocators; do
+    key=$name-$allocator
+    echo "| $name | $allocator | $(median <<<"${persecond[$key]}") | $(median <<<"${idle[$key]}") | $(median <<<"${after[$key]}") | $(median <<<"${rested[$key]}") |"
+  done
+done

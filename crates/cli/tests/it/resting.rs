@@ -1,0 +1,135 @@
+//! Memory that a load took goes back to the operating system when the load is over.
+//!
+//! A few seconds by default. Ten minutes with what ships, and the limits that are promised:
+//! `OGIVE_REST_SECONDS=600 cargo test --profile dist -p ogive-cli --test it -- resting --nocapture`.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    process::{Running, address},
+    soak::{Client, load, subgraphs},
+};
+
+/// Plans that are kept. The load's documents all differ, so they are soon as many.
+const PLANS: usize = 20;
+/// Clients at a time.
+const CLIENTS: usize = 6;
+/// Resident memory after the start, in KiB, of a program that is optimised.
+const IDLE_MAX: u64 = 15 << 10;
+
+/// In KiB.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    /// Everything, the program's own pages included.
+    resident: u64,
+    /// What was allocated.
+    anonymous: u64,
+}
+
+fn look(process: u32) -> Option<Memory> {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some(Memory {
+        resident: row("Rss:")?,
+        anonymous: row("Anonymous:")?,
+    })
+}
+
+/// Asks in every way until it is told to stop, with a longer answer now and then.
+fn mixed(gateway: &str, length: Duration) -> usize {
+    let (stop, asked) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let (gateway, stop, asked) =
+                (gateway.to_owned(), Arc::clone(&stop), Arc::clone(&asked));
+            std::thread::spawn(move || load(&gateway, &stop, &asked))
+        })
+        .collect();
+    let many: Vec<String> = (0..40)
+        .map(|at| format!("a{at}: topProducts(first: 3) {{ name reviews {{ body stars }} }}"))
+        .collect();
+    let many = format!("{{ {} }}", many.join(" "));
+    let mut client = Client::connect(gateway);
+    let start = Instant::now();
+    while start.elapsed() < length || asked.load(Ordering::Relaxed) < 10 * PLANS * 8 {
+        client.send(&many, "");
+        assert_eq!(client.receive().0, 200);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().unwrap();
+    }
+    asked.load(Ordering::Relaxed)
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "the table is what a long run is for")]
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
+fn a_load_that_is_over_takes_no_memory() {
+    let seconds = std::env::var("OGIVE_REST_SECONDS").ok();
+    let seconds: Option<u64> = seconds.map(|text| text.parse().unwrap());
+    let (_mock, _, config) = subgraphs("resting", PLANS);
+    let log = "off,ogive::serve=info,ogive_gateway::server=debug";
+    let mut serve = Running::start(&["serve", "-c", &config, "--log", log]);
+    let gateway = address(&serve.logged("serving http://"));
+    let Some(started) = look(serve.id()) else {
+        eprintln!("skipped: there is no /proc/PID/smaps_rollup");
+        return;
+    };
+    let look = |process: u32| look(process).unwrap();
+    // Every worker that was asked says so. After a long rest it does again: connections to subgraphs were closed.
+    let rest = |serve: &mut Running, times: usize| {
+        for _ in 0..times {
+            serve.logged("at rest");
+        }
+        look(serve.id())
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let times = workers.min(CLIENTS) * if seconds.is_some() { 2 } else { 1 };
+    // Whatever is made once is made then: plans, pages of the program that were never needed before.
+    mixed(&gateway, Duration::ZERO);
+    let idle = rest(&mut serve, times);
+    let asked = mixed(&gateway, Duration::from_secs(seconds.unwrap_or(2)));
+    let loaded = look(serve.id());
+    let rested = rest(&mut serve, times);
+    println!("KiB             resident  allocated");
+    for (when, memory) in [
+        ("after the start", started),
+        ("idle", idle),
+        ("loaded", loaded),
+        ("at rest", rested),
+    ] {
+        let Memory {
+            resident,
+            anonymous,
+        } = memory;
+        println!("{when:15} {resident:9} {anonymous:10}");
+    }
+    println!("{asked} requests");
+    assert!(
+        rested.resident * 10 <= idle.resident * 11,
+        "{idle:?} became {rested:?}"
+    );
+    assert!(
+        rested.anonymous <= loaded.anonymous,
+        "{loaded:?} became {rested:?}"
+    );
+    if !cfg!(debug_assertions) {
+        assert!(started.resident <= IDLE_MAX, "{started:?}");
+    }
+    serve.signal("TERM");
+    assert_eq!(serve.ended().0, Some(0));
+}
