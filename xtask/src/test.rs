@@ -97,6 +97,16 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         &["cargo", "test", "--workspace", "--no-fail-fast"],
         &env,
     );
+    if quick {
+        println!("== instructions and heap: left out (--quick)");
+    } else {
+        if !has("valgrind") {
+            println!("== valgrind is not installed: instructions are NOT compared, only the heap");
+        }
+        let command = "cargo run --quiet --release --package ogive-icount -- check";
+        let command: Vec<&str> = command.split(' ').collect();
+        step(root, &mut count, "instructions and heap", &command, &[]);
+    }
     step(
         root,
         &mut count,

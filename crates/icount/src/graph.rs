@@ -127,17 +127,19 @@ impl Graph {
 
     /// Plans the operation and records what the subgraphs answer.
     pub fn prepare(&self) -> Result<Prepared> {
+        self.prepare_with(ExecuteOptions::default())
+    }
+    /// The same for an execution with options.
+    pub fn prepare_with(&self, options: ExecuteOptions) -> Result<Prepared> {
         let (plan, variables) = self.plan()?;
         let recorder = Recorder {
             plan: &plan,
             engines: self.engines()?,
             answers: RefCell::default(),
         };
-        let output = drive(execute(
-            &plan,
-            input(&variables, &Granted::default()),
-            &recorder,
-        ))?;
+        let granted = Granted::default();
+        let input = input(&variables, &granted, options);
+        let output = drive(execute(&plan, input, &recorder))?;
         if output.errors > 0 {
             let body = output.body.into_bytes();
             bail!("{}", String::from_utf8_lossy(&body[..body.len().min(2000)]));
@@ -146,6 +148,29 @@ impl Graph {
         Ok(Prepared {
             plan,
             variables,
+            options,
+            answers,
+        })
+    }
+    /// Plans the operation and reads what [`Prepared::write_answers`] wrote.
+    pub fn prepare_from(&self, path: &Path, options: ExecuteOptions) -> Result<Prepared> {
+        let (plan, variables) = self.plan()?;
+        let mut rest = Bytes::from(std::fs::read(path)?);
+        let mut next = || {
+            let length = rest.split_to(size_of::<u64>().min(rest.len()));
+            let length = u64::from_le_bytes(length.as_ref().try_into()?);
+            anyhow::Ok(rest.split_to((length as usize).min(rest.len())))
+        };
+        let mut answers = Vec::new();
+        // The number of answers comes first.
+        let count = next()?;
+        for _ in 0..u64::from_le_bytes(count.as_ref().try_into()?) {
+            answers.push((next()?, next()?));
+        }
+        Ok(Prepared {
+            plan,
+            variables,
+            options,
             answers,
         })
     }
@@ -157,35 +182,50 @@ pub struct Prepared {
     /// The plan.
     pub plan: Plan,
     pub(crate) variables: Vec<Option<Box<str>>>,
+    pub(crate) options: ExecuteOptions,
     /// Request and answer bodies in the order of sending.
     pub answers: Vec<(Bytes, Bytes)>,
 }
 
 impl Prepared {
+    /// Writes the recorded answers to a file.
+    pub fn write_answers(&self, path: &Path) -> Result<()> {
+        let mut out = Vec::new();
+        let mut add = |bytes: &[u8]| {
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            out.extend_from_slice(bytes);
+        };
+        add(&(self.answers.len() as u64).to_le_bytes());
+        for (request, answer) in &self.answers {
+            add(request);
+            add(answer);
+        }
+        Ok(std::fs::write(path, out)?)
+    }
+
     /// Executes the plan over the recorded answers.
     pub fn run(&self) -> Result<ExecuteOutput> {
         let transport = Canned {
             answers: &self.answers,
             next: Cell::new(0),
         };
-        drive(execute(
-            &self.plan,
-            input(&self.variables, &Granted::default()),
-            &transport,
-        ))
+        let granted = Granted::default();
+        let input = input(&self.variables, &granted, self.options);
+        drive(execute(&self.plan, input, &transport))
     }
 }
 
 pub(crate) fn input<'a>(
     variables: &'a [Option<Box<str>>],
     granted: &'a Granted,
+    options: ExecuteOptions,
 ) -> ExecuteInput<'a> {
     ExecuteInput {
         variables,
         granted,
         locals: &[],
         limits: ExecuteLimits::default(),
-        options: ExecuteOptions::default(),
+        options,
     }
 }
 

@@ -1,11 +1,14 @@
-//! What one request costs, in instructions: scenarios that run without sockets, clocks and randomness, so that the
-//! same code counts the same on any machine with the same instruction set.
+//! What one request costs, in instructions and memory: scenarios that run without sockets, clocks and randomness, so
+//! that the same code counts the same on any machine with the same instruction set.
 //!
 //! Reading order: [`graph`] (graphs and recorded answers), [`scenario`] (what is measured), [`count`] (under
-//! callgrind), [`time`] (CPU time, as ratios), [`variant`] (other ways to write an answer), [`memory`] (how much is held).
+//! callgrind) and [`heap`] (what the allocator is asked for), [`gate`] (against the committed figures), [`time`] (CPU
+//! time, as ratios), [`variant`] (other ways to write an answer), [`memory`] (how much is held).
 
 pub mod count;
+pub mod gate;
 pub mod graph;
+pub mod heap;
 pub mod memory;
 pub mod scenario;
 pub mod time;

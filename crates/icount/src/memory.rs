@@ -41,11 +41,8 @@ fn hold(prepared: &Prepared, clients: usize) -> Result<f64> {
     let mut running: Vec<Running<'_>> = transports
         .iter()
         .map(|transport| {
-            let run = execute(
-                &prepared.plan,
-                input(&prepared.variables, &granted),
-                transport,
-            );
+            let input = input(&prepared.variables, &granted, prepared.options);
+            let run = execute(&prepared.plan, input, transport);
             Box::pin(run) as Running<'_>
         })
         .collect();
