@@ -83,7 +83,7 @@ for load in "${loads[@]}"; do
       echo "  $subgraph: $mock_url/graphql/$subgraph"
     done
   } >"$work/$name.yaml"
-  query=$(tr '\n' ' ' <"$folder/operations/$operation.graphql" | sed 's/\\/\\\\/g; s/"/\\"/g')
+  query=$(sed 's/\\/\\\\/g; s/"/\\"/g' "$folder/operations/$operation.graphql" | awk '{ printf "%s\\n", $0 }')
   printf "wrk.method = 'POST'\nwrk.headers['content-type'] = 'application/json'\nwrk.body = [==[{\"query\":\"%s\"}]==]\n" "$query" >"$work/$name.lua"
   for round in $(seq "$rounds"); do
     for allocator in $allocators; do
