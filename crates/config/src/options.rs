@@ -333,6 +333,8 @@ section! {
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),
         /// Better plans for operations whose first plan might not be the best.
         pub refinement: RefinementOptions = RefinementOptions::default(),
+        /// Learning from running requests which subgraphs are slow.
+        pub feedback: FeedbackOptions = FeedbackOptions::default(),
         /// Showing plans to clients.
         pub expose: ExposePlanOptions = ExposePlanOptions::default(),
     }
@@ -374,6 +376,15 @@ section! {
         pub queue_size: NonZeroUsize = nonzero(64),
         /// What may be spent on one plan, in steps of the planner; a million are about 6 ms of one core.
         pub fuel: NonZeroUsize = nonzero(20_000_000),
+    }
+
+    /// `query_planning.feedback`
+    pub struct FeedbackOptions {
+        /// Whether the time that subgraphs take decides between those that would do equally well. Plans that are kept
+        /// are made anew in the background when a subgraph has become much slower or faster, which needs `refinement`.
+        pub enabled: bool = false,
+        /// How many answers of subgraphs there are between two looks at their times.
+        pub answers: NonZeroUsize = nonzero(1_000),
     }
 
     /// `query_planning.expose`

@@ -157,6 +157,7 @@ pub fn load(state: &mut SchemaState, bundle: Bundle) -> Result<Loaded, Refused> 
             parts,
             tier: Tier::Bundle,
             quality: None,
+            epoch: 0,
         };
         let key: Arc<[u8]> = bundled.key.into();
         state.plans.insert_bundled(key, Arc::new(shared));

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::{
     context::RequestContext,
     error::RequestError,
+    feedback::Timed,
     plan::PlannedOperation,
     prepare::Prepared,
     sharing::{Executed, OperationKey, WorkerState},
@@ -36,13 +37,19 @@ pub async fn execute(
     let uploads = context.uploads();
     let time = uploads.map_or(state.options.request_timeout, |entry| entry.time());
     let deadline = Instant::now() + time;
+    let watch = context.watch().map(|watch| watch as &dyn Observer);
+    let timed = Timed::new(&state.feedback, watch);
+    let observer = match state.feedback.is_on() {
+        true => Some(&timed as &dyn Observer),
+        false => watch,
+    };
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
         context.headers,
         Some(deadline),
     )
-    .observed_by(context.watch().map(|watch| watch as &dyn Observer))
+    .observed_by(observer)
     .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.

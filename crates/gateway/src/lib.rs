@@ -9,7 +9,8 @@
 //! - A request uses one [`state::SchemaState`] from start to end, whatever is swapped in meanwhile.
 //!
 //! Reading order: the five stops, then [`state`], [`cache`] and [`plans`] (what is kept), [`canonical`] and
-//! [`fingerprint`] (what plans are known by and rest on), [`refine`] (better plans later),
+//! [`fingerprint`] (what plans are known by and rest on), [`refine`] (better plans later), [`feedback`]
+//! (what running requests teach),
 //! [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
 //! [`explain`], [`expose`], [`observe`], [`background`]. At the edge: [`admission`], [`authorization`], [`cors`],
 //! [`documents`], [`notice`], [`operation_limits`],
@@ -31,6 +32,7 @@ pub mod execute;
 pub mod explain;
 mod export;
 pub mod expose;
+pub mod feedback;
 pub mod fingerprint;
 pub mod gateway;
 mod graphiql;

@@ -18,6 +18,7 @@ use crate::{
     canonical::{Binding, Canonical, canonical},
     early::Early,
     error::RequestError,
+    feedback::Epoch,
     fingerprint::rests_on,
     plans::{PlanSlot, PlanSource, SharedPlan, Tier},
     state::SchemaState,
@@ -100,7 +101,8 @@ async fn plan_with(
     let (slot, source) = state.plans.get_or_make(key, make).await?;
     let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
     // Only now, so that the first request has the first plan.
-    state.refinement.offer(&slot, operation, &on);
+    let epoch = state.feedback.number();
+    state.refinement.offer(&slot, operation, &on, epoch);
     Ok((planned, source))
 }
 
@@ -117,7 +119,8 @@ pub fn plan_now(
     let make = || make(state, &form.operation, &on);
     let (slot, source) = state.plans.get_or_make_now(form.key, make)?;
     let planned = settle(state, entry, &on, Arc::clone(&slot), form.binding, source);
-    state.refinement.offer(&slot, form.operation, &on);
+    let epoch = state.feedback.number();
+    state.refinement.offer(&slot, form.operation, &on, epoch);
     Ok((planned, source))
 }
 
@@ -130,6 +133,12 @@ fn known(
     if !planned.slot.holds(&planned.shared) {
         planned = entry.keep(on, planned.renewed());
     }
+    let epoch = state.feedback.number();
+    if planned.shared.epoch != epoch && state.refinement.wants(&planned.slot, epoch) {
+        let form = canonical(&state.supergraph, &state.compared, &entry.operation);
+        let refinement = &state.refinement;
+        refinement.offer(&planned.slot, form.operation, on, epoch);
+    }
     let source = match planned.shared.tier {
         Tier::Bundle => PlanSource::Bundle,
         _ => PlanSource::Cache,
@@ -138,16 +147,21 @@ fn known(
     Some((planned, source))
 }
 
-/// The planning options with some override labels on.
-pub(crate) fn options_with<'s>(state: &'s SchemaState, on: &BitSet) -> Cow<'s, PlanOptions> {
+/// The planning options with some override labels on, and with what was measured.
+pub(crate) fn options_with<'s>(
+    state: &'s SchemaState,
+    on: &BitSet,
+    epoch: &Epoch,
+) -> Cow<'s, PlanOptions> {
     let options = &state.options.plan;
-    match on.is_empty() {
-        true => Cow::Borrowed(options),
-        false => Cow::Owned(PlanOptions {
-            labels: options.labels.union(on),
-            ..options.clone()
-        }),
+    if on.is_empty() && epoch.measured.is_none() {
+        return Cow::Borrowed(options);
     }
+    Cow::Owned(PlanOptions {
+        labels: options.labels.union(on),
+        measured: epoch.measured.clone(),
+        ..options.clone()
+    })
 }
 
 /// Runs the planner on a canonical operation.
@@ -156,7 +170,8 @@ fn make(
     operation: &ogive_operation::Operation,
     on: &BitSet,
 ) -> Result<SharedPlan, RequestError> {
-    let options = options_with(state, on);
+    let epoch = state.feedback.epoch();
+    let options = options_with(state, on, &epoch);
     let planned = ogive_planner::plan_judged(&state.supergraph, operation, &options);
     let Planned { mut plan, quality } = planned.map_err(|error| {
         tracing::warn!(
@@ -175,6 +190,7 @@ fn make(
             false => Tier::Greedy,
         },
         quality: Some(quality),
+        epoch: epoch.number,
     })
 }
 

@@ -8,7 +8,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 use arc_swap::ArcSwap;
@@ -77,6 +77,8 @@ pub struct SharedPlan {
     pub tier: Tier,
     /// How good it is; not known of bundled plans.
     pub quality: Option<Quality>,
+    /// The snapshot it was made with ([`crate::feedback`]).
+    pub epoch: u64,
 }
 
 impl SharedPlan {
@@ -101,8 +103,8 @@ impl SharedPlan {
 pub struct PlanSlot {
     key: Key,
     current: ArcSwap<SharedPlan>,
-    /// Whether it was offered to be refined.
-    claimed: AtomicBool,
+    /// The epoch for which it was offered to be refined, plus one; zero: never.
+    claimed: AtomicU64,
 }
 
 impl PlanSlot {
@@ -110,7 +112,7 @@ impl PlanSlot {
         Arc::new(PlanSlot {
             key,
             current: ArcSwap::new(shared),
-            claimed: AtomicBool::new(false),
+            claimed: AtomicU64::new(0),
         })
     }
     /// The plan for new requests.
@@ -121,12 +123,16 @@ impl PlanSlot {
     pub(crate) fn holds(&self, shared: &Arc<SharedPlan>) -> bool {
         Arc::ptr_eq(&self.current.load(), shared)
     }
-    /// True for the first caller, and the first after a release.
-    pub(crate) fn claim(&self) -> bool {
-        !self.claimed.swap(true, Ordering::Relaxed)
+    /// True for the first caller in an epoch, and the first after a release.
+    pub(crate) fn claim(&self, epoch: u64) -> bool {
+        self.claimed.swap(epoch + 1, Ordering::Relaxed) != epoch + 1
+    }
+    /// Whether somebody claimed it in an epoch.
+    pub(crate) fn is_claimed(&self, epoch: u64) -> bool {
+        self.claimed.load(Ordering::Relaxed) == epoch + 1
     }
     pub(crate) fn release(&self) {
-        self.claimed.store(false, Ordering::Relaxed);
+        self.claimed.store(0, Ordering::Relaxed);
     }
 }
 

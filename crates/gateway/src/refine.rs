@@ -2,7 +2,8 @@
 //! the best is planned again with more, beside the requests, and replaced where it is kept.
 //!
 //! Both plans give the same answers. A request that runs keeps the plan it has; the next one takes the better one. The
-//! result depends on the schema, the operation and the planning options alone, never on how busy the machine is.
+//! result depends on the schema, the operation, the planning options and the snapshot of what was measured
+//! ([`crate::feedback`]) alone, never on how busy the machine is. With a new snapshot, plans are looked at again.
 //!
 //! One thread of the lowest priority works for the whole gateway ([`Refiner`]). What waits belongs to a schema
 //! ([`Refinement`]) and goes with it. A full queue forgets: the plan stays as it is until another document needs it.
@@ -90,6 +91,8 @@ struct Job {
 pub enum Refined {
     /// A better plan is in place.
     Improved,
+    /// Another plan is in place, which suits better what was measured since.
+    Replaced,
     /// There is none, or none was found.
     Unchanged,
 }
@@ -102,10 +105,29 @@ impl Refinement {
             ..Refinement::default()
         }
     }
-    /// Has a plan refined, unless it is known to be the best, or was offered before.
-    pub(crate) fn offer(&self, slot: &Arc<PlanSlot>, operation: Operation, labels: &BitSet) {
+    /// Whether a plan should be offered: it is not known to be the best, or was made with an older snapshot, and nobody
+    /// has offered it since.
+    pub(crate) fn wants(&self, slot: &PlanSlot, epoch: u64) -> bool {
+        if self.limits.is_none() || slot.is_claimed(epoch) {
+            return false;
+        }
+        let shared = slot.current();
+        match shared.tier {
+            Tier::Bundle => false,
+            Tier::Greedy => true,
+            Tier::Exact | Tier::Refined => shared.epoch != epoch,
+        }
+    }
+    /// Has a plan looked at again, if that is wanted.
+    pub(crate) fn offer(
+        &self,
+        slot: &Arc<PlanSlot>,
+        operation: Operation,
+        labels: &BitSet,
+        epoch: u64,
+    ) {
         let Some(limits) = self.limits else { return };
-        if slot.current().tier != Tier::Greedy || !slot.claim() {
+        if !self.wants(slot, epoch) || !slot.claim(epoch) {
             return;
         }
         let mut waiting = self.waiting();
@@ -152,12 +174,13 @@ impl SchemaState {
                 break (slot, job);
             }
         };
-        let options = options_with(self, &job.labels);
+        let epoch = self.feedback.epoch();
+        let options = options_with(self, &job.labels, &epoch);
         let plan = || ogive_planner::refine(&self.supergraph, &job.operation, &options, fuel);
         // A bug costs a better plan, not the thread.
         let planned = catch_unwind(AssertUnwindSafe(plan));
         let refined = match planned {
-            Ok(Ok(planned)) => self.settle_refined(&slot, planned),
+            Ok(Ok(planned)) => self.settle_refined(&slot, planned, epoch.number),
             Ok(Err(PlanError { code, message })) => {
                 tracing::warn!(code, message, "a plan could not be refined");
                 Refined::Unchanged
@@ -171,10 +194,11 @@ impl SchemaState {
         Some(refined)
     }
 
-    fn settle_refined(&self, slot: &Arc<PlanSlot>, planned: Planned) -> Refined {
+    fn settle_refined(&self, slot: &Arc<PlanSlot>, planned: Planned, epoch: u64) -> Refined {
         let Planned { mut plan, quality } = planned;
         let before = slot.current();
         let better = before.quality.is_none_or(|old| quality.cost < old.cost);
+        let other = better || before.epoch != epoch && plan != *before.plan;
         tracing::debug!(
             before = before.plan.fetches.len(),
             after = plan.fetches.len(),
@@ -182,7 +206,7 @@ impl SchemaState {
             proven = quality.settled,
             "a plan was refined"
         );
-        let plan = match better {
+        let plan = match other {
             true => {
                 plan.shrink_to_fit();
                 Arc::new(plan)
@@ -197,11 +221,13 @@ impl SchemaState {
                 parts: before.parts.clone(),
                 tier: Tier::Refined,
                 quality: Some(quality),
+                epoch,
             },
         );
-        match better {
-            true => Refined::Improved,
-            false => Refined::Unchanged,
+        match (better, other) {
+            (true, _) => Refined::Improved,
+            (false, true) => Refined::Replaced,
+            (false, false) => Refined::Unchanged,
         }
     }
 }

@@ -49,6 +49,7 @@ impl SchemaState {
     /// Takes over from `before` what still holds. Call it before the new state serves.
     pub fn warm_up(&mut self, before: &SchemaState) -> WarmUp {
         let mut done = WarmUp::default();
+        self.feedback.go_on(&before.feedback);
         if self.options.plan == before.options.plan {
             for (key, shared) in before.plans.all() {
                 match self.taken_over(before, &shared) {
@@ -96,6 +97,7 @@ impl SchemaState {
             plan: Arc::new(renumbered(&shared.plan, &self.supergraph)?),
             tier: shared.tier,
             quality: shared.quality,
+            epoch: shared.epoch,
         })
     }
 }

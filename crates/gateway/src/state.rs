@@ -24,6 +24,7 @@ use crate::{
     authorization::{self, EnforceOptions},
     cache::{CacheLimits, OperationCache},
     canonical::ComparedFields,
+    feedback::Feedback,
     fingerprint::Fingerprints,
     labels::Labels,
     operation_limits::OperationLimits,
@@ -50,6 +51,8 @@ pub struct SchemaState {
     pub compared: ComparedFields,
     /// How progressive overrides are settled.
     pub labels: Labels,
+    /// What running requests teach.
+    pub feedback: Feedback,
     /// Plans that wait for a better one.
     pub refinement: Refinement,
     /// How requests are treated.
@@ -135,6 +138,7 @@ impl SchemaState {
                 PipelineOptions::planning_for(config, &supergraph),
             ),
             labels,
+            feedback: Feedback::new(config, endpoints.iter().map(|e| &*e.name)),
             refinement: Refinement::new(RefineLimits::new(config)),
             supergraph,
             endpoints,

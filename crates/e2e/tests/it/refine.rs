@@ -6,6 +6,7 @@
 use std::{
     fmt::Write,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use ogive_config::Url;
@@ -329,4 +330,95 @@ fn the_thread_ends_although_plans_wait() {
     let counts = state.refinement.counts();
     assert_eq!(counts.refined as usize + counts.waiting, 40);
     assert_eq!(Arc::strong_count(&gateway), 1, "the thread is gone");
+}
+
+/// Who is asked for what the first museum does not know.
+fn asked(planned: &PlannedOperation) -> Box<str> {
+    let plan = &planned.plan;
+    let last = plan.fetches.as_slice().last().unwrap();
+    plan.subgraphs[last.subgraph as usize].clone()
+}
+
+#[test]
+fn a_slow_subgraph_is_avoided_and_plans_do_not_flap() {
+    let state = fresh("query_planning: { feedback: { enabled: true, answers: 16 } }");
+    let text = "{ centre { room } }";
+    let operation = prepare_operation(&state, text, None).unwrap();
+    let plan = || plan_now(&state, &operation).unwrap().0;
+    let usual = asked(&plan());
+    let number = |name: &str| MUSEUMS.iter().position(|m| *m == name).unwrap() as u32;
+    let answers = |name: &str, times: u32, micros: u64| {
+        for _ in 0..times {
+            let took = Duration::from_micros(micros);
+            state.feedback.answered(number(name), took);
+        }
+    };
+    answers(&usual, 16, 1_000);
+    assert_eq!(state.feedback.epoch().number, 0, "everybody is fast");
+    answers(&usual, 320, 100_000);
+    let slow = state.feedback.epoch().number;
+    assert!(slow > 0);
+    assert_eq!(asked(&plan()), usual, "until there is another plan");
+    assert_eq!(state.refinement.counts().waiting, 1);
+    plan();
+    assert_eq!(state.refinement.counts().waiting, 1, "asked for once");
+    assert_eq!(state.refine_next(), Some(Refined::Replaced));
+    let other = asked(&plan());
+    assert_ne!(other, usual);
+    assert_eq!(plan().plan.fetches.len(), 2);
+    // A new document gets the same at once.
+    let fresh = planned(&state, "{ c: centre { room } }");
+    assert_eq!(asked(&fresh), other);
+    // Around the edge of a step nothing changes.
+    for _ in 0..50 {
+        answers(&other, 8, 1_800);
+        answers(&other, 8, 2_200);
+    }
+    answers(&usual, 160, 100_000);
+    assert_eq!(state.feedback.epoch().number, slow);
+    assert_eq!(state.refinement.counts().waiting, 0);
+    // Fast again: as before.
+    answers(&usual, 320, 500);
+    assert!(state.feedback.epoch().number > slow);
+    plan();
+    assert_eq!(state.refine_next(), Some(Refined::Replaced));
+    assert_eq!(asked(&plan()), usual);
+}
+
+#[test]
+fn answers_are_timed_if_that_is_wanted() {
+    for (yaml, timed) in [
+        ("query_planning: { feedback: { enabled: true } }", true),
+        ("", false),
+    ] {
+        let museums = Museums::with(yaml);
+        museums.ask();
+        let state = museums.served.gateway.state();
+        assert_eq!(state.feedback.answers_of(0) > 0, timed, "{yaml}");
+    }
+}
+
+#[test]
+fn what_was_learnt_outlives_a_reload_of_the_same_subgraphs() {
+    let yaml = "query_planning: { feedback: { enabled: true, answers: 16 } }";
+    let before = fresh(yaml);
+    for _ in 0..16 {
+        before.feedback.answered(2, Duration::from_millis(100));
+    }
+    assert_eq!(before.feedback.epoch().number, 1);
+    let mut same = fresh(yaml);
+    same.warm_up(&before);
+    assert_eq!(same.feedback.epoch().number, 1);
+    assert_eq!(
+        same.feedback.epoch().measured,
+        before.feedback.epoch().measured
+    );
+    let mut off = fresh("");
+    off.warm_up(&before);
+    assert_eq!(
+        off.feedback.epoch().number,
+        2,
+        "plans that rest on it are made anew"
+    );
+    assert_eq!(off.feedback.epoch().measured, None);
 }
