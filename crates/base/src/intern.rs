@@ -21,6 +21,14 @@ impl Interner {
     pub fn new() -> Self {
         Self::default()
     }
+    /// An empty interner with room for so many short strings.
+    pub fn with_capacity(strings: usize) -> Self {
+        Interner {
+            text: String::with_capacity(strings * 8),
+            ends: IdVec::from_vec(Vec::with_capacity(strings)),
+            table: HashTable::with_capacity(strings),
+        }
+    }
     /// The symbol of `text`, made if new.
     pub fn intern(&mut self, text: &str) -> Symbol {
         if let Some(found) = self.get(text) {

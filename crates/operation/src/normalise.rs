@@ -44,6 +44,9 @@ impl Default for NormaliseLimits {
     }
 }
 
+/// Response keys that room is made for at once.
+const NAMES: usize = 56;
+
 /// Brings `operation` of a *validated* document into normal form. Fails only on limits
 /// (`OPERATION_TOO_LARGE`, `MAX_DEPTH_LIMIT`) or on a document that validation would have refused.
 pub fn normalise(
@@ -78,7 +81,7 @@ pub fn normalise(
         op: Operation {
             kind: operation.kind,
             name: operation.name.map(|n| document.name(n).into()),
-            keys: Interner::new(),
+            keys: Interner::with_capacity(expected.min(NAMES)),
             root: SelectionSetId(0),
             selection_sets: IdVec::from_vec(Vec::with_capacity(expected / 2)),
             fields: IdVec::from_vec(Vec::with_capacity(expected)),

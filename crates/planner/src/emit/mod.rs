@@ -38,9 +38,14 @@ use crate::{
     tree::{FactId, PlaceId, Tree},
 };
 
+/// Places for which room is made at once.
+const ROOM: usize = 28;
+
 /// Turns a schedule into a plan. Takes time and memory in proportion to the plan.
 pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
     let index = Index::new(tree, schedule);
+    // Large operations repeat themselves.
+    let room = tree.places.len().min(ROOM);
     let mut emitter = Emitter {
         tree,
         schedule,
@@ -53,7 +58,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         shapes: IdVec::new(),
         questions: FastMap::default(),
         possible: IdVec::new(),
-        selections: Selections::default(),
+        selections: Selections::with_capacity(room),
         names: tree.op.keys.clone(),
         schema_names: FastMap::default(),
         heads: FastMap::default(),
@@ -65,6 +70,11 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         text: String::new(),
         keys_seen: vec![0; tree.op.keys.len()],
     };
+    emitter.lists.shapes.reserve(room);
+    emitter.lists.slots.reserve(room);
+    emitter.lists.output.reserve(room);
+    emitter.heads.reserve(2 * room);
+    emitter.coordinates.reserve(2 * room);
     emitter.possible_types();
     emitter.plan()
 }

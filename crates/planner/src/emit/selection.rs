@@ -66,6 +66,15 @@ pub(crate) struct Selections {
 }
 
 impl Selections {
+    /// Room for so many selections, each with some texts of its own.
+    pub(crate) fn with_capacity(selections: usize) -> Self {
+        let mut out = Selections {
+            texts: Interner::with_capacity(selections * 4),
+            ..Selections::default()
+        };
+        out.known.reserve(selections);
+        out
+    }
     /// A text under a condition.
     pub(crate) fn text(&mut self, cond: CondId, text: &str) -> Piece {
         Piece {

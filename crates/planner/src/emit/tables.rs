@@ -104,6 +104,10 @@ impl<K, T> Default for ListCache<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T> ListCache<K, T> {
+    /// Makes room for so many lists.
+    pub(crate) fn reserve(&mut self, lists: usize) {
+        self.0.reserve(lists);
+    }
     /// The list for these keys, made if new.
     pub(crate) fn get_or_make(
         &mut self,

@@ -55,6 +55,9 @@ pub(super) struct Table<'a> {
     pub(super) names: usize,
 }
 
+/// Names that room is made for at once.
+const NAMES: usize = 56;
+
 /// Dense numbers for strings.
 #[derive(Default)]
 struct Numbers<K> {
@@ -96,6 +99,7 @@ impl<'a> Table<'a> {
             }
         }
         let mut names = Numbers::default();
+        names.map.reserve(selections.min(NAMES));
         let mut arguments = Numbers::default();
         arguments.of(String::new());
         // By fragment: the set that spread it last.
