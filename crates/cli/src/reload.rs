@@ -204,6 +204,14 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
             old.connections_max != new.connections_max,
         ),
         (
+            "http.connections_per_client_max",
+            old.connections_per_client_max != new.connections_per_client_max,
+        ),
+        (
+            "http.trusted_proxies",
+            old.trusted_proxies != new.trusted_proxies,
+        ),
+        (
             "http.header_read_timeout",
             old.header_read_timeout != new.header_read_timeout,
         ),

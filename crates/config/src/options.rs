@@ -107,11 +107,17 @@ section! {
         pub workers: Option<NonZeroUsize> = None,
         /// Most client connections at a time; more wait in the listen queue of the operating system.
         pub connections_max: NonZeroUsize = nonzero(10_000),
+        /// Most connections of one address at a time, an IPv6 network of 64 bits counting as one; further ones are closed.
+        /// Default: no limit of its own.
+        pub connections_per_client_max: Option<NonZeroUsize> = None,
+        /// Addresses for which that does not hold: load balancers and proxies, which speak for many clients.
+        pub trusted_proxies: Vec<IpAddress> = Vec::new(),
         /// How long a client may take to send the headers of a request; also how long an idle connection is kept.
         pub header_read_timeout: Duration = Duration::seconds(60),
         /// How long a client may take to send the body of a request.
         pub body_read_timeout: Duration = Duration::seconds(30),
-        /// How long a client may take nothing of an answer before its connection is closed.
+        /// How long a client may take nothing of an answer before its connection is closed; over HTTP/2 that holds for
+        /// each answer.
         pub write_timeout: Duration = Duration::seconds(60),
         /// HTTP/2: agreed on during the TLS handshake, or spoken from the first byte on without TLS.
         pub http2: Http2Options = Http2Options::default(),
@@ -642,6 +648,25 @@ impl Decode for Pattern {
             return None;
         }
         Some(Pattern(text.to_owned()))
+    }
+}
+
+/// An IP address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IpAddress(pub std::net::IpAddr);
+
+impl Decode for IpAddress {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "an IP address")?;
+        let address = text.parse().ok().map(IpAddress);
+        if address.is_none() {
+            errors.invalid(
+                node.span,
+                format!("`{text}` is no IP address"),
+                "write it as `10.0.0.1` or `fd00::1`",
+            );
+        }
+        address
     }
 }
 

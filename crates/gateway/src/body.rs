@@ -143,8 +143,28 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        self.poll_piece(cx, usize::MAX)
+    }
+    fn is_end_stream(&self) -> bool {
+        self.is_empty() && self.encoder.is_none()
+    }
+    fn size_hint(&self) -> SizeHint {
+        match self.encoder {
+            None => SizeHint::with_exact(self.len as u64),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl ResponseBody {
+    /// The next frame; at most `max` bytes unless they are encoded.
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
         let Some(mut encoder) = self.encoder.take() else {
-            return Poll::Ready(self.take(usize::MAX).map(|piece| Ok(Frame::data(piece))));
+            return Poll::Ready(self.take(max).map(|piece| Ok(Frame::data(piece))));
         };
         let piece = self.take(PIECE).unwrap_or_default();
         let last = self.is_empty();
@@ -163,15 +183,6 @@ impl Body for ResponseBody {
             }
             Ok(out) => Poll::Ready(Some(Ok(Frame::data(out.into())))),
             Err(error) => Poll::Ready(Some(Err(error))),
-        }
-    }
-    fn is_end_stream(&self) -> bool {
-        self.is_empty() && self.encoder.is_none()
-    }
-    fn size_hint(&self) -> SizeHint {
-        match self.encoder {
-            None => SizeHint::with_exact(self.len as u64),
-            Some(_) => SizeHint::default(),
         }
     }
 }

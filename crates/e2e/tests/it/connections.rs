@@ -134,6 +134,36 @@ fn beyond_the_limit_connections_wait_their_turn() {
 }
 
 #[test]
+fn one_address_has_only_so_many_connections() {
+    let graph = Graph::with("http: { connections_per_client_max: 2 }");
+    let address = graph.address();
+    let alive = |connection: &mut Connection| {
+        connection.write_what_is_taken(&request("GET", "/health", &[], b""));
+        connection
+            .try_read()
+            .is_some_and(|answer| answer.status == 200)
+    };
+    let mut first = Connection::open(address);
+    let mut second = Connection::open(address);
+    assert!(alive(&mut first) && alive(&mut second));
+    let mut third = Connection::open(address);
+    assert!(!alive(&mut third), "a third connection is served");
+    assert!(alive(&mut first) && alive(&mut second));
+    drop(first);
+    // The gateway notices when it reads the end; until then newcomers are closed.
+    let mut tries = 0;
+    while !alive(&mut Connection::open(address)) {
+        tries += 1;
+        assert!(tries < 100_000, "the place is not given back");
+    }
+    drop(second);
+    let graph =
+        Graph::with("http: { connections_per_client_max: 1, trusted_proxies: [127.0.0.1, '::1'] }");
+    let mut all: Vec<Connection> = (0..5).map(|_| Connection::open(graph.address())).collect();
+    assert!(all.iter_mut().all(alive));
+}
+
+#[test]
 fn a_stale_subgraph_connection_is_replaced() {
     let (graph, accounts) = graph_with_played_accounts("http: { workers: 1 }");
     let first = std::thread::scope(|scope| {

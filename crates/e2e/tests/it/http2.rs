@@ -243,6 +243,42 @@ fn connections_that_say_nothing_are_closed() {
 }
 
 #[test]
+fn an_answer_of_which_nothing_is_taken_ends_the_connection() {
+    // Well before the connection as a whole counts as idle.
+    let graph = Graph::with("http: { write_timeout: 200ms, header_read_timeout: 60s }");
+    run(async {
+        let stream = TcpStream::connect(graph.address()).await.unwrap();
+        let (sender, connection) = h2::client::Builder::new()
+            .initial_window_size(10)
+            .handshake::<_, Bytes>(stream)
+            .await
+            .unwrap();
+        let ended: Ended = tokio::spawn(connection);
+        let mut sender = sender.ready().await.unwrap();
+        let (response, mut body) = sender
+            .send_request(head(graph.address(), &[]), false)
+            .unwrap();
+        let long = "x".repeat(100);
+        let fields: String = (0..2_000)
+            .map(|i| format!(" {long}{i}: __typename"))
+            .collect();
+        let query = serde_json::json!({ "query": format!("{{{fields} }}") }).to_string();
+        body.send_data(query.into(), true).unwrap();
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 200);
+        // The window is ten bytes, and no more is allowed; the connection answers pings all the while.
+        let mut answer = response.into_body();
+        let first = answer.data().await.unwrap().unwrap();
+        assert_eq!(first.len(), 10);
+        let rest = async { while let Some(Ok(_)) = answer.data().await {} };
+        rest.await;
+        let _ = ended.await.unwrap();
+    });
+    // Others are served as before.
+    assert_eq!(post(graph.address(), "{ me { name } }").text(), ANSWER);
+}
+
+#[test]
 fn draining_lets_streams_finish() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let told = std::sync::Mutex::new(told);

@@ -12,7 +12,7 @@
 //! are idle may bring one more request for `drain_idle_timeout`, whose answer says `connection: close`.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     convert::Infallible,
     future::Future,
     io,
@@ -69,6 +69,9 @@ struct Activity {
     given_up: Cell<u32>,
     given_up_max: u32,
     last: Cell<Instant>,
+    /// Answers on their way: number, and when something was taken of them last.
+    answers: RefCell<Vec<(u64, Instant)>>,
+    next: Cell<u64>,
     too_many: Notify,
 }
 
@@ -86,6 +89,8 @@ impl Activity {
             given_up: Cell::new(0),
             given_up_max,
             last: Cell::new(Instant::now()),
+            answers: RefCell::default(),
+            next: Cell::new(0),
             too_many: Notify::new(),
         }
     }
@@ -96,6 +101,11 @@ impl Activity {
             activity: self,
             answered: false,
         }
+    }
+    /// Whether nothing of an answer was taken for so long.
+    fn is_stalled_for(&self, time: Duration) -> bool {
+        let answers = self.answers.borrow();
+        answers.iter().any(|(_, last)| last.elapsed() >= time)
     }
     fn is_idle_for(&self, time: Duration) -> bool {
         self.running.get() == 0 && self.last.get().elapsed() >= time
@@ -121,8 +131,34 @@ impl Drop for Running<'_> {
 /// of its own for that.
 struct Taken {
     body: ResponseBody,
-    activity: Option<Rc<Activity>>,
+    /// With the number of the answer.
+    activity: Option<(Rc<Activity>, u64)>,
 }
+
+impl Taken {
+    fn new(body: ResponseBody, activity: Option<Rc<Activity>>) -> Self {
+        let activity = activity.map(|activity| {
+            let number = activity.next.get();
+            activity.next.set(number + 1);
+            let now = Instant::now();
+            activity.answers.borrow_mut().push((number, now));
+            (activity, number)
+        });
+        Taken { body, activity }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some((activity, number)) = &self.activity {
+            let mut answers = activity.answers.borrow_mut();
+            answers.retain(|(other, _)| other != number);
+        }
+    }
+}
+
+/// Bytes of an answer that an HTTP/2 client takes at a time; if it does not in time, the connection is closed.
+const TAKEN_BYTES: usize = 64 << 10;
 
 impl Body for Taken {
     type Data = Bytes;
@@ -132,10 +168,17 @@ impl Body for Taken {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let Some(activity) = &self.activity {
-            activity.last.set(Instant::now());
+        let Some((activity, number)) = &self.activity else {
+            return Pin::new(&mut self.body).poll_frame(cx);
+        };
+        let now = Instant::now();
+        activity.last.set(now);
+        let mut answers = activity.answers.borrow_mut();
+        if let Some((_, last)) = answers.iter_mut().find(|(other, _)| other == number) {
+            *last = now;
         }
-        Pin::new(&mut self.body).poll_frame(cx)
+        drop(answers);
+        self.body.poll_piece(cx, TAKEN_BYTES)
     }
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
@@ -187,7 +230,7 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 running.answered = true;
                 drop(running);
                 let activity = (version == Version::HTTP_2).then_some(activity);
-                Ok::<_, Infallible>(response.map(|body| Taken { body, activity }))
+                Ok::<_, Infallible>(response.map(|body| Taken::new(body, activity)))
             }
         }
     });
@@ -203,6 +246,7 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 .serve_connection(TokioIo::new(stream), service);
             let mut serving = pin!(serving);
             let mut leaving = false;
+            let tick = options.header_read_timeout.min(options.write_timeout);
             loop {
                 tokio::select! {
                     result = serving.as_mut() => return Ok(result?),
@@ -213,7 +257,10 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                         leaving = true;
                         serving.as_mut().graceful_shutdown();
                     }
-                    () = tokio::time::sleep(options.header_read_timeout) => {
+                    () = tokio::time::sleep(tick) => {
+                        if activity.is_stalled_for(options.write_timeout) {
+                            return Err("nothing of an answer is taken".into());
+                        }
                         if activity.is_idle_for(options.header_read_timeout) {
                             if leaving {
                                 return Ok(());

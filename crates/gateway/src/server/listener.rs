@@ -105,6 +105,13 @@ impl Listener {
 }
 
 impl Accepted {
+    /// The address of the client, if it has one.
+    pub(super) fn address(&self) -> Option<std::net::IpAddr> {
+        match self {
+            Accepted::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
+            Accepted::Unix(_) => None,
+        }
+    }
     /// Joins the reactor of this thread. Gives the client's address, too, if it has one.
     pub(super) fn join(self) -> io::Result<(Socket, Option<SocketAddr>)> {
         match self {

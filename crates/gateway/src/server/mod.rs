@@ -7,6 +7,7 @@
 //! Draining: on shutdown readiness turns to 503; after `drain_delay` the listener closes, and every connection ends
 //! after its current answer ([`connection`]); what is not done at the deadline is cut off.
 
+mod clients;
 mod connection;
 mod listener;
 mod worker;
@@ -18,16 +19,21 @@ use ogive_transport::ServerTls;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{Gateway, tls};
+use clients::Clients;
 use listener::Listener;
 use worker::{Connection, REST, Worker};
 
 /// How to serve.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServeOptions {
     /// Worker threads; default one per core.
     pub workers: NonZeroUsize,
     /// Most open connections; default 10,000.
     pub connections_max: usize,
+    /// Most open connections of one address; default no limit.
+    pub connections_per_client_max: Option<usize>,
+    /// Addresses that limit does not hold for; default none.
+    pub trusted_proxies: Vec<std::net::IpAddr>,
     /// How long the head of a request may take to arrive; default 60 s.
     pub header_read_timeout: Duration,
     /// Most headers of a request; default 100.
@@ -61,6 +67,8 @@ impl ServeOptions {
                 std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
             }),
             connections_max: http.connections_max.get(),
+            connections_per_client_max: http.connections_per_client_max.map(usize::from),
+            trusted_proxies: http.trusted_proxies.iter().map(|a| a.0).collect(),
             header_read_timeout: http.header_read_timeout.0,
             headers_max: config.limits.http1_max_request_headers.get(),
             // Smaller heads than this are a browser's everyday.
@@ -137,10 +145,12 @@ impl Bound {
         let workers = (0..options.workers.get())
             .map(|index| {
                 let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
+                let options = options.clone();
                 Worker::start(index, gateway, options, tls, draining.clone(), give_back)
             })
             .collect::<io::Result<Vec<Worker>>>()?;
         let permits = Arc::new(Semaphore::new(options.connections_max));
+        let clients = Clients::new(&options);
         let stopping = async {
             shutdown.await;
             gateway.start_draining();
@@ -148,13 +158,21 @@ impl Bound {
         };
         tokio::select! {
             () = stopping => {}
-            () = accept(&listener, &workers, &permits) => {}
+            () = accept(&listener, &workers, &permits, &clients) => {}
             () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
             () = rest(&gateway, give_back) => {}
         }
         for accepted in listener.close() {
             if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
-                hand_over(&workers, Connection { accepted, permit });
+                let Ok(place) = clients.place(accepted.address()) else {
+                    continue;
+                };
+                let connection = Connection {
+                    accepted,
+                    permit,
+                    place,
+                };
+                hand_over(&workers, connection);
             }
         }
         // Receivers live in the workers; a worker that is gone has nothing to drain.
@@ -183,13 +201,28 @@ async fn rest(gateway: &Gateway, give_back: Option<fn()>) {
     }
 }
 
-async fn accept(listener: &Listener, workers: &[Worker], permits: &Arc<Semaphore>) {
+async fn accept(
+    listener: &Listener,
+    workers: &[Worker],
+    permits: &Arc<Semaphore>,
+    clients: &Clients,
+) {
     loop {
         let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
             return;
         };
         match listener.accept().await {
-            Ok(accepted) => hand_over(workers, Connection { accepted, permit }),
+            Ok(accepted) => match clients.place(accepted.address()) {
+                Ok(place) => {
+                    let connection = Connection {
+                        accepted,
+                        permit,
+                        place,
+                    };
+                    hand_over(workers, connection);
+                }
+                Err(address) => tracing::debug!(%address, "too many connections of one client"),
+            },
             Err(error) => {
                 // Most often the process is out of file descriptors; trying again at once would only burn time.
                 tracing::warn!(%error, "a connection could not be accepted");

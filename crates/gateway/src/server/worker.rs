@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     ServeOptions,
+    clients::Place,
     connection::{Shared, serve},
     listener::Accepted,
 };
@@ -35,6 +36,8 @@ pub(super) struct Connection {
     pub(super) accepted: Accepted,
     /// Held for as long as the connection is open.
     pub(super) permit: OwnedSemaphorePermit,
+    /// Among those of its client, if they are counted; held as long.
+    pub(super) place: Option<Place>,
 }
 
 /// The handle of a worker thread.
@@ -115,11 +118,11 @@ async fn run(
     loop {
         tokio::select! {
             connection = incoming.recv() => match connection {
-                Some(Connection { accepted, permit }) => {
+                Some(Connection { accepted, permit, place }) => {
                     let guard = OpenGuard(Arc::clone(&open));
                     let shared = shared.clone();
                     tasks.spawn_local(async move {
-                        let _held = (guard, permit);
+                        let _held = (guard, permit, place);
                         serve(accepted, shared).await;
                     });
                 }
