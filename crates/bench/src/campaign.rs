@@ -16,35 +16,28 @@ use crate::{
     install::{Cache, Installed},
     load::Tool,
     machine::{Machine, Placement},
-    model::{EventAction, Gateway, Lab, Reload, Scenario},
+    model::{Gateway, Lab, Scenario, Selection},
     process,
-    progress::Progress,
-    record::{Campaign, GatewayInfo, Journal, Run, ScenarioInfo, Verdict},
+    progress::{Progress, human},
+    record::{self, Campaign, GatewayInfo, Journal, Run, ScenarioInfo, Verdict},
     run,
+    schedule::{Choice, Pair, Schedule},
     stage::{Plot, Servers},
-    units,
+    units::{self, Time},
 };
 
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// Names of gateways; empty means all.
-    pub gateways: Vec<String>,
-    /// Names of scenarios; empty means all.
-    pub scenarios: Vec<String>,
-    /// Rounds.
-    pub rounds: u32,
-    /// Whether the short form is run.
-    pub quick: bool,
-    /// Factor on all durations.
-    pub scale: f64,
+    /// Gateways, scenarios, rounds, time.
+    pub choice: Choice,
     /// Whether gateways that are not there are installed.
     pub install: bool,
     /// Whether only the check is run.
     pub check_only: bool,
     /// Who makes the load.
     pub tool: Tool,
-    /// Where results go.
+    /// Where results go; a folder that holds an unfinished campaign of the same order is continued.
     pub folder: PathBuf,
     /// The command the user gave.
     pub command: Vec<String>,
@@ -63,32 +56,16 @@ pub struct Equipment {
 
 /// A gateway in a scenario, ready to be run.
 struct Entry {
-    scenario: Scenario,
-    gateway: Gateway,
+    pair: Pair,
     installed: Installed,
     placement: Placement,
     /// Its check did not end well.
     out: bool,
 }
 
-/// Scenarios as they will be run.
-pub fn scenarios(lab: &Lab, order: &Order) -> Result<Vec<Scenario>> {
-    let mut chosen: Vec<Scenario> = match order.scenarios.is_empty() {
-        true => lab.scenarios.clone(),
-        false => order
-            .scenarios
-            .iter()
-            .map(|name| lab.scenario(name).cloned())
-            .collect::<Result<_>>()?,
-    };
-    if order.quick {
-        let named = !order.scenarios.is_empty();
-        chosen = chosen
-            .into_iter()
-            .filter_map(|s| s.quick().or_else(|| named.then_some(s)))
-            .collect();
-    }
-    Ok(chosen.into_iter().map(|s| s.scaled(order.scale)).collect())
+/// What will be run, and how long it will take; nothing is started.
+pub fn schedule(lab: &Lab, choice: &Choice, cache: &Cache) -> Result<Schedule> {
+    Schedule::new(lab, choice, &|gateway| cache.find(gateway).is_ok())
 }
 
 /// Runs a campaign; what is measured is on disk at once.
@@ -98,94 +75,209 @@ pub fn run(
     equipment: &Equipment,
     say: Box<dyn Fn(&str)>,
 ) -> Result<(Campaign, Vec<Run>)> {
-    let scenarios = scenarios(lab, order)?;
-    let gateways: Vec<Gateway> = match order.gateways.is_empty() {
-        true => lab.gateways.clone(),
-        false => order
-            .gateways
-            .iter()
-            .map(|name| lab.gateway(name).cloned())
-            .collect::<Result<_>>()?,
-    };
-    let cpus = process::cpus();
-    let mut campaign = describe(order, &scenarios);
-    let mut entries = Vec::new();
-    let mut runs = Vec::new();
-    let mut installed = BTreeMap::new();
-    for gateway in &gateways {
-        installed.insert(
-            gateway.name.clone(),
-            prepare(gateway, order, equipment, &mut campaign),
-        );
+    let earlier = record::earlier(&order.folder)?;
+    let mut choice = order.choice.clone();
+    if let Some((campaign, _)) = &earlier {
+        // What is measured together has the same durations.
+        choice.cap = campaign.cap_ms.map(Duration::from_millis);
+        choice.budget = None;
+        choice.selection = choice.selection.map(Selection::without_budget);
     }
-    let mut journal = Journal::create(&order.folder, &campaign)?;
-    for scenario in &scenarios {
-        for gateway in gateways
-            .iter()
-            .filter(|g| scenario.roles.iter().any(|role| g.can(*role)))
-        {
-            let placement = Placement::new(&cpus, scenario.limits.cores);
-            let reason = match (&installed[&gateway.name], refusal(scenario, gateway)) {
-                (Ok(installed), None) => {
+    let schedule = schedule(lab, &choice, &equipment.cache)?;
+    let mut campaign = describe(order, &schedule);
+    let mut installed = BTreeMap::new();
+    for gateway in schedule.gateways() {
+        let found = prepare(gateway, order, equipment, &mut campaign);
+        installed.insert(gateway.name.clone(), found);
+    }
+    let mut runs = match earlier {
+        Some((before, runs)) => {
+            if let Some(difference) = before.difference(&campaign) {
+                return Err(Error::Another {
+                    folder: order.folder.clone(),
+                    difference,
+                });
+            }
+            let load_average = campaign.machine.load_average;
+            campaign = before;
+            campaign.resumed.push(format!(
+                "{}, load average {load_average:.2}",
+                units::timestamp(units::now())
+            ));
+            runs
+        }
+        None => Vec::new(),
+    };
+    let mut journal = Journal::open(&order.folder, &campaign)?;
+    let mut entries = enter(&schedule, &choice, &installed, &mut journal, &mut runs)?;
+    let rounds = if order.check_only { 0 } else { schedule.rounds };
+    let mut progress = Progress::new(remaining(&entries, &runs, rounds), say);
+    if !runs.is_empty() && !campaign.resumed.is_empty() {
+        let n_kept = runs.iter().filter(|run| run.round > 0).count();
+        progress.note(&format!(
+            "continuing: {n_kept} measured runs are kept, about {} remain",
+            human(progress.left())
+        ));
+    }
+    let mut todo = Todo {
+        lab,
+        order,
+        equipment,
+        journal: &mut journal,
+        progress: &mut progress,
+        runs: &mut runs,
+    };
+    todo.check(&mut entries)?;
+    for round in 1..=rounds {
+        todo.measure(&entries, round, rounds)?;
+    }
+    progress.finish();
+    Ok((campaign, runs))
+}
+
+/// Pairs that can be run; of the others it is noted why not.
+fn enter(
+    schedule: &Schedule,
+    choice: &Choice,
+    installed: &BTreeMap<String, std::result::Result<Installed, String>>,
+    journal: &mut Journal,
+    runs: &mut Vec<Run>,
+) -> Result<Vec<Entry>> {
+    let cpus = process::cpus();
+    let mut entries = Vec::new();
+    for pair in &schedule.pairs {
+        let placement = Placement::new(&cpus, pair.scenario.limits.cores);
+        let reason = match &installed[&pair.gateway.name] {
+            _ if pair.rounds == 0 => {
+                let name = choice.selection.as_ref().map_or("", |s| s.name.as_str());
+                format!("left out by the selection `{name}`, to fit into the time")
+            }
+            Err(reason) => reason.clone(),
+            Ok(installed) => match pair.refusal() {
+                Some(reason) => reason.to_owned(),
+                None => {
                     entries.push(Entry {
-                        scenario: scenario.clone(),
-                        gateway: gateway.clone(),
+                        pair: pair.clone(),
                         installed: installed.clone(),
                         placement,
                         out: false,
                     });
                     continue;
                 }
-                (Err(reason), _) => reason.clone(),
-                (_, Some(reason)) => reason,
-            };
-            let run = not_run(scenario, gateway, placement, reason);
+            },
+        };
+        if find(runs, pair, 0).is_none() {
+            let run = not_run(&pair.scenario, &pair.gateway, placement, reason);
             journal.keep(&run)?;
             runs.push(run);
         }
     }
-    let expected = |entry: &Entry| run::expected(&entry.scenario);
-    let load: Duration = entries.iter().map(expected).sum();
-    let rounds = if order.check_only { 0 } else { order.rounds };
-    let mut progress = Progress::new(load * rounds + CHECK * entries.len() as u32, say);
-    for entry in &mut entries {
-        stopped(equipment)?;
-        progress.begin(
-            &format!("check · {} · {}", entry.scenario.name, entry.gateway.name),
-            CHECK,
-        );
-        let folder = run::work_folder(&order.folder, &entry.scenario.name, &entry.gateway.name);
-        let checked = run::check_only(&entry.plot(lab, equipment, &folder, true))?;
-        entry.out = checked.verdict != Verdict::Ok;
-        progress.end(told(&checked).as_deref());
-        journal.keep(&checked)?;
-        runs.push(checked);
-    }
-    for round in 1..=rounds {
-        for entry in entries.iter().filter(|entry| !entry.out) {
-            stopped(equipment)?;
-            let what = format!(
-                "round {round} of {rounds} · {} · {}",
-                entry.scenario.name, entry.gateway.name
-            );
-            progress.begin(&what, expected(entry));
-            let folder = run::work_folder(&order.folder, &entry.scenario.name, &entry.gateway.name);
-            let done = run::run(
-                &entry.plot(lab, equipment, &folder, false),
-                &order.tool,
-                round,
-            )?;
-            progress.end(told(&done).as_deref());
-            journal.keep(&done)?;
-            runs.push(done);
-        }
-    }
-    progress.finish();
-    Ok((campaign, runs))
+    Ok(entries)
 }
 
-/// How long a check is expected to take.
-pub const CHECK: Duration = Duration::from_secs(3);
+fn find<'a>(runs: &'a [Run], pair: &Pair, round: u32) -> Option<&'a Run> {
+    runs.iter().find(|run| {
+        run.round == round
+            && run.scenario == pair.scenario.name
+            && run.gateway == pair.gateway.name
+    })
+}
+
+/// How long what is still to be run will take.
+fn remaining(entries: &[Entry], runs: &[Run], rounds: u32) -> Duration {
+    let mut total = Duration::ZERO;
+    let mut checked = Vec::new();
+    for Entry { pair, .. } in entries {
+        let key = (pair.gateway.name.clone(), pair.scenario.check_key());
+        if find(runs, pair, 0).is_none() && !checked.contains(&key) {
+            total += pair.expected_check();
+            checked.push(key);
+        }
+        let open = (1..=pair.rounds.min(rounds)).filter(|n| find(runs, pair, *n).is_none());
+        total += pair.expected() * open.count() as u32;
+    }
+    total
+}
+
+/// What a campaign does, and where it notes what came of it.
+struct Todo<'a> {
+    lab: &'a Lab,
+    order: &'a Order,
+    equipment: &'a Equipment,
+    journal: &'a mut Journal,
+    progress: &'a mut Progress,
+    runs: &'a mut Vec<Run>,
+}
+
+impl Todo<'_> {
+    /// Checks every pair; scenarios that ask the same of the same stage share a check, unless checks are all there is.
+    fn check(&mut self, entries: &mut [Entry]) -> Result<()> {
+        let mut known: Vec<((String, Vec<String>), Run)> = Vec::new();
+        for entry in entries {
+            let pair = &entry.pair;
+            let key = (pair.gateway.name.clone(), pair.scenario.check_key());
+            let same = known.iter().find(|(k, _)| *k == key).map(|(_, run)| run);
+            let checked = match (find(self.runs, pair, 0), same) {
+                (Some(done), _) => done.clone(),
+                (None, Some(other)) if !self.order.check_only => {
+                    let folder = self.folder(pair);
+                    let plot = entry.plot(self.lab, self.equipment, &folder, true);
+                    let checked = run::checked_elsewhere(&plot, other);
+                    self.keep(&checked)?;
+                    checked
+                }
+                (None, _) => {
+                    stopped(self.equipment)?;
+                    let what = format!("check · {} · {}", pair.scenario.name, pair.gateway.name);
+                    self.progress.begin(&what, pair.expected_check());
+                    let folder = self.folder(pair);
+                    let plot = entry.plot(self.lab, self.equipment, &folder, true);
+                    let checked = run::check_only(&plot)?;
+                    self.progress.end(told(&checked).as_deref());
+                    self.keep(&checked)?;
+                    checked
+                }
+            };
+            entry.out = checked.verdict != Verdict::Ok;
+            if entry.out {
+                self.progress.leave_out(pair.expected() * pair.rounds);
+            }
+            if same.is_none() {
+                known.push((key, checked));
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, entries: &[Entry], round: u32, rounds: u32) -> Result<()> {
+        for entry in entries.iter().filter(|entry| !entry.out) {
+            let pair = &entry.pair;
+            if round > pair.rounds || find(self.runs, pair, round).is_some() {
+                continue;
+            }
+            stopped(self.equipment)?;
+            let (scenario, gateway) = (&pair.scenario.name, &pair.gateway.name);
+            let what = format!("round {round} of {rounds} · {scenario} · {gateway}");
+            self.progress.begin(&what, pair.expected());
+            let folder = self.folder(pair);
+            let plot = entry.plot(self.lab, self.equipment, &folder, false);
+            let done = run::run(&plot, &self.order.tool, round)?;
+            self.progress.end(told(&done).as_deref());
+            self.keep(&done)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, run: &Run) -> Result<()> {
+        self.journal.keep(run)?;
+        self.runs.push(run.clone());
+        Ok(())
+    }
+
+    fn folder(&self, pair: &Pair) -> PathBuf {
+        run::work_folder(&self.order.folder, &pair.scenario.name, &pair.gateway.name)
+    }
+}
 
 impl Entry {
     fn plot<'a>(
@@ -198,8 +290,8 @@ impl Entry {
         Plot {
             lab,
             servers: &equipment.servers,
-            scenario: &self.scenario,
-            gateway: &self.gateway,
+            scenario: &self.pair.scenario,
+            gateway: &self.pair.gateway,
             installed: &self.installed,
             placement: &self.placement,
             work,
@@ -225,16 +317,6 @@ fn told(run: &Run) -> Option<String> {
         run.gateway,
         run.verdict.word()
     ))
-}
-
-/// Why a gateway cannot take part in a scenario it has the role for.
-fn refusal(scenario: &Scenario, gateway: &Gateway) -> Option<String> {
-    let reloads = scenario
-        .events
-        .iter()
-        .any(|event| event.action == EventAction::Reload);
-    (reloads && gateway.spec.reload == Reload::None)
-        .then(|| "takes up a new supergraph only by a new start".to_owned())
 }
 
 fn not_run(scenario: &Scenario, gateway: &Gateway, placement: Placement, reason: String) -> Run {
@@ -294,7 +376,8 @@ fn binary_bytes(installed: &Installed) -> Option<u64> {
     std::fs::metadata(path).ok().map(|m| m.len())
 }
 
-fn describe(order: &Order, scenarios: &[Scenario]) -> Campaign {
+fn describe(order: &Order, schedule: &Schedule) -> Campaign {
+    let choice = &order.choice;
     let machine = Machine::here();
     let mut notes = Vec::new();
     if machine.load_average > 0.5 {
@@ -307,19 +390,32 @@ fn describe(order: &Order, scenarios: &[Scenario]) -> Campaign {
         notes
             .push("this is a debug build of ogive: only good for trying the lab itself".to_owned());
     }
-    if order.quick {
+    if choice.quick {
         notes.push("run with --quick: short loads, large noise; use it to see that all works, not to compare".to_owned());
     }
-    if (order.scale - 1.0).abs() > f64::EPSILON {
-        notes.push(format!("all durations times {}", order.scale));
+    if choice.scale > 0.0 && (choice.scale - 1.0).abs() > f64::EPSILON {
+        notes.push(format!("all durations times {}", choice.scale));
     }
-    let info = |scenario: &Scenario| ScenarioInfo {
+    if let Some(cap) = schedule.cap {
+        notes.push(format!(
+            "loads were cut to {} or what their scenario needs at least, to fit into the time: each scenario says from what; short loads are noisier, and slow starters have less time to warm up",
+            Time(cap)
+        ));
+    }
+    if let Some(selection) = &choice.selection {
+        notes.push(format!(
+            "who ran where, over how many rounds, is from `bench/{}.toml`; what it leaves out is listed as not run",
+            selection.name
+        ));
+    }
+    let info = |scenario: &Scenario, shortened: &Option<String>| ScenarioInfo {
         title: scenario.title.clone(),
         goal: scenario.goal.clone(),
         key: scenario.key,
         seeds: scenario.seeds.clone(),
         caveats: scenario.caveats.clone(),
         load: scenario.load.shape.describe(),
+        shortened: shortened.clone(),
         settings: settings(scenario),
     };
     Campaign {
@@ -332,11 +428,14 @@ fn describe(order: &Order, scenarios: &[Scenario]) -> Campaign {
         ),
         machine,
         gateways: BTreeMap::new(),
-        scenarios: scenarios
+        scenarios: schedule
+            .scenarios
             .iter()
-            .map(|s| (s.name.clone(), info(s)))
+            .map(|(s, shortened)| (s.name.clone(), info(s, shortened)))
             .collect(),
-        rounds: order.rounds,
+        rounds: schedule.rounds,
+        cap_ms: schedule.cap.map(|cap| cap.as_millis() as u64),
+        resumed: Vec::new(),
         notes,
     }
 }

@@ -105,9 +105,11 @@ pub fn judge_all(
     checked: &mut Checked,
     verdict: &mut Verdict,
 ) -> Result<()> {
+    let mut right: Option<&Kept> = None;
     for item in kept {
-        if item.status != 200 {
-            // Counted as a failure already; no answer is no wrong answer.
+        if item.status != 200 || right == Some(item) {
+            // No answer is counted as a failure already and is no wrong answer; the same answer to the same request
+            // needs no second look.
             continue;
         }
         if let Err(Difference::Value(text)) = judge(plot.scenario, stage, item)? {
@@ -115,6 +117,8 @@ pub fn judge_all(
             if *verdict == Verdict::Ok {
                 *verdict = Verdict::Disqualified(format!("a wrong answer under load: {text}"));
             }
+        } else {
+            right = Some(item);
         }
     }
     Ok(())

@@ -62,6 +62,29 @@ pub enum Error {
     /// An answer to the lab's own requests was not what it must be.
     #[error("{0}")]
     Answer(String),
+    /// Not everything fits into the time given.
+    #[error(
+        "{needed} are needed for everything even if each load takes only {least}; {wanted} were given: raise --budget, lower --rounds, or name fewer gateways (-g) and scenarios (-s)"
+    )]
+    Budget {
+        /// What was given.
+        wanted: String,
+        /// What is needed.
+        needed: String,
+        /// The shortest load.
+        least: String,
+    },
+    /// The folder holds something else.
+    #[error(
+        "{} holds another campaign ({difference}): name another folder with --out, or give the command it was begun with",
+        folder.display()
+    )]
+    Another {
+        /// The folder.
+        folder: PathBuf,
+        /// What differs.
+        difference: String,
+    },
     /// The user stopped the lab.
     #[error("stopped; what was measured so far is kept")]
     Stopped,

@@ -1,8 +1,8 @@
 //! The benchmark lab: it drives any gateway as a process, checks what it answers, measures it from outside and writes
 //! a report. It links no gateway crate, so that what it measures is what users run.
 //!
-//! Reading order: [`model`] (gateways, scenarios, graphs: files under `bench/`), [`install`], [`campaign`] (which runs,
-//! in which order), [`run`] (one run from start to verdict), [`load`] (generators), [`process`] and [`usage`] (what the
+//! Reading order: [`model`] (gateways, scenarios, graphs: files under `bench/`), [`install`], [`schedule`]
+//! (what, how long), [`campaign`] (in which order), [`run`] (one run from start to verdict), [`load`] (generators), [`process`] and [`usage`] (what the
 //! operating system tells), [`verify`] (answers), [`record`] (what is kept), [`report`] (what people read).
 //!
 //! Invariants: a wrong answer is never a fast answer; nothing is left out silently; a result is on disk before the
@@ -22,6 +22,7 @@ pub mod record;
 pub mod report;
 pub mod rest;
 pub mod run;
+pub mod schedule;
 pub mod stage;
 pub mod template;
 pub mod units;

@@ -23,8 +23,9 @@ use rustix::{
 
 use crate::{Error, Result};
 
-/// How long a process gets between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(3);
+/// How long a process gets between SIGTERM and SIGKILL. Nobody waits for an answer any more, so that draining
+/// connections would be time lost between two runs.
+const GRACE: Duration = Duration::from_millis(250);
 /// How often a process that is ending is looked at.
 const POLL: Duration = Duration::from_millis(10);
 

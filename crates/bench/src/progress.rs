@@ -1,6 +1,6 @@
 //! Progress for people: what runs now and when all of it will be done.
 //!
-//! The estimate adds up what remains to be run, which is known, instead of extrapolating what has been run.
+//! The estimate adds up what remains to be run, which is known, and corrects it by what has been run.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,12 @@ pub struct Progress {
     say: Box<dyn Fn(&str)>,
     remaining: Duration,
     current: Option<(Instant, Duration)>,
+    /// What was expected of work done so far, and what it took.
+    done: (Duration, Duration),
 }
+
+/// Work that must be done before it says anything about what remains.
+const TELLING: Duration = Duration::from_secs(60);
 
 impl Progress {
     /// Expects work of this length; `say` writes lines where there is no terminal.
@@ -26,6 +31,7 @@ impl Progress {
             say,
             remaining: total,
             current: None,
+            done: Default::default(),
         }
     }
 
@@ -39,7 +45,7 @@ impl Progress {
     /// A piece of work begins.
     pub fn begin(&mut self, what: &str, expected: Duration) {
         self.current = Some((Instant::now(), expected));
-        let left = human(self.remaining);
+        let left = human(self.left());
         if self.bar.is_hidden() {
             (self.say)(&format!("{what} · {left} left"));
         } else {
@@ -50,13 +56,32 @@ impl Progress {
 
     /// It is done; `note` is worth a line of its own.
     pub fn end(&mut self, note: Option<&str>) {
-        if let Some((_, expected)) = self.current.take() {
+        if let Some((start, expected)) = self.current.take() {
+            self.done.0 += expected;
+            self.done.1 += start.elapsed();
             self.remaining = self.remaining.saturating_sub(expected);
             self.bar.inc(expected.as_secs());
         }
         if let Some(note) = note {
             self.note(note);
         }
+    }
+
+    /// How long all of it will still take: what remains, by how far off expectations were so far.
+    pub fn left(&self) -> Duration {
+        let (expected, took) = self.done;
+        match expected < TELLING {
+            true => self.remaining,
+            false => self
+                .remaining
+                .mul_f64(took.as_secs_f64() / expected.as_secs_f64()),
+        }
+    }
+
+    /// Work that was expected will not be done.
+    pub fn leave_out(&mut self, expected: Duration) {
+        self.remaining = self.remaining.saturating_sub(expected);
+        self.bar.inc(expected.as_secs());
     }
 
     /// Says a line.

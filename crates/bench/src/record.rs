@@ -32,11 +32,53 @@ pub struct Campaign {
     pub gateways: BTreeMap<String, GatewayInfo>,
     /// What was asked.
     pub scenarios: BTreeMap<String, ScenarioInfo>,
-    /// Rounds.
+    /// Most rounds of any pair.
     pub rounds: u32,
+    /// The longest load, in milliseconds, where loads were cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap_ms: Option<u64>,
+    /// When it was continued after an interruption, and how busy the machine was then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<String>,
     /// Remarks about the whole.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+impl Campaign {
+    /// What keeps runs of another campaign from standing beside those of this one, if anything.
+    pub fn difference(&self, other: &Campaign) -> Option<String> {
+        let names = |campaign: &Campaign| campaign.scenarios.keys().cloned().collect::<Vec<_>>();
+        if names(self) != names(other) {
+            return Some("other scenarios".into());
+        }
+        let changed = self
+            .scenarios
+            .iter()
+            .find(|(name, info)| other.scenarios.get(*name) != Some(info));
+        if let Some((name, _)) = changed {
+            return Some(format!("scenario `{name}` is another now"));
+        }
+        if self.rounds != other.rounds || self.lab != other.lab {
+            return Some("other rounds, or another generator".into());
+        }
+        let machine = |campaign: &Campaign| (campaign.machine.cpu.clone(), campaign.machine.cpus);
+        if machine(self) != machine(other) {
+            return Some("another machine".into());
+        }
+        if !self.gateways.keys().eq(other.gateways.keys()) {
+            return Some("other gateways".into());
+        }
+        let same = |a: &GatewayInfo, b: &GatewayInfo| {
+            (&a.version, a.binary_bytes, a.missing.is_some())
+                == (&b.version, b.binary_bytes, b.missing.is_some())
+        };
+        self.gateways
+            .iter()
+            .zip(other.gateways.values())
+            .find(|((_, a), b)| !same(a, b))
+            .map(|((name, _), _)| format!("`{name}` is another program now"))
+    }
 }
 
 /// A gateway that takes part.
@@ -73,6 +115,9 @@ pub struct ScenarioInfo {
     pub caveats: Vec<String>,
     /// The load, in words.
     pub load: String,
+    /// What the load was cut from, in words; nothing: it is as its file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened: Option<String>,
     /// Everything else that is set, in words.
     pub settings: Vec<String>,
 }
@@ -215,11 +260,17 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Makes a folder for a campaign; an existing one is continued.
-    pub fn create(folder: &Path, campaign: &Campaign) -> Result<Journal> {
+    /// Makes a folder for a campaign; an existing one is continued, without a last line that was never finished.
+    pub fn open(folder: &Path, campaign: &Campaign) -> Result<Journal> {
         fs::create_dir_all(folder).map_err(Error::file(folder))?;
         write_json(&folder.join(CAMPAIGN), campaign)?;
         let path = folder.join(RESULTS);
+        if let Ok(text) = fs::read(&path) {
+            let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            if whole < text.len() {
+                fs::write(&path, &text[..whole]).map_err(Error::file(&path))?;
+            }
+        }
         let results = OpenOptions::new()
             .create(true)
             .append(true)
@@ -240,6 +291,14 @@ impl Journal {
             .write_all(line.as_bytes())
             .map_err(Error::file(&path))?;
         self.results.sync_data().map_err(Error::file(&path))
+    }
+}
+
+/// What a folder holds of an earlier campaign; `None`: nothing yet.
+pub fn earlier(folder: &Path) -> Result<Option<(Campaign, Vec<Run>)>> {
+    match folder.join(CAMPAIGN).is_file() && folder.join(RESULTS).is_file() {
+        true => read(folder).map(Some),
+        false => Ok(None),
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::{
     Error, Result, check,
     load::{Job, Kept, Outcome, Tool},
-    model::{EventAction, Fresh, Reload, Shape},
+    model::{EventAction, Reload, Shape},
     record::{Run, Step, Subgraphs, Verdict},
     stage::{self, Plot, Prepared, Stage},
     units::{self, Time},
@@ -64,6 +64,17 @@ pub fn check_only(plot: &Plot<'_>) -> Result<Run> {
         Err(error) => run.verdict = Verdict::Failed(portable(plot, &error.to_string())),
     }
     Ok(run)
+}
+
+/// The check of a scenario that asks the same of the same stage, noted for this one. Its answers were counted there.
+pub fn checked_elsewhere(plot: &Plot<'_>, other: &Run) -> Run {
+    Run {
+        verdict: other.verdict.clone(),
+        flags: other.flags.clone(),
+        command: other.command.clone(),
+        memory_limit: other.memory_limit.clone(),
+        ..blank(plot, 0)
+    }
 }
 
 /// A run of which nothing is known yet.
@@ -134,7 +145,7 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
     note_stage(plot, run, &stage);
     std::thread::sleep(REST);
     run.idle_pss = Some(usage::pss(stage.gateway.id()));
-    let before = check::answers(plot, &stage, 2)?;
+    let before = check::answers(plot, &stage, 1)?;
     run.checked.before = before.n;
     run.checked.bytes = before.bytes;
     run.flags.extend(before.flags);
@@ -143,7 +154,7 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
         return Ok(());
     }
     let mut job = job(plot, &stage, before.bytes)?;
-    warm_up(plot, tool, &mut job)?;
+    warm_up(plot, &mut job)?;
     stage.reset_counts()?;
     let mut n_requests = 0;
     let mut kept: Vec<Kept> = Vec::new();
@@ -162,8 +173,9 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
     for shape in shapes {
         job.shape = shape;
         let (outcome, measured) = measure(plot, tool, &job, &stage)?;
+        // Those that were sent: who waits in line to the end asks nothing of subgraphs.
+        n_requests += outcome.next.saturating_sub(job.first);
         job.first = outcome.next;
-        n_requests += outcome.result.answered + outcome.result.failed;
         kept.extend(outcome.sampled);
         odd.extend(outcome.odd);
         match job.shape {
@@ -205,7 +217,9 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
 
 /// A gateway that answers next to nothing has no latency to speak of.
 fn judge_failures(run: &mut Run) {
-    let nothing = |load: &crate::load::LoadResult| load.answered == 0 && load.failed > 0;
+    let nothing = |load: &crate::load::LoadResult| {
+        load.answered == 0 && load.failed + load.unfinished > 0
+    };
     let all_failed = match &run.load {
         Some(load) => nothing(load),
         None => !run.steps.is_empty() && run.steps.iter().all(|step| nothing(&step.load)),
@@ -215,7 +229,13 @@ fn judge_failures(run: &mut Run) {
             .load
             .as_ref()
             .or(run.steps.first().map(|step| &step.load));
-        let kinds = load.map(|load| load.failures.keys().cloned().collect::<Vec<_>>().join(", "));
+        let kinds = load.map(|load| {
+            let mut kinds: Vec<String> = load.failures.keys().cloned().collect();
+            if load.unfinished > 0 {
+                kinds.push(format!("{} still waited at the end", load.unfinished));
+            }
+            kinds.join(", ")
+        });
         run.verdict = Verdict::Failed(format!(
             "no request was answered: {}",
             kinds.unwrap_or_default()
@@ -232,6 +252,7 @@ fn job(plot: &Plot<'_>, stage: &Stage, length: Option<usize>) -> Result<Job> {
         timeout: load.timeout.0,
         keep_alive: load.keep_alive,
         connections_max: load.connections_max,
+        drain: load.drain(),
         cpus: plot.placement.load.clone(),
         length,
         first: 1,
@@ -239,36 +260,26 @@ fn job(plot: &Plot<'_>, stage: &Stage, length: Option<usize>) -> Result<Job> {
     })
 }
 
-fn warm_up(plot: &Plot<'_>, tool: &Tool, job: &mut Job) -> Result<()> {
+/// Most clients of a warm-up.
+const WARM_CLIENTS: usize = 16;
+
+/// Warms up with a few clients that ask as fast as they are answered, whatever the load is like: compilers and caches
+/// see as many requests as there can be in the time, and no backlog is left for the load that is measured.
+fn warm_up(plot: &Plot<'_>, job: &mut Job) -> Result<()> {
     let duration = plot.scenario.load.warmup;
-    if duration.0.is_zero() {
-        return Ok(());
-    }
-    let shape = std::mem::replace(&mut job.shape, Shape::Starts { count: 0 });
-    job.shape = match &shape {
-        Shape::Clients { clients, pause, .. } => Shape::Clients {
-            clients: *clients,
-            duration,
-            pause: *pause,
-        },
-        Shape::Ramp { start, pause, .. } => Shape::Clients {
-            clients: (*start).max(1),
-            duration,
-            pause: *pause,
-        },
-        Shape::Rate { rate, .. } => Shape::Rate {
-            rate: *rate,
-            duration,
-        },
-        Shape::Rates { rates, .. } => Shape::Rate {
-            rate: rates.first().copied().unwrap_or(1.0),
-            duration,
-        },
-        Shape::Starts { .. } => Shape::Starts { count: 0 },
+    let clients = match plot.scenario.load.shape {
+        _ if duration.0.is_zero() => return Ok(()),
+        Shape::Starts { .. } => return Ok(()),
+        Shape::Clients { clients, .. } => clients.min(WARM_CLIENTS),
+        Shape::Rate { .. } | Shape::Rates { .. } | Shape::Ramp { .. } => WARM_CLIENTS,
     };
-    let outcome = tool.run(job)?;
-    job.first = outcome.next;
-    job.shape = shape;
+    let mut warm = job.clone();
+    warm.shape = Shape::Clients {
+        clients,
+        duration,
+        pause: Time::default(),
+    };
+    job.first = Tool::Builtin.run(&warm)?.next;
     Ok(())
 }
 
@@ -371,15 +382,6 @@ fn starts(plot: &Plot<'_>, count: usize, run: &mut Run) -> Result<()> {
         run.starts_ms.push(time.as_secs_f64() * 1e3);
     }
     Ok(())
-}
-
-/// How long a run is expected to take, for progress.
-pub fn expected(plot_scenario: &crate::model::Scenario) -> Duration {
-    let overhead = Time::seconds(match plot_scenario.fresh {
-        Fresh::Alias => 4,
-        Fresh::No => 3,
-    });
-    plot_scenario.load.total() + overhead.0
 }
 
 /// The folder of a run's files and logs.

@@ -44,7 +44,17 @@ impl Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
+        // Scaled times are shown to a millisecond: nobody meant more.
+        match self.0 {
+            time if time >= Duration::from_secs(1) => {
+                let millis = Duration::from_millis((time.as_secs_f64() * 1e3).round() as u64);
+                write!(f, "{millis:?}")
+            }
+            time if time >= Duration::from_millis(1) => {
+                write!(f, "{}ms", (time.as_secs_f64() * 1e3).round())
+            }
+            time => write!(f, "{time:?}"),
+        }
     }
 }
 

@@ -15,10 +15,13 @@ use ogive_bench::{
     install::Cache,
     load::Tool,
     machine::Machine,
-    model::{Gateway, Install, Lab, Role},
-    process, record,
+    model::{Gateway, Install, Lab, Role, Selection},
+    process,
+    progress::human,
+    record,
     report::{self, Summary, compare, markdown},
     rest,
+    schedule::Choice,
     stage::Servers,
     units::{self, Time},
 };
@@ -110,6 +113,18 @@ struct RunArguments {
     /// Multiply all durations
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     scale: f64,
+    /// Cut all loads so that everything fits into this time, such as 55m; none below 4s or what its scenario needs
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    budget: Option<Time>,
+    /// Cut all loads to this time, such as 8s
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "budget")]
+    cap: Option<Time>,
+    /// File that says who runs where over how many rounds, such as bench/full.toml
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    selection: Option<PathBuf>,
+    /// Print what would be run and how long it would take, and run nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Install gateways that are missing
     #[arg(long)]
     install: bool,
@@ -119,7 +134,8 @@ struct RunArguments {
     /// Who makes the load
     #[arg(long, value_enum, default_value_t = ToolName::Builtin)]
     tool: ToolName,
-    /// Folder for the results [default: target/bench/runs/DATE-MACHINE]
+    /// Folder for the results; one that holds the same campaign, interrupted, is continued
+    /// [default: target/bench/runs/DATE-MACHINE]
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// What to print at the end
@@ -320,7 +336,12 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
     if arguments.quick && gateways.is_empty() {
         gateways = QUICK_GATEWAYS.map(str::to_owned).to_vec();
     }
-    let order = Order {
+    let selection = arguments
+        .selection
+        .as_ref()
+        .map(|path| Selection::read(path, lab))
+        .transpose()?;
+    let choice = Choice {
         gateways,
         scenarios: arguments.scenarios.clone(),
         rounds: arguments
@@ -328,6 +349,20 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
             .unwrap_or(if arguments.quick { 1 } else { ROUNDS }),
         quick: arguments.quick,
         scale: arguments.scale,
+        selection,
+        cap: arguments.cap.map(|time| time.0),
+        budget: arguments.budget.map(|time| time.0),
+    };
+    let schedule = campaign::schedule(lab, &choice, &cache)?;
+    if arguments.dry_run {
+        terminal::print(&schedule.describe(&|gateway| cache.find(gateway).is_ok()));
+        return Ok(());
+    }
+    if !check_only {
+        terminal::remark(&format!("about {}", human(schedule.estimate)));
+    }
+    let order = Order {
+        choice,
         install: arguments.install || arguments.quick,
         check_only,
         tool: tool(lab, &cache, arguments.tool)?,
@@ -353,11 +388,32 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
     Ok(())
 }
 
-/// The command as the user could give it again; the path of the program is nobody's business.
+/// The command as the user could give it again. The path of the program and those of this machine are nobody's
+/// business: of a path outside the working folder the last part is kept.
 fn command_line() -> Vec<String> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let portable = |text: String| match text.split_once('=') {
+        Some((name, path)) if path.starts_with('/') => format!("{name}={}", inside(path, &here)),
+        None if text.starts_with('/') => inside(&text, &here),
+        _ => text,
+    };
     std::iter::once("ogive".to_owned())
-        .chain(std::env::args().skip(1))
+        .chain(std::env::args().skip(1).map(portable))
         .collect()
+}
+
+fn inside(path: &str, here: &Path) -> String {
+    let path = Path::new(path);
+    match path.strip_prefix(here) {
+        Ok(rest) => rest.display().to_string(),
+        Err(_) => path.file_name().map_or_else(String::new, |name| {
+            format!("…/{}", name.to_string_lossy())
+        }),
+    }
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    Time::parse(text)
 }
 
 fn print(summary: &Summary, format: Format) -> Result<()> {

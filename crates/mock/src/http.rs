@@ -124,6 +124,8 @@ async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch
                     // An error here is the client's or an injected one; there is nobody to tell.
                     let _ = http1::Builder::new()
                         .timer(TokioTimer::new())
+                        // A gateway that plans for half a minute must find its idle connections open.
+                        .header_read_timeout(None)
                         .serve_connection(TokioIo::new(stream), serve)
                         .await;
                 });

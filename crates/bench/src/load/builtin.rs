@@ -34,8 +34,6 @@ const SAMPLES_MAX: usize = 64;
 const ODD_MAX: usize = 32;
 /// Most bytes of kept answers.
 const KEPT_BYTES_MAX: usize = 96 << 20;
-/// How long answers are waited for after the end.
-const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How often a ramp is looked at.
 const RAMP_TICK: Duration = Duration::from_millis(50);
 /// How long a client waits after a failed connection before it tries again.
@@ -133,50 +131,57 @@ fn clients_at(start: usize, stages: &[Stage], at: Duration) -> usize {
 
 async fn ramp(state: &Rc<State>, start: usize, stages: &[Stage], pause: Duration) {
     let stages: Rc<[Stage]> = stages.into();
-    let mut clients: Vec<Option<tokio::task::JoinHandle<()>>> = Vec::new();
+    let mut clients: Vec<Option<Client>> = Vec::new();
     while Instant::now() < state.end {
         let wanted = clients_at(start, &stages, state.start.elapsed());
         if clients.len() < wanted {
             clients.resize_with(wanted, || None);
         }
         for (i, client) in clients.iter_mut().enumerate().take(wanted) {
-            if client.as_ref().is_none_or(|c| c.is_finished()) {
+            if client.as_ref().is_none_or(|(task, _)| task.is_finished()) {
                 let (state, stages) = (state.clone(), stages.clone());
-                *client = Some(tokio::task::spawn_local(async move {
+                let since = Rc::new(Cell::new(Instant::now()));
+                let told = since.clone();
+                let task = tokio::task::spawn_local(async move {
                     let wanted = |at: Instant| {
                         at < state.end && clients_at(start, &stages, at - state.start) > i
                     };
-                    closed_loop(&state, wanted, pause).await;
-                }));
+                    closed_loop(&state, wanted, pause, &told).await;
+                });
+                *client = Some((task, since));
             }
         }
         let next = (Instant::now() + RAMP_TICK).min(state.end);
         tokio::time::sleep_until(next.into()).await;
     }
-    let deadline = Instant::now() + state.job.timeout.min(DRAIN_MAX);
-    for client in clients.into_iter().flatten() {
-        let mut client = client;
+    let deadline = Instant::now() + state.job.drain;
+    for (mut client, since) in clients.into_iter().flatten() {
         if tokio::time::timeout_at(deadline.into(), &mut client)
             .await
             .is_err()
         {
             client.abort();
             // Whoever still waits has waited this long at least.
-            let waited = state.job.timeout.min(DRAIN_MAX);
-            state.tally.borrow_mut().failure(
-                state.start.elapsed(),
-                "unanswered at the end",
-                Some(waited),
-            );
+            let waited = since.get().elapsed();
+            state.tally.borrow_mut().unfinished(waited);
         }
     }
 }
 
-async fn closed_loop(state: &State, wanted: impl Fn(Instant) -> bool, pause: Duration) {
+/// A client and when it sent its last request.
+type Client = (tokio::task::JoinHandle<()>, Rc<Cell<Instant>>);
+
+async fn closed_loop(
+    state: &State,
+    wanted: impl Fn(Instant) -> bool,
+    pause: Duration,
+    since: &Cell<Instant>,
+) {
     let mut connection = None;
     let mut answer = Answer::default();
     while wanted(Instant::now()) {
         let due = Instant::now();
+        since.set(due);
         let connected = state.ask(due, &mut connection, &mut answer).await;
         if !connected {
             tokio::time::sleep(CONNECT_PAUSE).await;
@@ -220,7 +225,7 @@ async fn paced(state: &Rc<State>, rate: f64) {
         while tasks.try_join_next().is_some() {}
     }
     let _ = pacer.join();
-    let deadline = Instant::now() + state.job.timeout.min(DRAIN_MAX);
+    let deadline = Instant::now() + state.job.drain;
     let drained = async { while tasks.join_next().await.is_some() {} };
     let _ = tokio::time::timeout_at(deadline.into(), drained).await;
     let n_busy = tasks.len();
@@ -228,11 +233,11 @@ async fn paced(state: &Rc<State>, rate: f64) {
     let mut tally = state.tally.borrow_mut();
     let now = Instant::now();
     for due in state.line.borrow_mut().drain(..) {
-        tally.failure(now - state.start, "unanswered at the end", Some(now - due));
+        tally.unfinished(now - due);
     }
     for _ in 0..n_busy {
-        let waited = state.job.timeout.min(DRAIN_MAX);
-        tally.failure(now - state.start, "unanswered at the end", Some(waited));
+        // At least: they may have been due earlier.
+        tally.unfinished(state.job.drain);
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Job {
     pub keep_alive: bool,
     /// Most connections of an open loop.
     pub connections_max: usize,
+    /// How long answers are waited for after the end.
+    pub drain: Duration,
     /// CPUs of the generator.
     pub cpus: Vec<usize>,
     /// Bytes a right answer has, where all have the same.

@@ -23,6 +23,10 @@ pub struct LoadResult {
     pub failed: u64,
     /// By kind.
     pub failures: BTreeMap<String, u64>,
+    /// Requests that were due or under way when the load ended and were not answered in the time given after it. They
+    /// count with the time they waited, and are no failures: nobody gave up on them.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Bytes of all bodies.
     pub bytes: u64,
     /// Answers whose length is not that of a right answer.
@@ -109,6 +113,12 @@ impl Tally {
         self.second(at).failed += 1;
     }
 
+    /// A request that is still waiting when the load is over.
+    pub fn unfinished(&mut self, waited: Duration) {
+        self.note(waited, waited);
+        self.result.unfinished += 1;
+    }
+
     pub(crate) fn n_odd(&self) -> u64 {
         self.result.odd
     }
@@ -184,7 +194,7 @@ impl LoadResult {
     }
     /// The part of requests without an answer.
     pub fn failure_share(&self) -> f64 {
-        let all = self.answered + self.failed;
+        let all = self.answered + self.failed + self.unfinished;
         match all {
             0 => 0.0,
             n => self.failed as f64 / n as f64,

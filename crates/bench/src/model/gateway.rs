@@ -59,9 +59,42 @@ pub struct Spec {
     /// Placeholders of its files, with values for the default mode.
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
+    /// What it is roughly like, for estimates of time only.
+    #[serde(default)]
+    pub estimate: Estimate,
     /// What readers should know.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What a gateway is roughly like on one CPU. Nothing measured depends on it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// Start to ready.
+    #[serde(default = "Estimate::start")]
+    pub start: Time,
+    /// Answers to the query of `shop` it gives in a second.
+    #[serde(default = "Estimate::requests_per_second")]
+    pub requests_per_second: f64,
+}
+
+impl Estimate {
+    fn start() -> Time {
+        Time(std::time::Duration::from_millis(200))
+    }
+    fn requests_per_second() -> f64 {
+        500.0
+    }
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Estimate {
+            start: Estimate::start(),
+            requests_per_second: Estimate::requests_per_second(),
+        }
+    }
 }
 
 /// What a participant can do.

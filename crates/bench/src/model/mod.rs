@@ -5,17 +5,19 @@ mod federation_1;
 mod gateway;
 mod graph;
 mod scenario;
+mod selection;
 
 pub use features::Features;
 pub use federation_1::federation_1;
 pub use gateway::{
-    Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role, Spec, Start, Version,
+    Estimate, Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role, Spec, Start, Version,
 };
 pub use graph::{FRESH, Graph};
 pub use scenario::{
     Authorization, Event, EventAction, Expect, Fresh, Goal, Limits, Load, Quick, Scenario, Shape,
     Stage, Subgraphs,
 };
+pub use selection::{Change, Selection, Tier};
 
 use std::{
     fs,

@@ -1,6 +1,6 @@
 //! Scenarios: one goal, one graph, one operation, one shape of load.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,12 @@ use crate::{
 const SHORT_WARMUP: Time = Time::seconds(1);
 /// Longest request of `--quick`.
 const QUICK_TIMEOUT: Time = Time::seconds(10);
+/// Shortest step of rising rates when loads are capped: the load is over too soon to see a queue grow otherwise.
+const SHORT_STEP: Time = Time::seconds(2);
+/// Part of a capped load that its warm-up may take.
+const WARMUP_PART: f64 = 0.3;
+/// How long answers are waited for after the end of a load, at most.
+const DRAIN_MAX: Time = Time::seconds(10);
 
 /// A file of `bench/scenarios`.
 #[derive(Clone, Debug, Deserialize)]
@@ -159,6 +165,12 @@ pub struct Load {
     /// Most connections of an open-loop load.
     #[serde(default = "Load::connections_max")]
     pub connections_max: usize,
+    /// How long answers are waited for after the end at least, however short the load: longer than an answer takes.
+    #[serde(default)]
+    pub settle: Time,
+    /// The shortest load that can answer the scenario's question; no cap goes below.
+    #[serde(default)]
+    pub least: Time,
 }
 
 /// The shape of a load.
@@ -275,19 +287,39 @@ impl Load {
     }
 
     /// How long all of it takes, warm-up included.
-    pub fn total(&self) -> std::time::Duration {
+    pub fn total(&self) -> Duration {
         self.warmup.0 + self.shape.duration()
+    }
+
+    /// How long answers are waited for after the end of one load (of rising rates: of each): as long as it took, at
+    /// least a second and at most ten, so that a short load is not followed by a long wait.
+    pub fn drain(&self) -> Duration {
+        let one = match &self.shape {
+            Shape::Rates { each, .. } => each.0,
+            shape => shape.duration(),
+        };
+        one.max(self.settle.0)
+            .clamp(SHORT_WARMUP.0, DRAIN_MAX.0)
+            .min(self.timeout.0)
     }
 }
 
 impl Shape {
     /// How long it takes.
-    pub fn duration(&self) -> std::time::Duration {
+    pub fn duration(&self) -> Duration {
         match self {
             Shape::Clients { duration, .. } | Shape::Rate { duration, .. } => duration.0,
             Shape::Ramp { stages, .. } => stages.iter().map(|stage| stage.over.0).sum(),
             Shape::Rates { rates, each } => each.0 * rates.len() as u32,
-            Shape::Starts { count } => std::time::Duration::from_secs(2) * *count as u32,
+            Shape::Starts { count } => Duration::from_secs(2) * *count as u32,
+        }
+    }
+    /// How long is measured, for people.
+    fn measured(&self) -> String {
+        match self {
+            Shape::Rates { rates, each } => format!("{} rates of {each}", rates.len()),
+            Shape::Starts { count } => format!("{count} starts"),
+            shape => Time(shape.duration()).to_string(),
         }
     }
     /// One line for people.
@@ -380,9 +412,30 @@ impl Scenario {
         Ok(())
     }
 
+    /// Scenarios with the same key ask the same of the same stage: one check is enough for all of them.
+    pub fn check_key(&self) -> Vec<String> {
+        vec![
+            self.graph.clone(),
+            self.operation.clone(),
+            format!("{:?}", self.variables),
+            self.mode.name().to_owned(),
+            format!("{:?} {:?}", self.fresh, self.authorization),
+            format!("{:?} {:?}", self.subgraphs.faults, self.expect.faults),
+            format!("{:?}", self.roles),
+        ]
+    }
+
     /// This scenario as `--quick` runs it, if it does.
     pub fn quick(&self) -> Option<Scenario> {
-        let quick = self.quick.as_ref()?;
+        let mut scenario = self.changed(self.quick.as_ref()?);
+        let load = &mut scenario.load;
+        load.warmup = Time(load.warmup.0.min(SHORT_WARMUP.0));
+        load.timeout = Time(load.timeout.0.min(QUICK_TIMEOUT.0));
+        Some(scenario)
+    }
+
+    /// This scenario with some numbers of its load changed.
+    pub fn changed(&self, quick: &Quick) -> Scenario {
         let mut scenario = self.clone();
         if let (Shape::Rates { rates, .. }, Some(new)) = (&mut scenario.load.shape, &quick.rates) {
             rates.clone_from(new);
@@ -397,10 +450,47 @@ impl Scenario {
             Shape::Starts { count } => *count = quick.count.unwrap_or(*count),
             Shape::Ramp { .. } | Shape::Rates { .. } => {}
         }
-        let load = &mut scenario.load;
-        load.warmup = Time(load.warmup.0.min(SHORT_WARMUP.0));
-        load.timeout = Time(load.timeout.0.min(QUICK_TIMEOUT.0));
-        Some(scenario)
+        scenario
+    }
+
+    /// This scenario with a load of at most `cap`, but at least what it says it needs. Stages of a ramp keep their
+    /// proportions; each of several rates takes half of it, and at least two seconds.
+    pub fn capped(mut self, cap: Duration) -> Scenario {
+        let cap = cap.max(self.load.least.0);
+        let whole = self.load.shape.duration();
+        let load = &mut self.load;
+        match &mut load.shape {
+            Shape::Clients { duration, .. } | Shape::Rate { duration, .. } => {
+                duration.0 = duration.0.min(cap);
+            }
+            Shape::Ramp { stages, .. } if whole > cap => {
+                let factor = cap.as_secs_f64() / whole.as_secs_f64();
+                for stage in stages {
+                    stage.over = stage.over.scaled(factor);
+                }
+            }
+            Shape::Rates { each, .. } => each.0 = each.0.min((cap / 2).max(SHORT_STEP.0)),
+            Shape::Ramp { .. } | Shape::Starts { .. } => {}
+        }
+        load.warmup.0 = load
+            .warmup
+            .0
+            .min(cap.mul_f64(WARMUP_PART).max(SHORT_WARMUP.0));
+        self
+    }
+
+    /// What a shortened load was before, in words; `None`: it is as its file says.
+    pub fn shortened_from(&self, original: &Scenario) -> Option<String> {
+        let mut parts = Vec::new();
+        let (now, then) = (self.load.shape.measured(), original.load.shape.measured());
+        if now != then {
+            parts.push(format!("from {then} to {now}"));
+        }
+        let (now, then) = (self.load.warmup, original.load.warmup);
+        if now != then {
+            parts.push(format!("warm-up from {then} to {now}"));
+        }
+        (!parts.is_empty()).then(|| format!("shortened {}", parts.join(", ")))
     }
 
     /// This scenario with all durations multiplied; a warm-up stays at least a second.

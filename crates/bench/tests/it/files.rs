@@ -3,9 +3,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use ogive_bench::{
-    campaign,
     model::{Lab, Role},
-    run,
+    schedule::{Choice, Schedule},
 };
 
 pub(crate) fn lab() -> Lab {
@@ -68,13 +67,14 @@ fn every_published_row_has_a_scenario_or_a_reason() {
 #[test]
 fn quick_fits_into_five_minutes_with_two_gateways() {
     let lab = lab();
-    let quick: Vec<_> = lab.scenarios.iter().filter_map(|s| s.quick()).collect();
-    let loads: f64 = quick.iter().map(|s| run::expected(s).as_secs_f64()).sum();
-    let checks = quick.len() as f64 * campaign::CHECK.as_secs_f64();
-    let seconds = (loads + checks) * 2.0;
-    assert!(
-        quick.len() >= 6 && seconds < 240.0,
-        "{} scenarios, {seconds} s",
-        quick.len()
-    );
+    let choice = Choice {
+        gateways: vec!["ogive".into(), "apollo-gateway".into()],
+        rounds: 1,
+        quick: true,
+        ..Choice::default()
+    };
+    let schedule = Schedule::new(&lab, &choice, &|_| true).unwrap();
+    assert!(schedule.scenarios.len() >= 6, "{}", schedule.scenarios.len());
+    let seconds = schedule.estimate.as_secs();
+    assert!(seconds < 240, "{seconds} s");
 }

@@ -24,6 +24,7 @@ use ogive_bench::{
     load::Tool,
     model::Lab,
     record::{Campaign, Run},
+    schedule::Choice,
     stage::Servers,
 };
 
@@ -250,11 +251,10 @@ pub(crate) fn campaign(
     );
     fs::write(root.join("scenarios/test.toml"), scenario).unwrap();
     let order = Order {
-        gateways: Vec::new(),
-        scenarios: Vec::new(),
-        rounds: 1,
-        quick: false,
-        scale: 1.0,
+        choice: Choice {
+            rounds: 1,
+            ..Choice::default()
+        },
         install: false,
         check_only: false,
         tool: Tool::Builtin,
