@@ -20,7 +20,7 @@ use crate::{
     process,
     progress::{Progress, human},
     record::{self, Campaign, GatewayInfo, Journal, Run, ScenarioInfo, Verdict},
-    run,
+    run::{self, Live},
     schedule::{Choice, Pair, Schedule},
     stage::{Plot, Servers},
     units::{self, Time},
@@ -128,8 +128,18 @@ pub fn run(
         runs: &mut runs,
     };
     todo.check(&mut entries)?;
-    for round in 1..=rounds {
-        todo.measure(&entries, round, rounds)?;
+    if choice.keeps() {
+        // Scenario by scenario: what keeps running does so for the rounds of one scenario only.
+        for (scenario, _) in &schedule.scenarios {
+            let mut live = BTreeMap::new();
+            for round in 1..=rounds {
+                todo.measure(&entries, Some(&scenario.name), round, rounds, &mut live)?;
+            }
+        }
+    } else {
+        for round in 1..=rounds {
+            todo.measure(&entries, None, round, rounds, &mut BTreeMap::new())?;
+        }
     }
     progress.finish();
     Ok((campaign, runs))
@@ -194,7 +204,7 @@ fn remaining(entries: &[Entry], runs: &[Run], rounds: u32) -> Duration {
             checked.push(key);
         }
         let open = (1..=pair.rounds.min(rounds)).filter(|n| find(runs, pair, *n).is_none());
-        total += pair.expected() * open.count() as u32;
+        total += pair.expected_rounds(open.count() as u32);
     }
     total
 }
@@ -240,7 +250,7 @@ impl Todo<'_> {
             };
             entry.out = checked.verdict != Verdict::Ok;
             if entry.out {
-                self.progress.leave_out(pair.expected() * pair.rounds);
+                self.progress.leave_out(pair.expected_rounds(pair.rounds));
             }
             if same.is_none() {
                 known.push((key, checked));
@@ -249,19 +259,38 @@ impl Todo<'_> {
         Ok(())
     }
 
-    fn measure(&mut self, entries: &[Entry], round: u32, rounds: u32) -> Result<()> {
+    /// One round of all scenarios, or of one.
+    fn measure(
+        &mut self,
+        entries: &[Entry],
+        only: Option<&str>,
+        round: u32,
+        rounds: u32,
+        live: &mut BTreeMap<String, Option<Live>>,
+    ) -> Result<()> {
         for entry in entries.iter().filter(|entry| !entry.out) {
             let pair = &entry.pair;
-            if round > pair.rounds || find(self.runs, pair, round).is_some() {
+            let (scenario, gateway) = (&pair.scenario.name, &pair.gateway.name);
+            let wanted = round <= pair.rounds && only.is_none_or(|only| only == scenario);
+            if !wanted || find(self.runs, pair, round).is_some() {
                 continue;
             }
             stopped(self.equipment)?;
-            let (scenario, gateway) = (&pair.scenario.name, &pair.gateway.name);
+            let place = live.entry(gateway.clone()).or_default();
+            let expected = match place {
+                Some(_) => pair.expected_again(),
+                None => pair.expected(),
+            };
             let what = format!("round {round} of {rounds} · {scenario} · {gateway}");
-            self.progress.begin(&what, pair.expected());
+            self.progress.begin(&what, expected);
             let folder = self.folder(pair);
             let plot = entry.plot(self.lab, self.equipment, &folder, false);
-            let done = run::run(&plot, &self.order.tool, round)?;
+            let more = pair.keep && round < pair.rounds;
+            let keep = (more || place.is_some()).then_some(&mut *place);
+            let done = run::run(&plot, &self.order.tool, round, keep)?;
+            if !more {
+                *place = None;
+            }
             self.progress.end(told(&done).as_deref());
             self.keep(&done)?;
         }
@@ -407,6 +436,9 @@ fn describe(order: &Order, schedule: &Schedule) -> Campaign {
             "who ran where, over how many rounds, is from `bench/{}.toml`; what it leaves out is listed as not run",
             selection.name
         ));
+    }
+    if choice.keeps() {
+        notes.push("gateways kept running from round to round of a scenario, idle while others were measured: rounds are no independent starts".to_owned());
     }
     let info = |scenario: &Scenario, shortened: &Option<String>| ScenarioInfo {
         title: scenario.title.clone(),

@@ -165,6 +165,19 @@ impl Process {
         last_lines(&self.log, 12)
     }
 
+    /// The first lines it wrote that speak of an error, in one line; `None`: there is no such line.
+    pub fn complaint(&self) -> Option<String> {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.contains("Error: ") || line.starts_with("error"))
+            .take(3)
+            .collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
+    }
+
     fn limit_memory(&mut self, bytes: u64) {
         if let Some((group, how)) = memory_group(self.id(), bytes) {
             self.group = Some(group);

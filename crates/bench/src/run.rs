@@ -23,10 +23,27 @@ const REST: Duration = Duration::from_millis(300);
 /// How often answers are checked beside an external load generator, which keeps none.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
+/// A gateway that was measured and may be measured again.
+#[derive(Debug)]
+pub struct Live {
+    stage: Stage,
+    /// Number of the next request.
+    next: u64,
+    /// Bytes of a right answer.
+    bytes: Option<usize>,
+}
+
 /// Runs a gateway in a scenario once. An error of the gateway is a verdict; only the lab's own errors are errors.
-pub fn run(plot: &Plot<'_>, tool: &Tool, round: u32) -> Result<Run> {
+/// With `keep`, it is left running there after a good run, and one that was left running is measured again without a
+/// new start and warm-up.
+pub fn run(
+    plot: &Plot<'_>,
+    tool: &Tool,
+    round: u32,
+    keep: Option<&mut Option<Live>>,
+) -> Result<Run> {
     let mut run = blank(plot, round);
-    if let Err(error) = try_run(plot, tool, &mut run) {
+    if let Err(error) = try_run(plot, tool, &mut run, keep) {
         run.verdict = match error {
             Error::Stopped => return Err(Error::Stopped),
             Error::File { .. } | Error::Model { .. } | Error::System { .. } => return Err(error),
@@ -137,24 +154,60 @@ fn note_stage(plot: &Plot<'_>, run: &mut Run, stage: &Stage) {
     run.memory_limit = stage.gateway.memory_limit.map(str::to_owned);
 }
 
-fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
+fn try_run(
+    plot: &Plot<'_>,
+    tool: &Tool,
+    run: &mut Run,
+    mut keep: Option<&mut Option<Live>>,
+) -> Result<()> {
     if let Shape::Starts { count } = plot.scenario.load.shape {
         return starts(plot, count, run);
     }
-    let mut stage = Stage::set(plot)?;
+    let kept = keep.as_mut().and_then(|place| place.take());
+    let Some(mut live) = (match kept {
+        Some(live) => Some(live),
+        None => start(plot, run)?,
+    }) else {
+        return Ok(());
+    };
+    measure_live(plot, tool, run, &mut live)?;
+    // What still has requests to work on would take time from the next.
+    let is_idle = |load: &crate::load::LoadResult| load.unfinished == 0;
+    let idle = run.load.iter().all(is_idle) && run.steps.iter().all(|step| is_idle(&step.load));
+    if let (Some(place), true, Verdict::Ok) = (keep, idle, &run.verdict) {
+        *place = Some(live);
+    }
+    Ok(())
+}
+
+/// Starts a gateway, compares an answer and warms it up; `None`: the answer was wrong.
+fn start(plot: &Plot<'_>, run: &mut Run) -> Result<Option<Live>> {
+    let stage = Stage::set(plot)?;
     note_stage(plot, run, &stage);
     std::thread::sleep(REST);
     run.idle_pss = Some(usage::pss(stage.gateway.id()));
     let before = check::answers(plot, &stage, 1)?;
     run.checked.before = before.n;
-    run.checked.bytes = before.bytes;
     run.flags.extend(before.flags);
     if let Some(wrong) = before.wrong {
         run.verdict = Verdict::Disqualified(format!("a wrong answer before the load: {wrong}"));
-        return Ok(());
+        return Ok(None);
     }
     let mut job = job(plot, &stage, before.bytes)?;
     warm_up(plot, &mut job)?;
+    Ok(Some(Live {
+        stage,
+        next: job.first,
+        bytes: before.bytes,
+    }))
+}
+
+fn measure_live(plot: &Plot<'_>, tool: &Tool, run: &mut Run, live: &mut Live) -> Result<()> {
+    let stage = &mut live.stage;
+    run.checked.bytes = live.bytes;
+    run.memory_limit = stage.gateway.memory_limit.map(str::to_owned);
+    let mut job = job(plot, stage, live.bytes)?;
+    job.first = live.next;
     stage.reset_counts()?;
     let mut n_requests = 0;
     let mut kept: Vec<Kept> = Vec::new();
@@ -172,7 +225,7 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
     let several = matches!(plot.scenario.load.shape, Shape::Rates { .. });
     for shape in shapes {
         job.shape = shape;
-        let (outcome, measured) = measure(plot, tool, &job, &stage)?;
+        let (outcome, measured) = measure(plot, tool, &job, stage)?;
         // Those that were sent: who waits in line to the end asks nothing of subgraphs.
         n_requests += outcome.next.saturating_sub(job.first);
         job.first = outcome.next;
@@ -203,9 +256,16 @@ fn try_run(plot: &Plot<'_>, tool: &Tool, run: &mut Run) -> Result<()> {
     }
     run.checked.during = kept.len() as u32;
     run.checked.odd = odd.len() as u32;
-    check::judge_all(plot, &stage, &kept, &mut run.checked, &mut run.verdict)?;
-    check::judge_all(plot, &stage, &odd, &mut run.checked, &mut run.verdict)?;
-    let after = check::answers(plot, &stage, 1)?;
+    live.next = job.first;
+    check::judge_all(plot, stage, &kept, &mut run.checked, &mut run.verdict)?;
+    check::judge_all(plot, stage, &odd, &mut run.checked, &mut run.verdict)?;
+    let mut loads = run.load.iter().chain(run.steps.iter().map(|s| &s.load));
+    if loads.any(|load| load.unfinished > 0) {
+        // It still works on what nobody waits for any more: an answer now would only tell how long that takes.
+        judge_failures(run);
+        return Ok(());
+    }
+    let after = check::answers(plot, stage, 1)?;
     run.checked.after = after.n;
     if let (Some(wrong), Verdict::Ok) = (after.wrong, &run.verdict) {
         run.checked.wrong += 1;
@@ -237,7 +297,7 @@ fn judge_failures(run: &mut Run) {
             kinds.join(", ")
         });
         run.verdict = Verdict::Failed(format!(
-            "no request was answered: {}",
+            "no request was answered in time: {}",
             kinds.unwrap_or_default()
         ));
     }

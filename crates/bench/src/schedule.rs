@@ -18,6 +18,8 @@ pub const LEAST: Duration = Duration::from_secs(4);
 const MOST: Duration = Duration::from_secs(7200);
 /// What a run costs beside its load and the gateway's start: servers, answers before and after, the end of processes.
 pub const FIXED: Duration = Duration::from_millis(900);
+/// What a run costs beside its load where the gateway runs already.
+pub const FIXED_AGAIN: Duration = Duration::from_millis(200);
 /// What a check costs beside the gateway's start.
 pub const CHECK: Duration = Duration::from_millis(700);
 
@@ -40,6 +42,8 @@ pub struct Choice {
     pub cap: Option<Duration>,
     /// How long all of it may take.
     pub budget: Option<Duration>,
+    /// Whether gateways keep running from round to round.
+    pub keep: bool,
 }
 
 /// A gateway in a scenario.
@@ -51,6 +55,8 @@ pub struct Pair {
     pub gateway: Gateway,
     /// Its rounds; 0: left out by the selection.
     pub rounds: u32,
+    /// Whether it keeps running from round to round.
+    pub keep: bool,
 }
 
 /// All pairs, in the order of scenarios.
@@ -66,6 +72,13 @@ pub struct Schedule {
     pub cap: Option<Duration>,
     /// How long it will take.
     pub estimate: Duration,
+}
+
+impl Choice {
+    /// Whether gateways keep running from round to round.
+    pub fn keeps(&self) -> bool {
+        self.keep || self.selection.as_ref().is_some_and(|s| s.keep)
+    }
 }
 
 impl Schedule {
@@ -86,6 +99,7 @@ impl Schedule {
                     }
                     schedule.pairs.push(Pair {
                         rounds: rounds(choice, gateway, &scenario),
+                        keep: choice.keeps() && scenario.can_keep(),
                         scenario: scenario.clone(),
                         gateway: gateway.clone(),
                     });
@@ -140,7 +154,7 @@ impl Schedule {
                     (false, _) => " (not installed)",
                     (true, Some(_)) => " (cannot)",
                     (true, None) => {
-                        time += pair.expected() * pair.rounds;
+                        time += pair.expected_rounds(pair.rounds);
                         n_runs += pair.rounds;
                         ""
                     }
@@ -184,7 +198,7 @@ impl Schedule {
             .iter()
             .filter(|p| p.rounds > 0 && is_here(&p.gateway) && p.refusal().is_none())
         {
-            total += pair.expected() * pair.rounds;
+            total += pair.expected_rounds(pair.rounds);
             let key = (pair.gateway.name.clone(), pair.scenario.check_key());
             if !checked.contains(&key) {
                 checked.push(key);
@@ -233,7 +247,25 @@ impl Pair {
             .then_some("takes up a new supergraph only by a new start")
     }
 
-    /// How long one run takes.
+    /// How long a run takes that finds its gateway running.
+    pub fn expected_again(&self) -> Duration {
+        let backlog = self.backlog();
+        // What is not done in time is started anew.
+        if !self.keep || backlog >= self.scenario.load.drain() {
+            return self.expected();
+        }
+        FIXED_AGAIN + self.scenario.load.shape.duration() + backlog
+    }
+
+    /// How long so many rounds take.
+    pub fn expected_rounds(&self, n: u32) -> Duration {
+        match n {
+            0 => Duration::ZERO,
+            n => self.expected() + self.expected_again() * (n - 1),
+        }
+    }
+
+    /// How long one run takes, with a start.
     pub fn expected(&self) -> Duration {
         let estimate = &self.gateway.spec.estimate;
         let load = &self.scenario.load;

@@ -366,8 +366,9 @@ fn wait(
             Err(_) => {}
         }
         if let Some(status) = process.ended() {
+            let complaint = process.complaint().unwrap_or_default();
             return Err(format!(
-                "ended with {status} while starting:\n{}",
+                "ended with {status} while starting: {complaint}\n{}",
                 process.last_words()
             ));
         }

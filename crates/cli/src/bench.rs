@@ -19,7 +19,7 @@ use ogive_bench::{
     process,
     progress::human,
     record,
-    report::{self, Summary, compare, markdown},
+    report::{self, Summary, banner, compare, markdown},
     rest,
     schedule::Choice,
     stage::Servers,
@@ -76,6 +76,24 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Markdown)]
         format: Format,
     },
+    /// Draw one scenario of a run as an image for a README, and write the README's section
+    Chart {
+        /// Folder of the run
+        run: PathBuf,
+        /// The scenario
+        #[arg(long, value_name = "NAME", default_value = "query")]
+        scenario: String,
+        /// Where the image goes
+        #[arg(
+            long,
+            value_name = "FILE",
+            default_value = "docs/images/benchmark.svg"
+        )]
+        out: PathBuf,
+        /// A file with the marks of the section, which is written anew
+        #[arg(long, value_name = "FILE")]
+        readme: Option<PathBuf>,
+    },
     /// Compare two runs
     Compare {
         /// Folder of the run before
@@ -122,6 +140,9 @@ struct RunArguments {
     /// File that says who runs where over how many rounds, such as bench/full.toml
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     selection: Option<PathBuf>,
+    /// Keep gateways running from round to round of a scenario: saves starts and warm-ups
+    #[arg(long)]
+    keep_running: bool,
     /// Print what would be run and how long it would take, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -176,6 +197,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             let summary = report::write(&run, features.as_ref())?;
             print(&summary, format)
         }
+        Command::Chart {
+            run,
+            scenario,
+            out,
+            readme,
+        } => chart(&run, &scenario, &out, readme.as_deref()),
         Command::Compare {
             before,
             after,
@@ -352,6 +379,7 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
         selection,
         cap: arguments.cap.map(|time| time.0),
         budget: arguments.budget.map(|time| time.0),
+        keep: arguments.keep_running,
     };
     let schedule = campaign::schedule(lab, &choice, &cache)?;
     if arguments.dry_run {
@@ -386,6 +414,35 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
     terminal::remark(&format!("\n{}", order.folder.join("report.html").display()));
     ran?;
     Ok(())
+}
+
+fn chart(run: &Path, name: &str, out: &Path, readme: Option<&Path>) -> Result<()> {
+    let (campaign, runs) = record::read(run)?;
+    let summary = Summary::new(campaign, &runs);
+    let found = summary.scenarios.iter().find(|s| s.name == name);
+    let scenario = found.ok_or_else(|| {
+        let names: Vec<&str> = summary.scenarios.iter().map(|s| s.name.as_str()).collect();
+        terminal::error(
+            format_args!("the run has no scenario `{name}`"),
+            &format!("it has {}", names.join(", ")),
+        )
+    })?;
+    let image = banner::chart(&summary, scenario);
+    std::fs::write(out, image).with_context(|| format!("writing {}", out.display()))?;
+    let Some(readme) = readme else {
+        return Ok(());
+    };
+    let context = || format!("writing {}", readme.display());
+    let text = std::fs::read_to_string(readme).with_context(context)?;
+    let run = run.display().to_string();
+    let section = banner::section(&summary, &out.display().to_string(), run.trim_end_matches('/'));
+    let text = banner::splice(&text, &section).ok_or_else(|| {
+        terminal::error(
+            format_args!("{} has no place for the section", readme.display()),
+            &format!("put the lines `{}` and `{}` where it belongs", banner::START, banner::END),
+        )
+    })?;
+    std::fs::write(readme, text).with_context(context)
 }
 
 /// The command as the user could give it again. The path of the program and those of this machine are nobody's

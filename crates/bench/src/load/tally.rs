@@ -192,7 +192,15 @@ impl LoadResult {
     pub fn millis(&self, name: &str) -> Option<f64> {
         self.latency.get(name).map(|micros| micros / 1e3)
     }
-    /// The part of requests without an answer.
+    /// The part of requests still waiting at the end.
+    pub fn unfinished_share(&self) -> f64 {
+        let all = self.answered + self.failed + self.unfinished;
+        match all {
+            0 => 0.0,
+            n => self.unfinished as f64 / n as f64,
+        }
+    }
+    /// The part of requests that failed.
     pub fn failure_share(&self) -> f64 {
         let all = self.answered + self.failed + self.unfinished;
         match all {

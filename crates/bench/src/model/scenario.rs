@@ -412,6 +412,12 @@ impl Scenario {
         Ok(())
     }
 
+    /// Whether a gateway may keep running between rounds: not where starts, cold caches or events are the point.
+    pub fn can_keep(&self) -> bool {
+        let is_start = matches!(self.load.shape, Shape::Starts { .. });
+        !is_start && !self.load.warmup.0.is_zero() && self.events.is_empty()
+    }
+
     /// Scenarios with the same key ask the same of the same stage: one check is enough for all of them.
     pub fn check_key(&self) -> Vec<String> {
         vec![

@@ -17,6 +17,9 @@ pub struct Selection {
     pub name: String,
     /// Seconds of all of it, unless the command line says otherwise.
     pub budget: Option<Time>,
+    /// Whether gateways keep running from round to round of a scenario: no time for starts and warm-ups.
+    #[serde(default)]
+    pub keep: bool,
     /// Who runs where; of several that name a pair the most rounds count.
     pub tier: Vec<Tier>,
     /// Loads that differ from those of the scenario's own file.

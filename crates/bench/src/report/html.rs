@@ -43,6 +43,9 @@ pub fn render(summary: &Summary, features: Option<&Features>) -> String {
     for note in &campaign.notes {
         let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
     }
+    for moment in &campaign.resumed {
+        let _ = write!(out, "<p class=\"note\">continued {}</p>", escape(moment));
+    }
     out.push_str("<nav>");
     for scenario in &summary.scenarios {
         let _ = write!(
@@ -159,11 +162,14 @@ fn section(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str
     let info = &scenario.info;
     let _ = write!(
         out,
-        "<section id=\"{}\"><h2>{}</h2><p class=\"goal\">{}</p><p class=\"small\">{} · {}</p>",
+        "<section id=\"{}\"><h2>{}</h2><p class=\"goal\">{}</p><p class=\"small\">{}{} · {}</p>",
         escape(&scenario.name),
         escape(&info.title),
         escape(&info.goal),
         escape(&info.load),
+        info.shortened
+            .as_deref()
+            .map_or(String::new(), |words| format!(" ({})", escape(words))),
         escape(&info.settings.join(" · ")).replace('`', "")
     );
     legend(out, scenario, colours);

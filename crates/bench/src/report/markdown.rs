@@ -9,12 +9,13 @@ use crate::{
 };
 
 /// Columns beside the number a scenario is about.
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "p50",
     "p99",
     "p99.9",
     "throughput",
     "failed",
+    "unfinished",
     "per_core_second",
     "per_gb_second",
     "pss_peak",
@@ -60,6 +61,9 @@ fn head(out: &mut String, summary: &Summary) {
     for note in &campaign.notes {
         let _ = writeln!(out, "> **Note:** {note}\n");
     }
+    for moment in &campaign.resumed {
+        let _ = writeln!(out, "> **Note:** continued {moment}\n");
+    }
     out.push_str(
         "| gateway | version | written in | licence | program, MB |\n|---|---|---|---|---|\n",
     );
@@ -88,7 +92,10 @@ fn scenario(out: &mut String, scenario: &ScenarioSummary) {
         "\n## {} (`{}`)\n\n{}\n",
         info.title, scenario.name, info.goal
     );
-    let _ = writeln!(out, "Load: {}. {}.", info.load, info.settings.join("; "));
+    let shortened = info.shortened.as_deref();
+    let shortened = shortened.map_or(String::new(), |words| format!(" ({words})"));
+    let settings = info.settings.join("; ");
+    let _ = writeln!(out, "Load: {}{shortened}. {settings}.", info.load);
     if !info.seeds.is_empty() {
         let _ = writeln!(out, "Published as: {}.", info.seeds.join(", "));
     }
@@ -186,7 +193,8 @@ fn steps(out: &mut String, scenario: &ScenarioSummary) {
             let step = row.steps.iter().find(|step| step.rate == *rate);
             let value = |name: &str| step.and_then(|s| s.metrics.get(name)).map(|s| s.median);
             let p99 = value("p99").map_or("–".to_owned(), significant);
-            match value("failed").filter(|failed| *failed > 0.01) {
+            let lost = value("failed").unwrap_or(0.0) + value("unfinished").unwrap_or(0.0);
+            match Some(lost).filter(|lost| *lost > 0.01) {
                 Some(failed) => drop(write!(
                     out,
                     " {p99} ({} %) |",

@@ -1,6 +1,8 @@
 //! What people read: numbers summed up over rounds ([`summary`]), as Markdown ([`markdown`]), as one HTML page with
-//! charts ([`html`], [`svg`]), and two campaigns side by side ([`compare`]).
+//! charts ([`html`], [`svg`]), as the chart and section of a README ([`banner`]), and two campaigns side by side
+//! ([`compare`]).
 
+pub mod banner;
 pub mod compare;
 pub mod html;
 pub mod markdown;

@@ -53,6 +53,9 @@ pub struct Row {
     pub notes: Vec<String>,
     /// Rounds that count.
     pub rounds: u32,
+    /// CPUs it had.
+    #[serde(default)]
+    pub cpus: usize,
     /// Numbers by name, see [`METRICS`].
     pub metrics: BTreeMap<String, Spread>,
     /// This by the reference, of the number the scenario is about.
@@ -95,7 +98,7 @@ pub struct Spread {
 }
 
 /// Names of numbers, what they are, and how they are written.
-pub const METRICS: [(&str, &str, Unit); 21] = [
+pub const METRICS: [(&str, &str, Unit); 22] = [
     ("p50", "p50", Unit::Millis),
     ("p90", "p90", Unit::Millis),
     ("p95", "p95", Unit::Millis),
@@ -105,6 +108,7 @@ pub const METRICS: [(&str, &str, Unit); 21] = [
     ("mean", "mean", Unit::Millis),
     ("throughput", "answers/s", Unit::Number),
     ("failed", "failed", Unit::Percent),
+    ("unfinished", "not answered in time", Unit::Percent),
     ("per_core_second", "answers per CPU-second", Unit::Number),
     ("per_core_second_max", "by largest CPU", Unit::Number),
     ("per_gb_second", "answers/s per GB", Unit::Number),
@@ -365,6 +369,7 @@ fn row(gateway: &str, title: &str, runs: &[&Run]) -> Row {
         flags,
         notes,
         rounds: measured.len() as u32,
+        cpus: measured.iter().map(|run| run.cpus.len()).max().unwrap_or(0),
         metrics,
         ratio: None,
         compared,
@@ -446,6 +451,7 @@ fn load_metric(name: &str, load: &LoadResult, usage: Option<&Measured>) -> Optio
     match name {
         "throughput" => Some(load.throughput()),
         "failed" => Some(load.failure_share()),
+        "unfinished" => Some(load.unfinished_share()),
         "per_core_second" => usage
             .filter(|u| u.cpu_seconds > 0.0)
             .map(|u| answered / u.cpu_seconds),
