@@ -187,9 +187,7 @@ fn enter(
 
 fn find<'a>(runs: &'a [Run], pair: &Pair, round: u32) -> Option<&'a Run> {
     runs.iter().find(|run| {
-        run.round == round
-            && run.scenario == pair.scenario.name
-            && run.gateway == pair.gateway.name
+        run.round == round && run.scenario == pair.scenario.name && run.gateway == pair.gateway.name
     })
 }
 

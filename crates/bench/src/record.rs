@@ -266,7 +266,10 @@ impl Journal {
         write_json(&folder.join(CAMPAIGN), campaign)?;
         let path = folder.join(RESULTS);
         if let Ok(text) = fs::read(&path) {
-            let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            let whole = text
+                .iter()
+                .rposition(|b| *b == b'\n')
+                .map_or(0, |at| at + 1);
             if whole < text.len() {
                 fs::write(&path, &text[..whole]).map_err(Error::file(&path))?;
             }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long a gateway rests between its start and the look at its idle memory.
-const REST: Duration = Duration::from_millis(300);
+const REST: Duration = Duration::from_millis(100);
 /// How often answers are checked beside an external load generator, which keeps none.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
@@ -277,9 +277,8 @@ fn measure_live(plot: &Plot<'_>, tool: &Tool, run: &mut Run, live: &mut Live) ->
 
 /// A gateway that answers next to nothing has no latency to speak of.
 fn judge_failures(run: &mut Run) {
-    let nothing = |load: &crate::load::LoadResult| {
-        load.answered == 0 && load.failed + load.unfinished > 0
-    };
+    let nothing =
+        |load: &crate::load::LoadResult| load.answered == 0 && load.failed + load.unfinished > 0;
     let all_failed = match &run.load {
         Some(load) => nothing(load),
         None => !run.steps.is_empty() && run.steps.iter().all(|step| nothing(&step.load)),

@@ -17,7 +17,7 @@ pub const LEAST: Duration = Duration::from_secs(4);
 /// The longest load a budget is tried with: longer than any scenario.
 const MOST: Duration = Duration::from_secs(7200);
 /// What a run costs beside its load and the gateway's start: servers, answers before and after, the end of processes.
-pub const FIXED: Duration = Duration::from_millis(900);
+pub const FIXED: Duration = Duration::from_millis(700);
 /// What a run costs beside its load where the gateway runs already.
 pub const FIXED_AGAIN: Duration = Duration::from_millis(200);
 /// What a check costs beside the gateway's start.
@@ -146,7 +146,10 @@ impl Schedule {
         let mut out = String::new();
         let mut n_runs = 0;
         for (scenario, shortened) in &self.scenarios {
-            let pairs = self.pairs.iter().filter(|p| p.scenario.name == scenario.name);
+            let pairs = self
+                .pairs
+                .iter()
+                .filter(|p| p.scenario.name == scenario.name);
             let mut by_rounds: BTreeMap<u32, Vec<String>> = BTreeMap::new();
             let mut time = Duration::ZERO;
             for pair in pairs {
@@ -165,9 +168,9 @@ impl Schedule {
                     .push(format!("{}{mark}", pair.gateway.name));
             }
             out.push_str(&format!(
-                "{:<24} {:>7}  {}\n",
+                "{:<24} {:>5} s  {}\n",
                 scenario.name,
-                human(time),
+                time.as_secs(),
                 scenario.load.shape.describe()
             ));
             if let Some(words) = shortened {
@@ -301,7 +304,11 @@ impl Pair {
         };
         // Answers come after three waves at most; ranges of delays are short.
         let delay = self.scenario.subgraphs.delay.as_deref();
-        let waves = delay.and_then(|d| Time::parse(d).ok()).unwrap_or_default().0 * 3;
+        let waves = delay
+            .and_then(|d| Time::parse(d).ok())
+            .unwrap_or_default()
+            .0
+            * 3;
         seconds.into_iter().map(|s| one(s).max(waves)).sum()
     }
 }

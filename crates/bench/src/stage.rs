@@ -125,8 +125,10 @@ impl Stage {
 
     /// Asks the gateway; not while it is measured.
     pub fn ask(&self, request: &[u8], patience: Duration) -> Result<http::Answer> {
-        http::once(self.address, request, patience)
-            .map_err(|error| Error::Answer(format!("the gateway did not answer: {error}")))
+        http::once(self.address, request, patience).map_err(|error| {
+            let message = format!("the gateway did not answer within {patience:?}: {error}");
+            Error::Answer(message)
+        })
     }
 
     /// The right answer to the body of a request.

@@ -84,11 +84,7 @@ enum Command {
         #[arg(long, value_name = "NAME", default_value = "query")]
         scenario: String,
         /// Where the image goes
-        #[arg(
-            long,
-            value_name = "FILE",
-            default_value = "docs/images/benchmark.svg"
-        )]
+        #[arg(long, value_name = "FILE", default_value = "docs/images/benchmark.svg")]
         out: PathBuf,
         /// A file with the marks of the section, which is written anew
         #[arg(long, value_name = "FILE")]
@@ -435,11 +431,19 @@ fn chart(run: &Path, name: &str, out: &Path, readme: Option<&Path>) -> Result<()
     let context = || format!("writing {}", readme.display());
     let text = std::fs::read_to_string(readme).with_context(context)?;
     let run = run.display().to_string();
-    let section = banner::section(&summary, &out.display().to_string(), run.trim_end_matches('/'));
+    let section = banner::section(
+        &summary,
+        &out.display().to_string(),
+        run.trim_end_matches('/'),
+    );
     let text = banner::splice(&text, &section).ok_or_else(|| {
         terminal::error(
             format_args!("{} has no place for the section", readme.display()),
-            &format!("put the lines `{}` and `{}` where it belongs", banner::START, banner::END),
+            &format!(
+                "put the lines `{}` and `{}` where it belongs",
+                banner::START,
+                banner::END
+            ),
         )
     })?;
     std::fs::write(readme, text).with_context(context)
@@ -463,9 +467,9 @@ fn inside(path: &str, here: &Path) -> String {
     let path = Path::new(path);
     match path.strip_prefix(here) {
         Ok(rest) => rest.display().to_string(),
-        Err(_) => path.file_name().map_or_else(String::new, |name| {
-            format!("…/{}", name.to_string_lossy())
-        }),
+        Err(_) => path
+            .file_name()
+            .map_or_else(String::new, |name| format!("…/{}", name.to_string_lossy())),
     }
 }
 

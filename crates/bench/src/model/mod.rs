@@ -10,7 +10,8 @@ mod selection;
 pub use features::Features;
 pub use federation_1::federation_1;
 pub use gateway::{
-    Estimate, Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role, Spec, Start, Version,
+    Estimate, Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role, Spec, Start,
+    Version,
 };
 pub use graph::{FRESH, Graph};
 pub use scenario::{

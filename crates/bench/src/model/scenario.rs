@@ -17,7 +17,7 @@ const QUICK_TIMEOUT: Time = Time::seconds(10);
 /// Shortest step of rising rates when loads are capped: the load is over too soon to see a queue grow otherwise.
 const SHORT_STEP: Time = Time::seconds(2);
 /// Part of a capped load that its warm-up may take.
-const WARMUP_PART: f64 = 0.3;
+const WARMUP_PART: f64 = 0.25;
 /// How long answers are waited for after the end of a load, at most.
 const DRAIN_MAX: Time = Time::seconds(10);
 
@@ -95,6 +95,8 @@ pub enum Goal {
     SubgraphRequests,
     /// Start to first answer.
     Start,
+    /// The highest of several rates that was kept up with.
+    Rate,
 }
 
 /// Whether requests repeat.
@@ -291,11 +293,12 @@ impl Load {
         self.warmup.0 + self.shape.duration()
     }
 
-    /// How long answers are waited for after the end of one load (of rising rates: of each): as long as it took, at
-    /// least a second and at most ten, so that a short load is not followed by a long wait.
+    /// How long answers are waited for after the end of one load (of rising rates: of each): as long as it took, of an
+    /// open loop half of that (whoever is behind then is overloaded), at least a second and at most ten.
     pub fn drain(&self) -> Duration {
         let one = match &self.shape {
-            Shape::Rates { each, .. } => each.0,
+            Shape::Rates { each, .. } => each.0 / 2,
+            Shape::Rate { duration, .. } => duration.0 / 2,
             shape => shape.duration(),
         };
         one.max(self.settle.0)
@@ -462,6 +465,7 @@ impl Scenario {
     /// This scenario with a load of at most `cap`, but at least what it says it needs. Stages of a ramp keep their
     /// proportions; each of several rates takes half of it, and at least two seconds.
     pub fn capped(mut self, cap: Duration) -> Scenario {
+        let warmup = cap.mul_f64(WARMUP_PART).max(SHORT_WARMUP.0);
         let cap = cap.max(self.load.least.0);
         let whole = self.load.shape.duration();
         let load = &mut self.load;
@@ -478,10 +482,7 @@ impl Scenario {
             Shape::Rates { each, .. } => each.0 = each.0.min((cap / 2).max(SHORT_STEP.0)),
             Shape::Ramp { .. } | Shape::Starts { .. } => {}
         }
-        load.warmup.0 = load
-            .warmup
-            .0
-            .min(cap.mul_f64(WARMUP_PART).max(SHORT_WARMUP.0));
+        load.warmup.0 = load.warmup.0.min(warmup);
         self
     }
 

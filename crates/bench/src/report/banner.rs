@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    summary::{METRICS, REFERENCE, Row, ScenarioSummary, Summary, Unit, significant},
+    summary::{FLOOR, METRICS, REFERENCE, Row, ScenarioSummary, Summary, Unit, significant},
     svg::escape,
 };
 use crate::{model::Goal, record::Verdict};
@@ -13,14 +13,12 @@ use crate::{model::Goal, record::Verdict};
 pub const START: &str = "<!-- bench:start (written by `ogive bench chart`) -->";
 /// See [`START`].
 pub const END: &str = "<!-- bench:end -->";
-/// The participant that is a floor and no competitor.
-const FLOOR: &str = "nginx";
 
 const WIDTH: f64 = 860.0;
 const ROW: f64 = 30.0;
 const TOP: f64 = 78.0;
 /// Left edge and width of the three columns.
-const COLUMNS: [(f64, f64); 3] = [(208.0, 196.0), (432.0, 196.0), (656.0, 184.0)];
+const COLUMNS: [(f64, f64); 3] = [(234.0, 190.0), (440.0, 214.0), (672.0, 174.0)];
 /// Room behind a bar for its number.
 const LABEL: f64 = 62.0;
 
@@ -42,9 +40,9 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         escape(&title)
     );
     let heads = [
-        "answers per CPU-second, more is better",
-        "latency p50 to p99, ms (log), less is better",
-        "memory, peak MiB, less is better",
+        "↑ answers per CPU-second",
+        "↓ latency p50 – p99, ms (log scale)",
+        "↓ memory, peak, MiB",
     ];
     for ((x, _), head) in COLUMNS.iter().zip(heads) {
         let _ = write!(text, "<text x=\"{x}\" y=\"58\" class=\"dim\">{head}</text>");
@@ -62,10 +60,17 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
             text,
             "<text x=\"16\" y=\"{}\" class=\"name{own}\">{}</text>",
             y + 15.0,
-            escape(&short(&row.marked_title(), 27))
+            escape(&short(&row.marked_title(), 30))
         );
         if let Some(value) = median(row, "per_core_second") {
-            bar(&mut text, COLUMNS[0], y, value / fastest, &significant(value), own);
+            bar(
+                &mut text,
+                COLUMNS[0],
+                y,
+                value / fastest,
+                &significant(value),
+                own,
+            );
         }
         latencies.draw(&mut text, row, y, own);
         if let Some(value) = median(row, "pss_peak") {
@@ -80,7 +85,7 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         let _ = write!(
             text,
             "<text x=\"16\" y=\"{y}\" class=\"dim\">{}</text><text x=\"{}\" y=\"{y}\" class=\"dim\">{}: {}</text>",
-            escape(&short(&row.title, 27)),
+            escape(&short(&row.title, 30)),
             COLUMNS[0].0,
             row.verdict.word(),
             escape(&short(line, 90))
@@ -99,7 +104,7 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         ""
     };
     let foot = format!(
-        "{}, {} CPUs{cpus} · {} · medians of up to {} round(s){marked}",
+        "↑ more, ↓ less is better · {}, {} CPUs{cpus} · {} · medians of up to {} round(s){marked}",
         machine.cpu,
         machine.cpus,
         summary.campaign.started.get(..10).unwrap_or_default(),
@@ -164,7 +169,7 @@ impl Latencies {
             return;
         };
         let (x, width) = COLUMNS[1];
-        let room = width - LABEL - 30.0;
+        let room = width - LABEL - 42.0;
         let place = |ms: f64| {
             let part = (ms.max(1e-3).log10() - self.low) / (self.high - self.low);
             x + 4.0 + room * part.clamp(0.0, 1.0)
@@ -209,7 +214,9 @@ pub fn section(summary: &Summary, image: &str, run: &str) -> String {
             .count(),
         campaign.scenarios.len()
     );
-    out.push_str("| scenario | number | Ogive | best other gateway | Ogive is |\n|---|---|---:|---:|---|\n");
+    out.push_str(
+        "| scenario | number | Ogive | best other gateway | Ogive is |\n|---|---|---:|---:|---|\n",
+    );
     for scenario in &summary.scenarios {
         if let Some(line) = standing(scenario) {
             out.push_str(&line);

@@ -136,6 +136,7 @@ fn judge(metric: &str, before: &Spread, after: &Spread) -> Judgement {
         "per_core_second",
         "per_core_second_max",
         "per_gb_second",
+        "rate",
     ]
     .contains(&metric);
     match (change > 0.0) == more_is_better {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     markdown::shown,
-    summary::{METRICS, Row, ScenarioSummary, Summary, Unit, significant},
+    summary::{FLOOR, METRICS, Row, ScenarioSummary, Summary, Unit, significant},
     svg::{self, Axis, Bar, Line, escape},
 };
 use crate::{
@@ -128,7 +128,9 @@ fn overview(out: &mut String, summary: &Summary) {
             unit.suffix()
         );
         // Rows are in order of this number.
-        let best = scenario.rows.first().map(|row| row.gateway.as_str());
+        let competes = |row: &&Row| row.gateway != FLOOR;
+        let best = scenario.rows.iter().find(competes);
+        let best = best.map(|row| row.gateway.as_str());
         for name in &gateways {
             let row = scenario.rows.iter().find(|row| row.gateway == *name);
             let spread = row.filter(counts).and_then(|row| row.metrics.get(*metric));
@@ -339,7 +341,7 @@ fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<Ch
 }
 
 fn better(caption: &str, name: &str) -> String {
-    let more = ["throughput", "per_core_second", "per_gb_second"].contains(&name);
+    let more = ["throughput", "per_core_second", "per_gb_second", "rate"].contains(&name);
     format!(
         "{caption}; {} is better",
         if more { "more" } else { "less" }
@@ -372,7 +374,7 @@ fn bars(
         };
         bars.push((spread.map_or(f64::INFINITY, |s| s.median), bar));
     }
-    let more = ["throughput", "per_core_second", "per_gb_second"].contains(&name);
+    let more = ["throughput", "per_core_second", "per_gb_second", "rate"].contains(&name);
     bars.sort_by(|(a, _), (b, _)| match (a.is_finite(), b.is_finite()) {
         (true, true) if more => b.total_cmp(a),
         _ => a.total_cmp(b),

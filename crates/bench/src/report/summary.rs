@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::{
     load::LoadResult,
     model::Goal,
-    record::{Campaign, Run, ScenarioInfo, Verdict},
+    record::{Campaign, Run, ScenarioInfo, Step, Verdict},
     usage::Measured,
 };
 
 /// The gateway others are compared with.
 pub const REFERENCE: &str = "ogive";
+/// The participant that is a floor and no competitor.
+pub const FLOOR: &str = "nginx";
 
 /// A campaign in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,7 +100,7 @@ pub struct Spread {
 }
 
 /// Names of numbers, what they are, and how they are written.
-pub const METRICS: [(&str, &str, Unit); 22] = [
+pub const METRICS: [(&str, &str, Unit); 23] = [
     ("p50", "p50", Unit::Millis),
     ("p90", "p90", Unit::Millis),
     ("p95", "p95", Unit::Millis),
@@ -125,6 +127,7 @@ pub const METRICS: [(&str, &str, Unit); 22] = [
     ),
     ("ready", "start to ready", Unit::Millis),
     ("start", "start to first answer", Unit::Millis),
+    ("rate", "highest rate kept up with", Unit::Number),
 ];
 
 /// How a number is written.
@@ -151,11 +154,12 @@ impl Goal {
             Goal::Memory => "pss_peak",
             Goal::SubgraphRequests => "subgraph_requests",
             Goal::Start => "start",
+            Goal::Rate => "rate",
         }
     }
     /// Whether more is better.
     pub fn more_is_better(self) -> bool {
-        matches!(self, Goal::Throughput | Goal::Efficiency)
+        matches!(self, Goal::Throughput | Goal::Efficiency | Goal::Rate)
     }
 }
 
@@ -279,6 +283,7 @@ fn scenario(name: &str, info: &ScenarioInfo, campaign: &Campaign, runs: &[Run]) 
             row
         })
         .collect();
+    let p99 = |row: &Row| row.metrics.get("p99").map_or(f64::INFINITY, |s| s.median);
     rows.sort_by(|a, b| {
         let counts = |row: &Row| row.verdict != Verdict::Ok;
         let value = |row: &Row| {
@@ -295,6 +300,8 @@ fn scenario(name: &str, info: &ScenarioInfo, campaign: &Campaign, runs: &[Run]) 
         counts(a)
             .cmp(&counts(b))
             .then(value(a).total_cmp(&value(b)))
+            // Rates are few: who kept up with the same one is told apart by latency.
+            .then(p99(a).total_cmp(&p99(b)))
     });
     ScenarioSummary {
         name: name.to_owned(),
@@ -430,19 +437,30 @@ pub fn metric(name: &str, run: &Run) -> Option<f64> {
         "ready" => run.ready_ms,
         "idle_pss" => run.idle_pss.map(|b| b as f64),
         "start" => Spread::of(run.starts_ms.clone()).map(|s| s.median),
+        "rate" if run.steps.is_empty() => None,
+        "rate" => Some(kept_up(run).map_or(0.0, |step| step.rate)),
         _ => match (&run.load, run.steps.last()) {
             (Some(load), _) => load_metric(name, load, run.usage.as_ref()),
             // Of rising rates, the highest one that was kept up with stands for all.
             (None, Some(_)) => {
-                let kept_up = |step: &&crate::record::Step| {
-                    step.load.failure_share() < 0.01 && step.load.throughput() >= step.rate * 0.95
-                };
-                let step = run.steps.iter().rev().find(kept_up)?;
+                let step = kept_up(run)?;
                 load_metric(name, &step.load, Some(&step.usage))
             }
             (None, None) => None,
         },
     }
+}
+
+/// Of rising rates, the highest a gateway kept up with: nearly nothing is lost, and the last answer comes soon after the
+/// last request, measured by what an answer takes at the lowest rate.
+fn kept_up(run: &Run) -> Option<&Step> {
+    let base = run.steps.first()?.load.millis("p50")? / 1e3;
+    run.steps.iter().rev().find(|step| {
+        let load = &step.load;
+        let offered = (load.answered + load.failed + load.unfinished) as f64 / step.rate;
+        let lost = load.failure_share() + load.unfinished_share();
+        lost < 0.01 && load.seconds - offered <= base * 1.25 + offered * 0.05
+    })
 }
 
 fn load_metric(name: &str, load: &LoadResult, usage: Option<&Measured>) -> Option<f64> {

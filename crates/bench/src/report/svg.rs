@@ -140,9 +140,15 @@ pub fn lines(
         let at = xs.place(value);
         let _ = write!(
             out,
-            "<path d=\"M{at:.1} {TOP}V{0}\" class=\"grid\"/><text x=\"{at:.1}\" y=\"{1}\" class=\"tick\" text-anchor=\"middle\">{label}</text>",
+            "<path d=\"M{at:.1} {TOP}V{0}\" class=\"grid\"/><text x=\"{at:.1}\" y=\"{1}\" class=\"tick\" text-anchor=\"{2}\">{label}</text>",
             HEIGHT - BOTTOM,
-            HEIGHT - BOTTOM + 15.0
+            HEIGHT - BOTTOM + 15.0,
+            // At the edge a label would stick out.
+            if at > WIDTH - RIGHT - 16.0 {
+                "end"
+            } else {
+                "middle"
+            }
         );
     }
     for (value, label) in ys.ticks() {

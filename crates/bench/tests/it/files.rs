@@ -74,7 +74,11 @@ fn quick_fits_into_five_minutes_with_two_gateways() {
         ..Choice::default()
     };
     let schedule = Schedule::new(&lab, &choice, &|_| true).unwrap();
-    assert!(schedule.scenarios.len() >= 6, "{}", schedule.scenarios.len());
+    assert!(
+        schedule.scenarios.len() >= 6,
+        "{}",
+        schedule.scenarios.len()
+    );
     let seconds = schedule.estimate.as_secs();
     assert!(seconds < 240, "{seconds} s");
 }

@@ -210,12 +210,20 @@ fn reordered(text: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A lab with fake gateways of these behaviours and one scenario.
+/// A lab with fake gateways of these behaviours and one scenario, run once.
 pub(crate) fn campaign(
     name: &str,
     behaviours: &[&str],
     load: &str,
 ) -> (Campaign, Vec<Run>, PathBuf) {
+    let (lab, order, equipment) = prepared(name, behaviours, load);
+    let (campaign, runs) = campaign::run(&lab, &order, &equipment, Box::new(|_| {}))
+        .unwrap_or_else(|error| panic!("{error}"));
+    (campaign, runs, order.folder)
+}
+
+/// A lab with fake gateways of these behaviours and one scenario.
+pub(crate) fn prepared(name: &str, behaviours: &[&str], load: &str) -> (Lab, Order, Equipment) {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&root);
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
@@ -274,7 +282,5 @@ pub(crate) fn campaign(
         stop: Arc::new(AtomicBool::new(false)),
     };
     let lab = Lab::read(&root).unwrap_or_else(|error| panic!("{error}"));
-    let (campaign, runs) = campaign::run(&lab, &order, &equipment, Box::new(|_| {}))
-        .unwrap_or_else(|error| panic!("{error}"));
-    (campaign, runs, order.folder)
+    (lab, order, equipment)
 }

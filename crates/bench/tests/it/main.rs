@@ -6,6 +6,9 @@
 )]
 
 mod accounting;
+mod committed;
+mod continued;
 mod files;
 mod helpers;
+mod schedules;
 mod verdicts;
