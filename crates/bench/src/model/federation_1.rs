@@ -11,8 +11,14 @@ pub fn federation_1(subgraphs: &[(String, String)]) -> Vec<(String, String)> {
     let mut owners: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for (name, sdl) in subgraphs {
         for (entity, _) in sdl.lines().filter_map(entity) {
-            // Where the number is the same: who offers a way in.
-            let score = 2 * n_fields(sdl, entity) + usize::from(sdl.contains("type Query {"));
+            // Where the number is the same: who offers a way in, then who leads to it from elsewhere.
+            let leads = [format!(": {entity}"), format!("[{entity}")];
+            let leads = sdl
+                .lines()
+                .any(|line| leads.iter().any(|l| line.contains(l)));
+            let score = 4 * n_fields(sdl, entity)
+                + 2 * usize::from(sdl.contains("type Query {"))
+                + usize::from(leads);
             let owner = owners.entry(entity).or_insert((0, name));
             if score > owner.0 {
                 *owner = (score, name);

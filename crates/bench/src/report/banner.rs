@@ -110,9 +110,9 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         summary.campaign.started.get(..10).unwrap_or_default(),
         summary.campaign.rounds
     );
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "<text x=\"16\" y=\"{}\" class=\"dim\">{}</text></svg>\n",
+        "<text x=\"16\" y=\"{}\" class=\"dim\">{}</text></svg>",
         height - 16.0,
         escape(&foot)
     );
