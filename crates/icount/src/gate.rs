@@ -137,6 +137,8 @@ pub fn compare(
                 let (growth, word) = match (now, before) {
                     (Some(now), Some(before)) => {
                         let growth = 100.0 * (now as f64 / before.max(1) as f64 - 1.0);
+                        // As it is shown, and as changes are written.
+                        let growth = (growth * 100.0).round() / 100.0;
                         (growth, format!("{growth:+.2} %"))
                     }
                     (Some(_), None) => (0.0, "new".to_owned()),
