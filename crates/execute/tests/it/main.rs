@@ -16,6 +16,7 @@ mod nulls;
 mod order;
 mod passing;
 mod reentry;
+mod restrictions;
 mod reuse;
 mod script;
 mod simple;
