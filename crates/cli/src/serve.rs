@@ -14,6 +14,7 @@ use ogive_gateway::{
 };
 use ogive_telemetry::log::{self, Format};
 use ogive_workshop::inputs::Inputs;
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{
     composing::{CACHE, Composing, Feed},
@@ -107,6 +108,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Some(polling) => Some(polling.feed()),
         None => composing.as_ref().map(Composing::feed),
     };
+    raise_file_limit(config.http.connections_max.get());
     let dev = arguments.dev;
     let what = match (&composing, &polling) {
         (Some(composing), _) => format!("{} subgraphs, composed", composing.subgraphs()),
@@ -418,6 +420,24 @@ pub(crate) fn start_log(config: &Config, argument: Option<&str>) -> Result<()> {
         );
     }));
     Ok(())
+}
+
+/// Lets the process open as many files as it may: shells give few, because some old programs cannot deal with more.
+fn raise_file_limit(connections_max: usize) {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::debug!(%error, "the limit on open files stays as it is");
+        }
+    }
+    let files = getrlimit(Resource::Nofile).current;
+    if let Some(files) = files.filter(|files| *files < connections_max as u64) {
+        tracing::warn!(
+            "the process may open {files} files, fewer than `http.connections_max` ({connections_max}): raise \
+             `ulimit -Hn`, or lower the key"
+        );
+    }
 }
 
 /// The runtime that accepts connections; workers bring their own.

@@ -31,12 +31,13 @@ use crate::{
     execute::execute,
     expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     graphiql,
+    heavy::Heavy,
     media::{Accept, Media, accept},
     notice::{self, Notice},
     observe::{Lent, ObserveOptions, Watch},
     panic::contained,
-    plan::plan_for,
-    prepare::prepare,
+    plan::plan_fairly,
+    prepare::prepare_fairly,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
     refine::Bell,
     respond::{refuse, respond, respond_batch, respond_with},
@@ -61,6 +62,7 @@ pub struct Gateway {
     telemetry: Arc<Telemetry>,
     /// Rings when a plan waits to be refined, whatever the schema.
     bell: Arc<Bell>,
+    heavy: Heavy,
 }
 
 /// What new requests are served with: swapped as one, so that no request sees the schema of one configuration and the
@@ -175,6 +177,7 @@ impl Gateway {
             draining: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             telemetry: Arc::default(),
+            heavy: Heavy::default(),
         }
     }
     /// Until the first [`Gateway::replace_all`] there is no schema: GraphQL is answered with 503, and readiness says no.
@@ -197,6 +200,10 @@ impl Gateway {
     /// What is counted, traced and logged.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
+    }
+    /// What workers hand over.
+    pub fn heavy(&self) -> &Heavy {
+        &self.heavy
     }
     /// Whether new requests are welcome.
     pub fn is_ready(&self) -> bool {
@@ -458,7 +465,7 @@ impl Gateway {
                     .instrument(span)
                     .await
                     .map(|(received, uploads)| (received, Some(uploads))),
-                None => receive(&parts, body, limits, document_id)
+                None => receive(&parts, body, limits, document_id, &self.heavy)
                     .instrument(span)
                     .await
                     .map(|received| (received, None)),
@@ -540,7 +547,9 @@ impl Gateway {
         let (state, headers, watch) = (&serving.state, context.headers, context.watch());
         let register = resolve(&mut request, &serving.options.documents, &self.registered)?;
         let from = watch.map(Watch::now);
-        let prepared = stop_span!(spans::PREPARE).in_scope(|| prepare(state, &request))?;
+        let prepared = prepare_fairly(state, &mut request, &self.heavy)
+            .instrument(stop_span!(spans::PREPARE))
+            .await?;
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
@@ -555,7 +564,7 @@ impl Gateway {
             self.registered.insert(hash, &request.query);
         }
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
-        let found = plan_for(state, &prepared.operation, headers)
+        let found = plan_fairly(state, &prepared.operation, headers, &self.heavy)
             .instrument(span.clone())
             .await;
         let (planned, source) = found?;

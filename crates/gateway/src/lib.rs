@@ -12,7 +12,7 @@
 //! [`fingerprint`] (what plans are known by and rest on), [`refine`] (better plans later), [`feedback`]
 //! (what running requests teach),
 //! [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
-//! [`explain`], [`expose`], [`observe`], [`background`]. At the edge: [`admission`], [`authorization`], [`cors`],
+//! [`explain`], [`expose`], [`observe`], [`background`], [`heavy`] (what workers hand over). At the edge: [`admission`], [`authorization`], [`cors`],
 //! [`documents`], [`notice`], [`operation_limits`],
 //! [`tls`].
 
@@ -36,6 +36,7 @@ pub mod feedback;
 pub mod fingerprint;
 pub mod gateway;
 mod graphiql;
+pub mod heavy;
 mod json_value;
 pub mod labels;
 mod linger;

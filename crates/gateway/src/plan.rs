@@ -10,6 +10,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use http::HeaderMap;
 use ogive_base::BitSet;
+use ogive_operation::Operation;
 use ogive_plan::Plan;
 use ogive_planner::{PlanOptions, Planned};
 
@@ -20,6 +21,7 @@ use crate::{
     error::RequestError,
     feedback::Epoch,
     fingerprint::rests_on,
+    heavy::{Heavy, LIGHT_OPERATION},
     plans::{PlanSlot, PlanSource, SharedPlan, Tier},
     state::SchemaState,
 };
@@ -81,6 +83,58 @@ pub async fn plan_for(
     plan_with(state, entry, on).await
 }
 
+/// The same, where whatever may take long is done on other threads.
+pub async fn plan_fairly(
+    state: &Arc<SchemaState>,
+    entry: &Arc<PreparedOperation>,
+    headers: &HeaderMap,
+    heavy: &Heavy,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    let on = match entry.labels.is_empty() {
+        true => BitSet::new(),
+        false => state.labels.on(&entry.labels, headers),
+    };
+    if let Some(known) = known(state, entry, &on) {
+        return Ok(known);
+    }
+    if is_light(&entry.operation) {
+        return plan_with(state, entry, on).await;
+    }
+    let (shared_state, shared_entry) = (Arc::clone(state), Arc::clone(entry));
+    let form = heavy.run(move || {
+        let state = &*shared_state;
+        canonical(&state.supergraph, &state.compared, &shared_entry.operation)
+    });
+    let Canonical {
+        key,
+        operation,
+        binding,
+    } = form.await;
+    let key = state.labels.write_key(&on, key);
+    // Goes to the other thread and comes back.
+    let mut operation = Some(operation);
+    let make = async || {
+        let (state, on, moved) = (Arc::clone(state), on.clone(), operation.take());
+        let moved = moved.expect("a plan is made at most once");
+        let (made, moved) = heavy.run(move || (make(&state, &moved, &on), moved)).await;
+        operation = Some(moved);
+        made
+    };
+    let (slot, source) = state.plans.get_or_make(key, make).await?;
+    let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
+    if let Some(operation) = operation {
+        state.refinement.offer(&slot, operation, &on);
+    }
+    Ok((planned, source))
+}
+
+/// Whether planning takes no longer than handing it over would.
+fn is_light(operation: &Operation) -> bool {
+    let sets = operation.selection_sets.as_slice().iter();
+    let weights = sets.map(|set| set.fields.len() * set.possible.len().max(1));
+    weights.sum::<usize>() <= LIGHT_OPERATION
+}
+
 /// The plan with some override labels on.
 async fn plan_with(
     state: &SchemaState,
@@ -97,7 +151,7 @@ async fn plan_with(
         binding,
     } = form;
     let key = state.labels.write_key(&on, key);
-    let make = || make(state, &operation, &on);
+    let make = async || make(state, &operation, &on);
     let (slot, source) = state.plans.get_or_make(key, make).await?;
     let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
     // Only now, so that the first request has the first plan.
@@ -167,7 +221,7 @@ pub(crate) fn options_with<'s>(
 /// Runs the planner on a canonical operation.
 fn make(
     state: &SchemaState,
-    operation: &ogive_operation::Operation,
+    operation: &Operation,
     on: &BitSet,
 ) -> Result<SharedPlan, RequestError> {
     let epoch = state.feedback.epoch();

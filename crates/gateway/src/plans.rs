@@ -206,19 +206,22 @@ impl PlanCache {
     pub async fn get_or_make<E>(
         &self,
         key: Box<[u8]>,
-        make: impl FnOnce() -> Result<SharedPlan, E>,
+        make: impl AsyncFnOnce() -> Result<SharedPlan, E>,
     ) -> Result<(Arc<PlanSlot>, PlanSource), E> {
         if let Some(found) = self.bundled.get(&*key) {
             return Ok((Arc::clone(found), PlanSource::Bundle));
         }
         let key = Key::from(key);
         let Some(entries) = &self.entries else {
-            return Ok((PlanSlot::new(key, Arc::new(make()?)), PlanSource::Planner));
+            return Ok((
+                PlanSlot::new(key, Arc::new(make().await?)),
+                PlanSource::Planner,
+            ));
         };
         match entries.get_value_or_guard_async(&key).await {
             Ok(found) => Ok((found.slot, PlanSource::Cache)),
             Err(guard) => {
-                let made = PlanSlot::new(Arc::clone(&key), Arc::new(make()?));
+                let made = PlanSlot::new(Arc::clone(&key), Arc::new(make().await?));
                 let _ = guard.insert(Entry::new(&made));
                 Ok((made, PlanSource::Planner))
             }

@@ -15,8 +15,13 @@ use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
 
 use crate::{
-    cache::PreparedOperation, error::RequestError, labels::labels_of,
-    operation_limits::OperationLimits, receive::GraphqlRequest, state::SchemaState,
+    cache::PreparedOperation,
+    error::RequestError,
+    heavy::{Heavy, LIGHT_BODY, LIGHT_DOCUMENT},
+    labels::labels_of,
+    operation_limits::OperationLimits,
+    receive::GraphqlRequest,
+    state::SchemaState,
 };
 
 /// What stop 3 gets.
@@ -64,7 +69,46 @@ const DOCUMENT: SourceId = SourceId(0);
 /// Prepares one request.
 pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
-    let (operation, cached) = match state.operations.get(&request.query, name) {
+    let found = state.operations.get(&request.query, name);
+    prepare_with(state, request, found)
+}
+
+/// The same, where whatever may take long is done on other threads. The variables of a large request are gone afterwards.
+pub async fn prepare_fairly(
+    state: &Arc<SchemaState>,
+    request: &mut GraphqlRequest,
+    heavy: &Heavy,
+) -> Result<Prepared, RequestError> {
+    let name = request.operation_name.as_deref();
+    let found = state.operations.get(&request.query, name);
+    let is_light = request.bytes <= LIGHT_BODY && (found.is_some() || is_light(&request.query));
+    if is_light {
+        return prepare_with(state, request, found);
+    }
+    let (state, mut moved) = (Arc::clone(state), std::mem::take(request));
+    let work = heavy.run(move || {
+        let prepared = prepare_with(&state, &moved, found);
+        // A million values take their time to go.
+        moved.variables.clear();
+        (prepared, moved)
+    });
+    let prepared;
+    (prepared, *request) = work.await;
+    prepared
+}
+
+/// Whether a document takes no longer than handing it over would. Fragments multiply what a few bytes can ask for.
+fn is_light(document: &str) -> bool {
+    document.len() <= LIGHT_DOCUMENT && !document.contains("...")
+}
+
+fn prepare_with(
+    state: &SchemaState,
+    request: &GraphqlRequest,
+    found: Option<Arc<PreparedOperation>>,
+) -> Result<Prepared, RequestError> {
+    let name = request.operation_name.as_deref();
+    let (operation, cached) = match found {
         Some(operation) => (operation, true),
         None => {
             let operation = Arc::new(prepare_operation(state, &request.query, name)?);

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     error::RequestError,
+    heavy::{Heavy, LIGHT_BODY},
     json_value,
     linger::linger,
     media::{self, ContentTypeError},
@@ -36,6 +37,8 @@ pub struct GraphqlRequest {
     pub extensions: Map<String, Value>,
     /// Whether only queries are allowed: GET must not change anything.
     pub read_only: bool,
+    /// Bytes of the body or query string it came in; 0 if it came in none.
+    pub bytes: usize,
 }
 
 /// What one HTTP request holds.
@@ -74,6 +77,7 @@ pub async fn receive<B>(
     body: B,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
+    heavy: &Heavy,
 ) -> Result<Received, RequestError>
 where
     B: Body,
@@ -90,7 +94,12 @@ where
             if let Some(encoding) = encoding {
                 body = decoded(encoding, &body, limits).await?;
             }
-            received(&body, limits, document_id)
+            if body.len() <= LIGHT_BODY {
+                return received(&body, limits, document_id);
+            }
+            let (limits, id) = (*limits, document_id.map(str::to_owned));
+            let work = heavy.run(move || received(&body, &limits, id.as_deref()));
+            work.await
         }
         _ => Err(RequestError {
             allow: Some("GET, POST"),
@@ -269,14 +278,18 @@ pub(crate) fn received_value(
         (Value::Array(entries), Some(_)) => {
             let entries = entries
                 .into_iter()
-                .map(|entry| from_value(entry, document_id));
+                .map(|entry| from_value(entry, document_id, body.len()));
             Ok(Received::Batch(entries.collect()))
         }
-        (value, _) => from_value(value, document_id).map(Received::One),
+        (value, _) => from_value(value, document_id, body.len()).map(Received::One),
     }
 }
 
-fn from_value(value: Value, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
+fn from_value(
+    value: Value,
+    document_id: Option<&str>,
+    bytes: usize,
+) -> Result<GraphqlRequest, RequestError> {
     let Value::Object(mut members) = value else {
         return Err(invalid("the request's body is not a JSON object"));
     };
@@ -310,6 +323,7 @@ fn from_value(value: Value, document_id: Option<&str>) -> Result<GraphqlRequest,
         variables: object("variables", members.swap_remove("variables"))?,
         extensions,
         read_only: false,
+        bytes,
     })
 }
 
@@ -324,6 +338,7 @@ pub fn from_query(text: &str) -> Result<GraphqlRequest, RequestError> {
 fn query_request(text: &str, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
     let mut request = GraphqlRequest {
         read_only: true,
+        bytes: text.len(),
         document_id: document_id.map(str::to_owned),
         ..GraphqlRequest::default()
     };

@@ -159,6 +159,16 @@ pub(crate) fn address(line: &str) -> String {
     rest[..end.unwrap_or(rest.len())].to_owned()
 }
 
+/// The demo's subgraphs, and the lines of a configuration that point to them.
+pub(crate) fn subgraphs() -> (Running, String) {
+    let config = demo("mock.yaml");
+    let mut mock = Running::start(&["mock", "--config", &config, "--listen", "127.0.0.1:0"]);
+    let address = address(&mock.printed("accounts "));
+    let names = ["accounts", "inventory", "products", "reviews"];
+    let urls = names.map(|name| format!("  {name}: http://{address}/graphql/{name}\n"));
+    (mock, format!("override_subgraph_url:\n{}", urls.concat()))
+}
+
 /// A connection for one request; the answer is read by [`answer`].
 pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();

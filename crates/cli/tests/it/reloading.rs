@@ -9,22 +9,10 @@ use std::{
     },
 };
 
-use crate::process::{Running, address, answer, ask, demo, file};
+use crate::process::{Running, address, answer, ask, demo, file, subgraphs};
 
 const QUERY: &str = r#"{"query":"{ me { name } }"}"#;
 const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#;
-
-fn mock() -> (Running, String) {
-    let mut mock = Running::start(&[
-        "mock",
-        "--config",
-        &demo("mock.yaml"),
-        "--listen",
-        "127.0.0.1:0",
-    ]);
-    let subgraphs = address(&mock.printed("accounts "));
-    (mock, subgraphs)
-}
 
 /// Replaces a file in one step, as tools that deploy files do.
 fn replace(path: &str, text: &str) {
@@ -35,17 +23,11 @@ fn replace(path: &str, text: &str) {
 
 #[test]
 fn twenty_reloads_under_load_fail_no_request() {
-    let (_mock, subgraphs) = mock();
+    let (_mock, urls) = subgraphs();
     let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
     let supergraph = file("reload.graphql", &schema);
     let config = |extra: &str| {
-        let urls: String = ["accounts", "inventory", "products", "reviews"]
-            .iter()
-            .map(|name| format!("  {name}: http://{subgraphs}/graphql/{name}\n"))
-            .collect();
-        format!(
-            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{supergraph}' }}\noverride_subgraph_url:\n{urls}{extra}\n"
-        )
+        format!("listen: 127.0.0.1:0\nsupergraph: {{ path: '{supergraph}' }}\n{urls}{extra}\n")
     };
     let path = file("reload.yaml", config(""));
     let mut serve = Running::start(&["serve", "-c", &path]);
@@ -108,10 +90,10 @@ fn twenty_reloads_under_load_fail_no_request() {
 
 #[test]
 fn watched_files_are_reloaded_and_options_take_hold() {
-    let (_mock, subgraphs) = mock();
+    let (_mock, urls) = subgraphs();
     let config = |extra: &str| {
         format!(
-            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{subgraphs}/graphql/accounts' }}\n\
+            "listen: 127.0.0.1:0\n{urls}\
              hot_reload: {{ interval: 10ms }}\n{extra}\n"
         )
     };

@@ -13,8 +13,8 @@ use std::{
 };
 
 use crate::{
-    process::{Running, address},
-    soak::{Client, load, subgraphs},
+    process::{Running, address, demo, file, subgraphs},
+    soak::{Client, configuration, load},
 };
 
 /// Plans that are kept. The load's documents all differ, so they are soon as many.
@@ -55,17 +55,17 @@ fn mixed(gateway: &str, length: Duration) -> usize {
         .map(|_| {
             let (gateway, stop, asked) =
                 (gateway.to_owned(), Arc::clone(&stop), Arc::clone(&asked));
-            std::thread::spawn(move || load(&gateway, &stop, &asked))
+            std::thread::spawn(move || load(&gateway, &stop, &asked, None))
         })
         .collect();
     let many: Vec<String> = (0..40)
         .map(|at| format!("a{at}: topProducts(first: 3) {{ name reviews {{ body stars }} }}"))
         .collect();
-    let many = format!("{{ {} }}", many.join(" "));
+    let many = serde_json::json!({ "query": format!("{{ {} }}", many.join(" ")) });
     let mut client = Client::connect(gateway);
     let start = Instant::now();
     while start.elapsed() < length || asked.load(Ordering::Relaxed) < 10 * PLANS * 8 {
-        client.send(&many, "");
+        client.send(&many.to_string(), "");
         assert_eq!(client.receive().0, 200);
     }
     stop.store(true, Ordering::Relaxed);
@@ -81,7 +81,9 @@ fn mixed(gateway: &str, length: Duration) -> usize {
 fn a_load_that_is_over_takes_no_memory() {
     let seconds = std::env::var("OGIVE_REST_SECONDS").ok();
     let seconds: Option<u64> = seconds.map(|text| text.parse().unwrap());
-    let (_mock, _, config) = subgraphs("resting", PLANS);
+    let (_mock, urls) = subgraphs();
+    let supergraph = demo("supergraph.graphql");
+    let config = file("resting.yaml", configuration(&urls, &supergraph, PLANS, 0));
     let log = "off,ogive::serve=info,ogive_gateway::server=debug";
     let mut serve = Running::start(&["serve", "-c", &config, "--log", log]);
     let gateway = address(&serve.logged("serving http://"));

@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Version, header};
 use hyper::{
     Request,
@@ -224,14 +224,15 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 request.extensions_mut().insert(address);
             }
             let (shared, activity) = (shared.clone(), Rc::clone(&activity));
-            async move {
+            // In a box of its own, because a connection keeps room for it while nothing is asked.
+            Box::pin(async move {
                 let mut running = activity.begin();
                 let response = answer(request, &shared).await;
                 running.answered = true;
                 drop(running);
                 let activity = (version == Version::HTTP_2).then_some(activity);
                 Ok::<_, Infallible>(response.map(|body| Taken::new(body, activity)))
-            }
+            })
         }
     });
     match version {
@@ -345,19 +346,18 @@ async fn open(
     if !http2 {
         return Ok((stream, Version::HTTP_11));
     }
-    let mut first = BytesMut::with_capacity(8 << 10);
-    let mut version = Version::HTTP_11;
-    loop {
-        let read = stream.read_buf(&mut first).await?;
-        if first.starts_with(PREFACE) {
-            version = Version::HTTP_2;
-            break;
+    // No more than that: a connection on which nobody says anything shall cost next to nothing.
+    let (mut first, mut length) = ([0; PREFACE.len()], 0);
+    let version = loop {
+        let read = stream.read(&mut first[length..]).await?;
+        length += read;
+        match &first[..length] {
+            PREFACE => break Version::HTTP_2,
+            begun if read == 0 || !PREFACE.starts_with(begun) => break Version::HTTP_11,
+            _ => {}
         }
-        if read == 0 || !PREFACE.starts_with(&first) {
-            break;
-        }
-    }
-    stream.unread(first.freeze());
+    };
+    stream.unread(Bytes::copy_from_slice(&first[..length]));
     Ok((stream, version))
 }
 

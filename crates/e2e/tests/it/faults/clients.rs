@@ -20,7 +20,7 @@ pub(super) struct Case {
     /// Status and code.
     pub(super) seen: &'static str,
     pub(super) survives: &'static str,
-    run: fn(&Graph) -> Option<Answer>,
+    pub(super) run: fn(&Graph) -> Option<Answer>,
 }
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -132,6 +132,47 @@ fn attacks_are_refused_and_nobody_else_notices() {
         );
     }
     compare(&found);
+}
+
+/// What takes long is told by size before it is begun, and done elsewhere; what is small stays.
+#[test]
+fn workers_hand_over_what_takes_long() {
+    let graph = Graph::with("http: { workers: 1 }");
+    let (address, heavy) = (graph.address(), graph.served.gateway.heavy());
+    for small in ["{ me { name } }", "{ __typename }", "{ nope }"] {
+        post(address, small);
+    }
+    assert_eq!(heavy.done(), 0);
+    let many = repeat(2_000, |_| "me { name }".into());
+    let variables = format!(
+        r#"{{"query":"{{ __typename }}","variables":{{"a":[{}0]}}}}"#,
+        "0,".repeat(10_000)
+    );
+    let bombs: [(&str, u64, &dyn Fn() -> Answer); 5] = [
+        ("reading, validating", 2, &|| query(&graph, &many)),
+        ("known, but still read", 2, &|| query(&graph, &many)),
+        ("a bomb of a few bytes", 1, &|| {
+            query(&graph, &field_bomb(40))
+        }),
+        ("many unknown fields", 2, &|| {
+            query(&graph, &repeat(10_000, |i| format!("nope{i}")))
+        }),
+        ("many variables", 2, &|| body(&graph, &variables)),
+    ];
+    for (what, least, bomb) in bombs {
+        let before = heavy.done();
+        bomb();
+        let done = heavy.done() - before;
+        assert!(done >= least, "{what}: {done} times");
+    }
+    // Planning, of an operation that is quickly read.
+    let before = heavy.done();
+    let wide = repeat(50, |i| format!("a{i}: me {{ name }}"));
+    assert_eq!(query(&graph, &wide).status, 200);
+    assert!(heavy.done() > before);
+    let before = heavy.done();
+    assert_eq!(query(&graph, &wide).status, 200);
+    assert_eq!(heavy.done(), before, "known by now");
 }
 
 /// While one client sends bombs, the requests of another are answered in between, on a single worker.

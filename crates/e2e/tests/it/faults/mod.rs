@@ -2,6 +2,7 @@
 //! is made from the same tables, so the page says what the tests have seen.
 
 mod clients;
+mod neighbours;
 mod smuggling;
 mod subgraphs;
 

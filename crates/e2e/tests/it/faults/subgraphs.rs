@@ -21,7 +21,9 @@ pub(super) struct Case {
     subgraph: fn() -> Toxic,
 }
 
-const QUERY: &str = "{ me { name } topProducts(first: 2) { name shippingCost { amount } } }";
+/// Asks the faulty subgraph and two others.
+pub(super) const QUERY: &str =
+    "{ me { name } topProducts(first: 2) { name shippingCost { amount } } }";
 const WELL: &str =
     r#"{"data":{"_entities":[{"shippingCost":{"amount":1.5}},{"shippingCost":{"amount":2.5}}]}}"#;
 const OTHERS: &str = "data of the other subgraphs";
@@ -124,16 +126,22 @@ pub(super) const CASES: &[Case] = cases! {
     "answers fields twice, and more than was asked" => "200", ALL, cost(r#"{"amount":2.5,"amount":9,"secret":{"a":[1]}}"#);
 };
 
+/// The demo graph with the fault in one subgraph.
+pub(super) fn served(case: &Case) -> (Graph, Toxic) {
+    let subgraph = (case.subgraph)();
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ inventory: '{}' }}\nhttp: {{ workers: 1 }}\n\
+         traffic_shaping: {{ subgraphs: {{ inventory: {{ timeout: 150ms, response_max_bytes: 1MiB }} }} }}",
+        subgraph.url()
+    ));
+    (graph, subgraph)
+}
+
 #[test]
 fn one_faulty_subgraph_costs_its_own_fields_only() {
     let mut found = Vec::new();
     for case in CASES {
-        let subgraph = (case.subgraph)();
-        let graph = Graph::with(&format!(
-            "override_subgraph_url: {{ inventory: '{}' }}\nhttp: {{ workers: 1 }}\n\
-             traffic_shaping: {{ subgraphs: {{ inventory: {{ timeout: 150ms, response_max_bytes: 1MiB }} }} }}",
-            subgraph.url()
-        ));
+        let (graph, subgraph) = served(case);
         // Twice: what a fault leaves behind must not spoil the next request.
         for _ in 0..2 {
             let answer = post(graph.address(), QUERY);

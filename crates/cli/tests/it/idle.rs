@@ -1,0 +1,124 @@
+//! Ten thousand connections on which nothing happens: others are answered, each costs little, and all is given back.
+
+use std::{
+    fmt::Write as _,
+    io::{Read, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::{
+    page::{look, put},
+    process::{Running, address, answer, ask, demo, file, subgraphs},
+};
+
+const QUERY: &str = r#"{"query":"{ me { name } }"}"#;
+const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#;
+const IDLE: usize = 10_000;
+/// Files that both sides need besides.
+const OTHERS: u64 = 200;
+/// Most memory of a connection on which nothing happens, in KiB. Unoptimised builds included.
+const KIB_MAX: f64 = 40.0;
+/// How long closed connections may take to be noticed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Opens the connections; each asks once if `ask` says so.
+fn idle(gateway: &str, asks: bool) -> Vec<TcpStream> {
+    let open = |_| {
+        let mut stream = TcpStream::connect(gateway).unwrap();
+        if asks {
+            let head = b"GET /health HTTP/1.1\r\nhost: idle\r\n\r\n";
+            stream.write_all(head).unwrap();
+            let mut answer = [0; 512];
+            let length = stream.read(&mut answer).unwrap();
+            assert!(answer[..length].starts_with(b"HTTP/1.1 200"));
+        }
+        stream
+    };
+    (0..IDLE).map(open).collect()
+}
+
+#[test]
+#[allow(
+    clippy::print_stdout,
+    reason = "what a connection costs is worth knowing"
+)]
+fn ten_thousand_idle_connections_hold_up_nobody() {
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = IDLE as u64 + OTHERS;
+    if limit.maximum.is_some_and(|most| most < wanted) {
+        eprintln!("SKIPPED: fewer than {wanted} files may be open (`ulimit -Hn`)");
+        return;
+    }
+    // What is started from here on inherits it.
+    if limit.current.is_some_and(|now| now < wanted) {
+        limit.current = Some(wanted);
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+    let (_mock, urls) = subgraphs();
+    let config = file(
+        "idle.yaml",
+        format!(
+            "listen: 127.0.0.1:0\nhttp: {{ connections_max: {}, header_read_timeout: 10m }}\n{urls}",
+            IDLE + 100
+        ),
+    );
+    let supergraph = demo("supergraph.graphql");
+    let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
+    let gateway = address(&serve.logged("serving http://"));
+    if look(serve.id()).is_none() {
+        eprintln!("SKIPPED: there is no /proc");
+        return;
+    }
+    let ask_once = || {
+        assert_eq!(
+            answer(ask(&gateway, "POST", "/graphql", QUERY)),
+            (200, ANSWER.into())
+        )
+    };
+    ask_once();
+    let mut table = String::from(
+        "| 10,000 connections | resident before, MiB | while they are open | each, KiB | after they are closed |\n\
+         |---|---|---|---|---|\n",
+    );
+    for (what, asks) in [
+        ("that have said nothing", false),
+        ("that have had one answer", true),
+        ("the same once more", true),
+    ] {
+        let (before, files) = look(serve.id()).unwrap();
+        let connections = idle(&gateway, asks);
+        // The newest connection is served, so all before it were accepted.
+        ask_once();
+        let (during, open) = look(serve.id()).unwrap();
+        // Connections of single questions may still have counted.
+        assert!(open + 2 >= files + IDLE, "{files} open files became {open}");
+        drop(connections);
+        let began = Instant::now();
+        let mut after = look(serve.id()).unwrap();
+        while after.1 > files + 2 {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{} files are still open",
+                after.1
+            );
+            ask_once();
+            after = look(serve.id()).unwrap();
+        }
+        let each = (during - before).max(0.0) / IDLE as f64;
+        let _ = writeln!(
+            table,
+            "| {what} | {:.1} | {:.1} | {each:.1} | {:.1} |",
+            before / 1024.0,
+            during / 1024.0,
+            after.0 / 1024.0
+        );
+        assert!(each < KIB_MAX, "{table}");
+    }
+    println!("{table}");
+    put("idle", &table);
+    serve.signal("TERM");
+    assert_eq!(serve.ended().0, Some(0));
+}

@@ -1,0 +1,161 @@
+//! What others notice of an attack or a fault: one client asks steadily on the gateway's only worker, alone and while
+//! another attacks without a pause, in turns, several rounds in one process. A benchmark, not a test: it judges nothing.
+//!
+//! `bash bench/load.sh neighbours` prints the table and writes it into `docs/load.md`.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use super::{clients, subgraphs};
+use crate::{
+    graph::Graph,
+    http_client::{Connection, post, request},
+};
+
+/// Requests per second of the steady client.
+const RATE: u32 = 500;
+/// How long it asks in each turn.
+const TURN: Duration = Duration::from_millis(300);
+const ROUNDS: usize = 3;
+/// Rows of the page: those that others notice most.
+const ROWS: usize = 15;
+
+/// Times from when a request was due to its answer.
+type Latencies = Vec<Duration>;
+
+/// What one attack or fault came to.
+struct Row {
+    kind: &'static str,
+    name: &'static str,
+    alone: Latencies,
+    during: Latencies,
+}
+
+impl Row {
+    fn new(kind: &'static str, name: &'static str) -> Row {
+        Row {
+            kind,
+            name,
+            alone: Vec::new(),
+            during: Vec::new(),
+        }
+    }
+    fn ratio(&self) -> f64 {
+        p99(&self.during) / p99(&self.alone)
+    }
+}
+
+/// In milliseconds.
+fn p99(latencies: &Latencies) -> f64 {
+    let mut sorted = latencies.clone();
+    sorted.sort_unstable();
+    let at = sorted.len() * 99 / 100;
+    sorted[at.min(sorted.len() - 1)].as_secs_f64() * 1_000.0
+}
+
+/// Asks for one turn at a steady rate.
+fn ask_steadily(address: SocketAddr, into: &mut Latencies) {
+    let body = json!({ "query": "{ me { name } topProducts(first: 2) { name } }" }).to_string();
+    let json = ("content-type", "application/json");
+    let request = request("POST", "/graphql", &[json], body.as_bytes());
+    let mut connection = Connection::open(address);
+    let began = Instant::now();
+    for nth in 0..RATE * TURN.as_millis() as u32 / 1_000 {
+        let due = Duration::from_secs(1) / RATE * nth;
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        connection.write(&request);
+        assert_eq!(connection.read().status, 200);
+        into.push(began.elapsed().saturating_sub(due));
+    }
+}
+
+/// One turn alone and one under attack.
+fn turns(graph: &Graph, row: &mut Row, attack: impl Fn() + Sync) {
+    ask_steadily(graph.address(), &mut row.alone);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                attack();
+            }
+        });
+        ask_steadily(graph.address(), &mut row.during);
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+#[ignore = "a benchmark of several minutes: bash bench/load.sh neighbours"]
+#[allow(clippy::print_stdout, reason = "the table is what it is for")]
+fn what_neighbours_notice() {
+    let only = std::env::var("OGIVE_NEIGHBOURS_ONLY").unwrap_or_default();
+    let wanted = |name: &str| name.contains(&*only);
+    let mut attacks: Vec<_> = clients::CASES
+        .iter()
+        .filter(|case| wanted(case.attack))
+        .map(|case| (case, Row::new("client", case.attack)))
+        .collect();
+    let mut faults: Vec<_> = subgraphs::CASES
+        .iter()
+        .filter(|case| wanted(case.fault))
+        .map(|case| (case, Row::new("subgraph", case.fault)))
+        .collect();
+    for _ in 0..ROUNDS {
+        let graph = Graph::with(
+            "http: { workers: 1, header_read_timeout: 300ms, body_read_timeout: 300ms }",
+        );
+        for (case, row) in &mut attacks {
+            turns(&graph, row, || drop((case.run)(&graph)));
+        }
+        for (case, row) in &mut faults {
+            let (graph, _subgraph) = subgraphs::served(case);
+            let address = graph.address();
+            turns(&graph, row, || drop(post(address, subgraphs::QUERY)));
+        }
+    }
+    let attacks = attacks.into_iter().map(|(_, row)| row);
+    let mut rows: Vec<Row> = attacks
+        .chain(faults.into_iter().map(|(_, row)| row))
+        .collect();
+    rows.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
+    let alone: Latencies = rows.iter().flat_map(|row| row.alone.clone()).collect();
+    let mut page = format!(
+        "{} attacks and faults, {RATE} requests per second beside each. p99 alone: {:.2} ms. Below twice that: {}, of all \
+         attacks and faults together {:.2} ms. Those that are noticed most:\n\n\
+         | by a | attack or fault | p99 alone, ms | p99 meanwhile, ms | ratio |\n|---|---|---|---|---|\n",
+        rows.len(),
+        p99(&alone),
+        rows.iter().filter(|row| row.ratio() < 2.0).count(),
+        p99(&rows.iter().flat_map(|row| row.during.clone()).collect()),
+    );
+    println!("{}", page.trim_end());
+    for (nth, row) in rows.iter().enumerate() {
+        let line = format!(
+            "| {} | {} | {:.2} | {:.2} | {:.2} |",
+            row.kind,
+            row.name,
+            p99(&row.alone),
+            p99(&row.during),
+            row.ratio()
+        );
+        println!("{line}");
+        if nth < ROWS {
+            let _ = writeln!(page, "{line}");
+        }
+    }
+    let Ok(path) = std::env::var("OGIVE_LOAD_MARKDOWN") else {
+        return;
+    };
+    let (begin, end) = ("<!-- neighbours: begin -->\n", "<!-- neighbours: end -->\n");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(begin).expect("the page has the marker");
+    let (_, after) = rest.split_once(end).expect("the page has the marker");
+    fs::write(&path, format!("{before}{begin}{page}{end}{after}")).unwrap();
+}
