@@ -13,6 +13,8 @@ use hyper::body::{Body, Buf};
 
 /// Most bytes read for nothing.
 const BYTES_MAX: usize = 32 << 20;
+/// Bytes read in one go; then other requests have their turn.
+const TURN: usize = 256 << 10;
 /// Longest time altogether.
 const TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest pause of a client that may be waiting for the answer already.
@@ -21,12 +23,16 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Reads on until the end, a pause or a limit.
 pub(crate) async fn linger<B: Body>(mut body: Pin<&mut B>) {
     let began = Instant::now();
-    let mut read = 0;
+    let (mut read, mut turn) = (0, TURN);
     while read < BYTES_MAX && began.elapsed() < TIME_MAX {
         let next = poll_fn(|cx| body.as_mut().poll_frame(cx));
         match tokio::time::timeout(PAUSE_MAX, next).await {
             Ok(Some(Ok(frame))) => read += frame.data_ref().map_or(0, Buf::remaining),
             _ => return,
+        }
+        if read >= turn {
+            turn = read + TURN;
+            tokio::task::yield_now().await;
         }
     }
 }

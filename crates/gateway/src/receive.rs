@@ -251,7 +251,15 @@ fn received(
     }
     let value = json_value::read(body)
         .map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
-    received_value(value, limits, document_id)
+    let mut received = received_value(value, limits, document_id)?;
+    match &mut received {
+        Received::One(request) => request.bytes = body.len(),
+        Received::Batch(requests) => {
+            let requests = requests.iter_mut().flatten();
+            requests.for_each(|request| request.bytes = body.len());
+        }
+    }
+    Ok(received)
 }
 
 /// What a JSON value holds that was a body, or a part of one.
@@ -278,18 +286,14 @@ pub(crate) fn received_value(
         (Value::Array(entries), Some(_)) => {
             let entries = entries
                 .into_iter()
-                .map(|entry| from_value(entry, document_id, body.len()));
+                .map(|entry| from_value(entry, document_id));
             Ok(Received::Batch(entries.collect()))
         }
-        (value, _) => from_value(value, document_id, body.len()).map(Received::One),
+        (value, _) => from_value(value, document_id).map(Received::One),
     }
 }
 
-fn from_value(
-    value: Value,
-    document_id: Option<&str>,
-    bytes: usize,
-) -> Result<GraphqlRequest, RequestError> {
+fn from_value(value: Value, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
     let Value::Object(mut members) = value else {
         return Err(invalid("the request's body is not a JSON object"));
     };
@@ -323,7 +327,7 @@ fn from_value(
         variables: object("variables", members.swap_remove("variables"))?,
         extensions,
         read_only: false,
-        bytes,
+        bytes: 0,
     })
 }
 

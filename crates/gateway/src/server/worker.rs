@@ -27,6 +27,8 @@ use crate::{Gateway, WorkerState};
 
 /// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
 const BLOCKING_THREADS_MAX: usize = 4;
+/// Connections begun in one go. In a burst of newcomers, those who are there already have their turn after so many.
+const BEGUN_MAX: usize = 8;
 
 /// A thread without requests for at least so long, and at most twice as long, is at rest.
 pub(super) const REST: Duration = Duration::from_secs(5);
@@ -115,6 +117,7 @@ async fn run(
     open: Arc<AtomicUsize>,
 ) -> usize {
     let mut tasks = JoinSet::new();
+    let mut begun = 0;
     loop {
         tokio::select! {
             connection = incoming.recv() => match connection {
@@ -125,6 +128,10 @@ async fn run(
                         let _held = (guard, permit, place);
                         serve(accepted, shared).await;
                     });
+                    begun += 1;
+                    if begun % BEGUN_MAX == 0 {
+                        tokio::task::yield_now().await;
+                    }
                 }
                 None => break,
             },

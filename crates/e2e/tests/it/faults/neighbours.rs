@@ -6,7 +6,6 @@
 use std::{
     fmt::Write as _,
     fs,
-    net::SocketAddr,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -36,6 +35,12 @@ struct Row {
     name: &'static str,
     alone: Latencies,
     during: Latencies,
+    /// How often it happened.
+    times: u32,
+    /// What that cost the worker, without the steady client.
+    worker: Duration,
+    /// What it cost the threads for heavy work.
+    heavy: Duration,
 }
 
 impl Row {
@@ -45,10 +50,17 @@ impl Row {
             name,
             alone: Vec::new(),
             during: Vec::new(),
+            times: 0,
+            worker: Duration::ZERO,
+            heavy: Duration::ZERO,
         }
     }
     fn ratio(&self) -> f64 {
         p99(&self.during) / p99(&self.alone)
+    }
+    /// CPU time per attack in milliseconds.
+    fn each(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1_000.0 / f64::from(self.times.max(1))
     }
 }
 
@@ -61,11 +73,10 @@ fn p99(latencies: &Latencies) -> f64 {
 }
 
 /// Asks for one turn at a steady rate.
-fn ask_steadily(address: SocketAddr, into: &mut Latencies) {
+fn ask_steadily(connection: &mut Connection, into: &mut Latencies) {
     let body = json!({ "query": "{ me { name } topProducts(first: 2) { name } }" }).to_string();
     let json = ("content-type", "application/json");
     let request = request("POST", "/graphql", &[json], body.as_bytes());
-    let mut connection = Connection::open(address);
     let began = Instant::now();
     for nth in 0..RATE * TURN.as_millis() as u32 / 1_000 {
         let due = Duration::from_secs(1) / RATE * nth;
@@ -76,19 +87,46 @@ fn ask_steadily(address: SocketAddr, into: &mut Latencies) {
     }
 }
 
+/// CPU time of all threads of this process with such a name.
+fn cpu_of(name: &str) -> Duration {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return Duration::ZERO;
+    };
+    let nanoseconds = threads.flatten().filter_map(|thread| {
+        let comm = fs::read_to_string(thread.path().join("comm")).ok()?;
+        let schedstat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let time: u64 = schedstat.split(' ').next()?.parse().ok()?;
+        comm.starts_with(name).then_some(time)
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
 /// One turn alone and one under attack.
 fn turns(graph: &Graph, row: &mut Row, attack: impl Fn() + Sync) {
-    ask_steadily(graph.address(), &mut row.alone);
+    let look = || (cpu_of("ogive-worker"), cpu_of("ogive-heavy"));
+    let first = look();
+    let mut connection = Connection::open(graph.address());
+    ask_steadily(&mut connection, &mut row.alone);
+    let alone = look();
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                attack();
-            }
-        });
-        ask_steadily(graph.address(), &mut row.during);
+    let attacking = || {
+        let mut times = 0;
+        while !over.load(Ordering::Relaxed) {
+            attack();
+            times += 1;
+        }
+        times
+    };
+    row.times += std::thread::scope(|scope| {
+        let attacker = scope.spawn(attacking);
+        ask_steadily(&mut connection, &mut row.during);
         over.store(true, Ordering::Relaxed);
+        attacker.join().unwrap()
     });
+    let last = look();
+    let steady = alone.0.saturating_sub(first.0);
+    row.worker += last.0.saturating_sub(alone.0).saturating_sub(steady);
+    row.heavy += last.1.saturating_sub(alone.1);
 }
 
 #[test]
@@ -129,7 +167,8 @@ fn what_neighbours_notice() {
     let mut page = format!(
         "{} attacks and faults, {RATE} requests per second beside each. p99 alone: {:.2} ms. Below twice that: {}, of all \
          attacks and faults together {:.2} ms. Those that are noticed most:\n\n\
-         | by a | attack or fault | p99 alone, ms | p99 meanwhile, ms | ratio |\n|---|---|---|---|---|\n",
+         | by a | attack or fault | p99 alone, ms | p99 meanwhile, ms | ratio | CPU of the worker, each, ms | beside it, ms |\n\
+         |---|---|---|---|---|---|---|\n",
         rows.len(),
         p99(&alone),
         rows.iter().filter(|row| row.ratio() < 2.0).count(),
@@ -138,12 +177,14 @@ fn what_neighbours_notice() {
     println!("{}", page.trim_end());
     for (nth, row) in rows.iter().enumerate() {
         let line = format!(
-            "| {} | {} | {:.2} | {:.2} | {:.2} |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} |",
             row.kind,
             row.name,
             p99(&row.alone),
             p99(&row.during),
-            row.ratio()
+            row.ratio(),
+            row.each(row.worker),
+            row.each(row.heavy),
         );
         println!("{line}");
         if nth < ROWS {
