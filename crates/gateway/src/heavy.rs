@@ -16,6 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
@@ -29,6 +30,9 @@ pub(crate) const LIGHT_BODY: usize = 16 << 10;
 pub(crate) const LIGHT_DOCUMENT: usize = 1 << 10;
 /// Most fields of an operation that a worker plans by itself; a field counts once for every type it may be asked of.
 pub(crate) const LIGHT_OPERATION: usize = 32;
+
+/// How long a thread without work stays. Short, because what it freed goes back to the operating system when it ends.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// Threads for heavy work, started when there is some.
 #[derive(Debug)]
@@ -53,6 +57,7 @@ impl Heavy {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(threads.get())
             .thread_name("ogive-heavy")
+            .thread_keep_alive(KEEP_ALIVE)
             .build();
         Heavy {
             permits: Arc::new(Semaphore::new(threads.get())),

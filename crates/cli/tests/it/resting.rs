@@ -59,7 +59,11 @@ fn mixed(gateway: &str, length: Duration) -> usize {
         })
         .collect();
     let many: Vec<String> = (0..40)
-        .map(|at| format!("a{at}: topProducts(first: 3) {{ name reviews {{ body stars }} }}"))
+        .map(|at| {
+            format!(
+                "a{at}: topProducts(first: 3) {{ name reviews {{ stars author {{ username }} }} }}"
+            )
+        })
         .collect();
     let many = serde_json::json!({ "query": format!("{{ {} }}", many.join(" ")) });
     let mut client = Client::connect(gateway);
