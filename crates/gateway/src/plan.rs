@@ -123,7 +123,8 @@ pub async fn plan_fairly(
     let (slot, source) = state.plans.get_or_make(key, make).await?;
     let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
     if let Some(operation) = operation {
-        state.refinement.offer(&slot, operation, &on);
+        let epoch = state.feedback.number();
+        state.refinement.offer(&slot, operation, &on, epoch);
     }
     Ok((planned, source))
 }
