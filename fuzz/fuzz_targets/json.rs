@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use ogive_json::{
     Conditions, Kind, Level, Pattern, PatternField, PatternScalar, PatternValue, ScanError, Scanner,
-    scan::validate,
+    compact, scan::validate,
 };
 use serde_json::Value;
 
@@ -24,6 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut pattern = Pattern::default();
     let object = shape(&mut pattern);
     let mut expected: Option<(Result<(), ScanError>, Result<(), ScanError>)> = None;
+    let mut without_space: Option<Option<Vec<u8>>> = None;
     for level in Level::available() {
         assert!(level.force());
         let verdict = validate(text);
@@ -32,6 +33,14 @@ fuzz_target!(|bytes: &[u8]| {
         let head = validate(&text[..cut]);
         let both = *expected.get_or_insert((verdict, head));
         assert_eq!(both, (verdict, head), "{level:?} differs");
+        // Without its white space a text is as good or bad as before.
+        let out = compact(text);
+        match &out {
+            Some(out) => assert_eq!(validate(out).is_ok(), reference, "{level:?} compact"),
+            None => assert!(!reference, "{level:?} cannot compact"),
+        }
+        let known = without_space.get_or_insert_with(|| out.clone());
+        assert_eq!(*known, out, "{level:?} differs in compact");
         // A pattern accepts no value that the scanner refuses.
         let any = PatternValue::scalar(PatternScalar::Any).wrapped(0, 1);
         for value in [any, any.wrapped(1, 0), object, object.wrapped(1, 1)] {
@@ -43,8 +52,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if reference && let Ok(value) = serde_json::from_slice::<Value>(text) {
         let mut scanner = Scanner::new(text);
-        assert_eq!(read(&mut scanner), Some(value));
+        assert_eq!(read(&mut scanner), Some(value.clone()));
         assert!(scanner.finish().is_ok());
+        let out = compact(text).unwrap_or_default();
+        assert_eq!(serde_json::from_slice::<Value>(&out).ok(), Some(value));
     }
 });
 

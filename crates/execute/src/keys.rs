@@ -103,7 +103,7 @@ pub(crate) fn gather_leaves(
     let hasher = RandomState::default();
     let mut seen: HashTable<(u64, u32)> = HashTable::new();
     let mut sent: Vec<Sent> = Vec::new();
-    let mut values: Vec<Option<&[u8]>> = Vec::new();
+    let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(64);
     let mut in_order = true;
     for (target_index, target) in fetch.lookups[lookup].targets.iter().enumerate() {
         if !from.conditions.hold(target.cond) {
@@ -111,17 +111,21 @@ pub(crate) fn gather_leaves(
         }
         let records = store.of_layout(target.layout);
         gathered.instances.reserve(records.len());
+        let numbers = &programs.numbers[target_index];
         for &record in records {
             if !is_wanted(store, target, record) {
                 continue;
             }
             let start = values.len();
-            let alternatives = target.representations.iter();
-            let mut alternatives = alternatives.zip(&programs.numbers[target_index]);
-            let Some((representation, &program)) = alternatives.find(|(representation, _)| {
+            let mut chosen = None;
+            for (representation, number) in target.representations.iter().zip(numbers) {
                 values.truncate(start);
-                read_values(store, representation, record, &mut values)
-            }) else {
+                if read_values(store, representation, record, &mut values) {
+                    chosen = Some((representation, *number));
+                    break;
+                }
+            }
+            let Some((representation, program)) = chosen else {
                 values.truncate(start);
                 continue;
             };
@@ -133,7 +137,10 @@ pub(crate) fn gather_leaves(
             let mut hash = hasher.build_hasher();
             hash.write_u32(program);
             for value in mine {
-                hash.write(value.unwrap_or_default());
+                match value {
+                    Some(value) => write_hash(&mut hash, value),
+                    None => hash.write_u8(0),
+                }
             }
             let hash = hash.finish();
             let same = seen.find(hash, |(_, at)| {
@@ -191,6 +198,22 @@ pub(crate) fn gather_leaves(
             .sort_by_key(|instance| instance.representation);
     }
     Ok(gathered)
+}
+
+/// Most keys are so short that all of their bytes are one number.
+#[inline(always)]
+fn write_hash(hash: &mut impl Hasher, value: &[u8]) {
+    match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
+        (Some(first), Some(last)) if value.len() <= 8 => {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            hash.write_u64(u64::from(first) << 32 | u64::from(last));
+        }
+        _ if value.len() < 4 => {
+            let bytes = value.iter().map(|byte| u64::from(*byte));
+            hash.write_u64(bytes.fold(0, |all, byte| all << 8 | byte));
+        }
+        _ => hash.write(value),
+    }
 }
 
 /// Whether two values are written alike. Mostly they are the very same bytes.

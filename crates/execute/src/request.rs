@@ -591,6 +591,9 @@ fn type_name(plan: &Plan, ty: Option<RuntimeType>) -> Option<&str> {
     plan.types.get(ty?).map(|name| &**name)
 }
 
+/// What is set aside for the parts of a body that are neither text of the plan nor representations.
+const BODY_FRAME_BYTES: usize = 128;
+
 /// Builds the body of a request; `None` if there is nothing to ask.
 pub(crate) fn body(
     fetch: &Fetch,
@@ -604,7 +607,11 @@ pub(crate) fn body(
         return Ok(None);
     }
     let live = |lookup| gathered.is_live(lookup);
-    let mut out = b"{\"query\":\"".to_vec();
+    let texts = fetch.segments.iter().map(|segment| segment.text.len());
+    let lookups = gathered.lookups.iter().map(|l| l.representations.len());
+    let likely = texts.sum::<usize>() + lookups.sum::<usize>() + gathered.context.len();
+    let mut out = Vec::with_capacity(likely + BODY_FRAME_BYTES);
+    out.extend_from_slice(b"{\"query\":\"");
     for segment in &fetch.segments {
         if conditions.open(&segment.gates, live) {
             out.extend_from_slice(segment.text.as_bytes());

@@ -157,7 +157,7 @@ struct Record {
 /// One value is expected in so many bytes of an answer...
 const BYTES_PER_VALUE: usize = 24;
 /// ... but room is made for so many at a time at most: big answers mostly pass as they stand.
-const VALUES_RESERVED_MAX: usize = 1024;
+const VALUES_RESERVED_MAX: usize = 4096;
 
 /// A limit was reached; the name is the option's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,11 @@
 //! How much is held while many clients wait for the second half of a big answer, as resident memory of this process.
 
-use std::{cell::Cell, future::Future, pin::Pin, task::Context, task::Poll, task::Waker};
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
@@ -53,7 +58,7 @@ fn hold(prepared: &Prepared, clients: usize) -> Result<f64> {
     }
     let waiting = resident()?;
     for (run, transport) in running.iter_mut().zip(&transports) {
-        transport.open.set(true);
+        transport.open();
         let Poll::Ready(output) = run.as_mut().poll(&mut context) else {
             anyhow::bail!("still waits");
         };
@@ -75,6 +80,7 @@ struct Slow<'a> {
     answers: &'a [(Bytes, Bytes)],
     next: Cell<usize>,
     open: Cell<bool>,
+    waiting: RefCell<Option<Waker>>,
 }
 
 impl<'a> Slow<'a> {
@@ -83,6 +89,13 @@ impl<'a> Slow<'a> {
             answers,
             next: Cell::new(0),
             open: Cell::new(false),
+            waiting: RefCell::new(None),
+        }
+    }
+    fn open(&self) {
+        self.open.set(true);
+        if let Some(waker) = self.waiting.borrow_mut().take() {
+            waker.wake();
         }
     }
 }
@@ -91,8 +104,9 @@ impl Transport for Slow<'_> {
     fn send(&self, _: SubgraphRequest) -> TransportFuture<'_> {
         let at = self.next.get();
         self.next.set(at + 1);
-        Box::pin(std::future::poll_fn(move |_| {
+        Box::pin(std::future::poll_fn(move |context| {
             if at > 0 && !self.open.get() {
+                *self.waiting.borrow_mut() = Some(context.waker().clone());
                 return Poll::Pending;
             }
             let answer = self.answers.get(at).map_or(&[][..], |(_, answer)| answer);

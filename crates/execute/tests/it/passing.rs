@@ -223,6 +223,53 @@ fn what_passes_is_what_reading_piece_by_piece_gives() {
     assert!(passed > 1_200 && not_passed > 150, "{passed}, {not_passed}");
 }
 
+/// The same text with a space behind every comma and colon, from some way into it on: it begins as if it had none.
+fn spaced_later(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut inside, mut escaped) = (false, false);
+    for (at, byte) in body.iter().enumerate() {
+        out.push(*byte);
+        if *byte == b'"' && !escaped {
+            inside = !inside;
+        }
+        escaped = inside && *byte == b'\\' && !escaped;
+        if at > 24 && !inside && matches!(byte, b',' | b':') {
+            out.push(b' ');
+        }
+    }
+    out
+}
+
+#[test]
+fn the_fast_lane_reads_what_reading_step_by_step_gives() {
+    let plan = piece_by_piece(&plan());
+    let mut differ = 0;
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let mut truth = truth();
+        for _ in 0..random.below(3) {
+            change(&mut random, &mut truth["data"]);
+        }
+        let body = serde_json::to_vec(&truth).unwrap();
+        let spaced = spaced_later(&body);
+        differ += usize::from(spaced != body);
+        let compact = |body: Vec<u8>| {
+            let output = answer(&plan, &Bytes::from(body), "true");
+            ogive_json::compact(text(output).as_bytes()).unwrap()
+        };
+        assert_eq!(
+            compact(spaced).escape_ascii().to_string(),
+            compact(body.clone()).escape_ascii().to_string(),
+            "seed {seed}\n{}",
+            body.escape_ascii()
+        );
+        // As people like it.
+        let pretty = serde_json::to_vec_pretty(&truth).unwrap();
+        assert_eq!(compact(pretty), compact(body));
+    }
+    assert!(differ > 300, "{differ} of 600");
+}
+
 #[test]
 fn big_values_are_shared_with_the_answer_they_came_in() {
     let plan = plan();
