@@ -113,7 +113,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                     let steps = &*derived.reads[id].fields;
                     let slots = reader.store.slots(record);
                     let taped = reader.taping && reader.frames.len() == 1;
-                    let next = loop {
+                    loop {
                         // A key begins here.
                         let mut found = expected;
                         while let Some(step) = steps.get(found)
@@ -176,8 +176,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                                 }
                             }
                         }
-                    };
-                    next
+                    }
                 }
             };
             let mut value = match next {

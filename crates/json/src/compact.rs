@@ -112,10 +112,9 @@ impl State {
             }
             before = true;
             self.copy::<L>(text, start, len);
-            keep &= match u64::MAX.checked_shl((start + len) as u32) {
-                Some(above) => above,
-                None => 0,
-            };
+            keep &= u64::MAX
+                .checked_shl((start + len) as u32)
+                .unwrap_or_default();
         }
         self.gap = space >> (L::BLOCK - 1) & 1 != 0;
         Some(())
