@@ -81,7 +81,8 @@ pub async fn prepare_fairly(
 ) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
     let found = state.operations.get(&request.query, name);
-    let is_light = request.bytes <= LIGHT_BODY && (found.is_some() || is_light(&request.query));
+    let is_light =
+        request.bytes as usize <= LIGHT_BODY && (found.is_some() || is_light(&request.query));
     if is_light {
         return prepare_with(state, request, found);
     }

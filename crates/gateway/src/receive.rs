@@ -38,7 +38,7 @@ pub struct GraphqlRequest {
     /// Whether only queries are allowed: GET must not change anything.
     pub read_only: bool,
     /// Bytes of the body or query string it came in; 0 if it came in none.
-    pub bytes: usize,
+    pub bytes: u32,
 }
 
 /// What one HTTP request holds.
@@ -227,6 +227,11 @@ where
         })
 }
 
+/// As [`GraphqlRequest::bytes`].
+fn counted(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 fn invalid(message: impl Into<String>) -> RequestError {
     RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
 }
@@ -253,10 +258,10 @@ fn received(
         .map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
     let mut received = received_value(value, limits, document_id)?;
     match &mut received {
-        Received::One(request) => request.bytes = body.len(),
+        Received::One(request) => request.bytes = counted(body.len()),
         Received::Batch(requests) => {
             let requests = requests.iter_mut().flatten();
-            requests.for_each(|request| request.bytes = body.len());
+            requests.for_each(|request| request.bytes = counted(body.len()));
         }
     }
     Ok(received)
@@ -342,7 +347,7 @@ pub fn from_query(text: &str) -> Result<GraphqlRequest, RequestError> {
 fn query_request(text: &str, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
     let mut request = GraphqlRequest {
         read_only: true,
-        bytes: text.len(),
+        bytes: counted(text.len()),
         document_id: document_id.map(str::to_owned),
         ..GraphqlRequest::default()
     };
