@@ -94,6 +94,10 @@ leaf! {
         PlanProfile::FewestRequests => "fewest-requests".to_owned(),
         PlanProfile::LeastLoad => "least-load".to_owned(),
     };
+    crate::Buckets, "list of numbers", |v| {
+        let seconds = v.0.iter().map(|ns| (*ns as f64 / 1e9).to_string());
+        format!("[{}]", seconds.collect::<Vec<_>>().join(", "))
+    };
     Vec<HeaderRule>, "list of rules", |_v| String::new();
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };

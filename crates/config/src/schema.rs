@@ -103,6 +103,9 @@ fn kind(kind: &str) -> String {
             r#""type": ["array", "null"], "items": { "type": ["string", "number", "boolean"] }"#
                 .into()
         }
+        "list of numbers" => {
+            r#""type": ["array", "null"], "items": { "type": ["number", "string"] }"#.into()
+        }
         "list of rules" => r#""type": ["array", "null"], "items": { "type": "object" }"#.into(),
         "`true`, `false` or percentage" => format!(
             r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "string", "pattern": "^[0-9.]+ *%$" }}, {expanded}]"#
@@ -120,7 +123,7 @@ fn kind(kind: &str) -> String {
 
 fn json_default(row: &OptionRow) -> String {
     match row.kind.as_str() {
-        "true or false" | "number" => row.default.clone(),
+        "true or false" | "number" | "list of numbers" => row.default.clone(),
         "list of texts" => {
             let inner = row.default.trim_matches(['[', ']']);
             let items: Vec<String> = inner.split(", ").map(quoted).collect();
@@ -163,7 +166,7 @@ fn write_defaults(place: &Place, depth: usize, out: &mut String) {
             Some(row) if !row.default.is_empty() => {
                 let default = match row.kind.as_str() {
                     "true or false" | "number" | "size" | "duration" | "share"
-                    | "list of texts" => row.default.clone(),
+                    | "list of texts" | "list of numbers" => row.default.clone(),
                     _ => quoted(&row.default),
                 };
                 let _ = writeln!(out, "{indent}# {}\n{indent}{key}: {default}", row.doc);

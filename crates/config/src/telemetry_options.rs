@@ -50,6 +50,9 @@ section! {
         pub cardinality_limit: NonZeroUsize = nonzero(2_000),
         /// Whether operations are told apart by name.
         pub operation_names: bool = true,
+        /// Upper bounds of the buckets that durations are counted in, in seconds, smallest first, 1 to 50 of them; what
+        /// takes longer than the last is counted in a bucket of its own.
+        pub buckets: Buckets = Buckets::default(),
     }
 
     /// `telemetry.exporters.metrics.prometheus`
@@ -189,6 +192,47 @@ impl Decode for Ratio {
             );
         }
         ratio.map(Ratio)
+    }
+}
+
+/// Upper bounds in nanoseconds, smallest first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Buckets(pub Vec<u64>);
+
+/// Most bounds: every series has a counter for each.
+const BUCKETS_MAX: usize = 50;
+
+impl Default for Buckets {
+    fn default() -> Self {
+        let micros = [
+            500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+            2_500_000, 5_000_000, 10_000_000,
+        ];
+        Buckets(micros.map(|micros: u64| micros * 1_000).to_vec())
+    }
+}
+
+impl Decode for Buckets {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let texts = Vec::<String>::decode(node, errors)?;
+        let bounds = texts.iter().map(|text| {
+            let seconds = text.parse::<f64>().ok();
+            // A day is longer than anything here takes.
+            let seconds = seconds.filter(|s| (1e-6..=86_400.0).contains(s))?;
+            Some((seconds * 1e9).round() as u64)
+        });
+        let bounds: Option<Vec<u64>> = bounds.collect();
+        let bounds = bounds.filter(|bounds| {
+            (1..=BUCKETS_MAX).contains(&bounds.len()) && bounds.is_sorted_by(|a, b| a < b)
+        });
+        if bounds.is_none() {
+            errors.invalid(
+                node.span,
+                format!("expected 1 to {BUCKETS_MAX} numbers of seconds, smallest first"),
+                "write them as `[0.005, 0.05, 0.5, 5]`, from 0.000001 to 86400",
+            );
+        }
+        bounds.map(Buckets)
     }
 }
 

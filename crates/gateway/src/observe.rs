@@ -104,6 +104,7 @@ pub fn telemetry(config: &Config) -> Result<Telemetry, String> {
             Metrics::new(MetricsOptions {
                 cardinality_limit: metrics.common.cardinality_limit.get(),
                 operation_names: metrics.common.operation_names,
+                bounds_ns: metrics.common.buckets.0.clone(),
             })
         }),
         tracing.otlp.enabled.then(|| {

@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 
 use crate::{
-    metrics::{BOUNDS_NS, Family, Value},
+    metrics::{Family, Value},
     names::Kind,
     traces::{Attribute, Span, SpanKind},
 };
@@ -166,8 +166,8 @@ fn data(family: &Family, start: u64, now: u64) -> metrics::metric::Data {
                 time_unix_nano: now,
                 count: histogram.count(),
                 sum: Some(histogram.sum_ns as f64 / 1e9),
-                bucket_counts: histogram.buckets.to_vec(),
-                explicit_bounds: BOUNDS_NS.iter().map(|ns| *ns as f64 / 1e9).collect(),
+                bucket_counts: histogram.buckets.clone(),
+                explicit_bounds: histogram.bounds.iter().map(|ns| *ns as f64 / 1e9).collect(),
                 ..Default::default()
             })
         });

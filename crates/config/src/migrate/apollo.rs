@@ -231,10 +231,7 @@ pub(super) const RULES: &[Rule] = &[
         "telemetry.resource",
         text_map,
     ),
-    unneeded(
-        "telemetry.exporters.metrics.common.buckets",
-        "buckets are fixed, from 0.5 ms to 10 s",
-    ),
+    keep("telemetry.exporters.metrics.common.buckets"),
     no(
         "telemetry.exporters.metrics.common.views",
         "metrics have fixed names",

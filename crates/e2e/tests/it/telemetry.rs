@@ -316,7 +316,8 @@ fn the_client_or_the_sampler_decides_what_is_traced() {
 fn metrics_are_exported() {
     let collector = Collector::start(false);
     let graph = Graph::with(&format!(
-        "telemetry: {{ exporters: {{ metrics: {{ otlp: {{ enabled: true, interval: 20ms, endpoint: 'http://{}/v1/metrics' }} }} }} }}",
+        "telemetry: {{ exporters: {{ metrics: {{ common: {{ buckets: [0.25, 3600] }}, \
+         otlp: {{ enabled: true, interval: 20ms, endpoint: 'http://{}/v1/metrics' }} }} }} }}",
         collector.address
     ));
     post(graph.address(), QUERY);
@@ -334,10 +335,8 @@ fn metrics_are_exported() {
     });
     let requests = points(&message, "http.server.request.duration").unwrap();
     assert_eq!(requests[0].count, 1);
-    assert_eq!(
-        requests[0].bucket_counts.len(),
-        requests[0].explicit_bounds.len() + 1
-    );
+    assert_eq!(requests[0].explicit_bounds, [0.25, 3600.0]);
+    assert_eq!(requests[0].bucket_counts.len(), 3);
     assert_eq!(text(&requests[0].attributes, "http.request.method"), "POST");
     let operations = points(&message, "graphql.operation.duration").unwrap();
     assert_eq!(
@@ -464,6 +463,23 @@ fn the_number_of_series_is_bounded() {
     let all = "graphql_operation_duration_seconds_count{graphql_operation_name=\"\",\
                graphql_operation_type=\"query\",graphql_response_has_errors=\"false\"}";
     assert_eq!(value(&scrape(&graph), all), 2.0);
+}
+
+/// The buckets of durations are those that were asked for.
+#[test]
+fn buckets_can_be_chosen() {
+    let graph = counted("common: { buckets: [0.25, 3600] }");
+    post(graph.address(), "query A { __typename }");
+    let text = scrape(&graph);
+    let bounds: Vec<&str> = text
+        .lines()
+        .filter(|l| l.starts_with("graphql_operation_duration_seconds_bucket{"))
+        .filter_map(|l| l.split("le=\"").nth(1)?.split('"').next())
+        .collect();
+    assert_eq!(bounds, ["0.25", "3600", "+Inf"], "{text}");
+    let within = "graphql_operation_duration_seconds_bucket{graphql_operation_name=\"A\",\
+                  graphql_operation_type=\"query\",graphql_response_has_errors=\"false\",le=\"3600\"}";
+    assert_eq!(value(&text, within), 1.0);
 }
 
 #[test]

@@ -21,14 +21,14 @@ use std::{
 };
 
 pub use shard::{Histogram, Outcome};
-use shard::{OperationKey, RequestKey, Shard};
+use shard::{Kept, OperationKey, RequestKey, Shard};
 
 use crate::{
     names::{self, Metric},
     record::{Operation, Stop},
 };
 
-/// Upper bounds of the buckets of durations, in nanoseconds; the last bucket has none.
+/// Upper bounds of the buckets of durations unless told otherwise, in nanoseconds; the last bucket has none.
 pub const BOUNDS_NS: [u64; 14] = [
     500_000,
     1_000_000,
@@ -50,12 +50,14 @@ pub const BOUNDS_NS: [u64; 14] = [
 const SHARDS: usize = 32;
 
 /// How metrics are kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MetricsOptions {
     /// Most series of one metric; default 2,000.
     pub cardinality_limit: usize,
     /// Whether operations are told apart by name; default yes.
     pub operation_names: bool,
+    /// Upper bounds of the buckets of durations, in nanoseconds, smallest first; default [`BOUNDS_NS`].
+    pub bounds_ns: Vec<u64>,
 }
 
 impl Default for MetricsOptions {
@@ -63,6 +65,7 @@ impl Default for MetricsOptions {
         MetricsOptions {
             cardinality_limit: 2_000,
             operation_names: true,
+            bounds_ns: BOUNDS_NS.to_vec(),
         }
     }
 }
@@ -70,7 +73,8 @@ impl Default for MetricsOptions {
 /// All that is counted.
 #[derive(Debug)]
 pub struct Metrics {
-    options: MetricsOptions,
+    operation_names: bool,
+    kept: Kept,
     shards: Box<[Slot]>,
     reloads: AtomicU64,
     reloads_refused: AtomicU64,
@@ -154,7 +158,11 @@ impl Metrics {
     /// Counts from zero.
     pub fn new(options: MetricsOptions) -> Self {
         Metrics {
-            options,
+            operation_names: options.operation_names,
+            kept: Kept {
+                limit: options.cardinality_limit,
+                bounds: options.bounds_ns.into(),
+            },
             shards: (0..SHARDS).map(|_| Slot::default()).collect(),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
@@ -199,9 +207,9 @@ impl Metrics {
     ) {
         let slot = self.slot();
         slot.active.fetch_sub(1, Ordering::Relaxed);
-        let limit = self.options.cardinality_limit;
+        let limit = self.kept.limit;
         Self::shard(slot, |shard| {
-            shard.request(RequestKey { method, status }, took, limit);
+            shard.request(RequestKey { method, status }, took, &self.kept);
             shard.response_bytes += bytes;
             if let Some(code) = code {
                 shard.error(code, limit);
@@ -215,10 +223,10 @@ impl Metrics {
         took: Duration,
         subgraph: impl Fn(u32) -> &'n str,
     ) {
-        let limit = self.options.cardinality_limit;
+        let kept = &self.kept;
         let name = operation.name.as_deref().unwrap_or_default();
         let key = OperationKey {
-            name: match self.options.operation_names {
+            name: match self.operation_names {
                 true => name,
                 false => "",
             },
@@ -227,13 +235,13 @@ impl Metrics {
         };
         Self::shard(self.slot(), |shard| {
             if !operation.kind.is_empty() {
-                shard.operation(key, took, limit);
+                shard.operation(key, took, kept);
             }
             for (stop, timed) in Stop::ALL.into_iter().zip(&operation.stops) {
                 if let Some((_, took)) = timed {
-                    shard.stops[stop as usize].record(*took);
+                    shard.stops[stop as usize].record(*took, &kept.bounds);
                     if stop == Stop::Plan {
-                        shard.plan(operation.plan_source, *took, limit);
+                        shard.plan(operation.plan_source, *took, kept);
                     }
                 }
             }
@@ -244,11 +252,11 @@ impl Metrics {
                     (None, None) => Outcome::Failed("CANCELLED"),
                 };
                 let name = subgraph(call.subgraph);
-                shard.call(name, outcome, call.took, limit);
+                shard.call(name, outcome, call.took, kept);
                 shard.retries += u64::from(call.tries.saturating_sub(1));
                 shard.joined += u64::from(call.tries == 0);
                 if let Some(code) = call.code {
-                    shard.error(code, limit);
+                    shard.error(code, kept.limit);
                 }
             }
         });
@@ -269,14 +277,14 @@ impl Metrics {
 
     /// Everything, added up.
     pub fn snapshot(&self, gauges: Gauges) -> Vec<Family> {
-        let limit = self.options.cardinality_limit;
+        let limit = self.kept.limit;
         let mut all = Shard::default();
         let mut active = 0;
         for slot in &self.shards {
             active += slot.active.load(Ordering::Relaxed);
             Self::shard(slot, |shard| all.add(shard, limit));
         }
-        let mut out = all.families();
+        let mut out = all.families(&self.kept.bounds);
         let mut single = |metric: &'static Metric, value: Value| {
             out.push(Family {
                 metric,

@@ -1,41 +1,84 @@
 //! One thread's numbers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ogive_base::FastMap;
 
-use super::{BOUNDS_NS, Family, Series, Value};
+use super::{Family, Series, Value};
 use crate::{
     names::{self, Metric},
     record::Stop,
 };
 
 /// How often which duration was seen.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
+    /// Upper bounds of the buckets in nanoseconds, smallest first; the last bucket has none.
+    pub bounds: Arc<[u64]>,
     /// By bucket; one more than there are bounds.
-    pub buckets: [u64; BOUNDS_NS.len() + 1],
+    pub buckets: Vec<u64>,
     /// Sum of all durations in nanoseconds.
     pub sum_ns: u64,
 }
 
 impl Histogram {
-    pub(super) fn record(&mut self, took: Duration) {
-        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS_NS.iter().position(|bound| ns <= *bound);
-        self.buckets[bucket.unwrap_or(BOUNDS_NS.len())] += 1;
-        self.sum_ns = self.sum_ns.saturating_add(ns);
-    }
     /// How many durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
-    fn add(&mut self, other: &Histogram) {
-        for (mine, other) in self.buckets.iter_mut().zip(other.buckets) {
-            *mine += other;
+}
+
+/// A histogram whose bounds somebody else knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// By bucket; none before the first duration.
+    buckets: Box<[u64]>,
+    sum_ns: u64,
+}
+
+impl Counts {
+    pub(super) fn record(&mut self, took: Duration, bounds: &[u64]) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        if self.buckets.is_empty() {
+            self.buckets = vec![0; bounds.len() + 1].into();
+        }
+        let bucket = bounds.iter().position(|bound| ns <= *bound);
+        if let Some(count) = self.buckets.get_mut(bucket.unwrap_or(bounds.len())) {
+            *count += 1;
+        }
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+    }
+    fn is_empty(&self) -> bool {
+        self.buckets.is_empty()
+    }
+    fn add(&mut self, other: &Counts) {
+        if self.buckets.is_empty() {
+            self.buckets.clone_from(&other.buckets);
+        } else {
+            for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
+                *mine += other;
+            }
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
+    fn with(&self, bounds: &Arc<[u64]>) -> Histogram {
+        let mut buckets = self.buckets.to_vec();
+        buckets.resize(bounds.len() + 1, 0);
+        Histogram {
+            bounds: Arc::clone(bounds),
+            buckets,
+            sum_ns: self.sum_ns,
+        }
+    }
+}
+
+/// How series are kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Most of one metric.
+    pub(super) limit: usize,
+    /// As [`Histogram::bounds`].
+    pub(super) bounds: Arc<[u64]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,20 +104,20 @@ pub enum Outcome {
 }
 
 /// By name first, so that looking up needs no owned name.
-type ByName<K> = FastMap<Box<str>, Vec<(K, Histogram)>>;
+type ByName<K> = FastMap<Box<str>, Vec<(K, Counts)>>;
 
 /// All series of one thread, or of all.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    requests: Vec<(RequestKey, Histogram)>,
+    requests: Vec<(RequestKey, Counts)>,
     operations: ByName<(&'static str, bool)>,
     operation_series: usize,
-    operation_overflow: Histogram,
+    operation_overflow: Counts,
     calls: ByName<Outcome>,
     call_series: usize,
-    call_overflow: Histogram,
-    pub(super) stops: [Histogram; Stop::ALL.len()],
-    plans: Vec<(&'static str, Histogram)>,
+    call_overflow: Counts,
+    pub(super) stops: [Counts; Stop::ALL.len()],
+    plans: Vec<(&'static str, Counts)>,
     errors: Vec<(&'static str, u64)>,
     pub(super) response_bytes: u64,
     pub(super) retries: u64,
@@ -82,15 +125,11 @@ pub(super) struct Shard {
 }
 
 /// The histogram of a key in a short list; `None` if the list is full.
-fn find<K: PartialEq>(
-    list: &mut Vec<(K, Histogram)>,
-    key: K,
-    limit: usize,
-) -> Option<&mut Histogram> {
+fn find<K: PartialEq>(list: &mut Vec<(K, Counts)>, key: K, limit: usize) -> Option<&mut Counts> {
     let at = match list.iter().position(|(k, _)| *k == key) {
         Some(at) => at,
         None if list.len() < limit => {
-            list.push((key, Histogram::default()));
+            list.push((key, Counts::default()));
             list.len() - 1
         }
         None => return None,
@@ -102,11 +141,11 @@ fn find<K: PartialEq>(
 fn find_named<'m, K: PartialEq>(
     map: &'m mut ByName<K>,
     series: &mut usize,
-    overflow: &'m mut Histogram,
+    overflow: &'m mut Counts,
     name: &str,
     key: K,
     limit: usize,
-) -> &'m mut Histogram {
+) -> &'m mut Counts {
     let known = map
         .get(name)
         .is_some_and(|list| list.iter().any(|(k, _)| *k == key));
@@ -129,12 +168,12 @@ fn find_named<'m, K: PartialEq>(
 }
 
 impl Shard {
-    pub(super) fn request(&mut self, key: RequestKey, took: Duration, limit: usize) {
-        if let Some(found) = find(&mut self.requests, key, limit) {
-            found.record(took);
+    pub(super) fn request(&mut self, key: RequestKey, took: Duration, kept: &Kept) {
+        if let Some(found) = find(&mut self.requests, key, kept.limit) {
+            found.record(took, &kept.bounds);
         }
     }
-    pub(super) fn operation(&mut self, key: OperationKey<'_>, took: Duration, limit: usize) {
+    pub(super) fn operation(&mut self, key: OperationKey<'_>, took: Duration, kept: &Kept) {
         let (map, series) = (&mut self.operations, &mut self.operation_series);
         let rest = (key.kind, key.failed);
         find_named(
@@ -143,17 +182,18 @@ impl Shard {
             &mut self.operation_overflow,
             key.name,
             rest,
-            limit,
+            kept.limit,
         )
-        .record(took);
+        .record(took, &kept.bounds);
     }
-    pub(super) fn call(&mut self, name: &str, outcome: Outcome, took: Duration, limit: usize) {
+    pub(super) fn call(&mut self, name: &str, outcome: Outcome, took: Duration, kept: &Kept) {
         let (map, series) = (&mut self.calls, &mut self.call_series);
-        find_named(map, series, &mut self.call_overflow, name, outcome, limit).record(took);
+        let overflow = &mut self.call_overflow;
+        find_named(map, series, overflow, name, outcome, kept.limit).record(took, &kept.bounds);
     }
-    pub(super) fn plan(&mut self, source: &'static str, took: Duration, limit: usize) {
-        if let Some(found) = find(&mut self.plans, source, limit) {
-            found.record(took);
+    pub(super) fn plan(&mut self, source: &'static str, took: Duration, kept: &Kept) {
+        if let Some(found) = find(&mut self.plans, source, kept.limit) {
+            found.record(took, &kept.bounds);
         }
     }
     pub(super) fn error(&mut self, code: &'static str, limit: usize) {
@@ -200,8 +240,9 @@ impl Shard {
         self.joined += other.joined;
     }
 
-    pub(super) fn families(&self) -> Vec<Family> {
-        let histogram = |h: &Histogram| Value::Histogram(h.clone());
+    /// Everything, with the bounds that durations were recorded with.
+    pub(super) fn families(&self, bounds: &Arc<[u64]>) -> Vec<Family> {
+        let histogram = |h: &Counts| Value::Histogram(h.with(bounds));
         let mut requests: Vec<Series> = self
             .requests
             .iter()
@@ -241,7 +282,7 @@ impl Shard {
             (&mut operations, &self.operation_overflow),
             (&mut calls, &self.call_overflow),
         ] {
-            if overflow.count() > 0 {
+            if !overflow.is_empty() {
                 series.push(Series {
                     labels: vec![(names::OVERFLOW, "true".to_owned())],
                     value: histogram(overflow),
@@ -303,7 +344,7 @@ impl Shard {
 }
 
 /// In an order that does not depend on the map's.
-fn sorted<K>(map: &ByName<K>) -> Vec<(&str, &K, &Histogram)> {
+fn sorted<K>(map: &ByName<K>) -> Vec<(&str, &K, &Counts)> {
     let mut names: Vec<&Box<str>> = map.keys().collect();
     names.sort_unstable();
     let series = names.into_iter().flat_map(|name| {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{BOUNDS_NS, Family, Histogram, Value};
+use super::{Family, Histogram, Value};
 use crate::names::{Kind, Metric};
 
 /// The media type.
@@ -55,7 +55,7 @@ pub fn prometheus_name(metric: &Metric) -> String {
 fn write_histogram(name: &str, labels: &str, histogram: &Histogram, out: &mut String) {
     let comma = if labels.is_empty() { "" } else { "," };
     let mut seen = 0;
-    for (bound, count) in BOUNDS_NS.iter().zip(histogram.buckets) {
+    for (bound, count) in histogram.bounds.iter().zip(&histogram.buckets) {
         seen += count;
         let bound = *bound as f64 / 1e9;
         let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {seen}");
