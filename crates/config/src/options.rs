@@ -110,8 +110,13 @@ section! {
         /// Most connections of one address at a time, an IPv6 network of 64 bits counting as one; further ones are closed.
         /// Default: no limit of its own.
         pub connections_per_client_max: Option<NonZeroUsize> = None,
-        /// Addresses for which that does not hold: load balancers and proxies, which speak for many clients.
-        pub trusted_proxies: Vec<IpAddress> = Vec::new(),
+        /// Load balancers and proxies, which speak for many clients: addresses, ranges such as `10.0.0.0/8`, or `unix`
+        /// for connections to a unix socket. The limit above does not hold for them, and what they say in
+        /// `client_address_header` is believed, by the rate limit with `key: ip` and by the access log.
+        pub trusted_proxies: Vec<PeerRange> = Vec::new(),
+        /// The header in which they name the client, `x-forwarded-for` or `forwarded` (RFC 7239). It is read from its end:
+        /// the client is the first address that is no trusted proxy. The other header is not looked at.
+        pub client_address_header: ClientAddressHeader = ClientAddressHeader::XForwardedFor,
         /// How long a client may take to send the headers of a request; also how long an idle connection is kept.
         pub header_read_timeout: Duration = Duration::seconds(60),
         /// How long a client may take to send the body of a request.
@@ -545,6 +550,14 @@ words! {
         Header = "header",
     }
 
+    /// Where a proxy names the client.
+    pub enum ClientAddressHeader {
+        /// What most proxies write.
+        XForwardedFor = "x-forwarded-for",
+        /// RFC 7239.
+        Forwarded = "forwarded",
+    }
+
     /// What becomes of a header that several answers have.
     pub enum HeaderAlgorithm {
         /// That of the request that was sent first.
@@ -648,25 +661,6 @@ impl Decode for Pattern {
             return None;
         }
         Some(Pattern(text.to_owned()))
-    }
-}
-
-/// An IP address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IpAddress(pub std::net::IpAddr);
-
-impl Decode for IpAddress {
-    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let text = errors.scalar(node, "an IP address")?;
-        let address = text.parse().ok().map(IpAddress);
-        if address.is_none() {
-            errors.invalid(
-                node.span,
-                format!("`{text}` is no IP address"),
-                "write it as `10.0.0.1` or `fd00::1`",
-            );
-        }
-        address
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, IpAddress, LabelShare, Listen,
-    LogFormat, Path, Pattern, PlanProfile, Ratio, ResponseHeaderRule, Url,
+    ByteSize, Config, CorsPolicy, Duration, HeaderName, HeaderRule, LabelShare, Listen, LogFormat,
+    Path, Pattern, PlanProfile, Ratio, ResponseHeaderRule, Url,
 };
 
 /// One option of the whole configuration.
@@ -103,7 +103,6 @@ leaf! {
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
     Vec<Url>, "list of URLs", |_v| String::new();
     Vec<crate::PeerRange>, "list of texts", |_v| String::new();
-    Vec<IpAddress>, "list of IP addresses", |_v| String::new();
     Vec<Pattern>, "list of regular expressions", |_v| String::new();
 }
 

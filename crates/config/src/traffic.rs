@@ -39,7 +39,8 @@ section! {
         /// In so much time; default `1s`.
         pub interval: Duration = Duration::seconds(1),
         /// Whose requests are counted together: everybody's (`global`, the default), those of one `ip`, or those with
-        /// the same value of a `header`.
+        /// the same value of a `header`. Behind `http.trusted_proxies` the address is that of the client they name; an IPv6
+        /// network of 64 bits counts as one.
         pub key: RateLimitKey = RateLimitKey::Global,
         /// Which header, with `key: header`; default `authorization`.
         pub header: String = "authorization".into(),

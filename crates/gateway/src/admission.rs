@@ -19,12 +19,13 @@ use ogive_config::{Config, RateLimitKey};
 use ogive_telemetry::codes;
 use quick_cache::sync::Cache;
 
-use crate::error::RequestError;
+use crate::{error::RequestError, proxies::network};
 
 /// Most keys a rate is kept for.
 const KEYS_MAX: usize = 100_000;
 
-/// The address of the client's end of the connection, as an extension of the request.
+/// The address of the client's end of the connection, as an extension of the request; behind trusted proxies that of
+/// the client they name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
@@ -162,7 +163,7 @@ impl Admission {
     fn take(&self, rate: &Rate, headers: &HeaderMap, client: Option<IpAddr>) -> (bool, RateState) {
         let key = match rate.key {
             RateLimitKey::Global => self.hasher.hash_one(0u8),
-            RateLimitKey::Ip => self.hasher.hash_one((1u8, client)),
+            RateLimitKey::Ip => self.hasher.hash_one((1u8, client.map(network))),
             RateLimitKey::Header => {
                 let value = rate.header.as_ref().and_then(|name| headers.get(name));
                 self.hasher

@@ -38,6 +38,7 @@ use crate::{
     panic::contained,
     plan::plan_fairly,
     prepare::prepare_fairly,
+    proxies::Proxies,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
     refine::Bell,
     respond::{refuse, respond, respond_batch, respond_with},
@@ -90,6 +91,8 @@ pub struct GatewayOptions {
     pub expose: ExposeOptions,
     /// Who gets in.
     pub admission: AdmissionOptions,
+    /// Which peers speak for others.
+    pub proxies: Proxies,
     /// How the caller of a request is known.
     pub claims: ClaimsSource,
     /// Which pages of other origins may use the gateway.
@@ -140,6 +143,7 @@ impl GatewayOptions {
             },
             uploads: UploadOptions::new(config),
             admission: AdmissionOptions::new(config),
+            proxies: Proxies::new(config),
             claims: ClaimsSource::new(config),
             cors: Cors::new(config),
             csrf: Csrf::new(config),
@@ -262,12 +266,24 @@ impl Gateway {
         let cors = &serving.options.cors;
         let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
             .then(|| (Cors::is_preflight(&parts), parts.headers.clone()));
-        let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
+        let peer = parts.extensions.get::<ClientAddress>().map(|a| a.0);
         // Before anybody else sees the headers: what names the caller goes no further.
         if serving.options.claims.is_on() {
-            let claims = serving.options.claims.take(&mut parts.headers, address);
+            let claims = serving.options.claims.take(&mut parts.headers, peer);
             parts.extensions.insert(CallerClaims(claims));
         }
+        // From here on the address is the client's, not that of a proxy.
+        let proxies = &serving.options.proxies;
+        let address = match proxies
+            .is_on()
+            .then(|| proxies.client(&parts.headers, peer))
+        {
+            Some(Some(client)) => {
+                parts.extensions.insert(ClientAddress(client));
+                Some(client)
+            }
+            _ => peer,
+        };
         let record = self.begin(&serving.options, &parts);
         let logged = record
             .is_some()

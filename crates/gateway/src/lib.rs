@@ -13,7 +13,7 @@
 //! (what running requests teach),
 //! [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
 //! [`explain`], [`expose`], [`observe`], [`background`], [`heavy`] (what workers hand over). At the edge: [`admission`], [`authorization`], [`cors`],
-//! [`documents`], [`notice`], [`operation_limits`],
+//! [`documents`], [`notice`], [`operation_limits`], [`proxies`],
 //! [`tls`].
 
 pub mod admission;
@@ -49,6 +49,7 @@ mod percent;
 pub mod plan;
 pub mod plans;
 pub mod prepare;
+pub mod proxies;
 pub mod receive;
 pub mod refine;
 pub mod reload;

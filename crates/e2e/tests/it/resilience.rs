@@ -282,6 +282,50 @@ fn a_client_that_left_makes_room() {
 }
 
 #[test]
+fn rates_are_those_of_clients_behind_proxies() {
+    let rate =
+        "traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: ip } } }";
+    let graph = Graph::with(&format!(
+        "http: {{ trusted_proxies: [127.0.0.0/8, 10.1.1.1] }}\n{rate}"
+    ));
+    let ask = |graph: &Graph, name, value| {
+        post_with(graph.address(), "{ __typename }", &[(name, value)]).status
+    };
+    let x = "x-forwarded-for";
+    assert_eq!(ask(&graph, x, "1.2.3.4"), 200);
+    assert_eq!(ask(&graph, x, "1.2.3.5"), 200, "somebody else");
+    assert_eq!(
+        ask(&graph, x, "9.9.9.9, 1.2.3.4, 10.1.1.1"),
+        429,
+        "what it made up counts for nothing"
+    );
+    assert_eq!(ask(&graph, x, "fd00::1"), 200);
+    assert_eq!(ask(&graph, x, "fd00::2"), 429, "one network");
+    assert_eq!(
+        ask(&graph, "forwarded", "for=1.2.3.6"),
+        200,
+        "the proxy itself"
+    );
+    assert_eq!(
+        ask(&graph, "forwarded", "for=1.2.3.7"),
+        429,
+        "the header that is not asked for"
+    );
+
+    let graph = Graph::with(&format!(
+        "http: {{ trusted_proxies: [127.0.0.1], client_address_header: forwarded }}\n{rate}"
+    ));
+    let name = "forwarded";
+    assert_eq!(ask(&graph, name, "for=1.2.3.4;proto=https"), 200);
+    assert_eq!(ask(&graph, name, "for=\"1.2.3.5:80\""), 200);
+    assert_eq!(ask(&graph, name, "for=9.9.9.9, for=1.2.3.4"), 429);
+
+    let graph = Graph::with(&format!("http: {{ trusted_proxies: [10.0.0.1] }}\n{rate}"));
+    assert_eq!(ask(&graph, x, "1.2.3.4"), 200);
+    assert_eq!(ask(&graph, x, "1.2.3.5"), 429, "not a proxy");
+}
+
+#[test]
 fn rates_are_kept_per_client() {
     let graph = Graph::with(
         "traffic_shaping: { router: { rate_limit: { capacity: 3, interval: 1h, key: header, header: x-client } } }",

@@ -551,17 +551,22 @@ fn every_request_is_a_line_of_the_access_log() {
 fn the_access_log_has_the_fields_that_are_asked_for() {
     let path = scratch("access.txt");
     let graph = Graph::with(&format!(
-        "telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
+        "http: {{ trusted_proxies: [127.0.0.1] }}\n\
+         telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
          fields: [status, user_agent, operation_name, plan_source, client_address, response_bytes] }} }}",
         path.display()
     ));
-    let answer = post_with(graph.address(), QUERY, &[("user-agent", "my \"shop\" 1")]);
+    let headers = [
+        ("user-agent", "my \"shop\" 1"),
+        ("x-forwarded-for", "9.9.9.9, 1.2.3.4"),
+    ];
+    let answer = post_with(graph.address(), QUERY, &headers);
     let bytes = answer.body.len();
     assert_eq!(
         lines(&path, 1),
         [format!(
             "status=200 user_agent=\"my \\\"shop\\\" 1\" operation_name=Shop plan_source=planner \
-             client_address=127.0.0.1 response_bytes={bytes}"
+             client_address=1.2.3.4 response_bytes={bytes}"
         )]
     );
     fs::remove_file(path).unwrap();

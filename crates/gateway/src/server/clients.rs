@@ -1,19 +1,20 @@
 //! How many connections each client has.
 
 use std::{
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use ogive_base::FastMap;
 
 use super::ServeOptions;
+use crate::proxies::{Proxies, network};
 
 /// Numbers of connections by address, if they are limited. There are never more addresses than connections.
 pub(super) struct Clients {
     counts: Arc<Counts>,
     max: Option<usize>,
-    exempt: Vec<IpAddr>,
+    exempt: Proxies,
 }
 
 #[derive(Default)]
@@ -37,11 +38,7 @@ impl Clients {
         Clients {
             counts: Arc::default(),
             max: options.connections_per_client_max,
-            exempt: options
-                .trusted_proxies
-                .iter()
-                .map(IpAddr::to_canonical)
-                .collect(),
+            exempt: options.trusted_proxies.clone(),
         }
     }
     /// A place for a connection; `None` if nobody counts it, an error if its client has as many as it may.
@@ -50,7 +47,7 @@ impl Clients {
         let (Some(max), Some(address)) = (self.max, address) else {
             return Ok(None);
         };
-        if self.exempt.contains(&address) {
+        if self.exempt.contains(Some(address)) {
             return Ok(None);
         }
         let client = network(address);
@@ -73,17 +70,6 @@ impl Drop for Place {
             if *count == 0 {
                 counts.remove(&self.client);
             }
-        }
-    }
-}
-
-/// Whoever has an IPv6 address has a whole network of them.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            let network = address.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from_bits(network))
         }
     }
 }

@@ -18,7 +18,7 @@ use ogive_config::Config;
 use ogive_transport::ServerTls;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{Gateway, tls};
+use crate::{Gateway, proxies::Proxies, tls};
 use clients::Clients;
 use listener::Listener;
 use worker::{Connection, REST, Worker};
@@ -32,8 +32,8 @@ pub struct ServeOptions {
     pub connections_max: usize,
     /// Most open connections of one address; default no limit.
     pub connections_per_client_max: Option<usize>,
-    /// Addresses that limit does not hold for; default none.
-    pub trusted_proxies: Vec<std::net::IpAddr>,
+    /// Whom that limit does not hold for; default nobody.
+    pub trusted_proxies: Proxies,
     /// How long the head of a request may take to arrive; default 60 s.
     pub header_read_timeout: Duration,
     /// Most headers of a request; default 100.
@@ -68,7 +68,7 @@ impl ServeOptions {
             }),
             connections_max: http.connections_max.get(),
             connections_per_client_max: http.connections_per_client_max.map(usize::from),
-            trusted_proxies: http.trusted_proxies.iter().map(|a| a.0).collect(),
+            trusted_proxies: Proxies::new(config),
             header_read_timeout: http.header_read_timeout.0,
             headers_max: config.limits.http1_max_request_headers.get(),
             // Smaller heads than this are a browser's everyday.

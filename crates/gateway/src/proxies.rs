@@ -1,0 +1,153 @@
+//! Whose request it is, when a proxy hands it on: the address of the client behind trusted proxies.
+//!
+//! Anybody can write `x-forwarded-for`; what counts is only what a trusted peer has put there. So the header is read from
+//! its end, where the peer itself has added whom it got the request from, and only as long as those named are trusted
+//! proxies, too. Only one header is believed, because a proxy passes on the one it does not know as it came.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use http::{HeaderMap, HeaderName, header};
+use ogive_config::{ClientAddressHeader, Config, PeerRange};
+
+/// Most proxies in a row that are looked through; more make the last of them the client.
+const HOPS_MAX: usize = 32;
+
+/// Which peers are proxies, and where they say for whom.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Proxies {
+    trusted: Box<[PeerRange]>,
+    forwarded: bool,
+}
+
+impl Proxies {
+    /// Those of a configuration.
+    pub fn new(config: &Config) -> Self {
+        Proxies {
+            trusted: config.http.trusted_proxies.as_slice().into(),
+            forwarded: config.http.client_address_header == ClientAddressHeader::Forwarded,
+        }
+    }
+    /// Whether there are any.
+    pub fn is_on(&self) -> bool {
+        !self.trusted.is_empty()
+    }
+    /// Whether a peer is one; `None` is one at a unix socket.
+    pub fn contains(&self, peer: Option<IpAddr>) -> bool {
+        self.trusted.iter().any(|range| range.contains(peer))
+    }
+    /// The client's address; that of the peer, unless the peer is trusted and names somebody else. A name that is no
+    /// address ends the search.
+    pub fn client(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
+        const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+        let name = match self.forwarded {
+            true => header::FORWARDED,
+            false => X_FORWARDED_FOR,
+        };
+        let mut client = peer;
+        // Several lines are one list (RFC 9110, section 5.3).
+        let lines = headers.get_all(name).iter().rev();
+        let hops = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+        for hop in hops.take(HOPS_MAX) {
+            if !self.contains(client) {
+                break;
+            }
+            let hop = std::str::from_utf8(hop).unwrap_or_default();
+            let node = match self.forwarded {
+                true => forwarded_for(hop),
+                false => Some(hop),
+            };
+            match node.and_then(address) {
+                Some(named) => client = Some(named),
+                None => break,
+            }
+        }
+        client
+    }
+}
+
+/// `for` of one element of `Forwarded` (RFC 7239, section 4). Quoted addresses hold neither `,` nor `;`.
+fn forwarded_for(element: &str) -> Option<&str> {
+    let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+    let (_, node) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
+    Some(node.trim().trim_matches('"'))
+}
+
+/// An address, with or without a port, an IPv6 one with or without brackets.
+fn address(node: &str) -> Option<IpAddr> {
+    let node = node.trim();
+    let bare = node.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+    let parsed = bare.unwrap_or(node).parse().ok();
+    let parsed = parsed.or_else(|| Some(node.parse::<SocketAddr>().ok()?.ip()));
+    parsed.map(|address| address.to_canonical())
+}
+
+/// Whoever has an IPv6 address has a whole network of them.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn client(forwarded: bool, peer: &str, lines: &[&'static str]) -> String {
+        let ranges = ["10.0.0.0/8", "unix"].map(|range| PeerRange::parse(range).unwrap());
+        let proxies = Proxies {
+            trusted: ranges.into(),
+            forwarded,
+        };
+        let name = ["x-forwarded-for", "forwarded"][usize::from(forwarded)];
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(name, HeaderValue::from_static(line));
+        }
+        let found = proxies.client(&headers, peer.parse().ok());
+        found.map_or_else(|| "none".to_owned(), |address| address.to_string())
+    }
+
+    #[test]
+    fn the_last_name_that_a_trusted_peer_gives_counts() {
+        for (peer, lines, expected) in [
+            ("10.0.0.1", &["1.2.3.4"][..], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6", "1.2.3.4, 10.0.0.2"], "1.2.3.4"),
+            ("10.0.0.1", &["1.2.3.4:5060"], "1.2.3.4"),
+            ("10.0.0.1", &["[fd00::1]:443"], "fd00::1"),
+            ("10.0.0.1", &["::ffff:1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["1.2.3.4, unknown"], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4,"], "10.0.0.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+            ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+            ("9.9.9.9", &["1.2.3.4"], "9.9.9.9"),
+            ("unix", &["1.2.3.4"], "1.2.3.4"),
+            ("unix", &[], "none"),
+        ] {
+            assert_eq!(client(false, peer, lines), expected, "{peer} {lines:?}");
+        }
+        for (lines, expected) in [
+            (
+                &["for=6.6.6.6, proto=https;For=\"1.2.3.4:80\""][..],
+                "1.2.3.4",
+            ),
+            (&["for=\"[2001:db8::7]:4711\";by=10.0.0.1"], "2001:db8::7"),
+            (&["for=1.2.3.4, for=_hidden"], "10.0.0.1"),
+            (&["by=1.2.3.4"], "10.0.0.1"),
+        ] {
+            assert_eq!(client(true, "10.0.0.1", lines), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_proxies_ends_somewhere() {
+        let line: &'static str = Box::leak(format!("1.2.3.4{}", ", 10.0.0.2".repeat(99)).into());
+        assert_eq!(client(false, "10.0.0.1", &[line]), "10.0.0.2");
+    }
+}
