@@ -87,6 +87,9 @@ fn field(
     if entry.cond != CondId::TRUE {
         let _ = write!(out, " if {}", condition(op, entry.cond));
     }
+    for group in op.deferral.of(entry.field) {
+        let _ = write!(out, " deferred {}", group.0);
+    }
 }
 
 fn types(schema: &Schema, types: &BitSet) -> String {

@@ -21,6 +21,10 @@ define_id! {
     pub struct FieldNodeId;
 }
 define_id! {
+    /// A fragment under `@defer`, at one place of the response.
+    pub struct DeferId;
+}
+define_id! {
     /// A condition over variables; [`CondId::TRUE`] always holds.
     pub struct CondId;
 }
@@ -54,6 +58,62 @@ pub struct Operation {
     pub requirements: Vec<u32>,
     /// Whether somebody looked for what only some callers may see.
     pub is_restricted: bool,
+    /// What may be answered later; nothing unless [`NormaliseLimits::deferral`](crate::NormaliseLimits::deferral).
+    pub deferral: Deferral,
+}
+
+/// What may be answered later (`@defer`).
+#[derive(Clone, Debug, Default)]
+pub struct Deferral {
+    /// Fragments under `@defer`, parents before children.
+    pub groups: IdVec<DeferId, DeferredGroup>,
+    /// The groups of every field that is reached through deferred fragments only: sorted, none of them below another.
+    pub fields: FastMap<FieldNodeId, Vec<DeferId>>,
+}
+
+/// A fragment under `@defer`, at one place of the response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeferredGroup {
+    /// What the client calls it.
+    pub label: Option<Box<str>>,
+    /// The deferred fragment around it.
+    pub parent: Option<DeferId>,
+    /// The place it is part of.
+    pub place: SelectionSetId,
+    /// Deferred if this variable is true or not given (index into [`Operation::variables`]); else part of what is
+    /// around it. `None`: always deferred.
+    pub variable: Option<u32>,
+}
+
+impl Deferral {
+    /// The groups a field is answered with; none if it is not deferred.
+    pub fn of(&self, field: FieldNodeId) -> &[DeferId] {
+        self.fields.get(&field).map_or(&[], Vec::as_slice)
+    }
+    /// A copy of a field is answered with the same groups.
+    pub fn copy(&mut self, field: FieldNodeId, copy: FieldNodeId) {
+        if let Some(groups) = self.fields.get(&field).cloned() {
+            self.fields.insert(copy, groups);
+        }
+    }
+    /// Whether `group` is `other` or below it. Linear in the nesting.
+    pub fn is_within(&self, group: DeferId, other: DeferId) -> bool {
+        let mut at = Some(group);
+        while let Some(id) = at {
+            if id == other {
+                return true;
+            }
+            at = self.groups[id].parent;
+        }
+        false
+    }
+    /// Sorted, without duplicates and without groups below others: those come later anyway.
+    pub fn reduce(&self, groups: &mut Vec<DeferId>) {
+        groups.sort_unstable();
+        groups.dedup();
+        let all = groups.clone();
+        groups.retain(|g| !all.iter().any(|o| o != g && self.is_within(*g, *o)));
+    }
 }
 
 /// What is selected on one object-valued place of the response.

@@ -11,7 +11,7 @@
 
 use ogive_base::{BitSet, Diagnostic, FastMap, FastSet, IdVec, Interner, Span, Symbol};
 use ogive_schema::{
-    FieldId, InputId, OperationKind, Schema, Type, TypeId, Wrapping, value::const_value,
+    ConstValue, FieldId, InputId, OperationKind, Schema, Type, TypeId, Wrapping, value::const_value,
 };
 use ogive_syntax::{
     Document,
@@ -31,6 +31,8 @@ pub struct NormaliseLimits {
     pub conditional_max: u32,
     /// Deepest field nesting after fragments; default 200.
     pub depth_max: u32,
+    /// Whether `@defer` is kept ([`Operation::deferral`]); default no: as though it were not there.
+    pub deferral: bool,
 }
 
 impl Default for NormaliseLimits {
@@ -40,6 +42,7 @@ impl Default for NormaliseLimits {
             occurrences_max: 200_000,
             conditional_max: 20_000,
             depth_max: 200,
+            deferral: false,
         }
     }
 }
@@ -89,7 +92,11 @@ pub fn normalise(
             variables: Vec::new(),
             requirements: Vec::new(),
             is_restricted: false,
+            deferral: Deferral::default(),
         },
+        // The events of a subscription are answered whole.
+        deferral: limits.deferral && operation.kind != OperationKind::Subscription,
+        deferred: FastMap::default(),
         pending: Vec::with_capacity(expected / 2),
         group_of: Vec::new(),
         found: Vec::new(),
@@ -98,6 +105,7 @@ pub fn normalise(
     let root = Source {
         items: operation.selection_set.items,
         clause: Clause::new(),
+        defer: None,
     };
     work.selection_set(root_type, None, 0, vec![root]);
     let mut next = 0;
@@ -114,6 +122,8 @@ pub fn normalise(
 struct Source {
     items: List<Selection>,
     clause: Clause,
+    /// The deferred fragment around it.
+    defer: Option<DeferId>,
 }
 
 /// One field selection as found while flattening.
@@ -121,6 +131,7 @@ struct Found<'a> {
     field: &'a ast::Field,
     types: BitSet,
     clause: Clause,
+    defer: Option<DeferId>,
 }
 
 struct Work<'a> {
@@ -133,6 +144,10 @@ struct Work<'a> {
     /// Selections so far that are under a condition of their own.
     conditional: u32,
     op: Operation,
+    /// Whether `@defer` is kept.
+    deferral: bool,
+    /// Deferred fragments by where the directive stands, the place, and the deferred fragment around it.
+    deferred: FastMap<(u32, SelectionSetId, Option<DeferId>), DeferId>,
     /// Sources of each selection set, by id, until it is filled.
     pending: Vec<Vec<Source>>,
     /// By response key: the last selection set that has it, and its group there.
@@ -243,16 +258,18 @@ impl<'a> Work<'a> {
             items: std::slice::Iter<'a, Selection>,
             types: BitSet,
             clause: Clause,
+            defer: Option<DeferId>,
         }
         let document = self.document;
         let possible = self.op.selection_sets[set].possible.clone();
-        let mut entered: FastSet<(&'a str, BitSet, Clause)> = FastSet::default();
+        let mut entered: FastSet<(&'a str, BitSet, Clause, Option<DeferId>)> = FastSet::default();
         let mut frames = Vec::new();
         for source in sources {
             frames.push(Frame {
                 items: document[source.items].iter(),
                 types: possible.clone(),
                 clause: source.clause.clone(),
+                defer: source.defer,
             });
             while let Some(frame) = frames.last_mut() {
                 let Some(selection) = frame.items.next() else {
@@ -268,6 +285,7 @@ impl<'a> Work<'a> {
                     Selection::Spread(s) => s.directives,
                     Selection::Inline(i) => i.directives,
                 };
+                let mut defer = frame.defer;
                 let clause = if directives.is_empty() {
                     frame.clause.clone()
                 } else {
@@ -278,6 +296,9 @@ impl<'a> Work<'a> {
                     if self.conditional > self.limits.conditional_max {
                         return Err(self.too_many_conditions(selection.span()));
                     }
+                    if self.deferral && !matches!(selection, Selection::Field(_)) {
+                        defer = self.defer(directives, set, defer)?;
+                    }
                     clause
                 };
                 let (condition, items) = match selection {
@@ -286,6 +307,7 @@ impl<'a> Work<'a> {
                             field,
                             types: frame.types.clone(),
                             clause,
+                            defer,
                         });
                         continue;
                     }
@@ -298,7 +320,7 @@ impl<'a> Work<'a> {
                             .fragments
                             .get(name)
                             .ok_or_else(|| refused(document, spread.span, "unknown fragment"))?;
-                        if !entered.insert((name, frame.types.clone(), clause.clone())) {
+                        if !entered.insert((name, frame.types.clone(), clause.clone(), defer)) {
                             continue;
                         }
                         (Some(fragment.type_condition), fragment.selection_set.items)
@@ -320,11 +342,59 @@ impl<'a> Work<'a> {
                         items: document[items].iter(),
                         types,
                         clause,
+                        defer,
                     });
                 }
             }
         }
         Ok(())
+    }
+
+    /// The deferred group of a fragment in a selection set, given the group around it.
+    fn defer(
+        &mut self,
+        directives: List<ast::Directive>,
+        place: SelectionSetId,
+        parent: Option<DeferId>,
+    ) -> Result<Option<DeferId>, Diagnostic> {
+        let document = self.document;
+        let mut directives = document[directives].iter();
+        let Some(directive) = directives.find(|d| document.name(d.name) == "defer") else {
+            return Ok(parent);
+        };
+        let (mut label, mut variable) = (None, None);
+        for argument in &document[directive.arguments] {
+            match (document.name(argument.name), argument.value.kind) {
+                ("if", ValueKind::Boolean(false)) => return Ok(parent),
+                ("if", ValueKind::Variable(name)) => variable = Some(self.variable(name)?),
+                ("label", ValueKind::String { .. }) => {
+                    if let ConstValue::String(text) = const_value(document, &argument.value) {
+                        label = Some(text.as_ref().into());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let groups = &mut self.op.deferral.groups;
+        let key = (directive.span.start, place, parent);
+        let id = self.deferred.entry(key).or_insert_with(|| {
+            groups.push(DeferredGroup {
+                label,
+                parent,
+                place,
+                variable,
+            })
+        });
+        Ok(Some(*id))
+    }
+
+    /// Notes the groups of a field that is reached through deferred fragments only.
+    fn note_deferred(&mut self, node: FieldNodeId, members: &[usize], found: &[Found<'_>]) {
+        let groups: Option<Vec<DeferId>> = members.iter().map(|i| found[*i].defer).collect();
+        if let Some(mut groups) = groups {
+            self.op.deferral.reduce(&mut groups);
+            self.op.deferral.fields.insert(node, groups);
+        }
     }
 
     /// The conjunction of `clause` with `@skip` and `@include`; `None` if it never holds.
@@ -534,6 +604,9 @@ impl<'a> Work<'a> {
             selection_set: None,
             ty,
         });
+        if self.deferral {
+            self.note_deferred(node, members, found);
+        }
         if self.schema.types[ty.id].kind.is_composite() {
             let depth = self.op.selection_sets[set].depth + 1;
             if depth > self.limits.depth_max {
@@ -552,6 +625,7 @@ impl<'a> Work<'a> {
                     let source = Source {
                         items: sub.items,
                         clause,
+                        defer: found[*i].defer,
                     };
                     // A scan of few, a set of many.
                     let is_new = match members.len() {
@@ -776,12 +850,15 @@ fn parts(group: &[usize], found: &[Found<'_>]) -> Vec<u32> {
     if group.len() == 1 {
         return vec![0];
     }
-    let mut known: FastMap<(Option<List<Selection>>, &Clause), u32> = FastMap::default();
+    type Part<'a> = (Option<List<Selection>>, &'a Clause, Option<DeferId>);
+    let mut known: FastMap<Part<'_>, u32> = FastMap::default();
     let number = |i: &usize| {
         let part = &found[*i];
         let next = known.len() as u32;
         let items = part.field.selection_set.map(|s| s.items);
-        *known.entry((items, &part.clause)).or_insert(next)
+        *known
+            .entry((items, &part.clause, part.defer))
+            .or_insert(next)
     };
     group.iter().map(number).collect()
 }

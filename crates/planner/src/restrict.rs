@@ -194,6 +194,7 @@ impl Work<'_> {
             ..self.op.fields[field].clone()
         };
         let copy = self.op.fields.push(row);
+        self.op.deferral.copy(field, copy);
         // Fields whose selection sets are still those of the originals.
         let mut open = vec![copy];
         while let Some(owner) = open.pop() {
@@ -215,6 +216,7 @@ impl Work<'_> {
                     ..self.op.fields[below].clone()
                 };
                 let copy = self.op.fields.push(row);
+                self.op.deferral.copy(below, copy);
                 self.op.selection_sets[set].fields[at] = copy;
                 copies.insert(below, copy);
                 open.push(copy);

@@ -88,6 +88,37 @@ fn get_answers_queries() {
 }
 
 #[test]
+fn deferred_fragments_are_answered_at_once_and_are_no_business_of_subgraphs() {
+    let graph = Graph::start();
+    for name in ["accounts", "inventory", "products", "reviews"] {
+        assert!(graph.service.configure(name, |s| s.record = true));
+    }
+    let plain =
+        "{ me { name } topProducts(first: 2) { name inStock reviews(first: 1) { stars } } }";
+    let deferred = "query ($late: Boolean! = true) { me { name } topProducts(first: 2) { name ... @defer { inStock \
+        ...Said @defer(label: \"said\", if: $late) } } } fragment Said on Product { reviews(first: 1) { stars } }";
+    let answer = post(graph.address(), plain);
+    let counts = graph.service.total();
+    let same = post(graph.address(), deferred);
+    assert_eq!(answer.status, 200);
+    assert_eq!(same.header("content-type"), answer.header("content-type"));
+    assert_eq!(same.text(), answer.text());
+    assert!(same.text().contains("stars"), "{}", same.text());
+    assert_eq!(graph.service.total().requests, 2 * counts.requests);
+    assert_eq!(graph.service.total().refused, 0);
+    // One plan serves both.
+    let counts = graph.served.gateway.state().plans.counts();
+    assert_eq!((counts.planner, counts.cache), (1, 1));
+    for request in graph.service.recorded() {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        assert!(!body.contains("defer") && !body.contains("late"), "{body}");
+    }
+    let refused = post(graph.address(), "{ me { name @defer } }").json();
+    let message = &refused["errors"][0]["message"];
+    assert_eq!(message, "Directive \"@defer\" may not be used on FIELD.");
+}
+
+#[test]
 fn introspection_is_answered_without_subgraphs() {
     let graph = Graph::with("supergraph: { introspection: true }");
     let answer = post(

@@ -4,7 +4,7 @@ use ogive_base::{FastMap, Span};
 use ogive_schema::{DirectiveId, DirectiveLocation};
 use ogive_syntax::ast::{Directive, List};
 
-use super::context::Context;
+use super::{context::Context, defer};
 
 /// Directives are defined (5.7.1) and in valid locations (5.7.2).
 pub(super) fn known(
@@ -36,11 +36,10 @@ pub(super) fn unique(cx: &mut Context<'_>, list: List<Directive>) {
     let mut seen: FastMap<&str, Span> = FastMap::default();
     for directive in &cx.doc[list] {
         let name = cx.text(directive.name);
-        let Some(id) = cx.schema.directive_by_name(name) else {
-            continue;
-        };
-        if cx.schema.directive_defs[id].repeatable {
-            continue;
+        match cx.schema.directive_by_name(name) {
+            Some(id) if cx.schema.directive_defs[id].repeatable => continue,
+            None if name != defer::NAME => continue,
+            _ => {}
         }
         if let Some(first) = seen.get(name) {
             cx.report(&[*first, directive.span], |_| {

@@ -17,6 +17,7 @@ use ogive_syntax::Document;
 
 mod arguments;
 mod context;
+mod defer;
 mod definitions;
 mod directives;
 mod fields;

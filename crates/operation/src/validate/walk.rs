@@ -17,6 +17,7 @@ use ogive_syntax::{
 use super::{
     DEPTH_MAX, ValidationLimits, arguments,
     context::{Args, Context},
+    defer,
     definitions::{self, Definitions},
     directives, fields,
     fragments::{self, Cycles},
@@ -50,6 +51,8 @@ pub(super) struct Walk<'a> {
     scopes: Vec<Scope<'a>>,
     /// Usages of the definition being visited.
     usages: Vec<Usage<'a>>,
+    /// Labels of deferred fragments.
+    labels: defer::Labels,
     /// Why nothing else was looked at, if so.
     refused: Option<Diagnostic>,
 }
@@ -69,6 +72,7 @@ impl<'a> Walk<'a> {
             fragment_usages: Vec::new(),
             scopes: Vec::new(),
             usages: Vec::new(),
+            labels: defer::Labels::default(),
             refused: None,
             cx,
         }
@@ -237,6 +241,7 @@ impl<'a> Walk<'a> {
         fragments::possible_spread(&mut self.cx, spread, parent);
         directives::unique(&mut self.cx, spread.directives);
         self.directives(spread.directives, DirectiveLocation::FragmentSpread, None);
+        defer::root(&mut self.cx, spread.directives, parent);
     }
 
     fn inline(&mut self, inline: &'a InlineFragment, parent: Option<TypeId>) {
@@ -252,6 +257,7 @@ impl<'a> Walk<'a> {
             definitions::known_type(&mut self.cx, condition);
         }
         self.directives(inline.directives, DirectiveLocation::InlineFragment, None);
+        defer::root(&mut self.cx, inline.directives, parent);
         // Its selections merge into the set around it, where their conflicts are reported.
         self.selections(&inline.selection_set, ty);
     }
@@ -267,6 +273,10 @@ impl<'a> Walk<'a> {
         for directive in &document[list] {
             let name = document.name(directive.name);
             let found = self.cx.schema.directive_by_name(name);
+            if found.is_none() && name == defer::NAME {
+                self.defer(directive, location);
+                continue;
+            }
             directives::known(&mut self.cx, directive, found, location);
             let args = found.map(|d| self.cx.directive_args(d));
             if let Some(args) = args {
@@ -279,6 +289,17 @@ impl<'a> Walk<'a> {
             if let Some(args) = args {
                 arguments::required_on_directive(&mut self.cx, directive, args);
             }
+        }
+    }
+
+    /// A `@defer` that the schema does not define.
+    fn defer(&mut self, directive: &'a Directive, location: DirectiveLocation) {
+        defer::check(&mut self.cx, &mut self.labels, directive, location);
+        arguments::unique(&mut self.cx, directive.arguments);
+        let document = self.cx.doc;
+        for argument in &document[directive.arguments] {
+            let position = defer::position(&self.cx, argument);
+            self.value(&argument.value, position, true);
         }
     }
 

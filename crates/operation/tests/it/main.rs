@@ -8,6 +8,7 @@
 )]
 
 mod corpus;
+mod defer;
 mod files;
 mod generate;
 mod limits;
