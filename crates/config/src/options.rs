@@ -301,8 +301,11 @@ section! {
         pub max_root_fields: Option<u32> = None,
         /// Most directives of a document, as written.
         pub max_directives: Option<u32> = Some(500),
-        /// Whether the five above only log.
-        pub warn_only: bool = false,
+        /// Largest variables of a request, in bytes as JSON without white space; default: as large as the body may be.
+        pub max_variables_size: Option<ByteSize> = None,
+        /// Which of the six above only log and count: `true` for all of them, or a list such as `[max_depth, max_aliases]`.
+        /// `ogive.limits.exceeded` counts the requests that are let through.
+        pub warn_only: WarnOnly = WarnOnly::default(),
         /// Largest request body, in bytes; a larger one is answered with 413.
         pub http_max_request_bytes: ByteSize = ByteSize(2_000_000),
         /// Most headers of a request; more are answered with 431.
@@ -550,6 +553,22 @@ words! {
         Header = "header",
     }
 
+    /// A limit on operations.
+    pub enum OperationLimit {
+        /// `limits.max_depth`
+        Depth = "max_depth",
+        /// `limits.max_height`
+        Height = "max_height",
+        /// `limits.max_aliases`
+        Aliases = "max_aliases",
+        /// `limits.max_root_fields`
+        RootFields = "max_root_fields",
+        /// `limits.max_directives`
+        Directives = "max_directives",
+        /// `limits.max_variables_size`
+        Variables = "max_variables_size",
+    }
+
     /// Where a proxy names the client.
     pub enum ClientAddressHeader {
         /// What most proxies write.
@@ -661,6 +680,33 @@ impl Decode for Pattern {
             return None;
         }
         Some(Pattern(text.to_owned()))
+    }
+}
+
+/// The limits on operations that are only measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WarnOnly(u8);
+
+impl WarnOnly {
+    /// Every limit.
+    pub const ALL: WarnOnly = WarnOnly(u8::MAX);
+    /// Whether exceeding a limit has no consequences.
+    pub fn holds_for(self, limit: OperationLimit) -> bool {
+        self.0 & (1 << limit as u8) != 0
+    }
+}
+
+impl Decode for WarnOnly {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        if node.is_list() {
+            let limits = Vec::<OperationLimit>::decode(node, errors)?;
+            let bits = limits.iter().map(|limit| 1 << *limit as u8);
+            return Some(WarnOnly(bits.fold(0, |all, bit: u8| all | bit)));
+        }
+        bool::decode(node, errors).map(|all| match all {
+            true => WarnOnly::ALL,
+            false => WarnOnly::default(),
+        })
     }
 }
 

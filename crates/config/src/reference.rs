@@ -98,6 +98,7 @@ leaf! {
         let seconds = v.0.iter().map(|ns| (*ns as f64 / 1e9).to_string());
         format!("[{}]", seconds.collect::<Vec<_>>().join(", "))
     };
+    crate::WarnOnly, "`true`, `false` or list of limits", |_v| "false".to_owned();
     Vec<HeaderRule>, "list of rules", |_v| String::new();
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use crate::reference::{OptionRow, options};
+use crate::{
+    OperationLimit,
+    reference::{OptionRow, options},
+};
 
 /// One place of the tree.
 #[derive(Default)]
@@ -107,6 +110,13 @@ fn kind(kind: &str) -> String {
             r#""type": ["array", "null"], "items": { "type": ["number", "string"] }"#.into()
         }
         "list of rules" => r#""type": ["array", "null"], "items": { "type": "object" }"#.into(),
+        "`true`, `false` or list of limits" => {
+            let limits: Vec<String> = OperationLimit::WORDS.iter().map(|w| quoted(w)).collect();
+            format!(
+                r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "array", "items": {{ "enum": [{}] }} }}, {expanded}]"#,
+                limits.join(", ")
+            )
+        }
         "`true`, `false` or percentage" => format!(
             r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "string", "pattern": "^[0-9.]+ *%$" }}, {expanded}]"#
         ),
@@ -123,7 +133,9 @@ fn kind(kind: &str) -> String {
 
 fn json_default(row: &OptionRow) -> String {
     match row.kind.as_str() {
-        "true or false" | "number" | "list of numbers" => row.default.clone(),
+        "true or false" | "number" | "list of numbers" | "`true`, `false` or list of limits" => {
+            row.default.clone()
+        }
         "list of texts" => {
             let inner = row.default.trim_matches(['[', ']']);
             let items: Vec<String> = inner.split(", ").map(quoted).collect();
@@ -165,8 +177,14 @@ fn write_defaults(place: &Place, depth: usize, out: &mut String) {
         match &below.row {
             Some(row) if !row.default.is_empty() => {
                 let default = match row.kind.as_str() {
-                    "true or false" | "number" | "size" | "duration" | "share"
-                    | "list of texts" | "list of numbers" => row.default.clone(),
+                    "true or false"
+                    | "number"
+                    | "size"
+                    | "duration"
+                    | "share"
+                    | "list of texts"
+                    | "list of numbers"
+                    | "`true`, `false` or list of limits" => row.default.clone(),
                     _ => quoted(&row.default),
                 };
                 let _ = writeln!(out, "{indent}# {}\n{indent}{key}: {default}", row.doc);

@@ -44,7 +44,7 @@ section! {
         pub key: RateLimitKey = RateLimitKey::Global,
         /// Which header, with `key: header`; default `authorization`.
         pub header: String = "authorization".into(),
-        /// Whether exceeding the rate is only logged; default no.
+        /// Whether exceeding the rate is only logged, and counted in `ogive.limits.exceeded`; default no.
         pub measure_only: bool = false,
     }
 

@@ -50,6 +50,10 @@ impl Node {
             },
         }
     }
+    /// Whether it is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.value, Value::List(_))
+    }
     /// Written as nothing, `~` or `null`.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true }

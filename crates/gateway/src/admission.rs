@@ -86,6 +86,8 @@ pub struct Admitted {
     running: Option<Arc<AtomicUsize>>,
     /// What to tell about the rate.
     pub rate: Option<RateState>,
+    /// Whether the rate is exceeded, but only measured.
+    pub exceeded: bool,
 }
 
 /// What is left of a rate.
@@ -155,6 +157,7 @@ impl Admission {
                 return Err((retry_after(error, state.reset_seconds.max(1)), Some(state)));
             }
             tracing::warn!("a client exceeds the rate limit");
+            admitted.exceeded = true;
         }
         admitted.rate = Some(state);
         Ok(admitted)

@@ -27,6 +27,8 @@ pub struct PreparedOperation {
     pub definition: OperationDefinition,
     /// The normal form.
     pub operation: Operation,
+    /// Codes of the limits that it exceeds and that are only measured.
+    pub exceeded: Box<[&'static str]>,
     /// The plan; set by stop 3.
     pub planned: ArcSwapOption<PlannedOperation>,
     /// Override labels that can matter to its plan, by index; none for most operations.

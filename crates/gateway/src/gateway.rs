@@ -440,6 +440,9 @@ impl Gateway {
         let admitted = self
             .admission
             .admit(&serving.options.admission, &parts.headers, address);
+        if admitted.as_ref().is_ok_and(|admitted| admitted.exceeded) {
+            self.exceeded([&codes::REQUEST_RATE_LIMITED].into_iter());
+        }
         let (answer, rate) = match &admitted {
             Ok(admitted) => (
                 self.admitted(serving, parts, body, media, lent, document_id)
@@ -453,6 +456,13 @@ impl Gateway {
             rate.write(answer.headers_mut());
         }
         answer
+    }
+
+    /// Counts limits that are exceeded and only measured.
+    fn exceeded<'c>(&self, codes: impl Iterator<Item = &'c &'static str>) {
+        if let Some(metrics) = &self.telemetry.metrics {
+            codes.for_each(|code| metrics.exceeded(code));
+        }
     }
 
     async fn admitted<B>(
@@ -566,6 +576,7 @@ impl Gateway {
         let prepared = prepare_fairly(state, &mut request, &self.heavy)
             .instrument(stop_span!(spans::PREPARE))
             .await?;
+        self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }

@@ -1,13 +1,18 @@
-//! How large an operation may be: depth, height, aliases, root fields, directives.
+//! How large an operation may be: depth, height, aliases, root fields, directives; and its variables.
 //!
-//! Measured on the normal form, where fragments are expanded and equal selections merged, so that neither hiding a
-//! selection in fragments nor repeating it changes anything. Measured once per operation, before it is kept.
+//! Operations are measured on the normal form, where fragments are expanded and equal selections merged, so that neither hiding a
+//! selection in fragments nor repeating it changes anything. Once per operation, before it is kept: with
+//! it is kept which limits it exceeds that are only measured, so that every request for it is counted.
 
-use ogive_config::LimitOptions;
+use std::io;
+
+use ogive_config::{LimitOptions, OperationLimit, WarnOnly};
 use ogive_operation::{FieldRef, Operation};
 use ogive_schema::Schema;
 use ogive_syntax::Document;
 use ogive_telemetry::codes;
+
+use serde_json::{Map, Value};
 
 use crate::error::RequestError;
 
@@ -24,9 +29,14 @@ pub struct OperationLimits {
     pub root_fields: Option<u32>,
     /// Directives of the document.
     pub directives: Option<u32>,
-    /// Whether exceeding a limit is only logged.
-    pub warn_only: bool,
+    /// Bytes of the variables as JSON.
+    pub variables: Option<usize>,
+    /// Which of them are only measured.
+    pub warn_only: WarnOnly,
 }
+
+/// Codes of limits that are exceeded and only measured.
+pub type Exceeded = Vec<&'static str>;
 
 /// How large an operation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,19 +60,20 @@ impl OperationLimits {
             aliases: limits.max_aliases,
             root_fields: limits.max_root_fields,
             directives: limits.max_directives,
+            variables: limits.max_variables_size.map(|size| size.0),
             warn_only: limits.warn_only,
         }
     }
 
     /// Checks the limit on what is written. Before validation, whose errors could fill pages.
-    pub fn check_document(&self, document: &Document) -> Result<(), RequestError> {
-        let count = document.directive_count();
-        self.one(
-            self.directives,
-            count as u32,
-            codes::MAX_DIRECTIVES_LIMIT,
-            "directives",
-        )
+    pub fn check_document(
+        &self,
+        document: &Document,
+        exceeded: &mut Exceeded,
+    ) -> Result<(), RequestError> {
+        let count = u32::try_from(document.directive_count()).unwrap_or(u32::MAX);
+        let which = OperationLimit::Directives;
+        self.one(which, self.directives, count, "directives", exceeded)
     }
 
     /// Checks the limits on what is meant.
@@ -70,56 +81,108 @@ impl OperationLimits {
         &self,
         schema: &Schema,
         operation: &Operation,
+        exceeded: &mut Exceeded,
     ) -> Result<(), RequestError> {
-        if self
-            .depth
-            .or(self.height)
-            .or(self.aliases)
-            .or(self.root_fields)
-            .is_none()
-        {
+        let limits = [self.depth, self.height, self.aliases, self.root_fields];
+        if limits.iter().all(Option::is_none) {
             return Ok(());
         }
         let found = measure(schema, operation);
-        self.one(
-            self.depth,
-            found.depth,
-            codes::MAX_DEPTH_LIMIT,
-            "nested fields",
-        )?;
-        self.one(self.height, found.height, codes::MAX_HEIGHT_LIMIT, "fields")?;
-        self.one(
-            self.aliases,
-            found.aliases,
-            codes::MAX_ALIASES_LIMIT,
-            "aliases",
-        )?;
-        self.one(
-            self.root_fields,
-            found.root_fields,
-            codes::MAX_ROOT_FIELDS_LIMIT,
-            "root fields",
-        )
+        for (which, limit, found, what) in [
+            (
+                OperationLimit::Depth,
+                self.depth,
+                found.depth,
+                "nested fields",
+            ),
+            (OperationLimit::Height, self.height, found.height, "fields"),
+            (
+                OperationLimit::Aliases,
+                self.aliases,
+                found.aliases,
+                "aliases",
+            ),
+            (
+                OperationLimit::RootFields,
+                self.root_fields,
+                found.root_fields,
+                "root fields",
+            ),
+        ] {
+            self.one(which, limit, found, what, exceeded)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the limit on variables. Gives the code if it is exceeded and only measured. Reads no further than the limit.
+    pub fn check_variables(
+        &self,
+        variables: &Map<String, Value>,
+    ) -> Result<Option<&'static str>, RequestError> {
+        let Some(limit) = self.variables.filter(|_| !variables.is_empty()) else {
+            return Ok(None);
+        };
+        // What is written is already bounded in depth.
+        if serde_json::to_writer(Room(limit), variables).is_ok() {
+            return Ok(None);
+        }
+        let code = codes::MAX_VARIABLES_SIZE_LIMIT;
+        if self.warn_only.holds_for(OperationLimit::Variables) {
+            tracing::warn!(code, limit, "the variables of a request exceed a limit");
+            return Ok(Some(code));
+        }
+        let message = format!("the variables are larger than the {limit} bytes allowed");
+        Err(RequestError::graphql(code, message))
     }
 
     fn one(
         &self,
+        which: OperationLimit,
         limit: Option<u32>,
         found: u32,
-        code: &'static str,
         what: &str,
+        exceeded: &mut Exceeded,
     ) -> Result<(), RequestError> {
-        match limit {
-            Some(limit) if found > limit && self.warn_only => {
-                tracing::warn!(code, found, limit, "an operation exceeds a limit");
-                Ok(())
-            }
-            Some(limit) if found > limit => Err(RequestError::graphql(
-                code,
-                format!("the operation has {found} {what}, more than the {limit} allowed"),
-            )),
-            _ => Ok(()),
+        let Some(limit) = limit.filter(|limit| found > *limit) else {
+            return Ok(());
+        };
+        let code = code(which);
+        if self.warn_only.holds_for(which) {
+            tracing::warn!(code, found, limit, "an operation exceeds a limit");
+            exceeded.push(code);
+            return Ok(());
         }
+        Err(RequestError::graphql(
+            code,
+            format!("the operation has {found} {what}, more than the {limit} allowed"),
+        ))
+    }
+}
+
+fn code(limit: OperationLimit) -> &'static str {
+    match limit {
+        OperationLimit::Depth => codes::MAX_DEPTH_LIMIT,
+        OperationLimit::Height => codes::MAX_HEIGHT_LIMIT,
+        OperationLimit::Aliases => codes::MAX_ALIASES_LIMIT,
+        OperationLimit::RootFields => codes::MAX_ROOT_FIELDS_LIMIT,
+        OperationLimit::Directives => codes::MAX_DIRECTIVES_LIMIT,
+        OperationLimit::Variables => codes::MAX_VARIABLES_SIZE_LIMIT,
+    }
+}
+
+/// So many bytes may still be written; they go nowhere.
+struct Room(usize);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self
+            .0
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

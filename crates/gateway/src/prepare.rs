@@ -33,6 +33,8 @@ pub struct Prepared {
     pub variables: Variables,
     /// Whether the operation was known before.
     pub cached: bool,
+    /// Code of the limit on variables, if they exceed it and it is only measured.
+    pub exceeded: Option<&'static str>,
 }
 
 /// Limits on documents.
@@ -136,6 +138,11 @@ fn prepare_with(
             "subscriptions are not supported over this protocol",
         ));
     }
+    let exceeded = state
+        .options
+        .prepare
+        .operation
+        .check_variables(&request.variables)?;
     let variables = coerce_variables(
         &state.supergraph.api,
         &operation.document,
@@ -147,6 +154,7 @@ fn prepare_with(
         operation,
         variables,
         cached,
+        exceeded,
     })
 }
 
@@ -163,7 +171,8 @@ pub fn prepare_operation(
         return refuse(&parsed.errors);
     }
     let document = parsed.document;
-    limits.operation.check_document(&document)?;
+    let mut exceeded = Vec::new();
+    limits.operation.check_document(&document, &mut exceeded)?;
     // Which operation is meant is part of the request; whether the document is valid is asked first, because a
     // document without any operation is best explained by its own error.
     let api = &state.supergraph.api;
@@ -176,7 +185,9 @@ pub fn prepare_operation(
         Ok(operation) => operation,
         Err(error) => return refuse(&[error]),
     };
-    limits.operation.check_operation(api, &operation)?;
+    limits
+        .operation
+        .check_operation(api, &operation, &mut exceeded)?;
     let introspects = operation
         .fields
         .as_slice()
@@ -194,6 +205,7 @@ pub fn prepare_operation(
         document,
         definition,
         operation,
+        exceeded: exceeded.into(),
         planned: ArcSwapOption::empty(),
     })
 }

@@ -114,6 +114,9 @@ codes! {
     MAX_TOKENS_LIMIT 400 Client
         "The document has more lexical tokens than `limits.parser_max_tokens`."
         "Ask for less, or raise the limit."
+    MAX_VARIABLES_SIZE_LIMIT 400 Client
+        "The variables of the request are larger than `limits.max_variables_size`."
+        "Send less, or raise the limit."
     METHOD_NOT_ALLOWED 405 Client
         "The HTTP method is not allowed here; mutations need POST."
         "Use a method of the `allow` header."

@@ -492,6 +492,7 @@ fn limits_on_operations() {
             "MAX_DIRECTIVES_LIMIT",
         ),
     ];
+    let others = cases.map(|(key, ..)| key);
     for (key, limit, good, bad, code) in cases {
         let graph = Graph::with(&format!("limits: {{ {key}: {limit} }}"));
         assert_eq!(
@@ -511,5 +512,41 @@ fn limits_on_operations() {
             [""; 0],
             "{key} only warns"
         );
+        // Named, and with every other one named.
+        for (names, expected) in [
+            (vec![key], 200),
+            (others.iter().copied().filter(|o| *o != key).collect(), 400),
+        ] {
+            let names = names.join(", ");
+            let graph = Graph::with(&format!(
+                "limits: {{ {key}: {limit}, warn_only: [{names}] }}"
+            ));
+            let answer = post(graph.address(), bad);
+            assert_eq!(answer.status, expected, "{key} with {names}");
+        }
     }
+    // Twenty bytes of variables, however they are written.
+    let ask = |graph: &Graph, name: &str| {
+        let body = format!(
+            r#"{{"query":"query($s: Boolean!) {{ __typename @skip(if: $s) }}","variables":{{ "s": false, "{name}": 1 }}}}"#
+        );
+        let json = [("content-type", "application/json")];
+        send(graph.address(), "POST", "/graphql", &json, body.as_bytes())
+    };
+    let graph = Graph::with("limits: { max_variables_size: 20 }");
+    assert_eq!(ask(&graph, "abcd").codes(), [""; 0]);
+    let answer = ask(&graph, "abcde");
+    assert_eq!(
+        (answer.status, answer.codes()),
+        (400, vec!["MAX_VARIABLES_SIZE_LIMIT".to_owned()])
+    );
+    let variables = "%7B%22s%22:false,%22abcde%22:1%7D";
+    let url = format!(
+        "/graphql?query=query($s:Boolean!)%7B__typename@skip(if:$s)%7D&variables={variables}"
+    );
+    let guard = [("apollo-require-preflight", "true")];
+    let answer = send(graph.address(), "GET", &url, &guard, b"");
+    assert_eq!(answer.codes(), ["MAX_VARIABLES_SIZE_LIMIT"], "by GET, too");
+    let graph = Graph::with("limits: { max_variables_size: 20, warn_only: [max_variables_size] }");
+    assert_eq!(ask(&graph, "abcde").codes(), [""; 0]);
 }

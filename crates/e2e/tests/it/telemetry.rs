@@ -465,6 +465,26 @@ fn the_number_of_series_is_bounded() {
     assert_eq!(value(&scrape(&graph), all), 2.0);
 }
 
+/// Every request that a limit would refuse is counted where the limit is only measured.
+#[test]
+fn exceeded_limits_are_counted() {
+    let graph = Graph::with(
+        "limits: { max_depth: 1, max_variables_size: 2, warn_only: true }\n\
+         traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, measure_only: true } } }\n\
+         telemetry: { exporters: { metrics: { prometheus: { enabled: true, listen: '127.0.0.1:0' } } } }",
+    );
+    for _ in 0..3 {
+        let answer = post(graph.address(), "{ me { name } }");
+        assert_eq!(answer.codes(), [""; 0]);
+    }
+    let text = scrape(&graph);
+    for (code, count) in [("MAX_DEPTH_LIMIT", 3.0), ("REQUEST_RATE_LIMITED", 2.0)] {
+        let series = format!("ogive_limits_exceeded_total{{graphql_error_code=\"{code}\"}}");
+        assert_eq!(value(&text, &series), count, "{text}");
+    }
+    assert!(!text.contains("MAX_VARIABLES_SIZE_LIMIT"), "{text}");
+}
+
 /// The buckets of durations are those that were asked for.
 #[test]
 fn buckets_can_be_chosen() {

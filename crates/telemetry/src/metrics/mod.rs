@@ -261,6 +261,11 @@ impl Metrics {
             }
         });
     }
+    /// A request is beyond a limit that is only measured; `code` is what it would have been refused with.
+    pub fn exceeded(&self, code: &'static str) {
+        let limit = self.kept.limit;
+        Self::shard(self.slot(), |shard| shard.exceeded(code, limit));
+    }
     /// Counts something that happens seldom.
     pub fn count(&self, event: Event) {
         let counter = match event {

@@ -119,6 +119,7 @@ pub(super) struct Shard {
     pub(super) stops: [Counts; Stop::ALL.len()],
     plans: Vec<(&'static str, Counts)>,
     errors: Vec<(&'static str, u64)>,
+    exceeded: Vec<(&'static str, u64)>,
     pub(super) response_bytes: u64,
     pub(super) retries: u64,
     pub(super) joined: u64,
@@ -135,6 +136,16 @@ fn find<K: PartialEq>(list: &mut Vec<(K, Counts)>, key: K, limit: usize) -> Opti
         None => return None,
     };
     Some(&mut list[at].1)
+}
+
+/// Adds to a code's number; codes that find the list full are not counted.
+fn count(list: &mut Vec<(&'static str, u64)>, code: &'static str, more: u64, limit: usize) {
+    let full = list.len() >= limit;
+    match list.iter_mut().find(|(c, _)| *c == code) {
+        Some((_, count)) => *count += more,
+        None if !full => list.push((code, more)),
+        None => {}
+    }
 }
 
 /// The same in a map of lists with `series` entries altogether.
@@ -197,12 +208,10 @@ impl Shard {
         }
     }
     pub(super) fn error(&mut self, code: &'static str, limit: usize) {
-        let full = self.errors.len() >= limit;
-        match self.errors.iter_mut().find(|(c, _)| *c == code) {
-            Some((_, count)) => *count += 1,
-            None if !full => self.errors.push((code, 1)),
-            None => {}
-        }
+        count(&mut self.errors, code, 1, limit);
+    }
+    pub(super) fn exceeded(&mut self, code: &'static str, limit: usize) {
+        count(&mut self.exceeded, code, 1, limit);
     }
 
     pub(super) fn add(&mut self, other: &Shard, limit: usize) {
@@ -229,10 +238,12 @@ impl Shard {
                 found.add(histogram);
             }
         }
-        for (code, count) in &other.errors {
-            match self.errors.iter_mut().find(|(c, _)| c == code) {
-                Some((_, mine)) => *mine += count,
-                None => self.errors.push((code, *count)),
+        for (mine, other) in [
+            (&mut self.errors, &other.errors),
+            (&mut self.exceeded, &other.exceeded),
+        ] {
+            for (code, more) in other {
+                count(mine, code, *more, limit);
             }
         }
         self.response_bytes += other.response_bytes;
@@ -304,20 +315,21 @@ impl Shard {
                 value: histogram(h),
             })
             .collect();
-        let mut errors: Vec<Series> = self
-            .errors
-            .iter()
-            .map(|(code, count)| Series {
+        let counted = |list: &[(&'static str, u64)]| -> Vec<Series> {
+            let series = list.iter().map(|(code, count)| Series {
                 labels: vec![(names::ERROR_CODE, (*code).to_owned())],
                 value: Value::Counter(*count),
-            })
-            .collect();
+            });
+            series.collect()
+        };
+        let (mut errors, mut exceeded) = (counted(&self.errors), counted(&self.exceeded));
         for list in [
             &mut requests,
             &mut operations,
             &mut calls,
             &mut plans,
             &mut errors,
+            &mut exceeded,
         ] {
             list.sort_by(|a, b| a.labels.cmp(&b.labels));
         }
@@ -336,6 +348,7 @@ impl Shard {
             family(&names::STOP_DURATION, stops.collect()),
             family(&names::PLAN_DURATION, plans),
             family(&names::ERRORS, errors),
+            family(&names::LIMITS_EXCEEDED, exceeded),
             single(&names::RESPONSE_BYTES, self.response_bytes),
             single(&names::SUBGRAPH_RETRIES, self.retries),
             single(&names::SUBGRAPH_JOINED, self.joined),
