@@ -126,6 +126,23 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         ];
         step(root, &mut count, "browser: GraphiQL", &command, &[]);
     }
+    if quick || env.is_empty() {
+        println!("== clients: left out (they need node, and no --quick)");
+    } else {
+        let install = "npm ci --prefix oracle/clients --no-audit --no-fund";
+        let install: Vec<&str> = install.split(' ').collect();
+        let installed = step(root, &mut count, "clients: npm packages", &install, &[]);
+        if installed {
+            let binary = target_folder(root).join("debug").join("ogive");
+            let command = [
+                "node",
+                "oracle/clients/run.mjs",
+                &binary.to_string_lossy(),
+                "chromium",
+            ];
+            step(root, &mut count, "clients", &command, &[]);
+        }
+    }
     if quick {
         println!("== fuzz: left out (--quick)");
     } else if has("c++") {
