@@ -32,7 +32,7 @@ use crate::{
     expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     graphiql,
     heavy::Heavy,
-    media::{Accept, Media, accept},
+    media::{Accept, Media, accept, graphql_media},
     notice::{self, Notice},
     observe::{Lent, ObserveOptions, Watch},
     panic::contained,
@@ -417,7 +417,7 @@ impl Gateway {
         B::Data: Send,
         B::Error: Display,
     {
-        let Accept::Graphql(media) = accept(&parts.headers) else {
+        let Some(media) = graphql_media(&parts.headers) else {
             let message = "the `accept` header admits neither `application/graphql-response+json` nor \
                            `application/json`";
             return refused(

@@ -38,12 +38,37 @@ pub enum Accept {
 /// Most media ranges of one request that are looked at; what comes later is ignored.
 const RANGES_MAX: usize = 64;
 
+/// How specific the range was that admits something, 2 for its own name, and its quality in thousandths.
+type Admitted = Option<(u8, u32)>;
+
+fn is_by_name(candidate: Admitted) -> bool {
+    candidate.is_some_and(|(specific, quality)| specific == 2 && quality > 0)
+}
+
 /// Reads the `accept` header. None at all admits everything.
 pub fn accept(headers: &HeaderMap) -> Accept {
-    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
-    if values.peek().is_none() {
+    let Some([graphql, json, html]) = admitted(headers) else {
         return Accept::Graphql(Media::Json);
+    };
+    if is_by_name(html) && !is_by_name(graphql) && !is_by_name(json) {
+        return Accept::Html;
     }
+    best(graphql, json).map_or(Accept::Nothing, Accept::Graphql)
+}
+
+/// The media type for a client that is answered with GraphQL whatever else it would rather have: one that names pages
+/// first and everything last, as browsers and Java's `HttpURLConnection` do, gets JSON.
+pub fn graphql_media(headers: &HeaderMap) -> Option<Media> {
+    match admitted(headers) {
+        None => Some(Media::Json),
+        Some([graphql, json, _]) => best(graphql, json),
+    }
+}
+
+/// What the header admits of GraphQL responses, JSON and pages; `None` without a header.
+fn admitted(headers: &HeaderMap) -> Option<[Admitted; 3]> {
+    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
+    values.peek()?;
     // Quality of each candidate and how specific the range was that gave it; later ranges win only if more specific.
     let (mut graphql, mut json, mut html) = (None, None, None);
     let ranges = values
@@ -74,30 +99,36 @@ pub fn accept(headers: &HeaderMap) -> Accept {
             }
         }
     }
-    let quality = |candidate: Option<(u8, u32)>| candidate.map_or(0, |(_, quality)| quality);
-    let by_name = |candidate: Option<(u8, u32)>| candidate.is_some_and(|(s, q)| s == 2 && q > 0);
+    Some([graphql, json, html])
+}
+
+/// The better of the two media types.
+fn best(graphql: Admitted, json: Admitted) -> Option<Media> {
+    let quality = |candidate: Admitted| candidate.map_or(0, |(_, quality)| quality);
     let (graphql_quality, json_quality) = (quality(graphql), quality(json));
-    if by_name(html) && !by_name(graphql) && !by_name(json) {
-        return Accept::Html;
-    }
     if graphql_quality == 0 && json_quality == 0 {
-        return Accept::Nothing;
+        return None;
     }
     // A wildcard alone means a client that did not think about it: it gets what every client can read.
     let prefers_graphql =
-        graphql_quality > json_quality || (graphql_quality == json_quality && by_name(graphql));
-    Accept::Graphql(if prefers_graphql {
+        graphql_quality > json_quality || (graphql_quality == json_quality && is_by_name(graphql));
+    Some(if prefers_graphql {
         Media::GraphqlResponse
-    } else if by_name(json) {
+    } else if is_by_name(json) {
         Media::LegacyJson
     } else {
         Media::Json
     })
 }
 
-/// `0.85` as 850; anything malformed as 0, so that it is not preferred.
+/// `0.85` as 850; anything malformed as 0, so that it is not preferred. `.2`, which Java's `HttpURLConnection` has always
+/// sent, is read as `0.2`.
 pub(crate) fn thousandths(text: &str) -> u32 {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let (whole, fraction) = match text.split_once('.') {
+        Some(("", fraction)) => ("0", fraction),
+        Some(parts) => parts,
+        None => (text, ""),
+    };
     let digits_only = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     if !matches!(whole, "0" | "1") || fraction.len() > 3 || !digits_only(fraction) {
         return 0;
@@ -184,6 +215,30 @@ mod tests {
             ("application/json;q=0", Nothing),
             ("application/json;q=nonsense", Nothing),
             ("", Nothing),
+        ];
+        for (value, wanted) in cases {
+            assert_eq!(of(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn pages_first_and_everything_last_is_json() {
+        let of = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(value));
+            graphql_media(&headers)
+        };
+        assert_eq!(graphql_media(&HeaderMap::new()), Some(Media::Json));
+        let java = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
+        let cases = [
+            (
+                "text/html,application/xhtml+xml,*/*;q=0.8",
+                Some(Media::Json),
+            ),
+            (java, Some(Media::Json)),
+            ("text/html, application/json", Some(Media::LegacyJson)),
+            ("text/html", None),
+            ("text/html, */*;q=0", None),
         ];
         for (value, wanted) in cases {
             assert_eq!(of(value), wanted, "{value}");
