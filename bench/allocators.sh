@@ -3,19 +3,21 @@
 #
 # Builds the product with each allocator, and lets them take turns before the same subgraphs under the same loads of
 # wrk, one worker thread each. Prints a Markdown table of medians. Needs wrk, and an otherwise idle machine for figures
-# worth keeping.
+# worth keeping. With the defaults it takes two minutes and a half, builds not counted.
 #
 #   ALLOCATORS="mimalloc jemalloc system"   which ones
 #   PROFILE=release                         or dist
-#   REST=60                                 seconds of rest before memory is read again
+#   REST=30                                 seconds of rest before memory is read again
+#   BINARIES=FOLDER                         takes FOLDER/ogive-ALLOCATOR where it is there, and leaves what it builds there
+#   MARKDOWN=docs/load.md                   writes the table between the markers of this page, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${1:-3}
-seconds=${2:-8}
+seconds=${2:-3}
 allocators=${ALLOCATORS:-"mimalloc jemalloc system"}
 profile=${PROFILE:-release}
-rest=${REST:-60}
+rest=${REST:-30}
 command -v wrk >/dev/null || { echo "wrk is needed" >&2; exit 1; }
 
 work=$(mktemp -d)
@@ -23,13 +25,16 @@ started=()
 trap 'for p in "${started[@]}"; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
 target=${CARGO_TARGET_DIR:-target}
 
+binaries=${BINARIES:-$work}
+mkdir -p "$binaries"
 for allocator in $allocators; do
+  [ -x "$binaries/ogive-$allocator" ] && continue
   features=()
   [ "$allocator" = system ] || features=(--features "$allocator")
   cargo build --quiet --profile "$profile" --package ogive-cli --no-default-features "${features[@]}"
-  cp "$target/$profile/ogive" "$work/ogive-$allocator"
+  cp "$target/$profile/ogive" "$binaries/ogive-$allocator"
 done
-subgraphs_binary="$work/ogive-${allocators%% *}"
+subgraphs_binary="$binaries/ogive-${allocators%% *}"
 
 # serve NAME COMMAND..: starts a process and waits for a line with a URL; sets `pid` and `url`.
 serve() {
@@ -55,7 +60,7 @@ loads=(
   "query shop test-query 64"
   "big big-response all 4"
 )
-declare -A persecond idle after rested
+declare -A persecond idle after rested resting ended
 for load in "${loads[@]}"; do
   read -r name graph operation connections <<<"$load"
   folder=bench/graphs/$graph
@@ -87,7 +92,7 @@ for load in "${loads[@]}"; do
   printf "wrk.method = 'POST'\nwrk.headers['content-type'] = 'application/json'\nwrk.body = [==[{\"query\":\"%s\"}]==]\n" "$query" >"$work/$name.lua"
   for round in $(seq "$rounds"); do
     for allocator in $allocators; do
-      serve "$name-$allocator-$round" "$work/ogive-$allocator" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
+      serve "$name-$allocator-$round" "$binaries/ogive-$allocator" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
       gateway=$pid gateway_url=$url
       sleep 1
       idle[$name-$allocator]+=" $(resident "$gateway")"
@@ -95,22 +100,47 @@ for load in "${loads[@]}"; do
       case $report in *Non-2xx*) echo "$name, $allocator: $report" >&2; exit 1 ;; esac
       persecond[$name-$allocator]+=" $(awk '/Requests\/sec/ { print $2 }' <<<"$report")"
       after[$name-$allocator]+=" $(resident "$gateway")"
-      sleep "$([ "$round" = "$rounds" ] && echo "$rest" || echo 0)"
-      rested[$name-$allocator]+=" $([ "$round" = "$rounds" ] && resident "$gateway" || true)"
-      kill "$gateway"
-      wait "$gateway" 2>/dev/null || true
+      if [ "$round" = "$rounds" ]; then
+        # The last one of each rests while others work.
+        resting[$name-$allocator]=$gateway
+        ended[$name-$allocator]=$SECONDS
+      else
+        kill "$gateway"
+        wait "$gateway" 2>/dev/null || true
+      fi
     done
   done
   kill "$mock"
   wait "$mock" 2>/dev/null || true
 done
-
-echo "| load | allocator | answers/s | idle, KiB | after load, KiB | after $rest s of rest, KiB |"
-echo "|---|---|---|---|---|---|"
 for load in "${loads[@]}"; do
-  name=${load%% *}
   for allocator in $allocators; do
-    key=$name-$allocator
-    echo "| $name | $allocator | $(median <<<"${persecond[$key]}") | $(median <<<"${idle[$key]}") | $(median <<<"${after[$key]}") | $(median <<<"${rested[$key]}") |"
+    key=${load%% *}-$allocator
+    left=$((${ended[$key]} + rest - SECONDS))
+    [ "$left" -le 0 ] || sleep "$left"
+    rested[$key]=$(resident "${resting[$key]}")
   done
 done
+
+{
+  echo "\`bash bench/allocators.sh $rounds $seconds\`: medians of $rounds rounds of $seconds s, one worker, profile \`$profile\`."
+  echo
+  echo "| load | allocator | answers/s | idle, KiB | after load, KiB | after at least $rest s of rest, KiB |"
+  echo "|---|---|---|---|---|---|"
+  for load in "${loads[@]}"; do
+    name=${load%% *}
+    for allocator in $allocators; do
+      key=$name-$allocator
+      echo "| $name | $allocator | $(median <<<"${persecond[$key]}") | $(median <<<"${idle[$key]}") | $(median <<<"${after[$key]}") | ${rested[$key]} |"
+    done
+  done
+} >"$work/table"
+cat "$work/table"
+if [ -n "${MARKDOWN:-}" ]; then
+  awk -v table="$work/table" '
+    /^<!-- allocators: end -->/ { inside = 0 }
+    !inside { print }
+    /^<!-- allocators: begin -->/ { inside = 1; while ((getline line < table) > 0) print line }
+  ' "$MARKDOWN" >"$work/page"
+  cp "$work/page" "$MARKDOWN"
+fi

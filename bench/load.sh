@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # Long forms of the load tests, on what ships; their tables go into docs/load.md.
 # Usage: bash bench/load.sh swaps | idle | neighbours | soak [SECONDS]
+# OGIVE=PATH loads another binary. `neighbours` has gateway and attackers in one process: OGIVE_E2E=PATH is a test binary
+# that `cargo test --release -p ogive-e2e --no-run` has built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export OGIVE_LOAD_MARKDOWN="${OGIVE_LOAD_MARKDOWN:-$PWD/docs/load.md}"
+if [ -n "${OGIVE:-}" ]; then
+  export OGIVE_LOAD_BINARY
+  OGIVE_LOAD_BINARY="$(realpath "$OGIVE")"
+fi
 cli() { cargo test --release -p ogive-cli --test it -- "$1" --nocapture; }
 
 case "${1:-}" in
@@ -13,7 +19,17 @@ case "${1:-}" in
     cli swaps::
     ;;
   idle) cli idle:: ;;
-  neighbours) cargo test --release -p ogive-e2e --test it -- neighbours --ignored --nocapture ;;
+  neighbours)
+    export OGIVE_NEIGHBOURS_SECONDS="${2:-130}"
+    if [ -n "${OGIVE_E2E:-}" ]; then
+      e2e="$(realpath "$OGIVE_E2E")"
+      # As cargo runs it.
+      cd crates/e2e
+      "$e2e" neighbours --ignored --nocapture
+    else
+      cargo test --release -p ogive-e2e --test it -- neighbours --ignored --nocapture
+    fi
+    ;;
   soak)
     export OGIVE_SOAK_SECONDS="${2:-1800}" OGIVE_SOAK_RATE="${OGIVE_SOAK_RATE:-300}"
     cli soak::

@@ -11,9 +11,12 @@ use std::{
     time::Duration,
 };
 
-/// The binary with arguments, in a folder of its own without any configuration.
+/// The binary with arguments, in a folder of its own without any configuration. `OGIVE_LOAD_BINARY` names another one
+/// for the long runs of `bench/load.sh`.
 pub(crate) fn ogive<A: AsRef<OsStr>>(arguments: &[A]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ogive"));
+    let binary = std::env::var_os("OGIVE_LOAD_BINARY");
+    let binary = binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_ogive").into());
+    let mut command = Command::new(binary);
     command
         .args(arguments)
         .current_dir(folder())
