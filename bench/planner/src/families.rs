@@ -2,9 +2,14 @@
 //!
 //! Supergraphs are written directly, because composition is not what is measured.
 
-use std::fmt::Write;
-
 use crate::cases::Case;
+
+/// Writes formatted text behind a string.
+macro_rules! put {
+    ($text:expr, $($arguments:tt)*) => {
+        $text.push_str(&format!($($arguments)*))
+    };
+}
 
 /// Each family at a realistic and at a large size.
 pub fn all() -> Vec<Case> {
@@ -95,17 +100,12 @@ pub fn refused() -> Vec<Case> {
         let mut query = String::from("{ thing { ...f0 } }");
         for i in 0..n {
             let next = i + 1;
-            write_to(
-                &mut query,
-                format_args!(
-                    " fragment f{i} on Thing {{ a: link {{ ...f{next} }} b: link {{ ...f{next} }} }}"
-                ),
+            put!(
+                query,
+                " fragment f{i} on Thing {{ a: link {{ ...f{next} }} b: link {{ ...f{next} }} }}"
             );
         }
-        write_to(
-            &mut query,
-            format_args!(" fragment f{n} on Thing {{ leaf }}"),
-        );
+        put!(query, " fragment f{n} on Thing {{ leaf }}");
         Case::one(
             format!("bomb of {n} fragments, each spread twice under two names"),
             sdl,
@@ -154,21 +154,12 @@ fn typical() -> Case {
 /// A mesh over one key in which two subgraphs know each value.
 fn shared_mesh(n: usize) -> Case {
     let mut sdl = supergraph(n, "thing: Thing @join__field(graph: S0)");
-    sdl.push_str("type Thing");
+    sdl.push_str(&entity("Thing", n));
     for i in 0..n {
-        write_to(
-            &mut sdl,
-            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
-        );
-    }
-    sdl.push_str(" {\n  id: ID!\n");
-    for i in 0..n {
-        write_to(
-            &mut sdl,
-            format_args!(
-                "  f{i}: String @join__field(graph: S{i}) @join__field(graph: S{})\n",
-                (i + 1) % n
-            ),
+        put!(
+            sdl,
+            "  f{i}: String @join__field(graph: S{i}) @join__field(graph: S{})\n",
+            (i + 1) % n
         );
     }
     sdl.push_str("}\n");
@@ -185,19 +176,14 @@ fn differing(n: usize) -> Case {
     sdl.push_str("interface Item @join__type(graph: S0) {\n  id: ID!\n  label: String\n}\n");
     let mut query = String::from("{ items { label");
     for i in 0..n {
-        write_to(
-            &mut sdl,
-            format_args!(
-                "type Item{i} implements Item @join__implements(graph: S0, interface: \"Item\") \
+        put!(
+            sdl,
+            "type Item{i} implements Item @join__implements(graph: S0, interface: \"Item\") \
                  @join__type(graph: S0, key: \"id\") @join__type(graph: S1, key: \"id\") {{\n  id: ID!\n  \
                  label: String @join__field(graph: S0)\n  near{i}: Int @join__field(graph: S0)\n  \
                  own{i}: Int @join__field(graph: S1)\n}}\n"
-            ),
         );
-        write_to(
-            &mut query,
-            format_args!(" ... on Item{i} {{ near{i} own{i} }}"),
-        );
+        put!(query, " ... on Item{i} {{ near{i} own{i} }}");
     }
     query.push_str(" } }");
     Case::one(format!("interface of {n} differing entities"), sdl, query)
@@ -218,10 +204,7 @@ fn mutations(n: usize) -> Case {
     );
     let mut query = String::from("mutation {");
     for i in 0..n {
-        write_to(
-            &mut query,
-            format_args!(" m{i}: add(n: {i}) {{ near far }}"),
-        );
+        put!(query, " m{i}: add(n: {i}) {{ near far }}");
     }
     query.push_str(" }");
     Case::one(format!("{n} mutations"), sdl, query)
@@ -230,22 +213,12 @@ fn mutations(n: usize) -> Case {
 /// One object with many values over three subgraphs, some of them in two.
 fn wide(n: usize) -> Case {
     let mut sdl = supergraph(3, "thing: Thing @join__field(graph: S0)");
-    sdl.push_str("type Thing");
-    for i in 0..3 {
-        write_to(
-            &mut sdl,
-            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
-        );
-    }
-    sdl.push_str(" {\n  id: ID!\n");
+    sdl.push_str(&entity("Thing", 3));
     for i in 0..n {
         let (a, b) = (i % 3, i / 3 % 3);
-        write_to(
-            &mut sdl,
-            format_args!("  f{i}: String @join__field(graph: S{a})"),
-        );
+        put!(sdl, "  f{i}: String @join__field(graph: S{a})");
         if a != b {
-            write_to(&mut sdl, format_args!(" @join__field(graph: S{b})"));
+            put!(sdl, " @join__field(graph: S{b})");
         }
         sdl.push('\n');
     }
@@ -270,17 +243,12 @@ fn fragments(n: usize) -> Case {
     let mut query = String::from("{ thing { ...f0 } }");
     for i in 0..n {
         let next = i + 1;
-        write_to(
-            &mut query,
-            format_args!(
-                " fragment f{i} on Thing {{ a{i}: leaf ...f{next} ... on Thing {{ ...f{next} }} }}"
-            ),
+        put!(
+            query,
+            " fragment f{i} on Thing {{ a{i}: leaf ...f{next} ... on Thing {{ ...f{next} }} }}"
         );
     }
-    write_to(
-        &mut query,
-        format_args!(" fragment f{n} on Thing {{ leaf }}"),
-    );
+    put!(query, " fragment f{n} on Thing {{ leaf }}");
     Case::one(format!("{n} fragments"), sdl, query)
 }
 
@@ -290,21 +258,16 @@ fn key_ring(n: usize) -> Case {
     sdl.push_str("type Thing");
     for i in 0..n {
         for key in [i, (i + 1) % n] {
-            write_to(
-                &mut sdl,
-                format_args!(" @join__type(graph: S{i}, key: \"k{key}\")"),
-            );
+            put!(sdl, " @join__type(graph: S{i}, key: \"k{key}\")");
         }
     }
     sdl.push_str(" {\n");
     for i in 0..n {
         let before = (i + n - 1) % n;
-        write_to(
-            &mut sdl,
-            format_args!(
-                "  k{i}: ID! @join__field(graph: S{before}) @join__field(graph: S{i})\n  \
+        put!(
+            sdl,
+            "  k{i}: ID! @join__field(graph: S{before}) @join__field(graph: S{i})\n  \
                  f{i}: String @join__field(graph: S{i})\n"
-            ),
         );
     }
     sdl.push_str("}\n");
@@ -321,18 +284,12 @@ fn key_mesh(n: usize) -> Case {
     sdl.push_str("type Thing");
     for i in 0..n {
         for key in ["a", "b", "c"] {
-            write_to(
-                &mut sdl,
-                format_args!(" @join__type(graph: S{i}, key: \"{key}\")"),
-            );
+            put!(sdl, " @join__type(graph: S{i}, key: \"{key}\")");
         }
     }
     sdl.push_str(" {\n  a: ID!\n  b: ID!\n  c: ID!\n");
     for i in 0..n {
-        write_to(
-            &mut sdl,
-            format_args!("  f{i}: String @join__field(graph: S{i})\n"),
-        );
+        put!(sdl, "  f{i}: String @join__field(graph: S{i})\n");
     }
     sdl.push_str("}\n");
     Case::one(
@@ -345,27 +302,18 @@ fn key_mesh(n: usize) -> Case {
 /// Field `i` requires field `i - 1`, which another of three subgraphs owns; the top is asked for.
 fn requires_ladder(n: usize) -> Case {
     let mut sdl = supergraph(3, "thing: Thing @join__field(graph: S0)");
-    sdl.push_str("type Thing");
-    for i in 0..3 {
-        write_to(
-            &mut sdl,
-            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
-        );
-    }
-    sdl.push_str(" {\n  id: ID!\n");
+    sdl.push_str(&entity("Thing", 3));
     for i in 0..n {
-        write_to(
-            &mut sdl,
-            format_args!("  f{i}: String @join__field(graph: S{}", i % 3),
-        );
+        put!(sdl, "  f{i}: String @join__field(graph: S{}", i % 3);
         if i > 0 {
-            write_to(&mut sdl, format_args!(", requires: \"f{}\"", i - 1));
+            put!(sdl, ", requires: \"f{}\"", i - 1);
         }
         sdl.push(')');
         if i + 1 < n {
-            write_to(
-                &mut sdl,
-                format_args!(" @join__field(graph: S{}, external: true)", (i + 1) % 3),
+            put!(
+                sdl,
+                " @join__field(graph: S{}, external: true)",
+                (i + 1) % 3
             );
         }
         sdl.push('\n');
@@ -387,13 +335,11 @@ fn implementers(n: usize) -> Case {
          stock: Int @join__field(graph: S2)\n}\n",
     );
     for i in 0..n {
-        write_to(&mut sdl, format_args!("type Item{i} implements Item"));
+        put!(sdl, "type Item{i} implements Item");
         for s in 0..3 {
-            write_to(
-                &mut sdl,
-                format_args!(
-                    " @join__implements(graph: S{s}, interface: \"Item\") @join__type(graph: S{s}, key: \"id\")"
-                ),
+            put!(
+                sdl,
+                " @join__implements(graph: S{s}, interface: \"Item\") @join__type(graph: S{s}, key: \"id\")"
             );
         }
         sdl.push_str(
@@ -414,7 +360,7 @@ fn paths(n: usize) -> Case {
     sdl.push_str("type Page @join__type(graph: S0) {\n");
     for i in 0..n {
         let ty = if i % 2 == 0 { "Product" } else { "Shelf" };
-        write_to(&mut sdl, format_args!("  p{i}: {ty}\n"));
+        put!(sdl, "  p{i}: {ty}\n");
     }
     sdl.push_str("}\ntype Shelf @join__type(graph: S0) {\n  products: [Product]\n}\n");
     sdl.push_str(
@@ -429,7 +375,7 @@ fn paths(n: usize) -> Case {
         } else {
             "products { name stock }"
         };
-        write_to(&mut query, format_args!(" p{i} {{ {wanted} }}"));
+        put!(query, " p{i} {{ {wanted} }}");
     }
     query.push_str(" } }");
     Case::one(format!("one entity on {n} paths"), sdl, query)
@@ -440,20 +386,13 @@ fn paths(n: usize) -> Case {
 fn web(subgraphs: usize, depth: usize) -> Case {
     let mut random = Random(0x0061_7661 + subgraphs as u64);
     let mut sdl = supergraph(subgraphs, "node: Node @join__field(graph: S0)");
-    sdl.push_str("type Node");
-    for i in 0..subgraphs {
-        write_to(
-            &mut sdl,
-            format_args!(" @join__type(graph: S{i}, key: \"id\")"),
-        );
-    }
-    sdl.push_str(" {\n  id: ID!\n");
+    sdl.push_str(&entity("Node", subgraphs));
     for field in 0..subgraphs {
         for (name, ty) in [("n", "Node"), ("f", "String")] {
-            write_to(&mut sdl, format_args!("  {name}{field}: {ty}"));
+            put!(sdl, "  {name}{field}: {ty}");
             for i in 0..subgraphs {
                 if i == field || random.below(2) == 0 {
-                    write_to(&mut sdl, format_args!(" @join__field(graph: S{i})"));
+                    put!(sdl, " @join__field(graph: S{i})");
                 }
             }
             sdl.push('\n');
@@ -469,7 +408,7 @@ fn web(subgraphs: usize, depth: usize) -> Case {
         for k in 0..4 {
             let field = (first + k) % subgraphs;
             if level == 0 {
-                write_to(query, format_args!(" f{field}"));
+                put!(query, " f{field}");
             } else {
                 open.push(Some(field * 100 + level - 1));
             }
@@ -480,7 +419,7 @@ fn web(subgraphs: usize, depth: usize) -> Case {
         match next {
             None => query.push_str(" }"),
             Some(code) => {
-                write_to(&mut query, format_args!(" n{} {{", code / 100));
+                put!(query, " n{} {{", code / 100);
                 visit(code % 100, &mut query, &mut open);
             }
         }
@@ -493,11 +432,21 @@ fn web(subgraphs: usize, depth: usize) -> Case {
     )
 }
 
+/// The head of an entity that every one of `n` subgraphs knows by its id.
+fn entity(name: &str, n: usize) -> String {
+    let mut sdl = format!("type {name}");
+    for i in 0..n {
+        put!(sdl, " @join__type(graph: S{i}, key: \"id\")");
+    }
+    sdl.push_str(" {\n  id: ID!\n");
+    sdl
+}
+
 /// An operation that asks one root field for numbered fields.
 fn ask(root: &str, prefix: &str, n: usize) -> String {
     let mut query = format!("{{ {root} {{");
     for i in 0..n {
-        write_to(&mut query, format_args!(" {prefix}{i}"));
+        put!(query, " {prefix}{i}");
     }
     query.push_str(" } }");
     query
@@ -508,21 +457,17 @@ fn supergraph(n: usize, query: &str) -> String {
     let mut sdl = String::from(HEAD);
     sdl.push_str("enum join__Graph {\n");
     for i in 0..n {
-        write_to(
-            &mut sdl,
-            format_args!("  S{i} @join__graph(name: \"s{i}\", url: \"http://s{i}\")\n"),
+        put!(
+            sdl,
+            "  S{i} @join__graph(name: \"s{i}\", url: \"http://s{i}\")\n"
         );
     }
     sdl.push_str("}\ntype Query");
     for i in 0..n {
-        write_to(&mut sdl, format_args!(" @join__type(graph: S{i})"));
+        put!(sdl, " @join__type(graph: S{i})");
     }
-    write_to(&mut sdl, format_args!(" {{\n  {query}\n}}\n"));
+    put!(sdl, " {{\n  {query}\n}}\n");
     sdl
-}
-
-fn write_to(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments).expect("strings take everything");
 }
 
 /// The vocabulary every supergraph of join v0.3 begins with.

@@ -4,13 +4,7 @@
 //! cargo run --release --manifest-path bench/planner/Cargo.toml -- --markdown docs/planner-benchmark.md
 //! ```
 //!
-//! Prints one Markdown table; `--markdown FILE` writes it with machine and versions. `--rounds N` (default 15),
-//! `--seconds N` per plan before it counts as stalled (default 10), `--only TEXT` rows whose name contains it.
-//!
-//! `--growth FILE.svg` writes the chart of how planning grows with the families, and prints it as a table; it needs
-//! valgrind.
-//!
-//! `--explain NAME NUMBER` prints one operation of a row, its supergraph and everybody's plan instead.
+//! Prints one Markdown table; `--help` lists what else it does.
 //!
 //! Every operation is first planned once in a child process ([`probe`]), which tells requests and waves and who
 //! stalls. What both can plan is then timed here: each round runs every planner once over each row in turns, a
@@ -27,10 +21,13 @@ mod report;
 
 use std::{
     hint::black_box,
+    path::Path,
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
 use cases::Case;
+use clap::Parser;
 use planners::{Engine, Who};
 use probe::Outcomes;
 
@@ -56,41 +53,75 @@ pub struct Measured {
     pub seconds: Vec<Vec<f64>>,
 }
 
+/// Compares cold planning with another planner.
+#[derive(clap::Parser)]
 struct Arguments {
-    rounds: usize,
-    limit: Duration,
+    /// Rounds of each row.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Seconds per plan before it counts as stalled.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Only the rows whose name contains this.
+    #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    markdown: Option<String>,
-    child: Option<(Who, usize, usize)>,
-    explain: Option<(String, usize)>,
-    growth: Option<String>,
-    work: Option<[usize; 3]>,
+    /// Also write the table here, with machine and versions.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<std::path::PathBuf>,
+    /// Print one operation of a row, its supergraph and everybody's plan instead.
+    #[arg(long, num_args = 2, value_names = ["NAME", "NUMBER"])]
+    explain: Option<Vec<String>>,
+    /// Write the chart of how planning grows with the families instead; needs valgrind.
+    #[arg(long, value_name = "FILE.svg")]
+    growth: Option<std::path::PathBuf>,
+    /// Plan one member of a family so many times: what the chart counts.
+    #[arg(long, hide = true, num_args = 3)]
+    work: Option<Vec<usize>>,
+    /// Be the process in which one planner plans the operations of a row from one on: planner, row, operation.
+    #[arg(long, hide = true, num_args = 3)]
+    child: Option<Vec<usize>>,
 }
 
-fn main() {
-    let arguments = arguments();
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
     let planning = std::thread::Builder::new().stack_size(STACK);
-    let handle = planning.spawn(move || run(&arguments));
-    let done = handle.expect("a thread").join();
-    done.expect("the run ends");
+    let done = planning
+        .spawn(move || run(&arguments))
+        .map(|thread| thread.join());
+    match done {
+        Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
+        Ok(Ok(Err(error))) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+        Ok(Err(_)) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("no thread to plan in: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn run(arguments: &Arguments) {
-    if let Some([family, size, passes]) = arguments.work {
-        return growth::work(family, size, passes);
+fn run(arguments: &Arguments) -> Result<(), String> {
+    if let Some(&[family, size, passes]) = arguments.work.as_deref() {
+        growth::work(family, size, passes);
+        return Ok(());
     }
     if let Some(path) = &arguments.growth {
         let (table, chart) = growth::measure();
         println!("{table}");
-        return std::fs::write(path, chart).expect("the chart can be written");
+        return write(path, &chart);
     }
     let cases = cases::all();
-    if let Some((who, case, first)) = arguments.child {
-        return probe::child(who, &cases[case], first);
+    if let Some(&[who, case, first]) = arguments.child.as_deref() {
+        probe::child(Who::ALL[who], &cases[case], first);
+        return Ok(());
     }
-    if let Some((name, number)) = &arguments.explain {
-        return explain(&cases, name, *number);
+    if let Some([name, number]) = arguments.explain.as_deref() {
+        return explain(&cases, name, number);
     }
+    let limit = Duration::from_secs(arguments.seconds);
+    let rounds = usize::from(arguments.rounds);
     let start_load = report::load();
     let mut rows = Vec::new();
     for (index, case) in cases.iter().enumerate() {
@@ -101,9 +132,9 @@ fn run(arguments: &Arguments) {
         eprintln!("{}", case.name);
         let outcomes: Vec<Outcomes> = Who::ALL
             .iter()
-            .map(|who| probe::probe(*who, index, case, arguments.limit))
+            .map(|who| probe::probe(*who, index, case, limit))
             .collect();
-        let seconds = time(case, &outcomes, arguments.rounds);
+        let seconds = time(case, &outcomes, rounds);
         rows.push(Measured {
             name: case.name.clone(),
             outcomes,
@@ -113,15 +144,14 @@ fn run(arguments: &Arguments) {
     let table = report::table(&rows);
     println!("{table}");
     if let Some(path) = &arguments.markdown {
-        let text = report::page(
-            &rows,
-            &table,
-            arguments.rounds,
-            arguments.limit,
-            &start_load,
-        );
-        std::fs::write(path, text).expect("the page can be written");
+        let text = report::page(&rows, &table, rounds, limit, &start_load);
+        write(path, &text)?;
     }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Times every planner that plans anything, over the operations that all of those plan.
@@ -183,10 +213,26 @@ fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn explain(cases: &[Case], name: &str, number: usize) {
+fn explain(cases: &[Case], name: &str, number: &str) -> Result<(), String> {
     let case = cases.iter().find(|case| case.name.contains(name));
-    let case = case.expect("the name of a row");
-    let (graph, text) = &case.operations[number];
+    let case = case.ok_or_else(|| {
+        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        format!(
+            "no row is called {name}; there are:\n  {}",
+            names.join("\n  ")
+        )
+    })?;
+    let operation = number
+        .parse()
+        .ok()
+        .and_then(|n: usize| case.operations.get(n));
+    let (graph, text) = operation.ok_or_else(|| {
+        let last = case.operations.len() - 1;
+        format!(
+            "the operations of {} are 0 to {last}, not {number}",
+            case.name
+        )
+    })?;
     println!("{}\n{text}", case.graphs[*graph]);
     for who in Who::ALL {
         let plan = Engine::new(who, &case.graphs[*graph]).and_then(|engine| engine.explain(text));
@@ -196,39 +242,5 @@ fn explain(cases: &[Case], name: &str, number: usize) {
             plan.unwrap_or_else(|error| error)
         );
     }
-}
-
-fn arguments() -> Arguments {
-    let mut arguments = Arguments {
-        rounds: 15,
-        limit: Duration::from_secs(10),
-        only: None,
-        markdown: None,
-        child: None,
-        explain: None,
-        growth: None,
-        work: None,
-    };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        let number = |text: String| text.parse::<usize>().expect("a number");
-        match arg.as_str() {
-            "--rounds" => arguments.rounds = number(value()).max(1),
-            "--seconds" => arguments.limit = Duration::from_secs(number(value()) as u64),
-            "--only" => arguments.only = Some(value()),
-            "--markdown" => arguments.markdown = Some(value()),
-            "--explain" => arguments.explain = Some((value(), number(value()))),
-            "--growth" => arguments.growth = Some(value()),
-            "--work" => arguments.work = Some([(); 3].map(|()| number(value()))),
-            "--child" => {
-                let name = value();
-                let who = Who::ALL.into_iter().find(|who| who.name() == name);
-                let who = who.expect("the name of a planner");
-                arguments.child = Some((who, number(value()), number(value())));
-            }
-            other => panic!("unknown argument {other}: see the head of bench/planner/src/main.rs"),
-        }
-    }
-    arguments
+    Ok(())
 }

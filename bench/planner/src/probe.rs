@@ -27,11 +27,12 @@ pub type Outcomes = Vec<Result<Counts, String>>;
 
 /// Plans every operation of a case once, each within `limit`.
 pub fn probe(who: Who, index: usize, case: &Case, limit: Duration) -> Outcomes {
+    let planner = Who::ALL.iter().position(|w| *w == who).unwrap_or(0);
     let mut outcomes = Outcomes::new();
     while outcomes.len() < case.operations.len() {
         let mut child = Command::new(std::env::current_exe().expect("a path of this program"))
-            .args(["--child", who.name(), &index.to_string()])
-            .arg(outcomes.len().to_string())
+            .arg("--child")
+            .args([planner, index, outcomes.len()].map(|n| n.to_string()))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
