@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::{IpAddr, SocketAddr, TcpStream},
     time::Duration,
 };
 
@@ -75,6 +75,21 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Connection {
         Connection::over(connect(address))
+    }
+    /// From another address of this machine.
+    pub(crate) fn open_from(from: IpAddr, address: SocketAddr) -> Connection {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind((from, 0).into()).unwrap();
+            socket.connect(address).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Connection::over(stream)
     }
     /// Over TLS, or a unix socket.
     pub(crate) fn over(stream: impl Io + 'static) -> Connection {
