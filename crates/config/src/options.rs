@@ -306,6 +306,10 @@ section! {
         /// Which of the six above only log and count: `true` for all of them, or a list such as `[max_depth, max_aliases]`.
         /// `ogive.limits.exceeded` counts the requests that are let through.
         pub warn_only: WarnOnly = WarnOnly::default(),
+        /// Most bytes of subgraphs' answers that one operation has the gateway hold, all of its answers together; what does
+        /// not fit is null, with the error `REQUEST_MEMORY_LIMIT`. Default: 256 MiB, or the largest
+        /// `response_max_bytes` if that is more. Files have `file_uploads.buffer_size`.
+        pub max_request_memory: Option<ByteSize> = None,
         /// Largest request body, in bytes; a larger one is answered with 413.
         pub http_max_request_bytes: ByteSize = ByteSize(2_000_000),
         /// Most headers of a request; more are answered with 431.

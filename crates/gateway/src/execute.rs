@@ -50,6 +50,7 @@ pub async fn execute(
         Some(deadline),
     )
     .observed_by(observer)
+    .within(state.options.request_memory)
     .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.

@@ -76,6 +76,8 @@ pub struct PipelineOptions {
     pub authorization: EnforceOptions,
     /// Whether equal operations under way are executed once; default no.
     pub share_operations: bool,
+    /// Most bytes of subgraphs' answers that one request holds; default 256 MiB.
+    pub request_memory: usize,
     /// How long the execution of a request may take; default 60 s.
     pub request_timeout: Duration,
 }
@@ -186,7 +188,11 @@ impl PipelineOptions {
         let largest = endpoints.iter().map(|e| e.traffic.response_bytes_max).max();
         let largest = largest.unwrap_or(execute.answer_bytes_max);
         let limits = &config.limits;
+        let memory = limits
+            .max_request_memory
+            .map_or_else(|| execute.answers_bytes_max.max(largest), |size| size.0);
         PipelineOptions {
+            request_memory: memory,
             prepare: PrepareLimits {
                 syntax: Limits {
                     source_bytes_max: limits.http_max_request_bytes.0,
@@ -202,7 +208,8 @@ impl PipelineOptions {
                 ..PrepareLimits::default()
             },
             plan,
-            // The transport has the limit of each subgraph; the executor must only not be stricter.
+            // The transport has the limit of each subgraph and of a request; the executor must only not be stricter. It
+            // counts the answer that it looks at twice.
             execute: ExecuteLimits {
                 answer_bytes_max: largest,
                 // Every field that may be asked for may be answered: an object in a list in a list.
@@ -210,7 +217,7 @@ impl PipelineOptions {
                     .parser_max_recursion
                     .saturating_mul(3)
                     .max(execute.depth_max),
-                answers_bytes_max: execute.answers_bytes_max.max(largest),
+                answers_bytes_max: memory.saturating_add(largest),
                 ..execute
             },
             tell: ExecuteOptions {

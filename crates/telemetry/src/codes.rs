@@ -159,6 +159,9 @@ codes! {
     REQUEST_CONCURRENCY_LIMITED 503 Gateway
         "More requests at a time than `traffic_shaping.router.concurrency_limit`."
         "Come back after the seconds of `retry-after`."
+    REQUEST_MEMORY_LIMIT 200 Subgraph
+        "The answers of subgraphs to one request are larger than `limits.max_request_memory` altogether; the fields concerned are null."
+        "Ask for less, for example with pagination, or raise the limit."
     REQUEST_RATE_LIMITED 429 Client
         "The client asks more often than `traffic_shaping.router.rate_limit` allows."
         "Come back after the seconds of `retry-after`."

@@ -19,10 +19,11 @@ use ogive_execute::{SubgraphResponse, TransportError};
 
 use crate::{
     ClientTls,
+    budget::Budget,
     connect::connect,
     encoding::{self, DecodeError, Encoding},
     endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
-    error::{ExchangeError, HTTP_ERROR, REDIRECT, TIMEOUT, chain, failed, transient},
+    error::{ExchangeError, HTTP_ERROR, REDIRECT, TIMEOUT, chain, failed, over_budget, transient},
     flights::Flights,
     pool::{Origin, Pool, Sender},
     request::{Outcome, RequestKey},
@@ -97,8 +98,8 @@ impl Client {
         endpoint: &Endpoint,
         address: &Address,
         headers: HeaderMap,
-        body: Bytes,
-        idempotent: bool,
+        (body, idempotent): (Bytes, bool),
+        budget: &Budget,
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         let origin = origin(endpoint, address, tls);
@@ -118,7 +119,7 @@ impl Client {
         if let Some(sender) = self.idle_sender(endpoint, &origin, idempotent).await {
             let spare = idempotent.then(|| request.clone());
             match self
-                .attempt(endpoint, address, &origin, sender, request)
+                .attempt(endpoint, address, &origin, (sender, request), budget)
                 .await
             {
                 Ok(response) => return Ok(response),
@@ -138,7 +139,7 @@ impl Client {
         }
         let sender = self.new_sender(endpoint, address, &origin, tls).await?;
         match self
-            .attempt(endpoint, address, &origin, sender, request)
+            .attempt(endpoint, address, &origin, (sender, request), budget)
             .await
         {
             Ok(response) => Ok(response),
@@ -208,8 +209,8 @@ impl Client {
         endpoint: &Endpoint,
         address: &Address,
         origin: &Origin<'_>,
-        mut sender: Sender,
-        mut request: Request<Full<Bytes>>,
+        (mut sender, mut request): (Sender, Request<Full<Bytes>>),
+        budget: &Budget,
     ) -> Result<Exchanged, Failed> {
         fit(&mut request, address, &sender);
         let sending = async {
@@ -259,13 +260,15 @@ impl Client {
         };
         let (head, body) = response.into_parts();
         no_redirect(endpoint, &head).map_err(|error| Failed::Final(error.into()))?;
-        let body = read_body(endpoint, body).await.map_err(Failed::Final)?;
+        let body = read_body(endpoint, body, budget)
+            .await
+            .map_err(Failed::Final)?;
         let traffic = &endpoint.traffic;
         let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
         if let Sender::Http1(_) = sender {
             self.pool.keep(origin, sender, timeout, max);
         }
-        whole(endpoint, head, body)
+        whole(endpoint, head, body, budget)
             .await
             .map_err(|error| Failed::Final(error.into()))
     }
@@ -278,6 +281,7 @@ impl Client {
         address: &Address,
         mut headers: HeaderMap,
         attachment: Attachment<'_>,
+        budget: &Budget,
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         if endpoint.traffic.accept_compression {
@@ -305,8 +309,8 @@ impl Client {
             })?;
             let (head, body) = response.into_parts();
             no_redirect(endpoint, &head)?;
-            let body = read_body(endpoint, body).await?;
-            Ok(whole(endpoint, head, body).await?)
+            let body = read_body(endpoint, body, budget).await?;
+            Ok(whole(endpoint, head, body, budget).await?)
         };
         let mut answering = pin!(answering);
         let mut feed = attachment.feed;
@@ -339,10 +343,15 @@ fn no_redirect(endpoint: &Endpoint, head: &Parts) -> Result<(), TransportError> 
 }
 
 /// An answer that has arrived, decoded.
-async fn whole(endpoint: &Endpoint, head: Parts, body: Bytes) -> Result<Exchanged, TransportError> {
+async fn whole(
+    endpoint: &Endpoint,
+    head: Parts,
+    body: Bytes,
+    budget: &Budget,
+) -> Result<Exchanged, TransportError> {
     let body = match Encoding::of(&head.headers) {
         Ok(None) => body,
-        Ok(Some(encoding)) => decoded(endpoint, encoding, &body).await?,
+        Ok(Some(encoding)) => decoded(endpoint, encoding, &body, budget).await?,
         Err(name) => {
             let what = "the answer is in an encoding that is not supported";
             let detail = format!("content-encoding `{name}`");
@@ -427,10 +436,14 @@ pub(crate) async fn decoded(
     endpoint: &Endpoint,
     encoding: Encoding,
     body: &[u8],
+    budget: &Budget,
 ) -> Result<Bytes, TransportError> {
-    let limit = endpoint.traffic.response_bytes_max;
+    let limit = endpoint.traffic.response_bytes_max.min(budget.left());
     let (what, detail) = match encoding::decode(encoding, body, limit).await {
         Ok(body) => return Ok(body),
+        Err(DecodeError::TooLarge) if limit < endpoint.traffic.response_bytes_max => {
+            return Err(over_budget(&endpoint.name, budget.max()));
+        }
         Err(DecodeError::TooLarge) => (
             "the answer is too large",
             format!("the decoded answer is larger than {limit} bytes"),
@@ -459,6 +472,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 pub(crate) async fn read_body(
     endpoint: &Endpoint,
     mut body: Incoming,
+    budget: &Budget,
 ) -> Result<Bytes, ExchangeError> {
     let limit = endpoint.traffic.response_bytes_max;
     let too_large = || {
@@ -475,6 +489,7 @@ pub(crate) async fn read_body(
     }
     // The announced length is only a hint from outside: never reserve more than this ahead of the bytes themselves.
     const RESERVE_MAX: u64 = 16 << 20;
+    let mut reading = budget.read();
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
     while let Some(frame) = body.frame().await {
@@ -492,6 +507,9 @@ pub(crate) async fn read_body(
         let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
         if so_far + data.len() > limit {
             return Err(too_large().into());
+        }
+        if !reading.take(data.len()) {
+            return Err(over_budget(&endpoint.name, budget.max()).into());
         }
         match &mut rest {
             Some(buffer) => buffer.extend_from_slice(&data),

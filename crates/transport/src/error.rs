@@ -32,6 +32,8 @@ pub(crate) fn transient(error: TransportError) -> ExchangeError {
 pub(crate) const BREAKER_OPEN: &str = "CIRCUIT_BREAKER_OPEN";
 /// The subgraph could not be reached or did not speak HTTP.
 pub(crate) const HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
+/// The answers for one request of a client are too much altogether.
+pub(crate) const REQUEST_MEMORY: &str = "REQUEST_MEMORY_LIMIT";
 /// It wants to be asked somewhere else.
 pub(crate) const REDIRECT: &str = "SUBREQUEST_REDIRECT";
 /// It took too long.
@@ -49,6 +51,13 @@ pub(crate) fn failed(
         message: format!("HTTP fetch failed from '{subgraph}': {what}"),
         detail: detail.into(),
     }
+}
+
+/// The answers for one request do not fit into its budget.
+pub(crate) fn over_budget(subgraph: &str, bytes_max: usize) -> TransportError {
+    let what = "the answers to this request are too large altogether";
+    let detail = format!("they are larger than {bytes_max} bytes: see `limits.max_request_memory`");
+    failed(REQUEST_MEMORY, subgraph, what, detail)
 }
 
 /// An error with its causes, for operators.

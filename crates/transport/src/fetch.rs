@@ -7,6 +7,7 @@ use ogive_execute::TransportError;
 
 use crate::{
     Encoding, Endpoint,
+    budget::Budget,
     client::{decoded, fit, read_body, tls_of},
     connect::connect,
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
@@ -72,10 +73,13 @@ async fn exchange(
     {
         return Err(fail(format!("{} to {to:?}", parts.status)));
     }
-    let body = read_body(endpoint, body).await.map_err(|e| e.error)?;
+    let budget = Budget::new(usize::MAX);
+    let body = read_body(endpoint, body, &budget)
+        .await
+        .map_err(|e| e.error)?;
     let body = match Encoding::of(&parts.headers) {
         Ok(None) => body,
-        Ok(Some(encoding)) => decoded(endpoint, encoding, &body).await?,
+        Ok(Some(encoding)) => decoded(endpoint, encoding, &body, &budget).await?,
         Err(name) => {
             let what = "the answer is in an encoding that is not supported";
             let detail = format!("content-encoding `{name}`");

@@ -13,11 +13,12 @@
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
-//! the executor), `client` (one exchange), [`mod@fetch`] and [`source`] (single requests outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
+//! the executor), `client` (one exchange), `budget` (bytes of one request), [`mod@fetch`] and [`source`] (single requests outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
 //! (compressed bodies), [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging),
 //! [`balance`] (several replicas), [`upload`] (bodies made while they are sent), `error`.
 
 pub mod balance;
+mod budget;
 mod client;
 mod connect;
 pub mod encoding;

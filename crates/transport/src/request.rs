@@ -1,7 +1,7 @@
 //! The seam to the executor: one client request's view of the subgraphs.
 
 use std::{
-    cell::OnceCell,
+    cell::{Cell, OnceCell},
     future::Future,
     pin::{Pin, pin},
 };
@@ -14,8 +14,12 @@ use tokio::time::Instant;
 use crate::{
     Answered, Client, Collected, Endpoint, Observer,
     balance::{Chosen, Replicas},
+    budget::Budget,
     client::Exchanged,
-    error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, TIMEOUT, failed},
+    error::{
+        BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
+        over_budget,
+    },
     upload::{Attachment, Files},
 };
 
@@ -41,6 +45,7 @@ pub struct RequestTransport<'a> {
     collected: Collected,
     observer: Option<&'a dyn Observer>,
     files: Option<&'a dyn Files>,
+    budget: Budget,
 }
 
 /// What one client request sends to a subgraph besides bodies.
@@ -97,7 +102,15 @@ impl<'a> RequestTransport<'a> {
             collected: Collected::default(),
             observer: None,
             files: None,
+            budget: Budget::new(usize::MAX),
         }
+    }
+
+    /// Holds at most so many bytes of answers; what does not fit fails. Default: no limit besides those of the endpoints.
+    #[must_use]
+    pub fn within(self, bytes_max: usize) -> Self {
+        let budget = Budget::new(bytes_max);
+        RequestTransport { budget, ..self }
     }
 
     /// Tells `observer` of every request.
@@ -155,10 +168,21 @@ impl RequestTransport<'_> {
             identity: outgoing.identity(endpoint),
             body: request.body.clone(),
         };
+        let again = request.clone();
+        let led = Cell::new(false);
         let tries = || -> Pin<Box<dyn Future<Output = Outcome>>> {
+            led.set(true);
             Box::pin(self.tries(endpoint, &outgoing.headers, request, (deadline, watched)))
         };
-        self.client.flights.fly(key, tries).await
+        let outcome = self.client.flights.fly(key, tries).await;
+        match &outcome {
+            // Somebody else's budget was too small; that says nothing about this one.
+            Err(error) if error.code == REQUEST_MEMORY && !led.get() => {
+                self.tries(endpoint, &outgoing.headers, again, (deadline, watched))
+                    .await
+            }
+            _ => outcome,
+        }
     }
 
     /// The only try of a request with files.
@@ -175,9 +199,13 @@ impl RequestTransport<'_> {
         let permit = permit.ok_or_else(|| left_alone(endpoint))?;
         let chosen = replicas.choose(None);
         let headers = self.headers(endpoint, &outgoing.headers, (deadline, watched));
-        let upload = self
-            .client
-            .upload(endpoint, chosen.address(), headers, attachment);
+        let upload = self.client.upload(
+            endpoint,
+            chosen.address(),
+            headers,
+            attachment,
+            &self.budget,
+        );
         let exchanged = match tokio::time::timeout_at(deadline, upload).await {
             Ok(exchanged) => exchanged,
             Err(_) => Err(failed(
@@ -231,8 +259,8 @@ impl RequestTransport<'_> {
             endpoint,
             chosen.address(),
             headers,
-            request.body.clone(),
-            request.idempotent,
+            (request.body.clone(), request.idempotent),
+            &self.budget,
         );
         let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
             Ok(exchanged) => exchanged,
@@ -380,7 +408,11 @@ fn is_of_subgraph(code: &str) -> bool {
 }
 
 fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
-    matches!(exchanged, Ok(exchanged) if exchanged.response.status < 500)
+    match exchanged {
+        Ok(exchanged) => exchanged.response.status < 500,
+        // It did answer; that others have, too, is not its fault.
+        Err(error) => error.error.code == REQUEST_MEMORY,
+    }
 }
 
 impl Transport for RequestTransport<'_> {
@@ -409,6 +441,13 @@ impl Transport for RequestTransport<'_> {
                         .await
                 }
             };
+            // Answers that were joined count for everybody who holds them.
+            let result = result.and_then(|exchanged| {
+                match self.budget.take(exchanged.response.body.len()) {
+                    true => Ok(exchanged),
+                    false => Err(over_budget(&endpoint.name, self.budget.max())),
+                }
+            });
             if let (Some(files), Ok(_)) = (self.files, &result) {
                 files.answered();
             }

@@ -37,6 +37,63 @@ fn graph(subgraph: &Toxic, yaml: &str) -> Graph {
     ))
 }
 
+/// Each answer is small enough; together they are not. Whoever asks for one of them only gets it.
+#[test]
+fn answers_of_one_request_have_a_budget() {
+    let long = "x".repeat(60_000);
+    let (me, product) = (
+        format!(r#"{{"data":{{"me":{{"name":"{long}"}}}}}}"#),
+        format!(r#"{{"data":{{"product":{{"name":"{long}"}}}}}}"#),
+    );
+    let (let_go, held) = mpsc::channel::<()>();
+    let (asked, told) = mpsc::channel::<()>();
+    let first = Mutex::new(Some((held, asked)));
+    let subgraph = Toxic::start(move |_, request| {
+        if request.contains("product") {
+            return Reply::Whole(answer(200, "", product.as_bytes()));
+        }
+        if let Some((held, asked)) = first.lock().unwrap().take() {
+            asked.send(()).unwrap();
+            held.recv().unwrap();
+        }
+        Reply::Whole(answer(200, "", me.as_bytes()))
+    });
+    let url = subgraph.url();
+    let start = |limits: &str| {
+        Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: '{url}', products: '{url}' }}\nhttp: {{ workers: 1 }}\n{limits}"
+        ))
+    };
+    let both = "{ me { name } product(sku: \"X\") { name } }";
+    let tight = start("limits: { max_request_memory: 100KB }");
+    std::thread::scope(|scope| {
+        let greedy = scope.spawn(|| post(tight.address(), both));
+        told.recv().unwrap();
+        // Waits for the same answer of the subgraph; what is answered meanwhile shows that it has arrived.
+        let modest = scope.spawn(|| post(tight.address(), "{ me { name } }"));
+        for _ in 0..3 {
+            assert_eq!(post(tight.address(), "{ __typename }").status, 200);
+        }
+        let_go.send(()).unwrap();
+        let greedy = greedy.join().unwrap();
+        assert_eq!(greedy.codes(), ["REQUEST_MEMORY_LIMIT"]);
+        let data = &greedy.json()["data"];
+        let names = ["me", "product"].map(|field| data[field]["name"] == long.as_str());
+        assert_eq!(
+            names.iter().filter(|there| **there).count(),
+            1,
+            "one of them fits"
+        );
+        let modest = modest.join().unwrap();
+        assert_eq!(modest.codes(), [""; 0]);
+        assert_eq!(modest.json()["data"]["me"]["name"], long.as_str());
+    });
+    for roomy in ["limits: { max_request_memory: 130KB }", ""] {
+        let answer = post(start(roomy).address(), both);
+        assert_eq!(answer.codes(), [""; 0], "{roomy}");
+    }
+}
+
 #[test]
 fn clients_and_subgraphs_may_be_on_unix_sockets() {
     let folder = Folder::new("unix");
