@@ -161,6 +161,23 @@ impl BitSet {
             rest: self.rest.iter(),
         }
     }
+    /// The members both sets have in ascending order, without making a set of them.
+    #[inline]
+    pub fn iter_both<'a>(&'a self, other: &'a BitSet) -> impl Iterator<Item = u32> + 'a {
+        let mut word = self.first & other.first;
+        let mut base = 0;
+        let mut rest = self.rest.iter().zip(&other.rest);
+        std::iter::from_fn(move || {
+            while word == 0 {
+                let (a, b) = rest.next()?;
+                word = a & b;
+                base += 64;
+            }
+            let bit = word.trailing_zeros();
+            word &= word - 1;
+            Some(base + bit)
+        })
+    }
     /// The smallest member.
     #[inline]
     pub fn first(&self) -> Option<u32> {
@@ -245,6 +262,8 @@ mod tests {
         let a: BitSet = [0, 63, 64, 130].into_iter().collect();
         let b: BitSet = [63, 130, 131].into_iter().collect();
         assert_eq!(a.intersection(&b).iter().collect::<Vec<_>>(), [63, 130]);
+        assert_eq!(a.iter_both(&b).collect::<Vec<_>>(), [63, 130]);
+        assert_eq!(a.iter_both(&BitSet::all(65)).last(), Some(64));
         assert_eq!(a.difference(&b).iter().collect::<Vec<_>>(), [0, 64]);
         assert_eq!(a.union(&b).len(), 5);
         assert!(a.intersection(&b).is_subset(&a));

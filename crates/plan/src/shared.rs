@@ -78,7 +78,11 @@ impl<T: std::hash::Hash> std::hash::Hash for Shared<T> {
 }
 impl<T> From<Vec<T>> for Shared<T> {
     fn from(rows: Vec<T>) -> Self {
-        Shared(rows.into())
+        match rows.is_empty() {
+            // Takes no memory.
+            true => Shared::default(),
+            false => Shared(rows.into()),
+        }
     }
 }
 impl<T> FromIterator<T> for Shared<T> {

@@ -126,6 +126,7 @@ pub fn assign(
         cover: Cover::new(scope.nodes.len(), tree.supergraph.subgraphs.len()),
         missing: Cover::new(scope.nodes.len(), tree.supergraph.subgraphs.len()),
         demands: Vec::new(),
+        offers: Vec::new(),
     };
     work.run(scope, found)?;
     work.prune(found);
@@ -133,7 +134,10 @@ pub fn assign(
     let number = schedule.scope_starts.len() as u32;
     schedule.scope_starts.push(offset);
     let base = schedule.visits.len() as u32;
-    for (_, visit) in work.visits.iter() {
+    if schedule.visits.is_empty() {
+        schedule.visits = IdVec::from_vec(Vec::with_capacity(work.visits.len()));
+    }
+    for (_, visit) in work.visits.iter_mut() {
         let via = match visit.via {
             Via::Parent(p) => Via::Parent(VisitId(p.0 + base)),
             other => other,
@@ -142,7 +146,8 @@ pub fn assign(
             wave: visit.wave + offset,
             scope: number,
             via,
-            ..visit.clone()
+            spare_keys: std::mem::take(&mut visit.spare_keys),
+            ..*visit
         });
     }
     for node in &scope.nodes {
@@ -179,6 +184,8 @@ struct Assigner<'a> {
     /// lies below them.
     missing: Cover,
     demands: Vec<Demand>,
+    /// Room for the offers of one demand.
+    offers: Vec<Offer>,
 }
 
 /// Who brings a fact.
@@ -307,7 +314,7 @@ impl<'a> Assigner<'a> {
         self.count_cover(found);
         self.count_missing(scope);
         let last = (self.requests.len() as u32).saturating_sub(1);
-        let mut forced = Vec::new();
+        let mut forced = Vec::with_capacity(found.wanted.len());
         let mut free = Vec::new();
         for fact in &found.wanted {
             let demand = Demand {
@@ -420,18 +427,16 @@ impl<'a> Assigner<'a> {
             if open.is_empty() {
                 continue;
             }
-            let plain = fact.plain.intersection(open);
-            let by_provides = fact.provided.intersection(self.closure.chain(fact.node, w));
+            let plain = fact.plain.iter_both(open);
+            let by_provides = fact.provided.iter_both(self.closure.chain(fact.node, w));
             let by_requires = fact.requires.iter().filter(|r| {
                 self.closure.entry(fact.node, w).contains(r.subgraph.0)
                     && self.closure.all_known_before(&r.facts, w)
             });
             let offers = plain
-                .iter()
                 .map(|s| (s, None))
                 .chain(
                     by_provides
-                        .iter()
                         .filter(|s| !fact.plain.contains(*s))
                         .map(|s| (s, Some(true))),
                 )
@@ -465,9 +470,10 @@ impl<'a> Assigner<'a> {
     }
 
     /// The cheapest way, the earliest among equals. A visit that is made anyway costs nothing.
-    fn cheapest(&self, demand: Demand) -> Option<Offer> {
+    fn cheapest(&mut self, demand: Demand) -> Option<Offer> {
         let node = self.tree.facts[demand.fact].node;
-        let mut offers = Vec::new();
+        let mut offers = std::mem::take(&mut self.offers);
+        offers.clear();
         let mut free = None;
         let mut preferred = None;
         self.each_offer(demand, |offer| {
@@ -489,14 +495,29 @@ impl<'a> Assigner<'a> {
             offers.push(offer);
             ControlFlow::Continue(())
         });
-        let priced = offers.iter().enumerate();
+        let chosen = preferred.or(free).or_else(|| self.least(demand, &offers));
+        self.offers = offers;
+        chosen
+    }
+
+    /// The offer with the least price, the earliest and quickest among equals.
+    fn least(&self, demand: Demand, offers: &[Offer]) -> Option<Offer> {
+        if let [only] = offers {
+            return Some(*only);
+        }
         let slow = |offer: &Offer| match &self.tree.measured {
             Some(measured) => measured.slowness_of(offer.subgraph),
             None => 0,
         };
-        let cheapest = priced
-            .min_by_key(|(i, offer)| (self.price(demand, offer), offer.wave, slow(offer), *i));
-        preferred.or(free).or(cheapest.map(|(_, offer)| *offer))
+        let mut best: Option<((u32, u32, _), Offer)> = None;
+        for offer in offers {
+            let most = best.as_ref().map_or(u32::MAX, |((price, _, _), _)| *price);
+            let key = (self.price(demand, offer, most), offer.wave, slow(offer));
+            if best.as_ref().is_none_or(|(least, _)| key < *least) {
+                best = Some((key, *offer));
+            }
+        }
+        best.map(|(_, offer)| offer)
     }
 
     /// A visit of that kind, if it is made already.
@@ -551,28 +572,38 @@ impl<'a> Assigner<'a> {
         }
     }
 
-    /// Cost of an offer in sixteenths, per value it would bring at its object.
-    fn price(&self, demand: Demand, offer: &Offer) -> u32 {
+    /// Cost of an offer in sixteenths, per value it would bring at its object. A price above `most` may be told as any
+    /// other above it.
+    fn price(&self, demand: Demand, offer: &Offer, most: u32) -> u32 {
         let node = self.tree.facts[demand.fact].node;
-        let request = (offer.subgraph, offer.wave);
-        let cost = self.visit_cost(node, request, offer.kind, 0, u32::MAX);
         let fact = &self.tree.facts[demand.fact];
         let mut brings = 1 + self.missing.get(self.row(node), offer.subgraph);
         let counted = fact.client.is_some() && self.provided(demand.fact).visit.is_none();
         if counted && fact.plain.contains(offer.subgraph) {
             brings -= self.worth(fact, offer.subgraph);
         }
+        let mut unknown = 0;
         if let Some(place) = self.tree.facts[demand.fact].child {
             let nodes = &self.tree.places[place].nodes;
             // Concrete types the subgraph cannot tell weigh against it: others would have to bring them.
-            let unknown = nodes
+            unknown = nodes
                 .iter()
                 .filter(|n| !self.tree.nodes[**n].types_known.contains(offer.subgraph))
-                .count();
+                .count() as u32
+                * 256;
             brings += self.below(fact, offer.subgraph).min(8);
-            return (cost * 16 + unknown as u32 * 256) / brings;
         }
-        cost * 16 / brings
+        // The least cost that is above `most`.
+        let bound = match most {
+            u32::MAX => u32::MAX,
+            most => {
+                let above = (most + 1).saturating_mul(brings);
+                above.saturating_sub(unknown).div_ceil(16)
+            }
+        };
+        let request = (offer.subgraph, offer.wave);
+        let cost = self.visit_cost(node, request, offer.kind, 0, bound);
+        (cost * 16 + unknown) / brings
     }
 
     /// What a visit takes that is not there yet, up to `bound`: a larger cost may be told as any larger number.
@@ -596,6 +627,9 @@ impl<'a> Assigner<'a> {
         let w = wave as usize;
         let by_key =
             (kind != Some(true) && self.closure.entry(node, w).contains(subgraph)).then(|| {
+                if bound <= 4 {
+                    return 4;
+                }
                 let missing = self.tree.nodes[node]
                     .keys
                     .iter()

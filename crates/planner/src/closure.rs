@@ -4,13 +4,14 @@
 //! children: an object is *open* in subgraph S at wave w if S answers it in that request, either by *entry* (the root,
 //! or a key that was known in earlier waves) or by *descent* (its parent is open and S resolves the field that leads
 //! here). A value is *known* from the first wave in which some open subgraph resolves it. Everything is monotone, so
-//! one pass is enough: O(waves x (facts + nodes)) set operations.
+//! one pass is enough, and in it a wave looks only at what each object still [waits](Waiting) for: at most
+//! O(waves x (facts + nodes)) set operations.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use ogive_base::{BitSet, id::Id as _};
 
-use crate::tree::{Fact, FactId, NodeId, Rows, Scope, Tree};
+use crate::tree::{Fact, FactId, KeyAlternative, Node, NodeId, Rows, Scope, Tree};
 
 /// Subgraphs (by index) that may be asked, per wave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,10 +40,27 @@ pub struct Closure {
     cells: Vec<Cell>,
     /// By row of the fact in its scope.
     known: Vec<u32>,
+    /// By row of the node in its scope.
+    waiting: Vec<Waiting>,
+    /// Facts that are not known yet, by node.
+    facts: Vec<FactId>,
+    /// Keys (by index at their node) with members that are not known yet, by node.
+    keys: Vec<u32>,
     /// Rows of nodes and facts, if the scope is not the whole tree.
     rows: Option<Arc<Rows>>,
     /// Rule firings of all runs so far: the unit of fuel.
     pub firings: u64,
+}
+
+/// What may still come of one object. What has come stays, so no wave looks at it again.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// In [`Closure::facts`].
+    facts: Range<u32>,
+    /// In [`Closure::keys`].
+    keys: Range<u32>,
+    /// Subgraphs with a key whose members are all known.
+    keyed: BitSet,
 }
 
 /// One object in one wave: subgraphs that hold it, and how they came by it.
@@ -57,7 +75,7 @@ struct Cell {
 impl Closure {
     /// Computes the closure of `requests` over `scope`.
     pub fn run(&mut self, tree: &Tree<'_>, scope: &Scope, requests: &Requests) {
-        self.start(scope);
+        self.start(tree, scope);
         for allowed in &requests.waves {
             self.add_wave(tree, scope, allowed);
         }
@@ -72,7 +90,7 @@ impl Closure {
         subgraphs: &BitSet,
         waves_max: usize,
     ) -> bool {
-        self.start(scope);
+        self.start(tree, scope);
         while self.waves < waves_max {
             if self.add_wave(tree, scope, subgraphs) == 0 {
                 return true;
@@ -81,13 +99,28 @@ impl Closure {
         false
     }
 
-    fn start(&mut self, scope: &Scope) {
+    fn start(&mut self, tree: &Tree<'_>, scope: &Scope) {
         self.waves = 0;
         self.width = scope.nodes.len();
         self.cells.clear();
         self.known.clear();
         self.known.resize(scope.facts, NEVER);
         self.rows.clone_from(&scope.rows);
+        self.waiting.clear();
+        self.facts.clear();
+        self.keys.clear();
+        self.waiting.reserve(self.width);
+        self.facts.reserve(scope.facts);
+        for node in &scope.nodes {
+            let (fact, key) = (self.facts.len() as u32, self.keys.len() as u32);
+            self.facts.extend_from_slice(scope.facts_at(tree, *node));
+            self.keys.extend(0..tree.nodes[*node].keys.len() as u32);
+            self.waiting.push(Waiting {
+                facts: fact..self.facts.len() as u32,
+                keys: key..self.keys.len() as u32,
+                keyed: BitSet::new(),
+            });
+        }
     }
 
     /// Appends a wave; says how many facts are first known in it.
@@ -97,8 +130,8 @@ impl Closure {
         self.cells
             .resize_with(self.width * self.waves, Cell::default);
         let mut news = 0;
-        for node in &scope.nodes {
-            news += self.step(tree, scope, allowed, *node, wave);
+        for (row, node) in scope.nodes.iter().enumerate() {
+            news += self.step(tree, scope, allowed, (*node, row), wave);
         }
         news
     }
@@ -108,9 +141,10 @@ impl Closure {
         tree: &Tree<'_>,
         scope: &Scope,
         allowed: &BitSet,
-        node: NodeId,
+        (node, row): (NodeId, usize),
         wave: usize,
     ) -> usize {
+        debug_assert_eq!(self.cell(node, wave), wave * self.width + row);
         let here = &tree.nodes[node];
         let mut entry = BitSet::new();
         let mut descent = BitSet::new();
@@ -127,22 +161,9 @@ impl Closure {
             }
             Some(edge) => {
                 if self.all_known_before(&[edge], wave) {
-                    // Many keys have the same members.
-                    let mut last: Option<(&[FactId], bool)> = None;
-                    for key in &here.keys {
-                        let s = key.subgraph.0;
-                        if allowed.contains(s) && !entry.contains(s) {
-                            let known = match last {
-                                Some((facts, known)) if *facts == *key.facts => known,
-                                _ => self.all_known_before(&key.facts, wave),
-                            };
-                            last = Some((&key.facts, known));
-                            if known {
-                                entry.insert(s);
-                            }
-                        }
-                        self.firings += 1;
-                    }
+                    self.firings += here.keys.len() as u64;
+                    self.find_keyed(here, row, wave);
+                    entry = allowed.intersection(&self.waiting[row].keyed);
                 }
                 let parent = tree.facts[edge].node;
                 descent = self.resolving(&tree.facts[edge], parent, wave);
@@ -165,21 +186,51 @@ impl Closure {
             descent,
             chain,
         };
-        let facts = if node == Tree::ROOT {
-            &scope.root_facts
-        } else {
-            &here.facts
-        };
-        let mut news = 0;
-        for fact in facts {
-            self.firings += 1;
-            if self.known(*fact) == NEVER && self.is_resolved(&tree.facts[*fact], cell, wave) {
-                let row = self.row_of_fact(*fact);
+        self.firings += scope.facts_at(tree, node).len() as u64;
+        let all = self.waiting[row].facts.clone();
+        let mut end = all.start;
+        for at in all.start..all.end {
+            let fact = self.facts[at as usize];
+            if self.is_resolved(&tree.facts[fact], cell, wave) {
+                let row = self.row_of_fact(fact);
                 self.known[row] = wave as u32;
-                news += 1;
+            } else {
+                self.facts[end as usize] = fact;
+                end += 1;
             }
         }
-        news
+        self.waiting[row].facts.end = end;
+        (all.end - end) as usize
+    }
+
+    /// Notes subgraphs with keys whose members have become known.
+    fn find_keyed(&mut self, here: &Node, row: usize, wave: usize) {
+        let all = self.waiting[row].keys.clone();
+        let mut end = all.start;
+        // Many keys have the same members.
+        let mut last: Option<(&[FactId], bool)> = None;
+        for at in all.start..all.end {
+            let key = self.keys[at as usize];
+            let KeyAlternative {
+                subgraph, facts, ..
+            } = &here.keys[key as usize];
+            let known = self.waiting[row].keyed.contains(subgraph.0)
+                || match last {
+                    Some((of_last, known)) if *of_last == **facts => known,
+                    _ => {
+                        let known = self.all_known_before(facts, wave);
+                        last = Some((facts, known));
+                        known
+                    }
+                };
+            if known {
+                self.waiting[row].keyed.insert(subgraph.0);
+            } else {
+                self.keys[end as usize] = key;
+                end += 1;
+            }
+        }
+        self.waiting[row].keys.end = end;
     }
 
     /// Whether any request of the wave brings a fact of the cell's node.

@@ -411,8 +411,14 @@ impl<'a> Grower<'a, '_> {
             internal_depth,
             provides,
         });
-        for class in self.classes_of(id) {
-            self.node(id, class)?;
+        let possible = &self.tree.places[id].possible;
+        if possible.len() == 1 {
+            let only = possible.clone();
+            self.node(id, only)?;
+        } else {
+            for class in self.classes_of(id) {
+                self.node(id, class)?;
+            }
         }
         self.untold_types(id)?;
         Ok(id)

@@ -89,7 +89,8 @@ impl Emitter<'_> {
                 written: &sent,
                 covered: &covered,
             };
-            lists.add(types, Question { cond, selection }, names, target);
+            lists.add(types, Question { cond, selection }, &names, target);
+            self.pool.put_names(names);
         }
         done.extend(together);
     }

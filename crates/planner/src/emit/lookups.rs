@@ -48,13 +48,20 @@ impl LookupList {
         !is_new || names.iter().all(agrees)
     }
 
-    fn add(&mut self, types: Types<'_>, question: Question, names: Vec<Taken>, target: Target) {
+    fn add(&mut self, types: Types<'_>, question: Question, names: &[Taken], target: Target) {
+        let mut is_new = false;
         for t in types.covered.iter() {
-            if self.by_type.insert(t, question).is_none() && types.written.contains(t) {
-                self.selections.push((TypeId(t), question));
+            if self.by_type.insert(t, question).is_none() {
+                is_new = true;
+                if types.written.contains(t) {
+                    self.selections.push((TypeId(t), question));
+                }
             }
         }
-        self.names.extend(names.into_iter().map(|n| (n.name, n)));
+        if is_new {
+            // Otherwise the same selection has brought them.
+            self.names.extend(names.iter().map(|n| (n.name, *n)));
+        }
         self.targets.push(target);
     }
 }
@@ -103,11 +110,11 @@ impl LookupLists {
         &mut self,
         types: Types<'_>,
         question: Question,
-        names: Vec<Taken>,
+        names: &[Taken],
         target: Target,
     ) {
         let at = self
-            .first(types, question, &names)
+            .first(types, question, names)
             .unwrap_or(self.rows.len());
         if at == self.rows.len() {
             self.rows.push(LookupList::default());

@@ -30,7 +30,7 @@ use crate::{
     emit::{
         conditions::Conditional,
         lookups::{LookupList, LookupLists, Question, Types},
-        output::{OutRow, SlotKey},
+        output::{OutRow, SlotKey, Source},
         request::{Names, Part, Pool, Selected, ShapeKey},
         selection::{Chunk, Piece, SelectionId, Selections},
         tables::{Grouped, ListCache},
@@ -68,6 +68,9 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         variables: tree.op.variables.iter().map(|v| &*v.name).collect(),
         context_types: FastMap::default(),
         text: String::new(),
+        slot_keys: Vec::new(),
+        out_rows: Vec::new(),
+        sources: Vec::new(),
         keys_seen: vec![0; tree.op.keys.len()],
     };
     emitter.lists.shapes.reserve(room);
@@ -111,6 +114,10 @@ pub(crate) struct Emitter<'a> {
     pub(crate) variables: FastSet<&'a str>,
     /// Room for text while it is written.
     pub(crate) text: String,
+    /// Room for what one layout is made of.
+    pub(crate) slot_keys: Vec<SlotKey>,
+    pub(crate) out_rows: Vec<OutRow>,
+    pub(crate) sources: Vec<Source<'a>>,
     /// By response key of the operation: 1 + the last place whose output has it.
     pub(crate) keys_seen: Vec<u32>,
 }
@@ -408,7 +415,8 @@ impl<'a> Emitter<'a> {
                 .intersection(&self.possible[place]);
             let several = self.possible[place].len() > 1 || self.tree.may_be_untold(place);
             for (facts, representations) in self.representable_groups(*visit_id) {
-                let wanted = facts.iter().map(|f| (*visit_id, *f)).collect();
+                let mut wanted = self.pool.wanted.pop().unwrap_or_default();
+                wanted.extend(facts.iter().map(|f| (*visit_id, *f)));
                 let Selected {
                     selection,
                     shape,
@@ -427,7 +435,8 @@ impl<'a> Emitter<'a> {
                     contexts,
                 };
                 let types = Types::concrete(&types);
-                lists.add(types, Question { cond, selection }, names, target);
+                lists.add(types, Question { cond, selection }, &names, target);
+                self.pool.put_names(names);
             }
         }
         // Descents count too: a `@requires` on the way down is sent with the entry above it.

@@ -75,7 +75,9 @@ impl Emitter<'_> {
 
     fn slots(&mut self, place: PlaceId, values: &mut Values) -> Shared<Slot> {
         let tree = self.tree;
-        let mut keys = vec![SlotKey::default(); tree.places[place].slots as usize];
+        let mut keys = std::mem::take(&mut self.slot_keys);
+        keys.clear();
+        keys.resize(tree.places[place].slots as usize, SlotKey::default());
         for node in &tree.places[place].nodes {
             for id in &tree.nodes[*node].facts {
                 let fact = &tree.facts[*id];
@@ -108,7 +110,9 @@ impl Emitter<'_> {
             });
             slots.collect()
         };
-        self.lists.slots.get_or_make(&keys, make)
+        let slots = self.lists.slots.get_or_make(&keys, make);
+        self.slot_keys = keys;
+        slots
     }
 
     fn output(&mut self, place: PlaceId) -> Shared<OutField> {
@@ -117,9 +121,11 @@ impl Emitter<'_> {
             return Shared::default();
         };
         let set = &tree.op.selection_sets[selection];
-        let sources = sources(tree, place);
+        let sources = sources(tree, place, std::mem::take(&mut self.sources));
         let mut is_repeated = false;
-        let mut rows: Vec<OutRow> = Vec::with_capacity(set.order.len());
+        let mut rows: Vec<OutRow> = std::mem::take(&mut self.out_rows);
+        rows.clear();
+        rows.reserve(set.order.len());
         for occurrence in &set.order {
             let node = &tree.op.fields[occurrence.field];
             let mut push = |this: &mut Self, source: OutSource, types: &BitSet| {
@@ -174,7 +180,9 @@ impl Emitter<'_> {
                 .map(|row| row.field(tree, coordinates))
                 .collect()
         };
-        self.lists.output.get_or_make(&rows, make)
+        let output = self.lists.output.get_or_make(&rows, make);
+        (self.out_rows, self.sources) = (rows, sources.0);
+        output
     }
 
     fn restricted(&mut self, place: PlaceId) -> Vec<RestrictedTypes> {
@@ -225,11 +233,12 @@ impl Emitter<'_> {
     }
 }
 
-/// Slots that hold the client's fields, with the concrete types each serves.
-fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId) -> Sources<'a> {
+/// Slots that hold the client's fields, with the concrete types each serves; `rows` is room for them.
+fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId, mut rows: Vec<Source<'a>>) -> Sources<'a> {
     let nodes = &tree.places[place].nodes;
     let facts = nodes.iter().map(|node| tree.nodes[*node].facts.len()).sum();
-    let mut rows: Vec<Source<'a>> = Vec::with_capacity(facts);
+    rows.clear();
+    rows.reserve(facts);
     for node in nodes {
         let node = &tree.nodes[*node];
         for fact in &node.facts {
@@ -329,7 +338,7 @@ impl OutRow {
 }
 
 /// A client's field, a slot that holds it, and the concrete types it serves there.
-type Source<'a> = (FieldNodeId, SlotIndex, Cow<'a, BitSet>);
+pub(crate) type Source<'a> = (FieldNodeId, SlotIndex, Cow<'a, BitSet>);
 
 /// Sorted by client field, then in order of classes.
 struct Sources<'a>(Vec<Source<'a>>);

@@ -19,21 +19,19 @@ impl Emitter<'_> {
         key: usize,
         facts: &[FactId],
     ) -> Representation {
-        let visit = &self.schedule.visits[id];
-        let alternative = &self.tree.nodes[visit.node].keys[key];
+        let (tree, schedule) = (self.tree, self.schedule);
+        let visit = &schedule.visits[id];
+        let alternative = &tree.nodes[visit.node].keys[key];
         let mut members = Vec::new();
         if let Some(fields) = alternative.fields {
             self.members(node, fields, true, &mut members);
         }
         for fact in facts {
-            let sets: Vec<FieldSetId> = self.tree.facts[*fact]
-                .requires
-                .iter()
-                .filter(|r| r.subgraph.0 == visit.subgraph)
-                .filter_map(|r| r.fields)
-                .collect();
-            for set in sets {
-                self.members(node, set, false, &mut members);
+            let requires = tree.facts[*fact].requires.iter();
+            for requirement in requires.filter(|r| r.subgraph.0 == visit.subgraph) {
+                if let Some(set) = requirement.fields {
+                    self.members(node, set, false, &mut members);
+                }
             }
         }
         let typename = alternative.by_interface;
@@ -45,14 +43,14 @@ impl Emitter<'_> {
 
     /// One representation per key the entry may use.
     fn representations(&mut self, id: VisitId, facts: &[FactId]) -> Vec<Representation> {
-        let keys: Vec<usize> = self.schedule.visits[id].keys().collect();
-        let node = self.schedule.visits[id].node;
+        let visit = &self.schedule.visits[id];
+        let node = visit.node;
         let mut nodes: &[NodeId] = &self.tree.nodes[node].unites;
         if nodes.is_empty() {
             nodes = std::slice::from_ref(&node);
         }
-        let mut out: Vec<Representation> = Vec::with_capacity(keys.len());
-        for key in keys {
+        let mut out: Vec<Representation> = Vec::with_capacity(1 + visit.spare_keys.len());
+        for key in visit.keys() {
             for node in nodes {
                 let representation = self.representation((id, *node), key, facts);
                 if !out.contains(&representation) {

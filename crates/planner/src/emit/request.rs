@@ -100,6 +100,14 @@ pub(crate) struct Pool {
     request: Text,
 }
 
+impl Pool {
+    /// Takes back the names of an object.
+    pub(crate) fn put_names(&mut self, mut names: Vec<Taken>) {
+        names.clear();
+        self.taken.push(names);
+    }
+}
+
 /// What is asked of an object.
 pub(crate) struct Selected {
     pub(crate) selection: SelectionId,
@@ -241,9 +249,7 @@ impl Emitter<'_> {
         let sub = fact.child.map(|place| {
             let wanted = self.facts_below(visit, place);
             let selected = self.object(place, wanted, subgraph, Some(ty.id));
-            let mut taken = selected.names;
-            taken.clear();
-            self.pool.taken.push(taken);
+            self.pool.put_names(selected.names);
             (selected.selection, selected.shape)
         });
         let selection = sub.map(|(selection, _)| selection);

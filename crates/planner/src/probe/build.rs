@@ -16,7 +16,15 @@ pub(super) struct Builder<'a, const N: usize> {
     rows: Option<&'a Rows>,
     /// By node of the scope: end of its wanted facts.
     wanted_ends: Vec<u32>,
+    /// Room for the members of one key.
+    inputs: Vec<FactId>,
+    members: Vec<u32>,
+    /// Keys of an object with many, by their members.
+    known_keys: FastMap<Box<[u32]>, usize>,
 }
+
+/// Keys of an object that are looked through one by one.
+const SCANNED_MAX: usize = 16;
 
 impl<'a, const N: usize> Builder<'a, N> {
     /// Flattens a scope whose wanted facts are `wanted`.
@@ -45,6 +53,9 @@ impl<'a, const N: usize> Builder<'a, N> {
             fact_of: vec![u32::MAX; scope.facts],
             rows: scope.rows.as_deref(),
             wanted_ends: Vec::with_capacity(scope.nodes.len()),
+            inputs: Vec::new(),
+            members: Vec::new(),
+            known_keys: FastMap::default(),
         };
         builder.facts(tree, scope, wanted);
         builder.nodes(tree, scope);
@@ -194,8 +205,10 @@ impl<'a, const N: usize> Builder<'a, N> {
     /// Keys with the same members lead to several subgraphs at once.
     fn keys(&mut self, tree: &Tree<'_>, node: NodeId) -> Range<u32> {
         let start = self.probe.keys.len();
-        let mut inputs: Vec<FactId> = Vec::new();
-        let mut members: Vec<u32> = Vec::new();
+        let mut inputs = std::mem::take(&mut self.inputs);
+        let mut members = std::mem::take(&mut self.members);
+        let is_large = tree.nodes[node].keys.len() > SCANNED_MAX;
+        self.known_keys.clear();
         // The key before, and where it went.
         let mut last: Option<(&[FactId], Option<usize>)> = None;
         for key in &tree.nodes[node].keys {
@@ -207,19 +220,28 @@ impl<'a, const N: usize> Builder<'a, N> {
                     // A key without members needs the object itself.
                     inputs.extend(tree.places[tree.nodes[node].place].edge);
                     self.rows(&inputs, &mut members).then(|| {
-                        let of_node = &self.probe.keys[start..];
                         let same = |k: &ProbeKey<N>| {
                             let range = k.facts.start as usize..k.facts.end as usize;
                             self.probe.members[range] == members
                         };
-                        let found = of_node.iter().position(same);
-                        found.map(|at| start + at).unwrap_or_else(|| {
+                        let found = match is_large {
+                            true => self.known_keys.get(members.as_slice()).copied(),
+                            false => {
+                                let mut of_node = self.probe.keys[start..].iter();
+                                of_node.position(same).map(|at| start + at)
+                            }
+                        };
+                        found.unwrap_or_else(|| {
+                            let at = self.probe.keys.len();
                             let facts = self.list(&members);
                             self.probe.keys.push(ProbeKey {
                                 subgraphs: Bits::EMPTY,
                                 facts,
                             });
-                            self.probe.keys.len() - 1
+                            if is_large {
+                                self.known_keys.insert(members.as_slice().into(), at);
+                            }
+                            at
                         })
                     })
                 }
@@ -229,12 +251,13 @@ impl<'a, const N: usize> Builder<'a, N> {
                 self.probe.keys[at].subgraphs.insert(key.subgraph.0);
             }
         }
+        (self.inputs, self.members) = (inputs, members);
         start as u32..self.probe.keys.len() as u32
     }
 
     fn requirements(&mut self, tree: &Tree<'_>, fact: FactId) -> Range<u32> {
         let start = self.probe.requirements.len() as u32;
-        let mut members = Vec::new();
+        let mut members = std::mem::take(&mut self.members);
         for requirement in &tree.facts[fact].requires {
             if self.rows(&requirement.facts, &mut members) {
                 let facts = self.list(&members);
@@ -244,6 +267,7 @@ impl<'a, const N: usize> Builder<'a, N> {
                 });
             }
         }
+        self.members = members;
         start..self.probe.requirements.len() as u32
     }
 
