@@ -99,6 +99,8 @@ pub fn normalise(
         deferred: FastMap::default(),
         pending: Vec::with_capacity(expected / 2),
         group_of: Vec::new(),
+        groups: Vec::new(),
+        frames: Vec::new(),
         found: Vec::new(),
     };
     work.variables(operation)?;
@@ -152,8 +154,19 @@ struct Work<'a> {
     pending: Vec<Vec<Source>>,
     /// By response key: the last selection set that has it, and its group there.
     group_of: Vec<(u32, u32)>,
-    /// Room for the fields of one selection set.
+    /// Room for the fields of one selection set, for its response keys, each with its first appearance, and for the
+    /// selections that are being followed.
     found: Vec<Found<'a>>,
+    groups: Vec<(Symbol, usize)>,
+    frames: Vec<Frame<'a>>,
+}
+
+/// Selections that are being followed.
+struct Frame<'a> {
+    items: std::slice::Iter<'a, Selection>,
+    types: BitSet,
+    clause: Clause,
+    defer: Option<DeferId>,
 }
 
 impl<'a> Work<'a> {
@@ -201,7 +214,8 @@ impl<'a> Work<'a> {
         found.clear();
         self.flatten(set, sources, &mut found)?;
         // By response key: its first appearance.
-        let mut groups: Vec<(Symbol, usize)> = Vec::with_capacity(found.len());
+        let mut groups = std::mem::take(&mut self.groups);
+        groups.clear();
         // Group and place of all others.
         let mut others: Vec<(u32, usize)> = Vec::new();
         for (i, f) in found.iter().enumerate() {
@@ -224,7 +238,7 @@ impl<'a> Work<'a> {
         let mut entries = Entries::default();
         entries.order.reserve(found.len());
         if others.is_empty() {
-            for (key, i) in groups {
+            for (key, i) in groups.iter().copied() {
                 self.group(set, key, &[i], &found, &mut entries)?;
             }
             self.op.selection_sets[set].order = entries.order;
@@ -233,7 +247,7 @@ impl<'a> Work<'a> {
             others.sort_by_key(|(group, _)| *group);
             let mut rest = others.as_slice();
             let mut group = Vec::new();
-            for (at, (key, i)) in groups.into_iter().enumerate() {
+            for (at, (key, i)) in groups.iter().copied().enumerate() {
                 let end = rest.partition_point(|(group, _)| *group as usize <= at);
                 group.clear();
                 group.push(i);
@@ -243,7 +257,7 @@ impl<'a> Work<'a> {
             }
             self.op.selection_sets[set].order = first_appearances(entries);
         }
-        self.found = found;
+        (self.found, self.groups) = (found, groups);
         Ok(())
     }
 
@@ -254,16 +268,11 @@ impl<'a> Work<'a> {
         sources: &[Source],
         found: &mut Vec<Found<'a>>,
     ) -> Result<(), Diagnostic> {
-        struct Frame<'a> {
-            items: std::slice::Iter<'a, Selection>,
-            types: BitSet,
-            clause: Clause,
-            defer: Option<DeferId>,
-        }
         let document = self.document;
         let possible = self.op.selection_sets[set].possible.clone();
         let mut entered: FastSet<(&'a str, BitSet, Clause, Option<DeferId>)> = FastSet::default();
-        let mut frames = Vec::new();
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
         for source in sources {
             frames.push(Frame {
                 items: document[source.items].iter(),
@@ -347,6 +356,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
+        self.frames = frames;
         Ok(())
     }
 
@@ -612,7 +622,7 @@ impl<'a> Work<'a> {
             if depth > self.limits.depth_max {
                 return Err(self.too_deep(written.span));
             }
-            let mut sources: Vec<Source> = Vec::new();
+            let mut sources: Vec<Source> = Vec::with_capacity(members.len().min(4));
             let mut known: FastSet<Source> = FastSet::default();
             for i in members {
                 if let Some(sub) = found[*i].field.selection_set {

@@ -621,6 +621,10 @@ impl<'a> Assigner<'a> {
         if node == Tree::ROOT {
             return 1;
         }
+        if bound <= 1 {
+            // Nothing else takes less.
+            return 1;
+        }
         if depth > 8 {
             return 64;
         }
