@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Where a gateway's CPU time goes: docs/images/flame-LOAD.svg, for each load: `bash bench/flame.sh [LOAD..]`.
+#
+# Serves the graphs of bench/graphs with one worker, loads it with wrk, and takes samples with perf. Needs perf, wrk, node.
+#
+#   SECONDS_EACH=5      how long samples are taken
+#   OGIVE=PATH          another binary than the release build; it needs its symbols
+#   OUT=docs/images     where the images go
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${SECONDS_EACH:-5}
+out=${OUT:-docs/images}
+for tool in perf wrk node; do
+  command -v "$tool" >/dev/null || { echo "error: $tool is not installed" >&2; exit 1; }
+done
+if [ -z "${OGIVE:-}" ]; then
+  cargo build --quiet --release --package ogive-cli
+  OGIVE="${CARGO_TARGET_DIR:-target}/release/ogive"
+fi
+
+work=$(mktemp -d)
+started=()
+trap 'for p in "${started[@]}"; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
+
+# serve NAME COMMAND..: starts a process and waits for a line with a URL; sets `pid` and `url`.
+serve() {
+  local name=$1 line
+  shift
+  : >"$work/$name.log"
+  "$@" >"$work/$name.log" 2>&1 &
+  pid=$!
+  started+=("$pid")
+  for _ in $(seq 200); do
+    line=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$work/$name.log" || true)
+    [ -n "$line" ] && { url=$line; return; }
+    sleep 0.1
+  done
+  cat "$work/$name.log" >&2
+  exit 1
+}
+
+# NAME GRAPH OPERATION CONNECTIONS CONFIGURATION..
+loads=(
+  "trivial single user 64"
+  "query shop test-query 32"
+  "big-response big-response all 4"
+  "many-plans many-plans deep 2"
+  "many-plans-cold many-plans deep 2 query_planning: { cache: { enabled: false } }"
+)
+mkdir -p "$out"
+for load in "${loads[@]}"; do
+  read -r name graph operation connections more <<<"$load"
+  case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
+  folder=bench/graphs/$graph
+  {
+    [ -e "$folder/data.json" ] && echo "data: $PWD/$folder/data.json"
+    [ "$graph" = big-response ] && {
+      echo "generate:"
+      echo "  seed: 1"
+      echo "  lengths: { Node.floats: 21..64, Node.ints: 21..64, Node.strings: 21..64 }"
+      echo "  texts: { Node.string: 0..128, Node.strings: 0..128 }"
+    }
+    echo "subgraphs:"
+    for sdl in "$folder"/subgraphs/*; do
+      echo "  $(basename "$sdl" .graphql): $PWD/$sdl"
+    done
+  } >"$work/mock-$name.yaml"
+  serve "mock-$name" "$OGIVE" mock --config "$work/mock-$name.yaml" --listen 127.0.0.1:0
+  mock=$pid mock_url=$url
+  {
+    echo "supergraph: { path: '$PWD/$folder/supergraph.graphql' }"
+    echo "http: { workers: 1 }"
+    echo "headers: { all: { request: [ { propagate: { named: authorization } } ] } }"
+    echo "$more"
+    echo "override_subgraph_url:"
+    for sdl in "$folder"/subgraphs/*; do
+      subgraph=$(basename "$sdl" .graphql)
+      echo "  $subgraph: $mock_url/graphql/$subgraph"
+    done
+  } >"$work/$name.yaml"
+  serve "$name" "$OGIVE" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
+  gateway=$pid gateway_url=$url
+  query=$(sed 's/\\/\\\\/g; s/"/\\"/g' "$folder/operations/$operation.graphql" | awk '{ printf "%s\\n", $0 }')
+  # A token for each request, which is passed on, so that no two of them share what subgraphs are asked.
+  cat >"$work/$name.lua" <<LUA
+wrk.method = 'POST'
+wrk.headers['content-type'] = 'application/json'
+wrk.body = [==[{"query":"$query"}]==]
+local nth = 0
+function request()
+  nth = nth + 1
+  wrk.headers['authorization'] = 'Bearer ' .. nth
+  return wrk.format()
+end
+LUA
+  wrk -t1 -c"$connections" -d"$((seconds + 2))s" --timeout 60 -s "$work/$name.lua" "$gateway_url/graphql" >"$work/$name.wrk" &
+  generator=$!
+  started+=("$generator")
+  # The first second is for planning and warming up.
+  sleep 1
+  perf record --quiet --event cpu-clock --freq 199 --call-graph dwarf,65528 --pid "$gateway" --output "$work/$name.perf" \
+    -- sleep "$seconds" 2>"$work/$name.perf.log" || { cat "$work/$name.perf.log" >&2; exit 1; }
+  wait "$generator"
+  if grep -q 'Non-2xx' "$work/$name.wrk"; then cat "$work/$name.wrk" >&2; exit 1; fi
+  kill "$gateway" "$mock"
+  wait "$gateway" "$mock" 2>/dev/null || true
+  perf script --input "$work/$name.perf" --no-inline --fields comm,ip,sym 2>/dev/null |
+    node bench/flame.mjs "$name: CPU time of the gateway" >"$work/$name.svg"
+  mv "$work/$name.svg" "$out/flame-$name.svg"
+  rm -f "$work/$name.perf"
+  echo "$out/flame-$name.svg"
+done
