@@ -555,6 +555,8 @@ words! {
         Ip = "ip",
         /// Those with the same value of a header.
         Header = "header",
+        /// Those for operations of one name.
+        Operation = "operation",
     }
 
     /// A limit on operations.

@@ -38,8 +38,8 @@ section! {
         pub capacity: NonZeroUsize = nonzero(1_000),
         /// In so much time; default `1s`.
         pub interval: Duration = Duration::seconds(1),
-        /// Whose requests are counted together: everybody's (`global`, the default), those of one `ip`, or those with
-        /// the same value of a `header`. Behind `http.trusted_proxies` the address is that of the client they name; an IPv6
+        /// Whose requests are counted together: everybody's (`global`, the default), those of one `ip`, those with
+        /// the same value of a `header`, or those for one `operation` by its name, those without a name together. Behind `http.trusted_proxies` the address is that of the client they name; an IPv6
         /// network of 64 bits counts as one.
         pub key: RateLimitKey = RateLimitKey::Global,
         /// Which header, with `key: header`; default `authorization`.

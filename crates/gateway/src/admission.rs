@@ -150,20 +150,6 @@ impl Admission {
         let Some(rate) = &options.rate else {
             return Ok(admitted);
         };
-        let (ok, state) = self.take(rate, headers, client);
-        if !ok {
-            if !rate.measure_only {
-                let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
-                return Err((retry_after(error, state.reset_seconds.max(1)), Some(state)));
-            }
-            tracing::warn!("a client exceeds the rate limit");
-            admitted.exceeded = true;
-        }
-        admitted.rate = Some(state);
-        Ok(admitted)
-    }
-
-    fn take(&self, rate: &Rate, headers: &HeaderMap, client: Option<IpAddr>) -> (bool, RateState) {
         let key = match rate.key {
             RateLimitKey::Global => self.hasher.hash_one(0u8),
             RateLimitKey::Ip => self.hasher.hash_one((1u8, client.map(network))),
@@ -172,7 +158,42 @@ impl Admission {
                 self.hasher
                     .hash_one((2u8, value.map(HeaderValue::as_bytes)))
             }
+            // Not known yet.
+            RateLimitKey::Operation => return Ok(admitted),
         };
+        let (state, exceeded) = self
+            .check(rate, key)
+            .map_err(|(error, state)| (error, Some(state)))?;
+        (admitted.rate, admitted.exceeded) = (Some(state), exceeded);
+        Ok(admitted)
+    }
+
+    /// Lets an operation in, by its name, where the rate is one of operations. Gives what to tell, and whether the rate is
+    /// exceeded, but only measured.
+    pub fn admit_operation(
+        &self,
+        options: &AdmissionOptions,
+        name: Option<&str>,
+    ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
+        let rate = options.rate.as_ref();
+        let rate = rate.filter(|rate| rate.key == RateLimitKey::Operation);
+        rate.map(|rate| self.check(rate, self.hasher.hash_one((3u8, name))))
+            .transpose()
+    }
+
+    fn check(&self, rate: &Rate, key: u64) -> Result<(RateState, bool), (RequestError, RateState)> {
+        let (ok, state) = self.take(rate, key);
+        if !ok {
+            if !rate.measure_only {
+                let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
+                return Err((retry_after(error, state.reset_seconds.max(1)), state));
+            }
+            tracing::warn!("a client exceeds the rate limit");
+        }
+        Ok((state, !ok))
+    }
+
+    fn take(&self, rate: &Rate, key: u64) -> (bool, RateState) {
         let cell = self
             .used_until
             .get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(Arc::default()));

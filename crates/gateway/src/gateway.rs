@@ -12,7 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::{Body, Bytes};
 use ogive_config::Config;
 use ogive_telemetry::{
@@ -458,6 +458,25 @@ impl Gateway {
         answer
     }
 
+    /// Rates of operations are taken from when it is known which operation it is.
+    fn admit_operation(
+        &self,
+        options: &AdmissionOptions,
+        name: Option<&str>,
+        context: &RequestContext<'_>,
+    ) -> Result<(), RequestError> {
+        let admitted = self.admission.admit_operation(options, name);
+        // One that is refused says with `retry-after` when to come back.
+        let admitted = admitted.map_err(|(error, _)| error)?;
+        if let Some((state, exceeded)) = admitted {
+            let mut headers = HeaderMap::new();
+            state.write(&mut headers);
+            context.add(headers);
+            self.exceeded(exceeded.then_some(&codes::REQUEST_RATE_LIMITED).into_iter());
+        }
+        Ok(())
+    }
+
     /// Counts limits that are exceeded and only measured.
     fn exceeded<'c>(&self, codes: impl Iterator<Item = &'c &'static str>) {
         if let Some(metrics) = &self.telemetry.metrics {
@@ -576,6 +595,11 @@ impl Gateway {
         let prepared = prepare_fairly(state, &mut request, &self.heavy)
             .instrument(stop_span!(spans::PREPARE))
             .await?;
+        let name = prepared.operation.definition.name;
+        let name = name
+            .as_ref()
+            .map(|name| prepared.operation.document.name(*name));
+        self.admit_operation(&serving.options.admission, name, context)?;
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;

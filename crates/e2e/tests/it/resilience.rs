@@ -282,6 +282,31 @@ fn a_client_that_left_makes_room() {
 }
 
 #[test]
+fn rates_are_kept_per_operation() {
+    let graph = Graph::with(
+        "traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: operation } } }",
+    );
+    let first = post(graph.address(), "query A { __typename }");
+    assert_eq!(
+        (first.status, first.header("ratelimit-remaining")),
+        (200, Some("0"))
+    );
+    let again = post(graph.address(), "query A { me { name } }");
+    assert_eq!(
+        (again.status, again.codes()),
+        (429, vec!["REQUEST_RATE_LIMITED".into()])
+    );
+    assert!(again.header("retry-after").is_some());
+    for (query, status) in [
+        ("query B { __typename }", 200),
+        ("{ __typename }", 200),
+        ("{ me { name } }", 429),
+    ] {
+        assert_eq!(post(graph.address(), query).status, status, "{query}");
+    }
+}
+
+#[test]
 fn rates_are_those_of_clients_behind_proxies() {
     let rate =
         "traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: ip } } }";
