@@ -20,7 +20,7 @@ case "${1:-}" in
     ;;
   idle) cli idle:: ;;
   neighbours)
-    export OGIVE_NEIGHBOURS_SECONDS="${2:-130}"
+    export OGIVE_NEIGHBOURS_SECONDS="${2:-120}"
     if [ -n "${OGIVE_E2E:-}" ]; then
       e2e="$(realpath "$OGIVE_E2E")"
       # As cargo runs it.
