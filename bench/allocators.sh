@@ -40,6 +40,7 @@ subgraphs_binary="$binaries/ogive-${allocators%% *}"
 serve() {
   local name=$1 line
   shift
+  : >"$work/$name.log"
   "$@" >"$work/$name.log" 2>&1 &
   pid=$!
   started+=("$pid")
