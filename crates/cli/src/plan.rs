@@ -140,6 +140,8 @@ fn show(arguments: &Show) -> Result<()> {
     let (mut state, _) = SchemaState::new(supergraph, &arguments.profile.config());
     let labels = labels(&arguments.labels, &state.supergraph)?;
     state.options.plan.labels.clone_from(&labels);
+    // The gateway answers at once; the plan shows what could come later.
+    state.options.prepare.normalise.deferral = true;
     let name = request.operation_name.as_deref();
     let document = arguments.operation.document_name();
     let fail = |error| refused(&error, &document);

@@ -594,6 +594,7 @@ mod tests {
             conditions: IdVec::from_vec(vec![vec![vec![]]]),
             variables: Vec::new(),
             requirements: Vec::new(),
+            deferral: None,
             layouts: IdVec::from_vec(vec![
                 layout(None, vec![slot(Some(child)), slot(None)].into()),
                 layout(Some((Plan::ROOT, 0)), vec![slot(None)].into()),

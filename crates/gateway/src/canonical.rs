@@ -123,6 +123,10 @@ pub fn canonical(
             entry.cond = work.condition(entry.cond);
         }
     }
+    // Only a plan that is looked at has any: the gateway answers at once, so the key does without them.
+    for (_, group) in out.deferral.groups.iter_mut() {
+        group.variable = group.variable.map(|v| work.client_variable(v));
+    }
     let values = work.bound.into_boxed_slice();
     let identity = values.len() == operation.variables.len()
         && (0..).zip(&values).all(|(i, b)| *b == Bound::Client(i));

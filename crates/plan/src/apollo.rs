@@ -11,7 +11,8 @@ use ogive_json::Writer;
 use ogive_syntax::ast::{Definition, Selection};
 
 use crate::{
-    describe::{laid_out, parse, request_text, subgraph_name, waves},
+    deferral::Deferral,
+    describe::{groups_of, laid_out, parse, request_text, subgraph_name, waves},
     ir::*,
 };
 
@@ -25,6 +26,8 @@ enum Node<'p> {
     /// Variable, wanted value, what happens then.
     Condition(&'p str, bool, Box<Node<'p>>),
     Subscription(Box<Node<'p>>, Option<Box<Node<'p>>>),
+    /// What is answered first, and by deferred group what may come later.
+    Defer(Option<Box<Node<'p>>>, Vec<(u32, Option<Node<'p>>)>),
     /// Root fields of a request.
     Root(FetchId),
     /// One place of a look-up.
@@ -56,8 +59,44 @@ fn write_plan(plan: &Plan, out: &mut Writer) {
 
 /// The tree, from the plan's waves.
 fn tree(plan: &Plan) -> Option<Node<'_>> {
+    match &plan.deferral {
+        Some(deferral) => part(plan, deferral, None),
+        None => steps(plan, |_| true),
+    }
+}
+
+/// What comes with a deferred group, or first, and the groups below it. A request of several groups stands in the first
+/// of them. Groups nest as deep as fragments, which the parser's depth limit bounds.
+fn part<'p>(plan: &'p Plan, deferral: &'p Deferral, group: Option<u32>) -> Option<Node<'p>> {
+    let own = steps(plan, |id| groups_of(plan, id).first().copied() == group);
+    let groups = (0..).zip(&deferral.groups);
+    let below = groups.filter(|(_, below)| below.parent == group);
+    let below: Vec<_> = below
+        .map(|(id, _)| (id, part(plan, deferral, Some(id))))
+        .collect();
+    match below.is_empty() {
+        true => own,
+        false => Some(Node::Defer(own.map(Box::new), below)),
+    }
+}
+
+/// Requests that the ones of a group wait for, without its own.
+fn depends(plan: &Plan, group: u32) -> Vec<FetchId> {
+    let is_own = |id: &FetchId| groups_of(plan, *id).contains(&group);
+    let own = plan.fetches.ids().filter(is_own);
+    let mut out: Vec<FetchId> = own
+        .flat_map(|id| plan.fetches[id].dependencies.iter().copied())
+        .filter(|id| !is_own(id))
+        .collect();
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// Some of the requests.
+fn steps(plan: &Plan, wanted: impl Fn(FetchId) -> bool) -> Option<Node<'_>> {
     let mut groups: Vec<Vec<FetchId>> = Vec::new();
-    for (id, fetch) in plan.fetches.iter() {
+    for (id, fetch) in plan.fetches.iter().filter(|(id, _)| wanted(*id)) {
         // Dependencies come first, so one pass joins all groups a fetch connects.
         let mut own = vec![id];
         groups.retain_mut(|group| {
@@ -170,6 +209,23 @@ fn write_node(plan: &Plan, node: &Node<'_>, out: &mut Writer) {
             }
             out.end_object();
         }
+        Node::Defer(primary, deferred) => {
+            begin(out, "Defer");
+            out.key("primary");
+            out.begin_object();
+            if let Some(node) = primary {
+                out.key("node");
+                write_node(plan, node, out);
+            }
+            out.end_object();
+            out.key("deferred");
+            out.begin_array();
+            for (group, node) in deferred {
+                write_deferred(plan, *group, node.as_ref(), out);
+            }
+            out.end_array();
+            out.end_object();
+        }
         Node::Root(id) => write_fetch(plan, *id, None, out),
         Node::Entities(id, lookup, target) => {
             begin(out, "Flatten");
@@ -184,6 +240,43 @@ fn write_node(plan: &Plan, node: &Node<'_>, out: &mut Writer) {
             out.end_object();
         }
     }
+}
+
+fn write_deferred(plan: &Plan, id: u32, node: Option<&Node<'_>>, out: &mut Writer) {
+    let deferral = plan.deferral.as_ref();
+    let Some(group) = deferral.and_then(|d| d.groups.get(id as usize)) else {
+        return;
+    };
+    out.begin_object();
+    out.key("depends");
+    out.begin_array();
+    for fetch in depends(plan, id) {
+        out.begin_object();
+        out.key("id");
+        out.string(&fetch.0.to_string());
+        out.end_object();
+    }
+    out.end_array();
+    if let Some(label) = &group.label {
+        out.key("label");
+        out.string(label);
+    }
+    if let Some(variable) = group.variable {
+        let name = plan.variables.get(variable as usize);
+        out.key("if");
+        out.string(name.map_or("?", |name| name));
+    }
+    out.key("queryPath");
+    out.begin_array();
+    for step in path(plan, group.layout) {
+        out.string(&step);
+    }
+    out.end_array();
+    if let Some(node) = node {
+        out.key("node");
+        write_node(plan, node, out);
+    }
+    out.end_object();
 }
 
 fn write_fetch(plan: &Plan, id: FetchId, part: Option<(&Lookup, &Target)>, out: &mut Writer) {
@@ -339,6 +432,23 @@ fn text_node(plan: &Plan, node: &Node<'_>, depth: usize, out: &mut String) {
             }
             line(depth, "},", out);
         }
+        Node::Defer(primary, deferred) => {
+            line(depth, "Defer {", out);
+            line(depth + 1, "Primary {", out);
+            if let Some(node) = primary {
+                text_node(plan, node, depth + 2, out);
+            }
+            line(depth + 1, "}, [", out);
+            for (id, node) in deferred {
+                line(depth + 2, &deferred_head(plan, *id), out);
+                if let Some(node) = node {
+                    text_node(plan, node, depth + 3, out);
+                }
+                line(depth + 2, "},", out);
+            }
+            line(depth + 1, "]", out);
+            line(depth, "},", out);
+        }
         Node::Root(id) => text_fetch(plan, *id, None, depth, out),
         Node::Entities(id, lookup, target) => {
             let path = path(plan, target.layout).join(".");
@@ -347,6 +457,27 @@ fn text_node(plan: &Plan, node: &Node<'_>, depth: usize, out: &mut String) {
             line(depth, "},", out);
         }
     }
+}
+
+fn deferred_head(plan: &Plan, id: u32) -> String {
+    let deferral = plan.deferral.as_ref();
+    let Some(group) = deferral.and_then(|d| d.groups.get(id as usize)) else {
+        return "Deferred() {".to_owned();
+    };
+    let depends: Vec<String> = depends(plan, id).iter().map(|f| f.0.to_string()).collect();
+    let mut out = format!(
+        "Deferred(depends: [{}], path: \"{}\"",
+        depends.join(", "),
+        path(plan, group.layout).join(".")
+    );
+    if let Some(label) = &group.label {
+        out += &format!(", label: {label:?}");
+    }
+    if let Some(variable) = group.variable {
+        let name = plan.variables.get(variable as usize);
+        out += &format!(", if: ${}", name.map_or("?", |name| name));
+    }
+    out + ") {"
 }
 
 fn text_fetch(

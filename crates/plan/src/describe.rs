@@ -1,8 +1,8 @@
 //! Words for the parts of a plan, shared by its text form, its JSON form and the verifier's messages.
 
-use ogive_base::{BitSet, id::Id};
+use ogive_base::{BitSet, FastSet, id::Id};
 
-use crate::ir::*;
+use crate::{deferral::Deferral, ir::*};
 
 /// The place of a layout in the response, e.g. `me.reviews[].author`; empty for the root.
 pub fn layout_path(plan: &Plan, layout: LayoutId) -> String {
@@ -194,5 +194,52 @@ pub(crate) fn restricted_places(plan: &Plan) -> Vec<String> {
         }
     }
     out.dedup();
+    out
+}
+
+/// The deferred groups that a fetch belongs to.
+pub(crate) fn groups_of(plan: &Plan, fetch: FetchId) -> &[u32] {
+    let Some(deferral) = &plan.deferral else {
+        return &[];
+    };
+    let part = deferral.of_fetch(fetch.index()) as usize;
+    deferral.parts.get(part).map_or(&[], Vec::as_slice)
+}
+
+/// Values of the response that come with a deferred group, without those inside objects that come with it as a whole.
+pub(crate) fn deferred_places(plan: &Plan, deferral: &Deferral, group: u32) -> Vec<String> {
+    let has = |part: u32| {
+        let part = deferral.parts.get(part as usize);
+        part.is_some_and(|groups| groups.contains(&group))
+    };
+    let mut out: Vec<String> = Vec::new();
+    let mut whole: FastSet<LayoutId> = FastSet::default();
+    // Places come after those they hang below.
+    for output in deferral.outputs.iter().filter(|output| has(output.part)) {
+        let layout = &plan.layouts[output.layout];
+        let Some(field) = layout.output.get(output.entry as usize) else {
+            continue;
+        };
+        if let OutSource::Object(slot) = field.source
+            && let Some(child) = layout.slots[usize::from(slot)].child
+        {
+            whole.insert(child);
+        }
+        if whole.contains(&output.layout) {
+            continue;
+        }
+        let path = match field.source {
+            OutSource::Leaf(slot, _) | OutSource::Object(slot) => {
+                slot_path(plan, output.layout, slot)
+            }
+            OutSource::Typename | OutSource::Local(_) => match layout_path(plan, output.layout) {
+                path if path.is_empty() => field.key.to_string(),
+                path => format!("{path}.{}", field.key),
+            },
+        };
+        if !out.contains(&path) {
+            out.push(path);
+        }
+    }
     out
 }

@@ -12,6 +12,7 @@ use ogive_base::{BitSet, IdVec};
 pub use crate::binary::DecodeError;
 use crate::{
     binary::{Decoder, Encoder},
+    deferral::{Deferral, DeferredGroup, DeferredOutput},
     derived::DerivedCell,
     ir::*,
     requirement::Requirement,
@@ -75,6 +76,7 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
         shapes,
         fetches,
         locals,
+        deferral,
         derived: _,
     } = plan;
     out.byte(*kind as u8);
@@ -107,6 +109,76 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
     list(shapes.as_slice(), out, write_shape);
     list(fetches.as_slice(), out, write_fetch);
     out.number((*locals).into());
+    out.bool(deferral.is_some());
+    if let Some(deferral) = deferral {
+        write_deferral(deferral, out);
+    }
+}
+
+fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
+    let Deferral {
+        groups,
+        parts,
+        fetches,
+        outputs,
+    } = deferral;
+    list(groups, out, |group, out| {
+        let DeferredGroup {
+            label,
+            parent,
+            layout,
+            variable,
+        } = group;
+        out.optional_string(label.as_deref());
+        optional_number(*parent, out);
+        out.number(layout.0.into());
+        optional_number(*variable, out);
+    });
+    let numbers = |part: &Vec<u32>, out: &mut Encoder| {
+        list(part, out, |number, out| out.number((*number).into()));
+    };
+    list(parts, out, numbers);
+    numbers(fetches, out);
+    list(outputs, out, |output, out| {
+        let DeferredOutput {
+            layout,
+            entry,
+            part,
+        } = output;
+        for number in [layout.0, *entry, *part] {
+            out.number(number.into());
+        }
+    });
+}
+
+fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
+    let optional = |from: &mut Decoder<'_>| -> Result<Option<u32>> {
+        Ok(match from.number()? {
+            0 => None,
+            number => Some(
+                u32::try_from(number - 1).map_err(|_| DecodeError::Invalid("a number"))?,
+            ),
+        })
+    };
+    Ok(Box::new(Deferral {
+        groups: from.list(|from| {
+            Ok(DeferredGroup {
+                label: from.optional_string()?,
+                parent: optional(from)?,
+                layout: LayoutId(from.u32()?),
+                variable: optional(from)?,
+            })
+        })?,
+        parts: from.list(|from| from.list(Decoder::u32))?,
+        fetches: from.list(Decoder::u32)?,
+        outputs: from.list(|from| {
+            Ok(DeferredOutput {
+                layout: LayoutId(from.u32()?),
+                entry: from.u32()?,
+                part: from.u32()?,
+            })
+        })?,
+    }))
 }
 
 fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
@@ -152,6 +224,10 @@ fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
         shapes: IdVec::from_vec(read.list(Read::shape)?),
         fetches: IdVec::from_vec(read.list(Read::fetch)?),
         locals: read.from.u32()?,
+        deferral: match read.from.bool()? {
+            true => Some(read_deferral(read.from)?),
+            false => None,
+        },
         derived: DerivedCell::default(),
         types,
     })

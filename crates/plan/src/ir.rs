@@ -17,7 +17,7 @@
 use ogive_base::{BitSet, IdVec, define_id};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 
-use crate::{derived::DerivedCell, requirement::Requirement, shared::Shared};
+use crate::{deferral::Deferral, derived::DerivedCell, requirement::Requirement, shared::Shared};
 
 define_id! {
     /// A record layout: one object-valued place of the response.
@@ -79,6 +79,8 @@ pub struct Plan {
     pub fetches: IdVec<FetchId, Fetch>,
     /// Number of fields the gateway answers itself (introspection); values are handed to the executor by index.
     pub locals: u32,
+    /// What may be answered later; `None` if the operation defers nothing.
+    pub deferral: Option<Box<Deferral>>,
     /// What follows from all this ([`Plan::derived`]).
     pub derived: DerivedCell,
 }

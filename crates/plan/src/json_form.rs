@@ -4,7 +4,7 @@ use ogive_json::Writer;
 
 use crate::{
     describe::{
-        condition, layout_path, places_filled, query_text, restricted_places, subgraph_name,
+        condition, deferred_places, groups_of, layout_path, places_filled, query_text, restricted_places, subgraph_name,
         type_names, waves,
     },
     ir::*,
@@ -37,6 +37,38 @@ pub fn json(plan: &Plan) -> String {
         }
         out.end_array();
     }
+    if let Some(deferral) = &plan.deferral {
+        out.key("deferred");
+        out.begin_array();
+        for (number, group) in deferral.groups.iter().enumerate() {
+            out.begin_object();
+            out.key("id");
+            out.integer(number as i64);
+            if let Some(label) = &group.label {
+                out.key("label");
+                out.string(label);
+            }
+            if let Some(parent) = group.parent {
+                out.key("parent");
+                out.integer(parent.into());
+            }
+            out.key("path");
+            out.string(&layout_path(plan, group.layout));
+            if let Some(variable) = group.variable {
+                let name = plan.variables.get(variable as usize);
+                out.key("if");
+                out.string(name.map_or("?", |name| name));
+            }
+            out.key("values");
+            out.begin_array();
+            for place in deferred_places(plan, deferral, number as u32) {
+                out.string(&place);
+            }
+            out.end_array();
+            out.end_object();
+        }
+        out.end_array();
+    }
     out.key("fetches");
     out.begin_array();
     for (id, fetch) in plan.fetches.iter() {
@@ -61,6 +93,14 @@ fn write_fetch(plan: &Plan, id: FetchId, fetch: &Fetch, out: &mut Writer) {
         out.integer(dependency.0.into());
     }
     out.end_array();
+    if !groups_of(plan, id).is_empty() {
+        out.key("deferred");
+        out.begin_array();
+        for group in groups_of(plan, id) {
+            out.integer((*group).into());
+        }
+        out.end_array();
+    }
     out.key("query");
     out.string(query_text(fetch).trim_end());
     out.key("variables");

@@ -2,13 +2,14 @@
 //! output program. Pure data plus its text form and verifier; knows neither the search that found it nor the
 //! executor that runs it.
 //!
-//! Reading order: [`ir`] (the data), [`requirement`] (who may see what), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`]
+//! Reading order: [`ir`] (the data), [`requirement`] (who may see what), [`mod@deferral`] (what may come later), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`]
 //! with [`mod@dot`], [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@encode`] and [`bundle`] (files), [`size`] (memory),
 //! [`mod@verify`] (what must hold), [`describe`] (words shared by them).
 
 pub mod apollo;
 pub mod binary;
 pub mod bundle;
+pub mod deferral;
 pub mod derived;
 pub mod describe;
 pub mod donors;
@@ -29,6 +30,7 @@ pub mod verify;
 
 pub use binary::{DecodeError, stable_hash};
 pub use bundle::{Bundle, BundledPlan};
+pub use deferral::{Deferral, DeferredGroup, DeferredOutput};
 pub use derived::{Derived, DerivedCell, FieldFacts, ShapeFacts};
 pub use dot::dot;
 pub use encode::{Header, decode, encode};

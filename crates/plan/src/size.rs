@@ -4,7 +4,9 @@ use std::hash::Hash;
 
 use ogive_base::{BitSet, FastMap, IdVec};
 
-use crate::{ir::*, requirement::Requirement, shared::Shared};
+use crate::{
+    deferral::{Deferral, DeferredGroup, DeferredOutput},
+    ir::*, requirement::Requirement, shared::Shared};
 
 /// Bytes behind a value, the value itself not counted.
 trait Heap {
@@ -27,6 +29,13 @@ impl Plan {
             + self.layouts.heap()
             + self.shapes.heap()
             + self.fetches.heap()
+            + self.deferral.as_ref().map_or(0, |deferral| {
+                size_of::<Deferral>()
+                    + deferral.groups.heap()
+                    + deferral.parts.heap()
+                    + deferral.fetches.heap()
+                    + deferral.outputs.heap()
+            })
     }
 
     /// Gives up spare capacity, and holds equal lists once: worth it before a plan is kept.
@@ -46,6 +55,12 @@ impl Plan {
         self.layouts.shrink();
         self.shapes.shrink();
         self.fetches.shrink();
+        if let Some(deferral) = &mut self.deferral {
+            deferral.groups.shrink();
+            deferral.parts.shrink();
+            deferral.fetches.shrink();
+            deferral.outputs.shrink();
+        }
     }
 }
 
@@ -128,7 +143,7 @@ macro_rules! flat {
         }
     })* };
 }
-flat!((u32, bool), FetchId, Gate, RootPart);
+flat!(u32, (u32, bool), FetchId, Gate, RootPart, DeferredOutput);
 
 macro_rules! parts {
     ($($ty:ty { $($field:ident),* })*) => { $(impl Heap for $ty {
@@ -144,6 +159,7 @@ parts! {
     Layout { types, slots, output, restricted }
     RestrictedTypes { types }
     Requirement { scopes, policies }
+    DeferredGroup { label }
     Slot { name, client_key }
     OutField { key_json, key, types, coordinate }
     ObjectShape { typename_key, interface_objects, fields }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use crate::{
     describe::{
-        if_clause, layout_path, places_filled, query_text, restricted_places, subgraph_name,
+        deferred_places, groups_of, if_clause, layout_path, places_filled, query_text, restricted_places, subgraph_name,
         type_names, waves,
     },
     ir::*,
@@ -41,6 +41,30 @@ fn write_plan(plan: &Plan, out: &mut String) -> fmt::Result {
             writeln!(out, "  {restriction}")?;
         }
     }
+    if let Some(deferral) = &plan.deferral {
+        writeln!(out, "\nmay come later")?;
+        for (number, group) in deferral.groups.iter().enumerate() {
+            write!(out, "  deferred {number}")?;
+            if let Some(label) = &group.label {
+                write!(out, " {label:?}")?;
+            }
+            match layout_path(plan, group.layout) {
+                path if path.is_empty() => write!(out, " of the root")?,
+                path => write!(out, " of {path}")?,
+            }
+            if let Some(parent) = group.parent {
+                write!(out, " below {parent}")?;
+            }
+            if let Some(variable) = group.variable {
+                let name = plan.variables.get(variable as usize);
+                write!(out, " if ${}", name.map_or("?", |name| name))?;
+            }
+            writeln!(out)?;
+            for place in deferred_places(plan, deferral, number as u32) {
+                writeln!(out, "    -> {place}")?;
+            }
+        }
+    }
     for (wave, fetches) in waves {
         writeln!(out, "\nwave {wave}")?;
         for id in fetches {
@@ -65,6 +89,10 @@ fn write_fetch(plan: &Plan, id: FetchId, out: &mut String) -> fmt::Result {
     let after: Vec<String> = fetch.dependencies.iter().map(|f| f.0.to_string()).collect();
     if !after.is_empty() {
         write!(out, " after {}", after.join(", "))?;
+    }
+    let deferred: Vec<String> = groups_of(plan, id).iter().map(u32::to_string).collect();
+    if !deferred.is_empty() {
+        write!(out, " for deferred {}", deferred.join(", "))?;
     }
     writeln!(out)?;
     for line in query_text(fetch).trim_end().lines() {

@@ -28,6 +28,9 @@ pub fn verify(plan: &Plan) -> Result<(), Vec<String>> {
         form.fetch(id, fetch);
     }
     form.graph();
+    if let Some(deferral) = &plan.deferral {
+        form.problems.extend(deferral.problems(plan));
+    }
     if form.problems.is_empty() {
         // The replay indexes freely, so it needs a well-formed plan.
         form.problems = flow::replay(plan);

@@ -10,6 +10,7 @@
 use std::ops::ControlFlow;
 
 use ogive_base::{FastMap, IdVec, define_id, id::Id as _};
+use ogive_operation::DeferId;
 
 use crate::{
     PlanError,
@@ -34,6 +35,16 @@ pub struct Schedule {
     pub waves: u32,
     /// First wave of each scope.
     pub scope_starts: Vec<u32>,
+    /// Sets of deferred groups that have something to themselves, sorted; the first is empty, the primary part. Empty
+    /// without deferred fragments, else the wave of each visit is that many times the wave, plus the visit's part.
+    pub parts: Vec<Vec<DeferId>>,
+}
+
+impl Schedule {
+    /// The part of a plan that a visit belongs to; 0 is the primary one.
+    pub fn part_of(&self, wave: u32) -> u32 {
+        wave.checked_rem(self.parts.len() as u32).unwrap_or(0)
+    }
 }
 
 /// Which visit brings each fact.
@@ -44,6 +55,10 @@ impl Providers {
     /// The visit that brings a fact.
     pub fn get(&self, fact: &FactId) -> Option<&VisitId> {
         self.0.get(*fact)?.as_ref()
+    }
+    /// Another visit brings a fact.
+    pub(crate) fn set(&mut self, fact: FactId, visit: VisitId) {
+        self.0[fact] = Some(visit);
     }
     fn reserve(&mut self, facts: usize) {
         if self.0.len() < facts {
@@ -101,7 +116,7 @@ impl Visit {
 }
 
 impl Via {
-    fn is_descent(self) -> bool {
+    pub(crate) fn is_descent(self) -> bool {
         matches!(self, Via::Parent(_))
     }
 }

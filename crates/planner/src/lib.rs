@@ -11,6 +11,7 @@
 //! 2. [`closure`]: from a set of requests to what is known when.
 //! 3. [`search`]: the fewest requests at the fewest waves that still suffice.
 //! 4. [`assign`]: which request brings which value, and by which key each object is entered.
+//!    With deferred fragments, [`mod@defer`] then gives requests of their own to what only those need.
 //! 5. [`emit`]: requests, shapes, representations and output as one [`Plan`].
 //!
 //! [`refine`] is the same with more fuel, for when there is time.
@@ -20,6 +21,7 @@
 pub mod assign;
 mod classes;
 pub mod closure;
+pub mod defer;
 pub mod describe;
 pub mod emit;
 pub mod load;
@@ -44,7 +46,7 @@ pub use restrict::restrict;
 
 /// The version of the planner. The number after the dash grows whenever plans change in form or in what makes them
 /// correct, so that plans made ahead of time by another planner are not used.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-7");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-8");
 
 /// Limits and choices of one planning run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +179,7 @@ fn plan_tree(tree: &tree::Tree<'_>, options: &PlanOptions) -> Result<Planned, Pl
         assign::assign(tree, &scope, &found, &mut schedule)?;
         quality.add(&found);
     }
+    defer::split(tree, &mut schedule);
     let plan = emit::emit(tree, &schedule);
     quality.cost = quality::cost(tree, &schedule, &plan, options.profile);
     Ok(Planned { plan, quality })

@@ -12,7 +12,7 @@ use ogive_plan::{Header, Plan};
 use ogive_planner::{
     PlanError, PlanOptions, VERSION,
     assign::{self, Schedule},
-    describe, emit, load, quality, restrict, tree,
+    defer, describe, emit, load, quality, restrict, tree,
 };
 
 /// A planning pass.
@@ -91,6 +91,7 @@ pub(super) fn run(
     sections.push((Stage::Assign, took[2], describe::assign(&tree, &schedule)));
 
     let clock = Instant::now();
+    defer::split(&tree, &mut schedule);
     let plan = emit::emit(&tree, &schedule);
     let mut text = String::new();
     let emitted = clock.elapsed();

@@ -6,7 +6,7 @@
 
 use ogive_base::{BitSet, id::Id};
 
-use crate::{describe, ir::*};
+use crate::{deferral::Deferral, describe, ir::*};
 
 /// A fetch that writes a slot, for some types.
 struct Write {
@@ -90,6 +90,12 @@ impl Flow<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a value of the response may come from a fetch: not from one of a part that comes later.
+    fn in_time(&self, fetch: FetchId, part: u32) -> bool {
+        let deferral = self.plan.deferral.as_ref();
+        deferral.is_none_or(|d| d.follows(part, d.of_fetch(fetch.index())))
     }
 
     fn is_before(&self, earlier: FetchId, later: FetchId) -> bool {
@@ -253,10 +259,13 @@ impl Flow<'_> {
     fn output(&mut self, id: LayoutId) {
         let plan = self.plan;
         let layout = &plan.layouts[id];
-        for field in &layout.output {
+        for (entry, field) in layout.output.iter().enumerate() {
+            let part = plan.deferral.as_ref().map_or(0, |d| d.of_output(id, entry));
             let by_type = field.source == OutSource::Typename
                 || field.types.as_ref().is_some_and(|t| *t != layout.types);
-            if by_type && layout.types.len() > 1 && self.typed[id.index()].is_empty() {
+            let mut typed = self.typed[id.index()].iter();
+            let is_typed = typed.any(|fetch| self.in_time(*fetch, part));
+            if by_type && layout.types.len() > 1 && !is_typed {
                 self.problems.push(format!(
                     "the response needs the concrete type at {}, which no fetch asks for",
                     describe::layout_path(plan, id),
@@ -269,7 +278,9 @@ impl Flow<'_> {
             let wanted = field.types.as_ref().unwrap_or(&layout.types);
             let mut written = BitSet::new();
             for write in &self.writes[id.index()][usize::from(slot)] {
-                written.union_with(&write.types);
+                if self.in_time(write.fetch, part) {
+                    written.union_with(&write.types);
+                }
             }
             if !wanted.is_subset(&written) {
                 self.problems.push(format!(
@@ -330,7 +341,11 @@ impl Flow<'_> {
                 ));
                 continue;
             }
+            // What is deferred holds nobody up.
             for id in fetches.ids() {
+                if !self.in_time(id, Deferral::PRIMARY) {
+                    continue;
+                }
                 let follows =
                     self.is_before(first, id) && id != second && !self.is_before(second, id);
                 if follows && !self.is_before(id, second) {

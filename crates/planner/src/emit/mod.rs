@@ -17,9 +17,9 @@ mod tables;
 use std::collections::VecDeque;
 
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
-use ogive_operation::CondId;
+use ogive_operation::{CondId, SelectionSetId};
 use ogive_plan::{
-    Cond, DerivedCell, EnumId, Fetch, FetchId, Lookup, ObjectShape, OperationKind, OutField, Plan,
+    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, Lookup, ObjectShape, OperationKind, OutField, Plan,
     Representation, Requirement, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, Target,
 };
 use ogive_schema::{FieldId, TypeId};
@@ -72,6 +72,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         out_rows: Vec::new(),
         sources: Vec::new(),
         keys_seen: vec![0; tree.op.keys.len()],
+        deferred: Vec::new(),
     };
     emitter.lists.shapes.reserve(room);
     emitter.lists.slots.reserve(room);
@@ -120,6 +121,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) sources: Vec<Source<'a>>,
     /// By response key of the operation: 1 + the last place whose output has it.
     pub(crate) keys_seen: Vec<u32>,
+    /// Entries of outputs that are not in the primary part, in order: place, index, part.
+    pub(crate) deferred: Vec<DeferredOutput>,
 }
 
 /// Lists of the plan that several rows may share.
@@ -307,7 +310,12 @@ impl<'a> Emitter<'a> {
             }
         }
         self.serialise_scopes(&groups, &mut fetches);
-        let fetches = order_by_wave(with_further(fetches, further));
+        let fetches = with_further(fetches, further);
+        // Until waves are numbered, the part is in their place.
+        let parts: Vec<u32> = fetches.iter().map(|(_, fetch)| fetch.wave).collect();
+        let (fetches, order) = order_by_wave(fetches);
+        let parts = order.iter().map(|old| parts[old.index()]).collect();
+        let deferral = self.deferral(parts);
         let conditions = self.conditional.table();
         let requirements = self.requirements();
         Plan {
@@ -334,6 +342,7 @@ impl<'a> Emitter<'a> {
             shapes: self.shapes,
             fetches,
             locals: self.tree.locals.len() as u32,
+            deferral,
             derived: DerivedCell::default(),
         }
     }
@@ -342,7 +351,7 @@ impl<'a> Emitter<'a> {
     /// indexes of groups, which are sorted.
     fn requests(
         &mut self,
-        (_, _, subgraph): RequestKey,
+        (_, wave, subgraph): RequestKey,
         visits: &[VisitId],
         groups: &[(RequestKey, Vec<VisitId>)],
     ) -> Vec<Fetch> {
@@ -503,7 +512,7 @@ impl<'a> Emitter<'a> {
             let (segments, variables) = self.assemble(kind, parts, &lookups);
             out.push(Fetch {
                 subgraph,
-                wave: 0,
+                wave: self.schedule.part_of(wave),
                 dependencies: dependencies.clone(),
                 successors: Vec::new(),
                 kind,
@@ -516,6 +525,33 @@ impl<'a> Emitter<'a> {
                 return out;
             }
         }
+    }
+
+    /// The deferred groups, if there are any, given the part of each fetch.
+    fn deferral(&mut self, fetches: Vec<u32>) -> Option<Box<Deferral>> {
+        let deferral = &self.tree.op.deferral;
+        if deferral.fields.is_empty() {
+            return None;
+        }
+        let mut places: FastMap<SelectionSetId, PlaceId> = FastMap::default();
+        for (id, place) in self.tree.places.iter() {
+            places.extend(place.selection.map(|set| (set, id)));
+        }
+        let groups = deferral.groups.iter().map(|(_, group)| DeferredGroup {
+            label: group.label.clone(),
+            parent: group.parent.map(|parent| parent.0),
+            layout: places
+                .get(&group.place)
+                .map_or(Plan::ROOT, |place| output::layout_id(*place)),
+            variable: group.variable,
+        });
+        let parts = self.schedule.parts.iter();
+        Some(Box::new(Deferral {
+            groups: groups.collect(),
+            parts: parts.map(|p| p.iter().map(|g| g.0).collect()).collect(),
+            fetches,
+            outputs: std::mem::take(&mut self.deferred),
+        }))
     }
 
     /// What callers must be, in order of the literals.
@@ -584,7 +620,10 @@ impl<'a> Emitter<'a> {
             let scope = groups[at].0.0;
             let mut members = Vec::new();
             while at < groups.len() && groups[at].0.0 == scope {
-                members.push(FetchId::from_usize(at));
+                // What is deferred holds nobody up.
+                if self.schedule.part_of(groups[at].0.1) == Deferral::PRIMARY {
+                    members.push(FetchId::from_usize(at));
+                }
                 at += 1;
             }
             for id in &members {
@@ -630,7 +669,10 @@ fn with_further(
 }
 
 /// Numbers waves by longest chain, fills successors, and orders fetches by wave, then subgraph.
-fn order_by_wave(mut fetches: IdVec<FetchId, Fetch>) -> IdVec<FetchId, Fetch> {
+/// Says too which row each was.
+fn order_by_wave(
+    mut fetches: IdVec<FetchId, Fetch>,
+) -> (IdVec<FetchId, Fetch>, Vec<FetchId>) {
     // Dependencies point to earlier rows: groups are sorted by scope and wave.
     for id in fetches.ids() {
         let wave = fetches[id]
@@ -662,7 +704,7 @@ fn order_by_wave(mut fetches: IdVec<FetchId, Fetch>) -> IdVec<FetchId, Fetch> {
             out[dependency].successors.push(id);
         }
     }
-    out
+    (out, order)
 }
 
 /// A fetch in place of one that was taken out.

@@ -8,7 +8,7 @@ use std::{
 use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
 use ogive_plan::{
-    EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, RestrictedTypes, Shared, Slot,
+    DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, RestrictedTypes, Shared, Slot,
     SlotIndex, Wrapping,
 };
 use ogive_schema::{FieldId, TypeId, TypeKind};
@@ -151,6 +151,15 @@ impl Emitter<'_> {
                     repeated: false,
                     wrapping: node.ty.wrapping,
                 });
+                let groups = tree.op.deferral.fields.get(&occurrence.field);
+                let parts = &this.schedule.parts;
+                if let Some(part) = groups.and_then(|groups| parts.binary_search(groups).ok()) {
+                    this.deferred.push(DeferredOutput {
+                        layout: layout_id(place),
+                        entry: rows.len() as u32 - 1,
+                        part: part as u32,
+                    });
+                }
             };
             match node.field {
                 FieldRef::Typename => push(self, OutSource::Typename, &node.types),

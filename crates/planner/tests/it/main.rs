@@ -105,7 +105,11 @@ fn operation_named(
         .operations()
         .find(|op| name.is_none_or(|n| op.name.is_some_and(|have| parsed.document.name(have) == n)))
         .expect("the operation");
-    ogive_operation::normalise(&supergraph.api, &parsed.document, op, &Default::default())
+    let limits = ogive_operation::NormaliseLimits {
+        deferral: true,
+        ..Default::default()
+    };
+    ogive_operation::normalise(&supergraph.api, &parsed.document, op, &limits)
         .expect("normal form")
 }
 
