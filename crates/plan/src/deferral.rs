@@ -131,7 +131,10 @@ impl Deferral {
         }
         for (id, fetch) in plan.fetches.iter() {
             for earlier in &fetch.dependencies {
-                let parts = (self.of_fetch(id.0 as usize), self.of_fetch(earlier.0 as usize));
+                let parts = (
+                    self.of_fetch(id.0 as usize),
+                    self.of_fetch(earlier.0 as usize),
+                );
                 check(self.follows(parts.0, parts.1), &|| {
                     format!(
                         "fetch {} waits for fetch {}, which may come later than its own part",

@@ -155,9 +155,9 @@ fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
     let optional = |from: &mut Decoder<'_>| -> Result<Option<u32>> {
         Ok(match from.number()? {
             0 => None,
-            number => Some(
-                u32::try_from(number - 1).map_err(|_| DecodeError::Invalid("a number"))?,
-            ),
+            number => {
+                Some(u32::try_from(number - 1).map_err(|_| DecodeError::Invalid("a number"))?)
+            }
         })
     };
     Ok(Box::new(Deferral {

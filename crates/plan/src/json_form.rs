@@ -4,8 +4,8 @@ use ogive_json::Writer;
 
 use crate::{
     describe::{
-        condition, deferred_places, groups_of, layout_path, places_filled, query_text, restricted_places, subgraph_name,
-        type_names, waves,
+        condition, deferred_places, groups_of, layout_path, places_filled, query_text,
+        restricted_places, subgraph_name, type_names, waves,
     },
     ir::*,
     text::members,

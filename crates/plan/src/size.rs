@@ -6,7 +6,10 @@ use ogive_base::{BitSet, FastMap, IdVec};
 
 use crate::{
     deferral::{Deferral, DeferredGroup, DeferredOutput},
-    ir::*, requirement::Requirement, shared::Shared};
+    ir::*,
+    requirement::Requirement,
+    shared::Shared,
+};
 
 /// Bytes behind a value, the value itself not counted.
 trait Heap {

@@ -5,8 +5,8 @@ use std::fmt::{self, Write};
 
 use crate::{
     describe::{
-        deferred_places, groups_of, if_clause, layout_path, places_filled, query_text, restricted_places, subgraph_name,
-        type_names, waves,
+        deferred_places, groups_of, if_clause, layout_path, places_filled, query_text,
+        restricted_places, subgraph_name, type_names, waves,
     },
     ir::*,
 };

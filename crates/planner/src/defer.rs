@@ -186,8 +186,8 @@ impl<'a> Splitter<'a> {
                 let keys = &tree.nodes[visit.node].keys;
                 inputs.extend(visit.keys().flat_map(|key| keys[key].facts.iter()));
                 let here = &tree.facts[through];
-                self.by_provides[at] |= here.provided.contains(visit.subgraph)
-                    && !here.plain.contains(visit.subgraph);
+                self.by_provides[at] |=
+                    here.provided.contains(visit.subgraph) && !here.plain.contains(visit.subgraph);
                 let Some(edge) = self.edge(at) else { break };
                 if self.need(edge, &who) {
                     open.push(edge);
@@ -258,7 +258,10 @@ impl<'a> Splitter<'a> {
         let visit = *self.schedule.provider.get(&id)?;
         let who = self.needs[id].clone()?;
         let around = self.around(visit);
-        if who != around && self.is_input[id] && self.is_plain(id, visit) && self.follows(&who, &around)
+        if who != around
+            && self.is_input[id]
+            && self.is_plain(id, visit)
+            && self.follows(&who, &around)
         {
             // With its object, if the part that brings the object is in this request.
             if let Some(there) = self.host(visit, &around) {
@@ -366,6 +369,15 @@ impl<'a> Splitter<'a> {
         let edge = self.edge(visit)?;
         if self.needs[edge].as_deref() == Some(part) {
             let above = self.copy(parent, part, &[])?;
+            return Some((Via::Parent(above), Some(self.wave(above))));
+        }
+        // A request that the object's part has no use for goes to whom it serves.
+        let around = self.around(visit);
+        let is_shared = match around.is_empty() {
+            true => self.primary[parent],
+            false => self.known.contains_key(&(parent, around)),
+        };
+        if !is_shared && let Some(above) = self.copy(parent, part, &[edge]) {
             return Some((Via::Parent(above), Some(self.wave(above))));
         }
         if self.by_provides[visit] {

@@ -119,6 +119,27 @@ fn deferred_fragments_are_answered_at_once_and_are_no_business_of_subgraphs() {
 }
 
 #[test]
+fn plans_in_parts_give_the_same_answer() {
+    // No configuration has this yet: parts are executed, and still answered at once.
+    let graph = Graph::altered("", &[], |state| {
+        state.options.prepare.normalise.deferral = true;
+    });
+    let deferred = "query Shop { me { ... @defer { name } reviews { stars ... @defer { product { name } } } } \
+        topProducts(first: 3) { ... @defer(label: \"a\") { name price { amount currency } inStock \
+        ...Shipping @defer(label: \"b\") } shippingCost { amount } ... @defer(label: \"c\") { \
+        reviews(first: 2) { stars title author { username ... @defer { city } } } } } \
+        ... @defer { promotions { headline subject { ... on Product @defer { name inStock } \
+        ... on Maker { name ... @defer { account { name joinedOn } } } } } } } \
+        fragment Shipping on Product { shippingCost { amount } }";
+    let answer = post(graph.address(), deferred);
+    let right: Value = serde_json::from_str(&expected()).unwrap();
+    // As values, for fields stand in another order here.
+    assert_eq!(answer.json(), right);
+    assert_eq!(graph.service.total().refused, 0);
+    assert!(graph.service.total().requests > 6);
+}
+
+#[test]
 fn introspection_is_answered_without_subgraphs() {
     let graph = Graph::with("supergraph: { introspection: true }");
     let answer = post(

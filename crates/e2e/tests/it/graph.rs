@@ -124,6 +124,14 @@ impl Graph {
     }
     /// The same with another supergraph: the first text of each pair replaced by the second, everywhere.
     pub(crate) fn changed(yaml: &str, changes: &[(&str, &str)]) -> Graph {
+        Graph::altered(yaml, changes, |_| {})
+    }
+    /// The same with options that no configuration has.
+    pub(crate) fn altered(
+        yaml: &str,
+        changes: &[(&str, &str)],
+        alter: impl FnOnce(&mut SchemaState),
+    ) -> Graph {
         let mock_config = MockConfig::parse(&demo_file("mock.yaml"), &demo_folder()).unwrap();
         let service = Arc::new(
             assemble(&mock_config)
@@ -144,7 +152,8 @@ impl Graph {
                 assert!(sdl.contains(from), "{from}");
                 sdl.replace(from, to)
             });
-        let state = state(&sdl, &config);
+        let mut state = state(&sdl, &config);
+        alter(&mut state);
         Graph {
             served: Served::start(state, &config),
             service,

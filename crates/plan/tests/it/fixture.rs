@@ -36,6 +36,7 @@ impl Builder {
                 shapes: IdVec::new(),
                 fetches: IdVec::new(),
                 locals: 0,
+                deferral: None,
                 derived: DerivedCell::default(),
             },
         }

@@ -19,8 +19,9 @@ use std::collections::VecDeque;
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
 use ogive_operation::{CondId, SelectionSetId};
 use ogive_plan::{
-    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, Lookup, ObjectShape, OperationKind, OutField, Plan,
-    Representation, Requirement, RootPart, RuntimeType, ShapeField, ShapeId, Shared, Slot, Target,
+    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, Lookup,
+    ObjectShape, OperationKind, OutField, Plan, Representation, Requirement, RootPart, RuntimeType,
+    ShapeField, ShapeId, Shared, Slot, Target,
 };
 use ogive_schema::{FieldId, TypeId};
 
@@ -670,9 +671,7 @@ fn with_further(
 
 /// Numbers waves by longest chain, fills successors, and orders fetches by wave, then subgraph.
 /// Says too which row each was.
-fn order_by_wave(
-    mut fetches: IdVec<FetchId, Fetch>,
-) -> (IdVec<FetchId, Fetch>, Vec<FetchId>) {
+fn order_by_wave(mut fetches: IdVec<FetchId, Fetch>) -> (IdVec<FetchId, Fetch>, Vec<FetchId>) {
     // Dependencies point to earlier rows: groups are sorted by scope and wave.
     for id in fetches.ids() {
         let wave = fetches[id]

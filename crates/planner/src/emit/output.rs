@@ -8,8 +8,8 @@ use std::{
 use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
 use ogive_plan::{
-    DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, RestrictedTypes, Shared, Slot,
-    SlotIndex, Wrapping,
+    DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, RestrictedTypes,
+    Shared, Slot, SlotIndex, Wrapping,
 };
 use ogive_schema::{FieldId, TypeId, TypeKind};
 

@@ -11,6 +11,7 @@
 mod batching;
 mod classes;
 mod conditions;
+mod defer;
 mod families;
 mod generate;
 mod load;
@@ -109,8 +110,7 @@ fn operation_named(
         deferral: true,
         ..Default::default()
     };
-    ogive_operation::normalise(&supergraph.api, &parsed.document, op, &limits)
-        .expect("normal form")
+    ogive_operation::normalise(&supergraph.api, &parsed.document, op, &limits).expect("normal form")
 }
 
 /// Plans an operation and checks the plan in every way that needs no execution.
