@@ -442,16 +442,19 @@ impl<'p> Absorb<'_, 'p> {
         let mut scanned = 0;
         let plan = self.store.plan();
         for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
+            let (mut of_target, mut donors) = (None, &[][..]);
             for (held, instance) in &lookup.held {
-                let donors =
-                    plan.reusable()
-                        .donors
-                        .of(self.whole, at, usize::from(instance.target));
+                if of_target != Some(instance.target) {
+                    of_target = Some(instance.target);
+                    let target = usize::from(instance.target);
+                    donors = plan.reusable().donors.of(self.whole, at, target);
+                }
                 let layout = self.store.layout(*held);
                 let donor = donors.iter().find(|donor| donor.layout == layout);
+                let (theirs, ours) = (self.store.slots(*held), self.store.slots(instance.record));
                 for (from, to) in donor.iter().flat_map(|donor| &donor.values) {
-                    let value = self.store.value(*held, *from);
-                    self.store.merge(instance.record, *to, value);
+                    let value = self.store.get(theirs, *from);
+                    self.store.put(ours, *to, value);
                 }
             }
             for (answered, range, instance) in &lookup.reused {

@@ -2,22 +2,22 @@
 //!
 //! Two such representations are equal if they have the same type name, the same members and the same bytes in each. So
 //! they are compared before they are written: values are byte ranges of answers, and often the very same range, because
-//! records share what was read once. Only new ones are written, by the same code as all others.
+//! records share what was read once. Only new ones are written, by the same code as all others, and only for new ones it
+//! is looked up whether anybody knows the answer ([`crate::reuse`]).
 //!
-//! Used only where nothing else depends on a representation's bytes: no values from above, no reuse of what other
-//! look-ups were answered. Everything else goes the general way (`gather_lookup` in `request`).
+//! Used only where nothing else depends on a representation's bytes: no values from above. Everything else goes the
+//! general way (`gather_lookup` in `request`).
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use ogive_base::id::Id;
-use ogive_plan::{Representation, RuntimeType};
+use ogive_plan::{Lookup, Representation, RuntimeType};
 
 use crate::{
-    request::{Gather, GatheredLookup, Instance, is_wanted, write_representation},
-    reuse::Reuse,
-    store::{LimitReached, RecordId, Store, Value},
+    request::{Asking, Gather, GatheredLookup, Instance, ask, is_wanted, write_representation},
+    reuse::{Key, Known},
+    store::{LimitReached, RawRange, RecordId, Source, Store, Value},
 };
 
 /// The alternatives of all targets of a look-up. Those that write the same members have the same number.
@@ -28,21 +28,19 @@ pub(crate) struct Programs {
     by_type: Vec<bool>,
 }
 
+/// Whether a representation has nothing but leaves.
+pub(crate) fn is_plain(representation: &Representation) -> bool {
+    let mut members = representation.members.iter();
+    members.all(|member| member.members.is_empty())
+}
+
 /// The programs of a look-up, if all of them have nothing but leaves and nothing else depends on what they write.
-pub(crate) fn leaf_programs(from: &Gather<'_, '_>, lookup: usize) -> Option<Programs> {
-    let targets = &from.fetch.lookups[lookup].targets;
-    if from.reuse == Reuse::All || from.part.is_some() {
-        return None;
-    }
-    let asked_twice = &from.store.plan().derived().asked_twice[from.id.index()][lookup];
-    let is_plain = |at: usize| {
-        let target = &targets[at];
-        let representations = target.representations.iter();
-        let mut members = representations.flat_map(|r| &r.members);
-        let shared = asked_twice[at] && from.entities.is_some();
-        target.contexts.is_empty() && !shared && members.all(|member| member.members.is_empty())
-    };
-    if !(0..targets.len()).all(is_plain) {
+pub(crate) fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
+    let targets = &lookup.targets;
+    let are_plain = targets.iter().all(|target| {
+        target.contexts.is_empty() && target.representations.iter().all(is_plain)
+    });
+    if !are_plain {
         return None;
     }
     let mut distinct: Vec<&Representation> = Vec::new();
@@ -60,15 +58,18 @@ pub(crate) fn leaf_programs(from: &Gather<'_, '_>, lookup: usize) -> Option<Prog
         representations.map(&mut number).collect()
     });
     let numbers = numbers.collect();
-    let by_type = distinct.iter().map(|representation| {
-        let mut members = representation.members.iter();
-        representation.typename.is_none()
-            || members.any(|member| member.slot.is_none() || member.types.is_some())
-    });
+    let by_type = distinct.iter().map(|representation| shows_type(representation));
     Some(Programs {
         numbers,
         by_type: by_type.collect(),
     })
+}
+
+/// Whether the type of a record shows in its representation.
+pub(crate) fn shows_type(representation: &Representation) -> bool {
+    let mut members = representation.members.iter();
+    representation.typename.is_none()
+        || members.any(|member| member.slot.is_none() || member.types.is_some())
 }
 
 /// Whether two representations of records of one type with the same values are the same text.
@@ -82,33 +83,143 @@ fn write_alike(one: &Representation, other: &Representation) -> bool {
         })
 }
 
-/// A representation that is sent.
-struct Sent {
-    program: u32,
+/// Representations by what they are made of, and what is known of each.
+pub(crate) struct Seen<'s, T> {
+    /// The hash is seeded anew for every process and only finds candidates; bytes decide.
+    hasher: RandomState,
+    table: HashTable<(u64, u32)>,
+    rows: Vec<(Made, T)>,
+    /// The values of all of them, one after another, and behind them those of the one that is looked for.
+    values: Vec<Option<&'s [u8]>>,
+    /// How many of `values` are of those in the table.
+    kept: usize,
+}
+
+impl<T> Default for Seen<'_, T> {
+    fn default() -> Self {
+        Seen {
+            hasher: RandomState::default(),
+            table: HashTable::new(),
+            rows: Vec::new(),
+            values: Vec::new(),
+            kept: 0,
+        }
+    }
+}
+
+/// What a representation is made of.
+#[derive(Clone, Copy)]
+struct Made {
+    /// Only those of one class can be equal.
+    class: u64,
     ty: Option<RuntimeType>,
     /// Where its values begin in the list of all.
     values: usize,
 }
 
+/// A representation that was looked for.
+pub(crate) enum Found<T> {
+    Known(T),
+    New(New),
+}
+
+/// A representation that nothing is known of; to be inserted at once or not at all.
+pub(crate) struct New {
+    hash: u64,
+    made: Made,
+}
+
+impl<'s, T: Copy> Seen<'s, T> {
+    /// Finds the representation of a record among those of a class; `None` if it has none. The second word says whether
+    /// the type of the record shows in it.
+    #[inline(always)]
+    pub(crate) fn find(
+        &mut self,
+        store: &'s Store<'_>,
+        representation: &Representation,
+        record: RecordId,
+        (class, by_type): (u64, bool),
+    ) -> Option<Found<T>> {
+        let start = self.kept;
+        self.values.truncate(start);
+        if !read_values(store, representation, record, &mut self.values) {
+            return None;
+        }
+        let ty = match by_type {
+            true => store.known_type(record),
+            false => None,
+        };
+        let mine = &self.values[start..];
+        let mut hash = self.hasher.build_hasher();
+        hash.write_u64(class);
+        for value in mine {
+            match value {
+                Some(value) => write_hash(&mut hash, value),
+                None => hash.write_u8(0),
+            }
+        }
+        let hash = hash.finish();
+        let same = self.table.find(hash, |(_, at)| {
+            let (other, _) = &self.rows[*at as usize];
+            let theirs = self.values.get(other.values..other.values + mine.len());
+            other.class == class
+                && other.ty == ty
+                && theirs.is_some_and(|theirs| theirs.iter().zip(mine).all(are_equal))
+        });
+        Some(match same {
+            Some((_, at)) => Found::Known(self.rows[*at as usize].1),
+            None => Found::New(New {
+                hash,
+                made: Made {
+                    class,
+                    ty,
+                    values: start,
+                },
+            }),
+        })
+    }
+    /// Remembers what is known of the representation that was looked for last.
+    pub(crate) fn insert(&mut self, new: New, known: T) {
+        let at = self.rows.len() as u32;
+        self.rows.push((new.made, known));
+        self.kept = self.values.len();
+        self.table
+            .insert_unique(new.hash, (new.hash, at), |(hash, _)| *hash);
+    }
+}
+
+/// What becomes of a representation.
+#[derive(Clone, Copy)]
+enum Fate {
+    /// It is sent, as which.
+    Sent(u32),
+    /// An earlier fetch was answered it.
+    Answered(Source, RawRange),
+    /// An object of another place has what would be answered.
+    Held(RecordId),
+}
+
 /// Gathers the representations of a look-up whose programs are known.
 pub(crate) fn gather_leaves(
-    from: &Gather<'_, '_>,
+    from: &mut Gather<'_, '_>,
     lookup: usize,
     programs: &Programs,
     fresh: &mut bool,
 ) -> Result<GatheredLookup, LimitReached> {
     let (store, fetch) = (from.store, from.fetch);
     let mut gathered = GatheredLookup::default();
-    // The hash is seeded anew for every process and only finds candidates; bytes decide.
-    let hasher = RandomState::default();
-    let mut seen: HashTable<(u64, u32)> = HashTable::new();
-    let mut sent: Vec<Sent> = Vec::new();
-    let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(64);
+    let mut seen = Seen::default();
+    // Those that are sent, by their bytes: only if the same could be sent for targets of which not the same is known.
+    let mut sent = SentBytes::default();
     let mut in_order = true;
     for (target_index, target) in fetch.lookups[lookup].targets.iter().enumerate() {
-        if !from.conditions.hold(target.cond) {
+        let Some(Asking { donors, looks_up }) = ask(from, lookup, target_index) else {
             continue;
-        }
+        };
+        let known = from.entities.as_deref().filter(|_| looks_up);
+        // What is known of a representation is known for one target; without any such knowledge all are alike.
+        let of_target = known.map_or(0, |_| target_index as u64 + 1);
+        sent.used |= known.is_some();
         let records = store.of_layout(target.layout);
         gathered.instances.reserve(records.len());
         let numbers = &programs.numbers[target_index];
@@ -116,88 +227,125 @@ pub(crate) fn gather_leaves(
             if !is_wanted(store, target, record) {
                 continue;
             }
-            let start = values.len();
-            let mut chosen = None;
-            for (representation, number) in target.representations.iter().zip(numbers) {
-                values.truncate(start);
-                if read_values(store, representation, record, &mut values) {
-                    chosen = Some((representation, *number));
-                    break;
-                }
-            }
-            let Some((representation, program)) = chosen else {
-                values.truncate(start);
+            let representations = target.representations.iter().zip(numbers);
+            let mut found = representations.filter_map(|(representation, number)| {
+                let class = of_target << 32 | u64::from(*number);
+                let by_type = programs.by_type[*number as usize];
+                let found = seen.find(store, representation, record, (class, by_type));
+                found.map(|found| (representation, found))
+            });
+            let Some((representation, found)) = found.next() else {
                 continue;
             };
-            let ty = match programs.by_type[program as usize] {
-                true => store.known_type(record),
-                false => None,
-            };
-            let mine = &values[start..];
-            let mut hash = hasher.build_hasher();
-            hash.write_u32(program);
-            for value in mine {
-                match value {
-                    Some(value) => write_hash(&mut hash, value),
-                    None => hash.write_u8(0),
-                }
-            }
-            let hash = hash.finish();
-            let same = seen.find(hash, |(_, at)| {
-                let other = &sent[*at as usize];
-                let theirs = values.get(other.values..other.values + mine.len());
-                other.program == program
-                    && other.ty == ty
-                    && theirs.is_some_and(|theirs| theirs.iter().zip(mine).all(are_equal))
-            });
-            let at = match same {
-                Some((_, at)) => {
-                    values.truncate(start);
-                    *at
-                }
-                None => {
-                    let at = sent.len() as u32;
+            let fate = match found {
+                Found::Known(fate) => fate,
+                Found::New(new) => {
                     let out = &mut gathered.representations;
-                    if at > 0 {
+                    let end = out.len();
+                    if end > 0 {
                         out.push(b',');
                     }
                     let begin = out.len();
                     if !write_representation(store, representation, record, out) {
                         // The type has no name; such a plan is not correct.
-                        out.truncate(begin - usize::from(at > 0));
-                        values.truncate(start);
+                        out.truncate(end);
                         continue;
                     }
-                    if out.len() > store.limits().request_bytes_max {
-                        return Err(LimitReached("request_bytes_max"));
-                    }
-                    gathered.ranges.push((begin, out.len()));
-                    sent.push(Sent {
-                        program,
-                        ty,
-                        values: start,
+                    let known = known.map_or(Known::No, |known| {
+                        known.get(Key {
+                            subgraph: fetch.subgraph,
+                            selection: target.selection,
+                            representation: &out[begin..],
+                        })
                     });
-                    seen.insert_unique(hash, (hash, at), |(hash, _)| *hash);
-                    at
+                    let fate = match known {
+                        Known::Answered(answered, range) => Fate::Answered(answered, range),
+                        Known::Held(held)
+                            if donors.iter().any(|d| d.layout == store.layout(held)) =>
+                        {
+                            Fate::Held(held)
+                        }
+                        known => {
+                            *fresh |= !matches!(known, Known::UnderWay(_));
+                            let new = (begin, out.len());
+                            match sent.find(out, &gathered.ranges, new) {
+                                Some(at) => {
+                                    out.truncate(end);
+                                    Fate::Sent(at)
+                                }
+                                None => {
+                                    if out.len() > store.limits().request_bytes_max {
+                                        return Err(LimitReached("request_bytes_max"));
+                                    }
+                                    gathered.ranges.push(new);
+                                    Fate::Sent(gathered.ranges.len() as u32 - 1)
+                                }
+                            }
+                        }
+                    };
+                    if !matches!(fate, Fate::Sent(_)) {
+                        out.truncate(end);
+                    }
+                    seen.insert(new, fate);
+                    fate
                 }
             };
-            *fresh = true;
-            let before = gathered.instances.last();
-            in_order &= before.is_none_or(|before| before.representation <= at);
-            gathered.instances.push(Instance {
-                representation: at,
+            let mut instance = Instance {
+                representation: 0,
                 target: target_index as u16,
                 record,
-            });
+            };
+            match fate {
+                Fate::Sent(at) => {
+                    let before = gathered.instances.last();
+                    in_order &= before.is_none_or(|before| before.representation <= at);
+                    instance.representation = at;
+                    gathered.instances.push(instance);
+                }
+                Fate::Answered(answered, range) => {
+                    gathered.reused.push((answered, range, instance));
+                }
+                Fate::Held(held) => gathered.held.push((held, instance)),
+            }
         }
     }
-    gathered.n_representations = sent.len() as u32;
+    gathered.n_representations = gathered.ranges.len() as u32;
     if !in_order {
         gathered
             .instances
             .sort_by_key(|instance| instance.representation);
     }
     Ok(gathered)
+}
+
+/// Representations that are sent, by their bytes.
+#[derive(Default)]
+struct SentBytes {
+    used: bool,
+    hasher: RandomState,
+    table: HashTable<u32>,
+    /// How many of those that are sent the table has.
+    taken: usize,
+}
+
+impl SentBytes {
+    /// The one of `ranges` that has the same bytes as a new one.
+    fn find(&mut self, out: &[u8], ranges: &[(usize, usize)], new: (usize, usize)) -> Option<u32> {
+        if !self.used {
+            return None;
+        }
+        let bytes = |range: (usize, usize)| &out[range.0..range.1];
+        let hasher = &self.hasher;
+        for (at, range) in ranges.iter().enumerate().skip(self.taken) {
+            let hash = hasher.hash_one(bytes(*range));
+            self.table.insert_unique(hash, at as u32, |at| {
+                hasher.hash_one(bytes(ranges[*at as usize]))
+            });
+        }
+        self.taken = ranges.len();
+        let same = |at: &u32| bytes(ranges[*at as usize]) == bytes(new);
+        self.table.find(hasher.hash_one(bytes(new)), same).copied()
+    }
 }
 
 /// Most keys are so short that all of their bytes are one number.

@@ -101,9 +101,7 @@ impl<'e, 'p> Output<'e, 'p> {
     pub(crate) fn new(store: &'e Store<'p>) -> Self {
         Output {
             store,
-            text: Vec::with_capacity(
-                (2 * store.answer_bytes()).clamp(TEXT_BYTES_MIN, TEXT_BYTES_MAX),
-            ),
+            text: Vec::with_capacity(store.likely_bytes().clamp(TEXT_BYTES_MIN, TEXT_BYTES_MAX)),
             cuts: Vec::new(),
             run: RawRange::unchecked(Source::new(FetchId(0), 0), 0..0),
             answer: &[],

@@ -17,7 +17,7 @@ use ogive_plan::{
 
 use crate::{
     condition::Conditions,
-    keys::{gather_leaves, leaf_programs},
+    keys::{Found, Seen, gather_leaves, is_plain, leaf_programs, shows_type},
     limits::ExecuteLimits,
     reuse::{Entities, Key, Known, Reuse},
     store::{LimitReached, ListRange, RawRange, RecordId, Source, Store, TypeState, Value},
@@ -198,7 +198,7 @@ fn gather_lookup(
 ) -> Result<GatheredLookup, LimitReached> {
     let (store, conditions, fetch) = (from.store, from.conditions, from.fetch);
     let lookup = &fetch.lookups[lookup_index];
-    if let Some(programs) = leaf_programs(from, lookup_index) {
+    if let Some(programs) = leaf_programs(lookup) {
         return gather_leaves(from, lookup_index, &programs, fresh);
     }
     let mut gathered = GatheredLookup::default();
@@ -207,31 +207,10 @@ fn gather_lookup(
     let mut seen: HashTable<u32> = HashTable::new();
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (target_index, target) in lookup.targets.iter().enumerate() {
-        let in_part = from
-            .part
-            .is_none_or(|(part, is_early)| part.targets[lookup_index][target_index] == is_early);
-        if !conditions.hold(target.cond) || !in_part {
+        let Some(Asking { donors, looks_up }) = ask(from, lookup_index, target_index) else {
             continue;
-        }
-        let donors = match from.reuse {
-            Reuse::All => store
-                .plan()
-                .reusable()
-                .donors
-                .of(from.id, lookup_index, target_index),
-            Reuse::Off | Reuse::Entities => &[],
         };
-        if let Some(entities) = from.entities.as_deref_mut() {
-            let question = (fetch.subgraph, target.selection);
-            donors
-                .iter()
-                .for_each(|donor| offer(store, entities, donor, question));
-        }
-        let known = from.entities.as_deref().filter(|_| {
-            !donors.is_empty()
-                || from.part.is_some()
-                || store.plan().derived().asked_twice[from.id.index()][lookup_index][target_index]
-        });
+        let known = from.entities.as_deref().filter(|_| looks_up);
         for &record in store.of_layout(target.layout) {
             let out = &mut gathered.representations;
             let end = out.len();
@@ -323,6 +302,50 @@ fn gather_lookup(
     Ok(gathered)
 }
 
+/// Who may answer a target's representations but its subgraph.
+pub(crate) struct Asking<'p> {
+    pub(crate) donors: &'p [Donor],
+    /// Whether what was sent before is to be looked at.
+    pub(crate) looks_up: bool,
+}
+
+/// Makes ready to gather a target's representations; `None` if it is not asked now.
+pub(crate) fn ask<'p>(
+    from: &mut Gather<'_, 'p>,
+    lookup: usize,
+    target_index: usize,
+) -> Option<Asking<'p>> {
+    let (store, fetch) = (from.store, from.fetch);
+    let target = &fetch.lookups[lookup].targets[target_index];
+    let in_part = from
+        .part
+        .is_none_or(|(part, is_early)| part.targets[lookup][target_index] == is_early);
+    if !from.conditions.hold(target.cond) || !in_part {
+        return None;
+    }
+    let plan = store.plan();
+    let donors = match from.reuse {
+        Reuse::All => plan.reusable().donors.of(from.id, lookup, target_index),
+        Reuse::Off | Reuse::Entities => &[],
+    };
+    let Some(entities) = from.entities.as_deref_mut() else {
+        return Some(Asking {
+            donors,
+            looks_up: false,
+        });
+    };
+    let question = (fetch.subgraph, target.selection);
+    donors
+        .iter()
+        .for_each(|donor| offer(store, entities, donor, question));
+    Some(Asking {
+        donors,
+        looks_up: !donors.is_empty()
+            || from.part.is_some()
+            || plan.derived().asked_twice[from.id.index()][lookup][target_index],
+    })
+}
+
 /// Lets the objects of a place answer look-ups of the same entities.
 fn offer(
     store: &Store<'_>,
@@ -334,13 +357,27 @@ fn offer(
         return;
     }
     let mut representation = Vec::new();
+    // Many records of a place are the same entity; the first that holds everything speaks for all.
+    let is_plain = is_plain(&donor.representation);
+    let by_type = shows_type(&donor.representation);
+    let mut seen = Seen::default();
     for &record in store.of_layout(donor.layout) {
+        let key = match is_plain {
+            true => seen.find(store, &donor.representation, record, (0, by_type)),
+            false => None,
+        };
+        if matches!(key, Some(Found::Known(()))) {
+            continue;
+        }
         let holds = |slot| matches!(store.value(record, slot), Value::Raw(_));
         representation.clear();
         if store.known_type(record).is_some()
             && donor.values.iter().all(|(slot, _)| holds(*slot))
             && write_representation(store, &donor.representation, record, &mut representation)
         {
+            if let Some(Found::New(new)) = key {
+                seen.insert(new, ());
+            }
             let key = Key {
                 subgraph,
                 selection,

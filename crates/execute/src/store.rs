@@ -186,12 +186,13 @@ pub(crate) struct Store<'p> {
     plan: &'p Plan,
     limits: ExecuteLimits,
     /// Answers by fetch.
-    /// By fetch.
     answers: Vec<Bytes>,
     /// Of fetches that were sent as several requests: all answers but the first.
     further: FastMap<Source, Bytes>,
     records: Vec<Record>,
     values: Vec<Value>,
+    /// How many of them there will be, as far as the answers tell.
+    likely: usize,
     items: Vec<Value>,
     indexes: Vec<u32>,
     by_layout: Vec<Vec<RecordId>>,
@@ -231,6 +232,7 @@ impl<'p> Store<'p> {
             further: FastMap::default(),
             records: Vec::with_capacity(32),
             values: Vec::with_capacity(128),
+            likely: 0,
             items: Vec::new(),
             indexes: Vec::new(),
             by_layout: vec![Vec::new(); plan.layouts.len()],
@@ -269,10 +271,10 @@ impl<'p> Store<'p> {
         }
         // Parts of fetches that are sent early are numbered after the fetches.
         let at = source.fetch().index();
-        // Room for what is likely in it, so that little is moved later.
+        // Room for what is likely in it, so that little is moved later; made when the first of many records is, because
+        // an answer that passes as it stands needs none.
         let likely = (body.len() / BYTES_PER_VALUE).min(VALUES_RESERVED_MAX);
-        self.values.reserve(likely);
-        self.records.reserve(likely / 4);
+        self.likely = self.values.len() + likely;
         if self.answers.len() <= at {
             self.answers.resize(at + 1, Bytes::new());
         }
@@ -284,10 +286,11 @@ impl<'p> Store<'p> {
             _ => self.further.get(&source),
         }
     }
-    /// Number of bytes of all answers.
-    pub(crate) fn answer_bytes(&self) -> usize {
+    /// Number of bytes that a response may have, as far as the number of values tells, and the size of the answers.
+    pub(crate) fn likely_bytes(&self) -> usize {
         let all = self.answers.iter().chain(self.further.values());
-        all.map(Bytes::len).sum()
+        let answers: usize = all.map(Bytes::len).sum();
+        (2 * answers).min(BYTES_PER_VALUE * (self.values.len() + self.items.len()))
     }
     /// All bytes of an answer.
     pub(crate) fn answer(&self, source: Source) -> Bytes {
@@ -386,11 +389,22 @@ impl<'p> Store<'p> {
             values: self.values.len() as u32,
         });
         self.indexes.extend_from_slice(place.indexes);
+        if self.values.len() + slots > self.values.capacity() {
+            self.make_room(slots);
+        }
         self.values.resize(self.values.len() + slots, Value::Absent);
         if let Some(records) = self.by_layout.get_mut(layout.index()) {
             records.push(id);
         }
         id
+    }
+    /// Fourfold, but no more than what is likely.
+    #[cold]
+    fn make_room(&mut self, slots: usize) {
+        let more = self.likely.saturating_sub(self.values.len());
+        let more = more.min(3 * self.values.len()).max(slots);
+        self.values.reserve(more);
+        self.records.reserve(more / 4);
     }
     fn reserve_values(&self, more: usize) -> Result<(), LimitReached> {
         if self.values.len() + self.items.len() + more > self.limits.values_max as usize {
