@@ -3,8 +3,8 @@
 # difference between two numbers of requests is what a request costs. Every request brings a token of its own, which is
 # forwarded; subgraphs and client (curl) are outside. Prints a Markdown table; figures of two runs differ by about 1 %.
 # Usage: bash bench/instructions.sh [--requests N] [--profile DIRECTORY]
-# With --profile, callgrind's files are kept there. OGIVE=PATH measures another binary; it must have its symbols to be
-# worth a profile (`--profile release` has). Fails if `query` takes more than 1.03 M or `trivial` more than 0.12 M.
+# With --profile, callgrind's files are kept there. OGIVE=PATH measures another binary; a profile names functions only
+# if it has its symbols (`--profile release` has).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -85,8 +85,7 @@ count() {
   instructions="$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$work/log")"
 }
 
-failed=0
-# Name, graph, operation, configuration, most instructions.
+# Name, graph, operation, configuration, and what a third of Hive Router 0.3.10 is (docs/hot-path.md).
 row() {
   local few
   body "$2" "$3" >"$work/body"
@@ -94,14 +93,13 @@ row() {
   few="$instructions"
   count "$1" "$2" "$4" "$((requests + requests / 2))"
   local each=$(((instructions - few) / requests))
-  printf '| %s | %s | %s | %s |\n' "$1" "$size" "$each" "$5"
-  if [ "$each" -gt "$5" ]; then failed=1; fi
+  awk -v name="$1" -v size="$size" -v each="$each" -v goal="$5" \
+    'BEGIN { printf "| %s | %s | %d | %d | %.2f |\n", name, size, each, goal, each / goal }'
 }
 
-printf '| request | bytes answered | instructions | most |\n|---|---|---|---|\n'
+printf '| request | bytes answered | instructions | goal | of the goal |\n|---|---|---|---|---|\n'
 subgraphs shop
-row query shop test-query '' 1030000
-row query-entities shop test-query 'execution: { reuse: entities }' 1400000
+row query shop test-query '' 1033000
+row query-entities shop test-query 'execution: { reuse: entities }' 1033000
 subgraphs single
 row trivial single user '' 120000
-exit "$failed"

@@ -37,9 +37,9 @@ pub(crate) fn is_plain(representation: &Representation) -> bool {
 /// The programs of a look-up, if all of them have nothing but leaves and nothing else depends on what they write.
 pub(crate) fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
     let targets = &lookup.targets;
-    let are_plain = targets.iter().all(|target| {
-        target.contexts.is_empty() && target.representations.iter().all(is_plain)
-    });
+    let are_plain = targets
+        .iter()
+        .all(|target| target.contexts.is_empty() && target.representations.iter().all(is_plain));
     if !are_plain {
         return None;
     }
@@ -58,7 +58,9 @@ pub(crate) fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
         representations.map(&mut number).collect()
     });
     let numbers = numbers.collect();
-    let by_type = distinct.iter().map(|representation| shows_type(representation));
+    let by_type = distinct
+        .iter()
+        .map(|representation| shows_type(representation));
     Some(Programs {
         numbers,
         by_type: by_type.collect(),

@@ -398,11 +398,11 @@ impl<'p> Store<'p> {
         }
         id
     }
-    /// Fourfold, but no more than what is likely.
+    /// There are more records than a few, so the answer is read object by object.
     #[cold]
     fn make_room(&mut self, slots: usize) {
         let more = self.likely.saturating_sub(self.values.len());
-        let more = more.min(3 * self.values.len()).max(slots);
+        let more = more.max(slots);
         self.values.reserve(more);
         self.records.reserve(more / 4);
     }

@@ -506,10 +506,13 @@ impl Gateway {
             let span = stop_span!(spans::RECEIVE);
             let options = serving.options.uploads.as_ref();
             match options.filter(|_| uploads::is_multipart(&parts.headers)) {
-                Some(options) => uploads::receive(&parts, body, options, limits, document_id)
-                    .instrument(span)
-                    .await
-                    .map(|(received, uploads)| (received, Some(uploads))),
+                // In a box, because it takes much room, and room is moved with every request.
+                Some(options) => {
+                    Box::pin(uploads::receive(&parts, body, options, limits, document_id))
+                        .instrument(span)
+                        .await
+                        .map(|(received, uploads)| (received, Some(uploads)))
+                }
                 None => receive(&parts, body, limits, document_id, &self.heavy)
                     .instrument(span)
                     .await

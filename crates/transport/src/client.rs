@@ -137,9 +137,23 @@ impl Client {
                 }
             }
         }
-        let sender = self.new_sender(endpoint, address, &origin, tls).await?;
+        // In a box, because futures are moved, and connecting takes most of the room while it hardly ever happens.
+        let made = (&origin, tls);
+        Box::pin(self.exchange_anew(endpoint, address, made, request, budget)).await
+    }
+
+    /// The same on a new connection.
+    async fn exchange_anew(
+        &self,
+        endpoint: &Endpoint,
+        address: &Address,
+        (origin, tls): (&Origin<'_>, Option<&ClientTls>),
+        request: Request<Full<Bytes>>,
+        budget: &Budget,
+    ) -> Result<Exchanged, ExchangeError> {
+        let sender = self.new_sender(endpoint, address, origin, tls).await?;
         match self
-            .attempt(endpoint, address, &origin, (sender, request), budget)
+            .attempt(endpoint, address, origin, (sender, request), budget)
             .await
         {
             Ok(response) => Ok(response),
@@ -351,7 +365,7 @@ async fn whole(
 ) -> Result<Exchanged, TransportError> {
     let body = match Encoding::of(&head.headers) {
         Ok(None) => body,
-        Ok(Some(encoding)) => decoded(endpoint, encoding, &body, budget).await?,
+        Ok(Some(encoding)) => Box::pin(decoded(endpoint, encoding, &body, budget)).await?,
         Err(name) => {
             let what = "the answer is in an encoding that is not supported";
             let detail = format!("content-encoding `{name}`");

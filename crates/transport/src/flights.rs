@@ -187,9 +187,11 @@ where
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
                 this.leading = None;
-                this.flight.state.borrow_mut().outcome = Some(outcome.clone());
                 // Whoever comes now is too late to share.
                 this.flights.remove(&this.flight);
+                if this.flight.passengers.get() > 1 {
+                    this.flight.state.borrow_mut().outcome = Some(outcome.clone());
+                }
                 this.land();
                 this.flight.wake_all();
                 Poll::Ready(outcome)

@@ -159,10 +159,11 @@ impl RequestTransport<'_> {
         request: SubgraphRequest,
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
+        let tries = move |request| -> Pin<Box<dyn Future<Output = Outcome>>> {
+            Box::pin(self.tries(endpoint, &outgoing.headers, request, (deadline, watched)))
+        };
         if !request.idempotent || !endpoint.traffic.deduplicate_query {
-            return self
-                .tries(endpoint, &outgoing.headers, request, (deadline, watched))
-                .await;
+            return tries(request).await;
         }
         let key = RequestKey {
             identity: outgoing.identity(endpoint),
@@ -170,17 +171,14 @@ impl RequestTransport<'_> {
         };
         let again = request.clone();
         let led = Cell::new(false);
-        let tries = || -> Pin<Box<dyn Future<Output = Outcome>>> {
+        let lead = || {
             led.set(true);
-            Box::pin(self.tries(endpoint, &outgoing.headers, request, (deadline, watched)))
+            tries(request)
         };
-        let outcome = self.client.flights.fly(key, tries).await;
+        let outcome = self.client.flights.fly(key, lead).await;
         match &outcome {
             // Somebody else's budget was too small; that says nothing about this one.
-            Err(error) if error.code == REQUEST_MEMORY && !led.get() => {
-                self.tries(endpoint, &outgoing.headers, again, (deadline, watched))
-                    .await
-            }
+            Err(error) if error.code == REQUEST_MEMORY && !led.get() => tries(again).await,
             _ => outcome,
         }
     }
@@ -282,11 +280,21 @@ impl RequestTransport<'_> {
         request: &Prepared<'_>,
         chosen: Chosen<'_>,
     ) -> Result<Exchanged, ExchangeError> {
-        let health = &*request.endpoint.health;
         let hedge = request.endpoint.traffic.hedge;
-        let Some(hedge) = hedge.filter(|_| request.idempotent) else {
-            return self.one(request, chosen).await;
-        };
+        match hedge.filter(|_| request.idempotent) {
+            None => self.one(request, chosen).await,
+            Some(hedge) => Box::pin(self.two(request, chosen, hedge)).await,
+        }
+    }
+
+    /// One try, and after some time a second one beside it.
+    async fn two(
+        &self,
+        request: &Prepared<'_>,
+        chosen: Chosen<'_>,
+        hedge: crate::Hedge,
+    ) -> Result<Exchanged, ExchangeError> {
+        let health = &*request.endpoint.health;
         let (began, at) = (Instant::now(), chosen.index());
         let after = health.hedge_after(&hedge);
         let mut first = pin!(self.one(request, chosen));
@@ -437,8 +445,9 @@ impl Transport for RequestTransport<'_> {
                 }
                 Some(attachment) => {
                     let deadline = self.deadline.unwrap_or(own);
-                    self.uploaded(endpoint, outgoing, attachment, (deadline, watched))
-                        .await
+                    let uploaded =
+                        self.uploaded(endpoint, outgoing, attachment, (deadline, watched));
+                    Box::pin(uploaded).await
                 }
             };
             // Answers that were joined count for everybody who holds them.
