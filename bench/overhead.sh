@@ -85,8 +85,8 @@ gateway() {
   echo "error: the gateway does not listen" >&2
   return 1
 }
-# CPU time of a process so far, in nanoseconds.
-cpu() { awk '{ sum += $1 } END { printf "%d", sum }' /proc/"$1"/task/*/schedstat; }
+# CPU time of a process so far, in nanoseconds; `%d` of some awks ends at 2^31.
+cpu() { awk '{ sum += $1 } END { printf "%.0f", sum }' /proc/"$1"/task/*/schedstat; }
 
 printf '{"query":"{ me { name } }"}' >"$work/small"
 fields='name inStock reviews { stars author { username name } }'
