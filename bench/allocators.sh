@@ -12,6 +12,7 @@
 #   MARKDOWN=docs/load.md                   writes the table between the markers of this page, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/common.sh
 
 rounds=${1:-3}
 seconds=${2:-3}
@@ -65,31 +66,15 @@ declare -A persecond idle after rested resting ended
 for load in "${loads[@]}"; do
   read -r name graph operation connections <<<"$load"
   folder=bench/graphs/$graph
-  {
-    [ -e "$folder/data.json" ] && echo "data: $PWD/$folder/data.json"
-    [ "$graph" = big-response ] && {
-      echo "generate:"
-      echo "  seed: 1"
-      echo "  lengths: { Node.floats: 21..64, Node.ints: 21..64, Node.strings: 21..64 }"
-      echo "  texts: { Node.string: 0..128, Node.strings: 0..128 }"
-    }
-    echo "subgraphs:"
-    for sdl in "$folder"/subgraphs/*; do
-      echo "  $(basename "$sdl" .graphql): $PWD/$sdl"
-    done
-  } >"$work/mock-$name.yaml"
+  stubs "$folder" >"$work/mock-$name.yaml"
   serve "mock-$name" "$subgraphs_binary" mock --config "$work/mock-$name.yaml" --listen 127.0.0.1:0
   mock=$pid mock_url=$url
   {
     echo "supergraph: { path: '$PWD/$folder/supergraph.graphql' }"
     echo "http: { workers: 1 }"
-    echo "override_subgraph_url:"
-    for sdl in "$folder"/subgraphs/*; do
-      subgraph=$(basename "$sdl" .graphql)
-      echo "  $subgraph: $mock_url/graphql/$subgraph"
-    done
+    subgraph_urls "$folder" "$mock_url"
   } >"$work/$name.yaml"
-  query=$(sed 's/\\/\\\\/g; s/"/\\"/g' "$folder/operations/$operation.graphql" | awk '{ printf "%s\\n", $0 }')
+  query=$(json_text "$folder/operations/$operation.graphql")
   printf "wrk.method = 'POST'\nwrk.headers['content-type'] = 'application/json'\nwrk.body = [==[{\"query\":\"%s\"}]==]\n" "$query" >"$work/$name.lua"
   for round in $(seq "$rounds"); do
     for allocator in $allocators; do

@@ -8,6 +8,7 @@
 #   OUT=docs/images     where the images go
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/common.sh
 
 seconds=${SECONDS_EACH:-5}
 out=${OUT:-docs/images}
@@ -53,19 +54,7 @@ for load in "${loads[@]}"; do
   read -r name graph operation connections more <<<"$load"
   case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
   folder=bench/graphs/$graph
-  {
-    [ -e "$folder/data.json" ] && echo "data: $PWD/$folder/data.json"
-    [ "$graph" = big-response ] && {
-      echo "generate:"
-      echo "  seed: 1"
-      echo "  lengths: { Node.floats: 21..64, Node.ints: 21..64, Node.strings: 21..64 }"
-      echo "  texts: { Node.string: 0..128, Node.strings: 0..128 }"
-    }
-    echo "subgraphs:"
-    for sdl in "$folder"/subgraphs/*; do
-      echo "  $(basename "$sdl" .graphql): $PWD/$sdl"
-    done
-  } >"$work/mock-$name.yaml"
+  stubs "$folder" >"$work/mock-$name.yaml"
   serve "mock-$name" "$OGIVE" mock --config "$work/mock-$name.yaml" --listen 127.0.0.1:0
   mock=$pid mock_url=$url
   {
@@ -73,15 +62,11 @@ for load in "${loads[@]}"; do
     echo "http: { workers: 1 }"
     echo "headers: { all: { request: [ { propagate: { named: authorization } } ] } }"
     echo "$more"
-    echo "override_subgraph_url:"
-    for sdl in "$folder"/subgraphs/*; do
-      subgraph=$(basename "$sdl" .graphql)
-      echo "  $subgraph: $mock_url/graphql/$subgraph"
-    done
+    subgraph_urls "$folder" "$mock_url"
   } >"$work/$name.yaml"
   serve "$name" "$OGIVE" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
   gateway=$pid gateway_url=$url
-  query=$(sed 's/\\/\\\\/g; s/"/\\"/g' "$folder/operations/$operation.graphql" | awk '{ printf "%s\\n", $0 }')
+  query=$(json_text "$folder/operations/$operation.graphql")
   # A token for each request, which is passed on, so that no two of them share what subgraphs are asked.
   cat >"$work/$name.lua" <<LUA
 wrk.method = 'POST'

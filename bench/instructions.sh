@@ -7,6 +7,7 @@
 # if it has its symbols (`--profile release` has).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/common.sh
 
 requests=200 profile=''
 while [ $# -gt 0 ]; do
@@ -17,29 +18,13 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-for tool in curl valgrind; do
-  command -v "$tool" >/dev/null || { echo "error: $tool is not installed" >&2; exit 1; }
-done
-if [ -z "${OGIVE:-}" ]; then
-  cargo build --quiet --profile dist --package ogive-cli
-  OGIVE="${CARGO_TARGET_DIR:-target}/dist/ogive"
-fi
+needs curl valgrind
+binary
 
 work="$(mktemp -d)"
 started=()
 trap 'kill "${started[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 if [ -n "$profile" ]; then mkdir -p "$profile"; fi
-
-# Waits for a line with an address, and gives it.
-address() {
-  local _
-  for _ in $(seq 600); do
-    if grep -m1 "${2:-}" "$1" | grep -om1 'http://127.0.0.1:[0-9]*'; then return; fi
-    sleep 0.05
-  done
-  cat "$1" >&2
-  return 1
-}
 
 # The body of a request for an operation of a graph.
 body() {

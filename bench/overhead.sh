@@ -5,6 +5,7 @@
 # With --markdown the table goes between the markers of FILE. OGIVE=PATH measures another binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/common.sh
 
 page='' rounds=9 requests=4000
 while [ $# -gt 0 ]; do
@@ -16,13 +17,8 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-for tool in curl openssl ss taskset; do
-  command -v "$tool" >/dev/null || { echo "error: $tool is not installed" >&2; exit 1; }
-done
-if [ -z "${OGIVE:-}" ]; then
-  cargo build --quiet --profile dist --package ogive-cli
-  OGIVE="${CARGO_TARGET_DIR:-target}/dist/ogive"
-fi
+needs curl openssl ss taskset
+binary
 
 work="$(mktemp -d)"
 started=()
@@ -37,17 +33,6 @@ for name in server client; do
     openssl x509 -req -CA "$work/ca.pem" -CAkey "$work/ca.key" -days 2 -out "$work/$name.pem" \
       -extfile <(printf 'subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n') 2>/dev/null
 done
-
-# Waits for a line with some word and an address, and gives the address.
-address() {
-  local _
-  for _ in $(seq 200); do
-    if grep -m1 "${2:-}" "$1" | grep -om1 'https\?://127.0.0.1:[0-9]*'; then return; fi
-    sleep 0.05
-  done
-  cat "$1" >&2
-  return 1
-}
 
 taskset -c 1 "$OGIVE" mock --config examples/demo/mock.yaml --listen 127.0.0.1:0 >"$work/mock" 2>&1 &
 started+=($!)
