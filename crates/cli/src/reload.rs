@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::{Config, SupergraphOptions, WhenMissing};
+use ogive_config::{Config, Limit, SupergraphOptions, WhenMissing};
 use ogive_gateway::Gateway;
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -189,6 +189,15 @@ fn look(path: &Path) -> Look {
     Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
 }
 
+/// Limits of the server, which reads them once.
+const MEASURED_AT_START: [Limit; 5] = [
+    Limit::Headers,
+    Limit::HeaderSize,
+    Limit::Connections,
+    Limit::ClientConnections,
+    Limit::HeaderTimeout,
+];
+
 /// Keys that are read once.
 fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
     let (old, new) = (&before.http, &after.http);
@@ -241,6 +250,13 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
         (
             "limits.http1_max_request_buf_size",
             before.limits.http1_max_request_buf_size != after.limits.http1_max_request_buf_size,
+        ),
+        (
+            "limits.warn_only",
+            MEASURED_AT_START.iter().any(|limit| {
+                let held = |config: &Config| config.limits.warn_only.holds_for(*limit);
+                held(before) != held(after)
+            }),
         ),
         (
             "apq.router.cache.in_memory.limit",

@@ -15,6 +15,7 @@ pub mod checks;
 mod decode;
 mod expand;
 pub mod headers;
+mod measured;
 pub mod migrate;
 pub mod options;
 mod peers;
@@ -32,6 +33,7 @@ use ogive_base::{Diagnostic, SourceId};
 
 pub use decode::{OptionDoc, Section};
 pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
+pub use measured::{Limit, Measured, WarnOnly};
 pub use options::*;
 pub use peers::PeerRange;
 pub use telemetry_options::*;

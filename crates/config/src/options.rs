@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Duration, HeaderRule, PeerRange, ResponseHeaderRule, TelemetryOptions,
+    ByteSize, Duration, HeaderRule, PeerRange, ResponseHeaderRule, TelemetryOptions, WarnOnly,
     decode::{Decode, Errors, section},
     tls::TlsOptions,
     traffic::TrafficShapingOptions,
@@ -303,12 +303,17 @@ section! {
         pub max_directives: Option<u32> = Some(500),
         /// Largest variables of a request, in bytes as JSON without white space; default: as large as the body may be.
         pub max_variables_size: Option<ByteSize> = None,
-        /// Which of the six above only log and count: `true` for all of them, or a list such as `[max_depth, max_aliases]`.
-        /// `ogive.limits.exceeded` counts the requests that are let through.
+        /// Which limits only log and count: `true` for the six above, or a list of any of them and of `parser_max_tokens`,
+        /// `http_max_request_bytes`, `http1_max_request_headers`, `http1_max_request_buf_size`, `max_request_memory`,
+        /// `http.connections_max`, `http.connections_per_client_max`, `http.header_read_timeout`,
+        /// `http.body_read_timeout`, `batching.maximum_size`, `traffic_shaping.router.concurrency_limit` and
+        /// `traffic_shaping.response_max_bytes`. Those that protect the process itself still hold at ten times the limit, and
+        /// never below their default. `ogive.limits.exceeded` counts what is let through. Rates have `measure_only`;
+        /// `parser_max_recursion` always holds, because nobody writes what it refuses: `max_depth` can be measured.
         pub warn_only: WarnOnly = WarnOnly::default(),
         /// Most bytes of subgraphs' answers that one operation has the gateway hold, all of its answers together; what does
         /// not fit is null, with the error `REQUEST_MEMORY_LIMIT`. Default: 256 MiB, or the largest
-        /// `response_max_bytes` if that is more. Files have `file_uploads.buffer_size`.
+        /// `response_max_bytes` if that is more. Files that are kept (`file_uploads.buffer_size`) count, too.
         pub max_request_memory: Option<ByteSize> = None,
         /// Largest request body, in bytes; a larger one is answered with 413.
         pub http_max_request_bytes: ByteSize = ByteSize(2_000_000),
@@ -545,6 +550,7 @@ macro_rules! words {
         }
     )*};
 }
+pub(crate) use words;
 
 words! {
     /// Whose requests are counted together.
@@ -557,22 +563,6 @@ words! {
         Header = "header",
         /// Those for operations of one name.
         Operation = "operation",
-    }
-
-    /// A limit on operations.
-    pub enum OperationLimit {
-        /// `limits.max_depth`
-        Depth = "max_depth",
-        /// `limits.max_height`
-        Height = "max_height",
-        /// `limits.max_aliases`
-        Aliases = "max_aliases",
-        /// `limits.max_root_fields`
-        RootFields = "max_root_fields",
-        /// `limits.max_directives`
-        Directives = "max_directives",
-        /// `limits.max_variables_size`
-        Variables = "max_variables_size",
     }
 
     /// Where a proxy names the client.
@@ -686,33 +676,6 @@ impl Decode for Pattern {
             return None;
         }
         Some(Pattern(text.to_owned()))
-    }
-}
-
-/// The limits on operations that are only measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct WarnOnly(u8);
-
-impl WarnOnly {
-    /// Every limit.
-    pub const ALL: WarnOnly = WarnOnly(u8::MAX);
-    /// Whether exceeding a limit has no consequences.
-    pub fn holds_for(self, limit: OperationLimit) -> bool {
-        self.0 & (1 << limit as u8) != 0
-    }
-}
-
-impl Decode for WarnOnly {
-    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        if node.is_list() {
-            let limits = Vec::<OperationLimit>::decode(node, errors)?;
-            let bits = limits.iter().map(|limit| 1 << *limit as u8);
-            return Some(WarnOnly(bits.fold(0, |all, bit: u8| all | bit)));
-        }
-        bool::decode(node, errors).map(|all| match all {
-            true => WarnOnly::ALL,
-            false => WarnOnly::default(),
-        })
     }
 }
 

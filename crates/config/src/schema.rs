@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use crate::{
-    OperationLimit,
+    Limit,
     reference::{OptionRow, options},
 };
 
@@ -111,7 +111,7 @@ fn kind(kind: &str) -> String {
         }
         "list of rules" => r#""type": ["array", "null"], "items": { "type": "object" }"#.into(),
         "`true`, `false` or list of limits" => {
-            let limits: Vec<String> = OperationLimit::WORDS.iter().map(|w| quoted(w)).collect();
+            let limits: Vec<String> = Limit::WORDS.iter().map(|w| quoted(w)).collect();
             format!(
                 r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "array", "items": {{ "enum": [{}] }} }}, {expanded}]"#,
                 limits.join(", ")

@@ -15,11 +15,15 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::{Config, RateLimitKey};
+use ogive_config::{Config, Limit, Measured, RateLimitKey};
 use ogive_telemetry::codes;
 use quick_cache::sync::Cache;
 
-use crate::{error::RequestError, proxies::network};
+use crate::{
+    error::RequestError,
+    measured::{Exceeded, note},
+    proxies::network,
+};
 
 /// Most keys a rate is kept for.
 const KEYS_MAX: usize = 100_000;
@@ -33,7 +37,7 @@ pub struct ClientAddress(pub IpAddr);
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionOptions {
     /// Most requests at a time.
-    pub concurrency: Option<usize>,
+    pub concurrency: Option<Measured<usize>>,
     /// How many requests of one key in how much time.
     pub rate: Option<Rate>,
 }
@@ -58,7 +62,10 @@ impl AdmissionOptions {
     pub fn new(config: &Config) -> Self {
         let router = &config.traffic_shaping.router;
         AdmissionOptions {
-            concurrency: router.concurrency_limit.map(usize::from),
+            concurrency: router.concurrency_limit.map(|limit| {
+                let warn_only = config.limits.warn_only;
+                warn_only.size(Limit::Concurrency, limit.get(), 0)
+            }),
             rate: router.rate_limit.as_ref().map(|rate| Rate {
                 capacity: rate.capacity.get().min(u32::MAX as usize) as u32,
                 interval: rate.interval.0.max(Duration::from_millis(1)),
@@ -86,8 +93,8 @@ pub struct Admitted {
     running: Option<Arc<AtomicUsize>>,
     /// What to tell about the rate.
     pub rate: Option<RateState>,
-    /// Whether the rate is exceeded, but only measured.
-    pub exceeded: bool,
+    /// What is exceeded, but only measured.
+    pub exceeded: Exceeded,
 }
 
 /// What is left of a rate.
@@ -136,16 +143,17 @@ impl Admission {
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
         let mut admitted = Admitted::default();
         // Counted only on demand: a counter that all threads write to costs each of them.
-        if let Some(max) = options.concurrency {
+        if let Some(max) = &options.concurrency {
             let before = self.running.fetch_add(1, Ordering::Relaxed);
             admitted.running = Some(Arc::clone(&self.running));
-            if before >= max {
+            if before >= max.ceiling {
                 let error = RequestError::http(
                     codes::REQUEST_CONCURRENCY_LIMITED,
                     "too many requests at a time",
                 );
                 return Err((retry_after(error, 1), None));
             }
+            note(max, &(before + 1), &mut admitted.exceeded);
         }
         let Some(rate) = &options.rate else {
             return Ok(admitted);
@@ -164,7 +172,10 @@ impl Admission {
         let (state, exceeded) = self
             .check(rate, key)
             .map_err(|(error, state)| (error, Some(state)))?;
-        (admitted.rate, admitted.exceeded) = (Some(state), exceeded);
+        admitted.rate = Some(state);
+        if exceeded {
+            admitted.exceeded.push(codes::REQUEST_RATE_LIMITED);
+        }
         Ok(admitted)
     }
 

@@ -1,11 +1,11 @@
 //! What belongs to one GraphQL request on its way through the stops, besides the request itself.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 
 use http::HeaderMap;
 use ogive_plan::Claims;
 
-use crate::{observe::Watch, uploads::Entry};
+use crate::{measured::Exceeded, observe::Watch, uploads::Entry};
 
 /// One request's surroundings.
 pub struct RequestContext<'a> {
@@ -17,6 +17,7 @@ pub struct RequestContext<'a> {
     added: RefCell<HeaderMap>,
     watch: Option<&'a Watch<'a>>,
     uploads: Option<Entry<'a>>,
+    exceeded: RefCell<Exceeded>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -28,6 +29,7 @@ impl<'a> RequestContext<'a> {
             added: RefCell::default(),
             watch: None,
             uploads: None,
+            exceeded: RefCell::default(),
         }
     }
     /// Says who the caller is.
@@ -50,6 +52,10 @@ impl<'a> RequestContext<'a> {
     /// The files that came along.
     pub(crate) fn uploads(&self) -> Option<Entry<'a>> {
         self.uploads
+    }
+    /// Notes limits that are exceeded and only measured.
+    pub(crate) fn exceeded(&self) -> RefMut<'_, Exceeded> {
+        self.exceeded.borrow_mut()
     }
     /// Adds headers to the response.
     pub(crate) fn add(&self, headers: HeaderMap) {

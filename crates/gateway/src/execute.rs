@@ -7,6 +7,7 @@
 use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
+use ogive_config::Limit;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
@@ -18,6 +19,7 @@ use crate::{
     context::RequestContext,
     error::RequestError,
     feedback::Timed,
+    measured::{code, note},
     plan::PlannedOperation,
     prepare::Prepared,
     sharing::{Executed, OperationKey, WorkerState},
@@ -50,7 +52,7 @@ pub async fn execute(
         Some(deadline),
     )
     .observed_by(observer)
-    .within(state.options.request_memory)
+    .within(state.options.request_memory.ceiling)
     .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
@@ -91,6 +93,13 @@ pub async fn execute(
         None => execution.await,
     };
     context.add(headers);
+    let mut exceeded = context.exceeded();
+    let held = transport.held_most();
+    note(&state.options.request_memory, &held, &mut exceeded);
+    if transport.had_large_answer() {
+        exceeded.push(code(Limit::Response));
+    }
+    drop(exceeded);
     let refused = uploads.and_then(|entry| entry.uploads.refused());
     match refused.filter(|_| output.errors > 0) {
         Some(error) => Err(error),

@@ -1,7 +1,7 @@
 //! The pipeline behind one HTTP request, independent of sockets.
 
 use std::{
-    fmt::Display,
+    fmt::{Debug, Display},
     future::{Future, poll_fn},
     pin::Pin,
     sync::{
@@ -14,7 +14,7 @@ use std::{
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::{Body, Bytes};
-use ogive_config::Config;
+use ogive_config::{Config, Measured};
 use ogive_telemetry::{
     Record, Stop, Telemetry, access::Finished, codes, metrics::Event, spans, stop_span,
 };
@@ -32,6 +32,7 @@ use crate::{
     expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     graphiql,
     heavy::Heavy,
+    measured::{Exceeded, code, log},
     media::{Accept, Media, accept, graphql_media},
     notice::{self, Notice},
     observe::{Lent, ObserveOptions, Watch},
@@ -133,14 +134,7 @@ impl GatewayOptions {
                 .then(|| config.homepage.path.0.clone()),
             health_paths: (health.enabled && health.listen.is_none())
                 .then(|| (health.path.0.clone(), health.readiness_path.0.clone())),
-            receive: ReceiveLimits {
-                body_bytes_max: config.limits.http_max_request_bytes.0,
-                body_timeout: config.http.body_read_timeout.0,
-                batch_max: config
-                    .batching
-                    .enabled
-                    .then(|| config.batching.maximum_size.get()),
-            },
+            receive: ReceiveLimits::new(config),
             uploads: UploadOptions::new(config),
             admission: AdmissionOptions::new(config),
             proxies: Proxies::new(config),
@@ -440,8 +434,8 @@ impl Gateway {
         let admitted = self
             .admission
             .admit(&serving.options.admission, &parts.headers, address);
-        if admitted.as_ref().is_ok_and(|admitted| admitted.exceeded) {
-            self.exceeded([&codes::REQUEST_RATE_LIMITED].into_iter());
+        if let Ok(admitted) = &admitted {
+            self.exceeded(admitted.exceeded.iter());
         }
         let (answer, rate) = match &admitted {
             Ok(admitted) => (
@@ -484,6 +478,14 @@ impl Gateway {
         }
     }
 
+    /// Notes what of a connection is beyond a limit that is only measured.
+    pub(crate) fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
+        if measured.is_exceeded_by(found) {
+            log(measured.which, found, &measured.limit);
+            self.exceeded([&code(measured.which)].into_iter());
+        }
+    }
+
     async fn admitted<B>(
         &self,
         serving: &Serving,
@@ -499,6 +501,7 @@ impl Gateway {
         B::Error: Display,
     {
         let from = lent.record.map(Record::now);
+        let mut exceeded = Exceeded::new();
         let received = async {
             serving.options.csrf.check(&parts)?;
             CallerClaims::of(&parts)?;
@@ -507,22 +510,35 @@ impl Gateway {
             let options = serving.options.uploads.as_ref();
             match options.filter(|_| uploads::is_multipart(&parts.headers)) {
                 // In a box, because it takes much room, and room is moved with every request.
-                Some(options) => {
-                    Box::pin(uploads::receive(&parts, body, options, limits, document_id))
-                        .instrument(span)
-                        .await
-                        .map(|(received, uploads)| (received, Some(uploads)))
-                }
-                None => receive(&parts, body, limits, document_id, &self.heavy)
-                    .instrument(span)
-                    .await
-                    .map(|received| (received, None)),
+                Some(options) => Box::pin(uploads::receive(
+                    &parts,
+                    body,
+                    options,
+                    limits,
+                    document_id,
+                    &mut exceeded,
+                ))
+                .instrument(span)
+                .await
+                .map(|(received, uploads)| (received, Some(uploads))),
+                None => receive(
+                    &parts,
+                    body,
+                    limits,
+                    document_id,
+                    &self.heavy,
+                    &mut exceeded,
+                )
+                .instrument(span)
+                .await
+                .map(|received| (received, None)),
             }
         };
         let (received, uploads) = match received.await {
             Ok((received, uploads)) => (Ok(received), uploads),
             Err(error) => (Err(error), None),
         };
+        self.exceeded(exceeded.iter());
         let files = |at| uploads.as_ref().map(|uploads| Entry { uploads, at });
         if let (Some(record), Some(from)) = (lent.record, from) {
             record.received(from);
@@ -634,7 +650,9 @@ impl Gateway {
         }
         let output = execute(state, prepared, &planned, context, worker, false)
             .instrument(stop_span!(spans::EXECUTE))
-            .await?;
+            .await;
+        self.exceeded(context.exceeded().iter());
+        let output = output?;
         let from = watch.zip(from).map(|(watch, from)| {
             watch.executed(output.errors);
             watch.stop(Stop::Execute, from)

@@ -40,6 +40,7 @@ pub mod heavy;
 mod json_value;
 pub mod labels;
 mod linger;
+pub mod measured;
 pub mod media;
 pub mod notice;
 pub mod observe;

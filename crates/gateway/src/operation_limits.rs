@@ -6,7 +6,7 @@
 
 use std::io;
 
-use ogive_config::{LimitOptions, OperationLimit, WarnOnly};
+use ogive_config::{Limit, LimitOptions, Measured, WarnOnly};
 use ogive_operation::{FieldRef, Operation};
 use ogive_schema::Schema;
 use ogive_syntax::Document;
@@ -14,7 +14,10 @@ use ogive_telemetry::codes;
 
 use serde_json::{Map, Value};
 
-use crate::error::RequestError;
+use crate::{
+    error::RequestError,
+    measured::{Exceeded, code, log, note},
+};
 
 /// Limits on one operation; `None` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,12 +34,11 @@ pub struct OperationLimits {
     pub directives: Option<u32>,
     /// Bytes of the variables as JSON.
     pub variables: Option<usize>,
+    /// Lexical tokens, if they are only measured; the parser refuses what is beyond the ceiling.
+    pub tokens: Option<Measured<usize>>,
     /// Which of them are only measured.
     pub warn_only: WarnOnly,
 }
-
-/// Codes of limits that are exceeded and only measured.
-pub type Exceeded = Vec<&'static str>;
 
 /// How large an operation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +63,10 @@ impl OperationLimits {
             root_fields: limits.max_root_fields,
             directives: limits.max_directives,
             variables: limits.max_variables_size.map(|size| size.0),
+            tokens: limits
+                .warn_only
+                .holds_for(Limit::Tokens)
+                .then(|| tokens(limits)),
             warn_only: limits.warn_only,
         }
     }
@@ -71,8 +77,11 @@ impl OperationLimits {
         document: &Document,
         exceeded: &mut Exceeded,
     ) -> Result<(), RequestError> {
+        if let Some(tokens) = &self.tokens {
+            note(tokens, &(document.token_count() as usize), exceeded);
+        }
         let count = u32::try_from(document.directive_count()).unwrap_or(u32::MAX);
-        let which = OperationLimit::Directives;
+        let which = Limit::Directives;
         self.one(which, self.directives, count, "directives", exceeded)
     }
 
@@ -89,21 +98,11 @@ impl OperationLimits {
         }
         let found = measure(schema, operation);
         for (which, limit, found, what) in [
+            (Limit::Depth, self.depth, found.depth, "nested fields"),
+            (Limit::Height, self.height, found.height, "fields"),
+            (Limit::Aliases, self.aliases, found.aliases, "aliases"),
             (
-                OperationLimit::Depth,
-                self.depth,
-                found.depth,
-                "nested fields",
-            ),
-            (OperationLimit::Height, self.height, found.height, "fields"),
-            (
-                OperationLimit::Aliases,
-                self.aliases,
-                found.aliases,
-                "aliases",
-            ),
-            (
-                OperationLimit::RootFields,
+                Limit::RootFields,
                 self.root_fields,
                 found.root_fields,
                 "root fields",
@@ -127,8 +126,8 @@ impl OperationLimits {
             return Ok(None);
         }
         let code = codes::MAX_VARIABLES_SIZE_LIMIT;
-        if self.warn_only.holds_for(OperationLimit::Variables) {
-            tracing::warn!(code, limit, "the variables of a request exceed a limit");
+        if self.warn_only.holds_for(Limit::Variables) {
+            log(Limit::Variables, &"more", &limit);
             return Ok(Some(code));
         }
         let message = format!("the variables are larger than the {limit} bytes allowed");
@@ -137,7 +136,7 @@ impl OperationLimits {
 
     fn one(
         &self,
-        which: OperationLimit,
+        which: Limit,
         limit: Option<u32>,
         found: u32,
         what: &str,
@@ -148,8 +147,8 @@ impl OperationLimits {
         };
         let code = code(which);
         if self.warn_only.holds_for(which) {
-            tracing::warn!(code, found, limit, "an operation exceeds a limit");
-            exceeded.push(code);
+            let measured = self.warn_only.size(which, limit as usize, 0);
+            note(&measured, &(found as usize), exceeded);
             return Ok(());
         }
         Err(RequestError::graphql(
@@ -159,15 +158,11 @@ impl OperationLimits {
     }
 }
 
-fn code(limit: OperationLimit) -> &'static str {
-    match limit {
-        OperationLimit::Depth => codes::MAX_DEPTH_LIMIT,
-        OperationLimit::Height => codes::MAX_HEIGHT_LIMIT,
-        OperationLimit::Aliases => codes::MAX_ALIASES_LIMIT,
-        OperationLimit::RootFields => codes::MAX_ROOT_FIELDS_LIMIT,
-        OperationLimit::Directives => codes::MAX_DIRECTIVES_LIMIT,
-        OperationLimit::Variables => codes::MAX_VARIABLES_SIZE_LIMIT,
-    }
+/// The limit on tokens.
+pub(crate) fn tokens(limits: &LimitOptions) -> Measured<usize> {
+    let default = LimitOptions::default().parser_max_tokens as usize;
+    let limit = limits.parser_max_tokens as usize;
+    limits.warn_only.size(Limit::Tokens, limit, default)
 }
 
 /// So many bytes may still be written; they go nowhere.

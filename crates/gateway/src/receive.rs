@@ -4,11 +4,16 @@
 //! method, the media type and the announced length are checked before the body is read, and reading stops at the
 //! limit and at a deadline. JSON nested deeper than 128 is refused while it is scanned.
 
-use std::{future::poll_fn, pin::pin, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, Method, header, request::Parts};
 use hyper::body::Body;
+use ogive_config::{BatchingOptions, Config, HttpOptions, Limit, LimitOptions, Measured};
 use ogive_telemetry::codes;
 use ogive_transport::encoding::{self, DecodeError, Encoding};
 use serde_json::{Map, Value};
@@ -18,6 +23,7 @@ use crate::{
     heavy::{Heavy, LIGHT_BODY},
     json_value,
     linger::linger,
+    measured::{Exceeded, note},
     media::{self, ContentTypeError},
     percent,
 };
@@ -54,30 +60,45 @@ pub enum Received {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveLimits {
     /// Most bytes; default 2,000,000.
-    pub body_bytes_max: usize,
+    pub body: Measured<usize>,
     /// How long the body may take to arrive; default 30 s.
-    pub body_timeout: Duration,
+    pub body_timeout: Measured<Duration>,
     /// Most requests of one batch; `None`, the default, if batches are refused.
-    pub batch_max: Option<usize>,
+    pub batch: Option<Measured<usize>>,
 }
 
-impl Default for ReceiveLimits {
-    fn default() -> Self {
+impl ReceiveLimits {
+    /// The limits that a configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        let (limits, batching) = (&config.limits, &config.batching);
+        let warn_only = limits.warn_only;
+        let bytes = LimitOptions::default().http_max_request_bytes.0;
+        let time = HttpOptions::default().body_read_timeout.0;
+        let batch = BatchingOptions::default().maximum_size.get();
         ReceiveLimits {
-            body_bytes_max: 2_000_000,
-            body_timeout: Duration::from_secs(30),
-            batch_max: None,
+            body: warn_only.size(Limit::Body, limits.http_max_request_bytes.0, bytes),
+            body_timeout: warn_only.time(Limit::BodyTimeout, config.http.body_read_timeout.0, time),
+            batch: batching
+                .enabled
+                .then(|| warn_only.size(Limit::Batch, batching.maximum_size.get(), batch)),
         }
     }
 }
 
-/// Reads a request. `document_id` is that of the path, if it has one.
+impl Default for ReceiveLimits {
+    fn default() -> Self {
+        ReceiveLimits::new(&Config::default())
+    }
+}
+
+/// Reads a request. `document_id` is that of the path, if it has one; `exceeded` gets the limits that are only measured.
 pub async fn receive<B>(
     parts: &Parts,
     body: B,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
     heavy: &Heavy,
+    exceeded: &mut Exceeded,
 ) -> Result<Received, RequestError>
 where
     B: Body,
@@ -90,16 +111,21 @@ where
         }
         Method::POST => {
             let encoding = check_content(&parts.headers)?;
-            let mut body = read_body(&parts.headers, body, limits).await?;
+            let mut body = read_body(&parts.headers, body, limits, exceeded).await?;
             if let Some(encoding) = encoding {
                 body = decoded(encoding, &body, limits).await?;
             }
-            if body.len() <= LIGHT_BODY {
-                return received(&body, limits, document_id);
-            }
-            let (limits, id) = (*limits, document_id.map(str::to_owned));
-            let work = heavy.run(move || received(&body, &limits, id.as_deref()));
-            work.await
+            note(&limits.body, &body.len(), exceeded);
+            let received = match body.len() <= LIGHT_BODY {
+                true => received(&body, limits, document_id),
+                false => {
+                    let (limits, id) = (*limits, document_id.map(str::to_owned));
+                    let work = heavy.run(move || received(&body, &limits, id.as_deref()));
+                    work.await
+                }
+            }?;
+            note_batch(&received, limits, exceeded);
+            Ok(received)
         }
         _ => Err(RequestError {
             allow: Some("GET, POST"),
@@ -143,7 +169,7 @@ async fn decoded(
     body: &[u8],
     limits: &ReceiveLimits,
 ) -> Result<Bytes, RequestError> {
-    let max = limits.body_bytes_max;
+    let max = limits.body.ceiling;
     let decoded = encoding::decode(encoding, body, max).await;
     decoded.map_err(|error| match error {
         DecodeError::TooLarge => RequestError::http(
@@ -161,12 +187,13 @@ async fn read_body<B>(
     headers: &HeaderMap,
     body: B,
     limits: &ReceiveLimits,
+    exceeded: &mut Exceeded,
 ) -> Result<Bytes, RequestError>
 where
     B: Body,
     B::Error: std::fmt::Display,
 {
-    let max = limits.body_bytes_max;
+    let max = limits.body.ceiling;
     let too_large = || {
         RequestError::http(
             codes::REQUEST_TOO_LARGE,
@@ -217,14 +244,26 @@ where
         }
         Ok(rest.map_or(first, BytesMut::freeze))
     };
-    tokio::time::timeout(limits.body_timeout, reading)
+    let began = Instant::now();
+    let body = tokio::time::timeout(limits.body_timeout.ceiling, reading)
         .await
         .unwrap_or_else(|_| {
             Err(RequestError::http(
                 codes::REQUEST_TIMEOUT,
                 "the request's body did not arrive in time",
             ))
-        })
+        })?;
+    note(&limits.body_timeout, &began.elapsed(), exceeded);
+    // What it becomes when it is decoded is looked at, too.
+    note(&limits.body, &body.len(), exceeded);
+    Ok(body)
+}
+
+/// Notes a batch of more requests than allowed.
+pub(crate) fn note_batch(received: &Received, limits: &ReceiveLimits, exceeded: &mut Exceeded) {
+    if let (Received::Batch(requests), Some(batch)) = (received, &limits.batch) {
+        note(batch, &requests.len(), exceeded);
+    }
 }
 
 /// As [`GraphqlRequest::bytes`].
@@ -273,7 +312,7 @@ pub(crate) fn received_value(
     limits: &ReceiveLimits,
     document_id: Option<&str>,
 ) -> Result<Received, RequestError> {
-    match (value, limits.batch_max) {
+    match (value, limits.batch.map(|batch| batch.ceiling)) {
         (Value::Array(entries), _) if entries.is_empty() => {
             Err(invalid("the list of requests is empty"))
         }

@@ -7,8 +7,8 @@ use std::{num::NonZeroU32, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
-    BatchingWord, CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, PlanProfile,
-    ReuseWord,
+    BatchingWord, CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, Limit,
+    Measured, PlanProfile, ReuseWord,
 };
 use ogive_execute::{ExecuteLimits, ExecuteOptions, RequestLimits, Reuse};
 use ogive_federation::Supergraph;
@@ -27,9 +27,10 @@ use crate::{
     feedback::Feedback,
     fingerprint::Fingerprints,
     labels::Labels,
-    operation_limits::OperationLimits,
+    operation_limits::{OperationLimits, tokens},
     plans::PlanCache,
     prepare::PrepareLimits,
+    receive::ReceiveLimits,
     refine::{RefineLimits, Refinement},
     tls::subgraph_tls,
 };
@@ -77,7 +78,7 @@ pub struct PipelineOptions {
     /// Whether equal operations under way are executed once; default no.
     pub share_operations: bool,
     /// Most bytes of subgraphs' answers that one request holds; default 256 MiB.
-    pub request_memory: usize,
+    pub request_memory: Measured<usize>,
     /// How long the execution of a request may take; default 60 s.
     pub request_timeout: Duration,
 }
@@ -185,18 +186,23 @@ impl PipelineOptions {
     }
     fn new(config: &Config, endpoints: &[Endpoint], plan: PlanOptions) -> Self {
         let execute = ExecuteLimits::default();
-        let largest = endpoints.iter().map(|e| e.traffic.response_bytes_max).max();
+        let largest = endpoints.iter().map(|e| &e.traffic);
+        let usual = largest.clone().map(|t| t.response_bytes_max).max();
+        let largest = largest.map(Traffic::response_bytes_refused).max();
+        let usual = usual.unwrap_or(execute.answer_bytes_max);
         let largest = largest.unwrap_or(execute.answer_bytes_max);
         let limits = &config.limits;
+        let most = execute.answers_bytes_max.max(usual);
+        let memory = limits.max_request_memory.map_or(most, |size| size.0);
         let memory = limits
-            .max_request_memory
-            .map_or_else(|| execute.answers_bytes_max.max(largest), |size| size.0);
+            .warn_only
+            .size(Limit::RequestMemory, memory, execute.answers_bytes_max);
         PipelineOptions {
             request_memory: memory,
             prepare: PrepareLimits {
                 syntax: Limits {
-                    source_bytes_max: limits.http_max_request_bytes.0,
-                    tokens_max: limits.parser_max_tokens,
+                    source_bytes_max: ReceiveLimits::new(config).body.ceiling,
+                    tokens_max: u32::try_from(tokens(limits).ceiling).unwrap_or(u32::MAX),
                     depth_max: limits.parser_max_recursion,
                     ..Limits::default()
                 },
@@ -217,7 +223,7 @@ impl PipelineOptions {
                     .parser_max_recursion
                     .saturating_mul(3)
                     .max(execute.depth_max),
-                answers_bytes_max: memory.saturating_add(largest),
+                answers_bytes_max: memory.ceiling.saturating_add(largest),
                 ..execute
             },
             tell: ExecuteOptions {
@@ -255,13 +261,19 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         Http2Word::Disable => Http2::Disable,
         Http2Word::Only => Http2::Only,
     };
+    let answer = config.limits.warn_only.size(
+        Limit::Response,
+        traffic.response_max_bytes,
+        Traffic::default().response_bytes_max,
+    );
     let mut endpoint = Endpoint::with_replicas(
         name,
         &urls,
         Traffic {
             timeout: traffic.timeout,
             connect_timeout: traffic.connect_timeout,
-            response_bytes_max: traffic.response_max_bytes,
+            response_bytes_max: answer.limit,
+            response_bytes_ceiling: Some(answer.ceiling),
             compression: traffic.compression.map(|word| match word {
                 CompressionWord::Gzip => Encoding::Gzip,
                 CompressionWord::Br => Encoding::Brotli,

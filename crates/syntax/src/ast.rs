@@ -102,6 +102,7 @@ impl<T> Default for List<T> {
 pub struct Document {
     pub(crate) source: Arc<str>,
     pub(crate) source_id: Option<SourceId>,
+    pub(crate) tokens: u32,
     /// Top-level definitions in source order.
     pub definitions: Vec<Definition>,
     pub(crate) variables: Vec<VariableDefinition>,
@@ -144,6 +145,10 @@ impl Document {
     /// (specification 2.9.4, `BlockStringValue`). Borrows when the raw text is the value.
     pub fn string_value(&self, string: StringValue) -> std::borrow::Cow<'_, str> {
         crate::string_value::string_value(self.text(string.span), string.block)
+    }
+    /// Number of lexical tokens.
+    pub fn token_count(&self) -> u32 {
+        self.tokens
     }
     /// Number of directives, wherever they are.
     pub fn directive_count(&self) -> usize {

@@ -173,6 +173,7 @@ impl<'a> Parser<'a> {
 
     fn finish(self, source: Arc<str>, source_id: SourceId) -> Parsed {
         let mut document = self.doc;
+        document.tokens = self.lexer.tokens();
         document.source = source;
         document.source_id = Some(source_id);
         Parsed {

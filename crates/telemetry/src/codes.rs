@@ -30,6 +30,23 @@ pub struct ErrorCode {
     pub remedy: &'static str,
 }
 
+/// What `ogive.limits.exceeded` calls limits whose refusal has no code of its own: a connection that is closed, a bare HTTP
+/// status, or a code that says other things, too.
+pub mod limits {
+    /// `http.connections_max`
+    pub const CONNECTIONS: &str = "CONNECTIONS_LIMIT";
+    /// `http.connections_per_client_max`
+    pub const CLIENT_CONNECTIONS: &str = "CLIENT_CONNECTIONS_LIMIT";
+    /// `http.header_read_timeout`
+    pub const HEADER_TIMEOUT: &str = "HEADER_TIMEOUT";
+    /// `limits.http1_max_request_headers`
+    pub const HEADERS: &str = "HEADERS_LIMIT";
+    /// `limits.http1_max_request_buf_size`
+    pub const HEADER_SIZE: &str = "HEADER_SIZE_LIMIT";
+    /// `response_max_bytes` of a subgraph
+    pub const RESPONSE_SIZE: &str = "RESPONSE_SIZE_LIMIT";
+}
+
 macro_rules! codes {
     ($( $name:ident $status:literal $origin:ident $meaning:literal $remedy:literal )*) => {
         $( #[doc = $meaning] pub const $name: &str = stringify!($name); )*

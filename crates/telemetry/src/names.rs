@@ -95,7 +95,7 @@ metrics! {
         "Refused requests, and requests to subgraphs without an answer.";
     /// See the table.
     LIMITS_EXCEEDED = "ogive.limits.exceeded" Counter "1" [ERROR_CODE]
-        "Requests beyond a limit that is only measured, by the code they would have been refused with.";
+        "Requests beyond a limit that is only measured, by the code they would have been refused with ([the list](limits.md)).";
     /// See the table.
     OPERATIONS_KEPT = "ogive.operation_cache.entries" Gauge "1" []
         "Operations kept ready.";

@@ -4,13 +4,19 @@
 //! the memory. So bytes are taken from a budget while they arrive. What was taken for an answer that is not kept (a try that
 //! failed, the encoded form of an answer) is given back.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The budget of one request of a client. Nobody waits for anybody: one thread at a time uses it.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: usize,
     held: AtomicUsize,
+    /// Bytes that are held besides answers.
+    beside: AtomicUsize,
+    /// The most that was held.
+    peak: AtomicUsize,
+    /// Whether an answer was larger than it should be.
+    large_answer: AtomicBool,
 }
 
 impl Budget {
@@ -18,6 +24,9 @@ impl Budget {
         Budget {
             max,
             held: AtomicUsize::new(0),
+            beside: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            large_answer: AtomicBool::new(false),
         }
     }
     pub(crate) fn max(&self) -> usize {
@@ -25,14 +34,38 @@ impl Budget {
     }
     /// What is left.
     pub(crate) fn left(&self) -> usize {
-        self.max - self.held.load(Ordering::Relaxed)
+        let held = self.held.load(Ordering::Relaxed);
+        self.max.saturating_sub(held).saturating_sub(self.beside())
     }
     /// Takes bytes for good; false if there are not as many.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        let more = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.max);
+        let max = self.max.saturating_sub(self.beside());
+        let more = |held: usize| held.checked_add(bytes).filter(|held| *held <= max);
         let held = &self.held;
-        held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
+        let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if let Ok(before) = taken {
+            let held = before + bytes + self.beside();
+            self.peak.fetch_max(held, Ordering::Relaxed);
+        }
+        taken.is_ok()
+    }
+    fn beside(&self) -> usize {
+        self.beside.load(Ordering::Relaxed)
+    }
+    /// Says how much is held besides answers.
+    pub(crate) fn hold_beside(&self, bytes: usize) {
+        self.beside.store(bytes, Ordering::Relaxed);
+    }
+    /// The most that was held at a time.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+    /// Notes that an answer was larger than it should be; says whether it is the first.
+    pub(crate) fn note_answer(&self) -> bool {
+        !self.large_answer.swap(true, Ordering::Relaxed)
+    }
+    pub(crate) fn has_large_answer(&self) -> bool {
+        self.large_answer.load(Ordering::Relaxed)
     }
     /// Begins to read an answer.
     pub(crate) fn read(&self) -> Reading<'_> {

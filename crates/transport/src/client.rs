@@ -452,10 +452,14 @@ pub(crate) async fn decoded(
     body: &[u8],
     budget: &Budget,
 ) -> Result<Bytes, TransportError> {
-    let limit = endpoint.traffic.response_bytes_max.min(budget.left());
+    let most = endpoint.traffic.response_bytes_refused();
+    let limit = most.min(budget.left());
     let (what, detail) = match encoding::decode(encoding, body, limit).await {
-        Ok(body) => return Ok(body),
-        Err(DecodeError::TooLarge) if limit < endpoint.traffic.response_bytes_max => {
+        Ok(body) => {
+            measure(endpoint, body.len(), budget);
+            return Ok(body);
+        }
+        Err(DecodeError::TooLarge) if limit < most => {
             return Err(over_budget(&endpoint.name, budget.max()));
         }
         Err(DecodeError::TooLarge) => (
@@ -488,7 +492,7 @@ pub(crate) async fn read_body(
     mut body: Incoming,
     budget: &Budget,
 ) -> Result<Bytes, ExchangeError> {
-    let limit = endpoint.traffic.response_bytes_max;
+    let limit = endpoint.traffic.response_bytes_refused();
     let too_large = || {
         failed(
             HTTP_ERROR,
@@ -538,7 +542,23 @@ pub(crate) async fn read_body(
             }
         }
     }
-    Ok(rest.map_or(first, BytesMut::freeze))
+    let body = rest.map_or(first, BytesMut::freeze);
+    measure(endpoint, body.len(), budget);
+    Ok(body)
+}
+
+/// Notes an answer beyond a limit that is only measured.
+fn measure(endpoint: &Endpoint, bytes: usize, budget: &Budget) {
+    let limit = endpoint.traffic.response_bytes_max;
+    if bytes > limit && budget.note_answer() {
+        let subgraph = &*endpoint.name;
+        tracing::warn!(
+            subgraph,
+            bytes,
+            limit,
+            "an answer exceeds `response_max_bytes`, which is only measured"
+        );
+    }
 }
 
 fn is_reset(error: &hyper::Error) -> bool {

@@ -25,6 +25,8 @@ pub struct Traffic {
     pub first_byte_timeout: Option<Duration>,
     /// Largest answer in bytes; default 128 MiB.
     pub response_bytes_max: usize,
+    /// With it answers beyond `response_bytes_max` are only noted, up to so many bytes; default they are refused.
+    pub response_bytes_ceiling: Option<usize>,
     /// How request bodies of at least [`ENCODED_BYTES_MIN`] are encoded; default not at all.
     pub compression: Option<Encoding>,
     /// Whether answers may come encoded; default no, because near subgraphs it costs more than it saves. What comes
@@ -52,6 +54,14 @@ pub struct Traffic {
     pub idle_max: usize,
 }
 
+impl Traffic {
+    /// Bytes beyond which answers are refused.
+    pub fn response_bytes_refused(&self) -> usize {
+        self.response_bytes_ceiling
+            .unwrap_or(self.response_bytes_max)
+    }
+}
+
 impl Default for Traffic {
     fn default() -> Self {
         Traffic {
@@ -59,6 +69,7 @@ impl Default for Traffic {
             connect_timeout: Duration::from_secs(5),
             first_byte_timeout: None,
             response_bytes_max: 128 << 20,
+            response_bytes_ceiling: None,
             compression: None,
             accept_compression: false,
             retry: None,

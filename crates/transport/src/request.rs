@@ -126,6 +126,16 @@ impl<'a> RequestTransport<'a> {
         RequestTransport { files, ..self }
     }
 
+    /// The most bytes of answers that were held at a time, arriving ones included.
+    pub fn held_most(&self) -> usize {
+        self.budget.peak()
+    }
+
+    /// Whether an answer was larger than its endpoint's `response_bytes_max`, and let pass.
+    pub fn had_large_answer(&self) -> bool {
+        self.budget.has_large_answer()
+    }
+
     /// What the answers' headers add to the client's response.
     pub fn collected(&self) -> &Collected {
         &self.collected
@@ -450,6 +460,9 @@ impl Transport for RequestTransport<'_> {
                     Box::pin(uploaded).await
                 }
             };
+            if let Some(files) = self.files {
+                self.budget.hold_beside(files.held());
+            }
             // Answers that were joined count for everybody who holds them.
             let result = result.and_then(|exchanged| {
                 match self.budget.take(exchanged.response.body.len()) {

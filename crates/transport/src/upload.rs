@@ -26,6 +26,10 @@ pub trait Files {
     fn attach<'a>(&'a self, body: &Bytes) -> Option<Attachment<'a>>;
     /// A subgraph has answered a request of this client request.
     fn answered(&self) {}
+    /// Bytes of files that are held in memory.
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 /// A body that is made while it is sent.

@@ -17,6 +17,7 @@ mod graph;
 mod headers;
 mod http2;
 mod http_client;
+mod measured;
 mod network;
 mod refine;
 mod resilience;

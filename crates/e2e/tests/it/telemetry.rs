@@ -361,7 +361,7 @@ fn counted(more: &str) -> Graph {
     ))
 }
 
-fn scrape(graph: &Graph) -> String {
+pub(crate) fn scrape(graph: &Graph) -> String {
     let background = graph.served.background.as_ref().unwrap();
     let address = background.metrics_address().unwrap();
     let answer = send(address, "GET", "/metrics", &[], b"");

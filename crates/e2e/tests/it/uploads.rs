@@ -423,6 +423,33 @@ fn files_wanted_in_another_order_are_kept_within_a_limit() {
     assert_eq!((graph.a.whole().len(), graph.b.whole().len()), (0, 0));
 }
 
+/// Answers have to fit beside the files that are kept.
+#[test]
+fn kept_files_count_in_the_memory_of_a_request() {
+    let first = "x".repeat(480);
+    let ask = |fields: &str| {
+        let graph = Graph::with("enabled: true", "limits: { max_request_memory: 500 }");
+        let operations = format!(
+            r#"{{"query":"mutation($f: Upload!, $g: Upload!) {{ {fields} }}","variables":{{"f":null,"g":null}}}}"#
+        );
+        let map = r#"{"0":["variables.f"],"1":["variables.g"]}"#;
+        let parts = [
+            ("operations", operations.as_str()),
+            ("map", map),
+            ("0", &first),
+            ("1", "second!"),
+        ];
+        graph.post(&parts).codes()
+    };
+    let in_order = ask("storeA(file: $f) storeB(file: $g)");
+    assert_eq!(in_order, [""; 0], "nothing is kept");
+    let kept = ask("storeB(file: $g) storeA(file: $f)");
+    assert!(
+        kept.contains(&"REQUEST_MEMORY_LIMIT".to_owned()),
+        "{kept:?}"
+    );
+}
+
 #[test]
 fn one_file_for_two_subgraphs() {
     let both =

@@ -6,6 +6,7 @@ use std::{
 };
 
 use ogive_base::FastMap;
+use ogive_config::Measured;
 
 use super::ServeOptions;
 use crate::proxies::{Proxies, network};
@@ -13,7 +14,7 @@ use crate::proxies::{Proxies, network};
 /// Numbers of connections by address, if they are limited. There are never more addresses than connections.
 pub(super) struct Clients {
     counts: Arc<Counts>,
-    max: Option<usize>,
+    max: Option<Measured<usize>>,
     exempt: Proxies,
 }
 
@@ -24,6 +25,8 @@ struct Counts(Mutex<FastMap<IpAddr, usize>>);
 pub(super) struct Place {
     counts: Arc<Counts>,
     client: IpAddr,
+    /// Which of its client it is, from 1.
+    pub(super) number: usize,
 }
 
 impl Counts {
@@ -37,9 +40,13 @@ impl Clients {
     pub(super) fn new(options: &ServeOptions) -> Self {
         Clients {
             counts: Arc::default(),
-            max: options.connections_per_client_max,
+            max: options.client_connections(),
             exempt: options.trusted_proxies.clone(),
         }
+    }
+    /// The limit.
+    pub(super) fn max(&self) -> Option<&Measured<usize>> {
+        self.max.as_ref()
     }
     /// A place for a connection; `None` if nobody counts it, an error if its client has as many as it may.
     pub(super) fn place(&self, address: Option<IpAddr>) -> Result<Option<Place>, IpAddr> {
@@ -53,12 +60,17 @@ impl Clients {
         let client = network(address);
         let mut counts = self.counts.lock();
         let count = counts.entry(client).or_default();
-        if *count >= max {
+        if *count >= max.ceiling {
             return Err(address);
         }
         *count += 1;
+        let number = *count;
         let counts = Arc::clone(&self.counts);
-        Ok(Some(Place { counts, client }))
+        Ok(Some(Place {
+            counts,
+            client,
+            number,
+        }))
     }
 }
 

@@ -201,8 +201,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> {
     let (socket, address) = accepted.join()?;
     let options = Rc::clone(&shared.options);
+    let (began, patience) = (Instant::now(), options.header_timeout());
     let opening = timeout(
-        options.header_read_timeout,
+        patience.ceiling,
         open(socket, shared.tls.as_deref(), options.http2),
     );
     // Whoever has not said anything yet is not waited for once draining began.
@@ -211,6 +212,7 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
         () = drained(&mut shared.draining, options.drain_idle_timeout) => return Ok(()),
     };
     let (mut stream, version) = opened??;
+    shared.gateway.note(&patience, &began.elapsed());
     stream.set_write_timeout(options.write_timeout);
     let activity = Rc::new(Activity::new(match version {
         Version::HTTP_2 => options.http2_resets_max,
@@ -226,6 +228,11 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
             let (shared, activity) = (shared.clone(), Rc::clone(&activity));
             // In a box of its own, because a connection keeps room for it while nothing is asked.
             Box::pin(async move {
+                if activity.running.get() == 0 {
+                    // Since the last answer was ready; the parser's own time begins when all of it is sent.
+                    let waited = activity.last.get().elapsed();
+                    shared.gateway.note(&patience, &waited);
+                }
                 let mut running = activity.begin();
                 let response = answer(request, &shared).await;
                 running.answered = true;
@@ -241,13 +248,13 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(options.http2_streams_max)
                 .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
-                .max_header_list_size(options.header_bytes_max.min(u32::MAX as usize) as u32)
-                .keep_alive_interval(options.header_read_timeout)
-                .keep_alive_timeout(options.header_read_timeout)
+                .max_header_list_size(options.header_bytes().ceiling.min(u32::MAX as usize) as u32)
+                .keep_alive_interval(patience.ceiling)
+                .keep_alive_timeout(patience.ceiling)
                 .serve_connection(TokioIo::new(stream), service);
             let mut serving = pin!(serving);
             let mut leaving = false;
-            let tick = options.header_read_timeout.min(options.write_timeout);
+            let tick = patience.ceiling.min(options.write_timeout);
             loop {
                 tokio::select! {
                     result = serving.as_mut() => return Ok(result?),
@@ -262,7 +269,7 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                         if activity.is_stalled_for(options.write_timeout) {
                             return Err("nothing of an answer is taken".into());
                         }
-                        if activity.is_idle_for(options.header_read_timeout) {
+                        if activity.is_idle_for(patience.ceiling) {
                             if leaving {
                                 return Ok(());
                             }
@@ -276,9 +283,9 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
         _ => {
             let serving = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(options.header_read_timeout)
-                .max_headers(options.headers_max)
-                .max_header_size(options.header_bytes_max)
+                .header_read_timeout(patience.ceiling)
+                .max_headers(options.headers().ceiling)
+                .max_header_size(options.header_bytes().ceiling)
                 .serve_connection(TokioIo::new(stream), service);
             let mut serving = pin!(serving);
             tokio::select! {
@@ -301,10 +308,16 @@ async fn drained(draining: &mut watch::Receiver<bool>, idle: Duration) {
 async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<ResponseBody> {
     let http1 = request.version() < Version::HTTP_2;
     // HTTP/1.1's parser counts by itself.
-    if !http1 && request.headers().len() > shared.options.headers_max {
+    let headers = shared.options.headers();
+    if !http1 && request.headers().len() > headers.ceiling {
         let mut response = Response::new(ResponseBody::default());
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return response;
+    }
+    shared.gateway.note(&headers, &request.headers().len());
+    let bytes = shared.options.header_bytes();
+    if bytes.ceiling > bytes.limit {
+        shared.gateway.note(&bytes, &head_bytes(&request));
     }
     // RFC 9112, section 3.2: whoever came before us may have believed another one.
     let hosts = request.headers().get_all(header::HOST).iter().count();
@@ -325,6 +338,16 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Respons
         response.headers_mut().insert(header::CONNECTION, close);
     }
     response
+}
+
+/// About as many bytes as the head of a request has in HTTP/1.1.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let uri = request.uri().path_and_query();
+    let uri = uri.map_or(0, |uri| uri.as_str().len());
+    let line = request.method().as_str().len() + uri + " HTTP/1.1\r\n\r\n ".len();
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    line + fields.sum::<usize>()
 }
 
 /// Agrees on TLS and on the version of HTTP.

@@ -14,7 +14,7 @@ mod worker;
 
 use std::{future::Future, io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use ogive_config::Config;
+use ogive_config::{Config, HttpOptions, Limit, LimitOptions, Measured, WarnOnly};
 use ogive_transport::ServerTls;
 use tokio::sync::{Semaphore, watch};
 
@@ -56,6 +56,8 @@ pub struct ServeOptions {
     pub drain_idle_timeout: Duration,
     /// How long requests in flight may take to finish after shutdown began; default 30 s.
     pub drain_timeout: Duration,
+    /// Which of these limits are only measured; default none.
+    pub warn_only: WarnOnly,
 }
 
 impl ServeOptions {
@@ -81,7 +83,38 @@ impl ServeOptions {
             drain_delay: http.drain_delay.0,
             drain_idle_timeout: http.drain_idle_timeout.0,
             drain_timeout: http.connection_shutdown_timeout.0,
+            warn_only: config.limits.warn_only,
         }
+    }
+    fn connections(&self) -> Measured<usize> {
+        let default = HttpOptions::default().connections_max.get();
+        let measured = self
+            .warn_only
+            .size(Limit::Connections, self.connections_max, default);
+        let ceiling = measured.ceiling.min(Semaphore::MAX_PERMITS);
+        Measured {
+            ceiling,
+            ..measured
+        }
+    }
+    fn client_connections(&self) -> Option<Measured<usize>> {
+        let max = self.connections_per_client_max?;
+        Some(self.warn_only.size(Limit::ClientConnections, max, 0))
+    }
+    fn header_timeout(&self) -> Measured<Duration> {
+        let default = HttpOptions::default().header_read_timeout.0;
+        let limit = self.header_read_timeout;
+        self.warn_only.time(Limit::HeaderTimeout, limit, default)
+    }
+    fn headers(&self) -> Measured<usize> {
+        let default = LimitOptions::default().http1_max_request_headers.get();
+        self.warn_only
+            .size(Limit::Headers, self.headers_max, default)
+    }
+    fn header_bytes(&self) -> Measured<usize> {
+        let default = LimitOptions::default().http1_max_request_buf_size.0;
+        self.warn_only
+            .size(Limit::HeaderSize, self.header_bytes_max, default)
     }
 }
 
@@ -149,7 +182,7 @@ impl Bound {
                 Worker::start(index, gateway, options, tls, draining.clone(), give_back)
             })
             .collect::<io::Result<Vec<Worker>>>()?;
-        let permits = Arc::new(Semaphore::new(options.connections_max));
+        let permits = Arc::new(Semaphore::new(options.connections().ceiling));
         let clients = Clients::new(&options);
         let stopping = async {
             shutdown.await;
@@ -158,7 +191,7 @@ impl Bound {
         };
         tokio::select! {
             () = stopping => {}
-            () = accept(&listener, &workers, &permits, &clients) => {}
+            () = accept(&listener, &workers, (&permits, options.connections()), &clients, &gateway) => {}
             () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
             () = rest(&gateway, give_back) => {}
         }
@@ -204,8 +237,9 @@ async fn rest(gateway: &Gateway, give_back: Option<fn()>) {
 async fn accept(
     listener: &Listener,
     workers: &[Worker],
-    permits: &Arc<Semaphore>,
+    (permits, max): (&Arc<Semaphore>, Measured<usize>),
     clients: &Clients,
+    gateway: &Gateway,
 ) {
     loop {
         let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
@@ -214,6 +248,10 @@ async fn accept(
         match listener.accept().await {
             Ok(accepted) => match clients.place(accepted.address()) {
                 Ok(place) => {
+                    gateway.note(&max, &(max.ceiling - permits.available_permits()));
+                    if let (Some(place), Some(max)) = (&place, clients.max()) {
+                        gateway.note(max, &place.number);
+                    }
                     let connection = Connection {
                         accepted,
                         permit,

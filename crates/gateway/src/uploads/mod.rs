@@ -16,7 +16,7 @@ use std::{
     fmt::Display,
     hash::{BuildHasher, RandomState},
     pin::pin,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -34,8 +34,9 @@ use crate::{
     error::RequestError,
     json_value,
     linger::linger,
+    measured::{Exceeded, note},
     prepare::Prepared,
-    receive::{ReceiveLimits, Received, received_value},
+    receive::{ReceiveLimits, Received, note_batch, received_value},
 };
 use incoming::Chunks;
 use turns::Turns;
@@ -65,7 +66,12 @@ impl UploadOptions {
             files_max: uploads.max_files.get(),
             file_bytes_max: uploads.max_file_size.0,
             request_bytes_max: uploads.max_request_size.0,
-            kept_bytes_max: uploads.buffer_size.0,
+            // Files count in the memory of a request, see `Files::held`.
+            kept_bytes_max: config
+                .limits
+                .max_request_memory
+                .map_or(usize::MAX, |memory| memory.0)
+                .min(uploads.buffer_size.0),
             timeout: uploads.timeout.0,
             pause_max: config.http.body_read_timeout.0,
         })
@@ -157,6 +163,7 @@ pub(crate) async fn receive<B>(
     options: &UploadOptions,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
+    exceeded: &mut Exceeded,
 ) -> Result<(Received, Uploads), RequestError>
 where
     B: Body + Send + 'static,
@@ -183,14 +190,19 @@ where
     }
     let chunks = Chunks::new(body, options.request_bytes_max);
     let mut multipart = Multipart::new(chunks, boundary);
-    let bytes_max = limits.body_bytes_max;
+    let bytes_max = limits.body.ceiling;
+    let began = Instant::now();
     let reading = async {
         let operations = incoming::text(&mut multipart, "operations", bytes_max).await?;
         let map = incoming::text(&mut multipart, "map", bytes_max).await?;
         Ok::<_, Refusal>((operations, map))
     };
-    let read = match tokio::time::timeout(limits.body_timeout, reading).await {
-        Ok(read) => read.and_then(|(operations, map)| Uploads::of(&operations, &map, options)),
+    let read = match tokio::time::timeout(limits.body_timeout.ceiling, reading).await {
+        Ok(read) => read.and_then(|(operations, map)| {
+            note(&limits.body_timeout, &began.elapsed(), exceeded);
+            note(&limits.body, &operations.len().max(map.len()), exceeded);
+            Uploads::of(&operations, &map, options)
+        }),
         Err(_) => Err(refusal(
             codes::REQUEST_TIMEOUT,
             "the request's body did not arrive in time",
@@ -200,7 +212,10 @@ where
         Ok((operations, mut uploads)) => {
             *uploads.multipart.get_mut() = Some(multipart);
             match received_value(operations, limits, document_id) {
-                Ok(received) => Ok((received, uploads)),
+                Ok(received) => {
+                    note_batch(&received, limits, exceeded);
+                    Ok((received, uploads))
+                }
                 Err(error) => {
                     uploads.linger().await;
                     Err(error)

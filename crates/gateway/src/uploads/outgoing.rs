@@ -42,6 +42,10 @@ impl Files for Uploads {
     fn answered(&self) {
         self.answered.set(true);
     }
+
+    fn held(&self) -> usize {
+        self.kept_bytes.get()
+    }
 }
 
 impl Uploads {

@@ -1,0 +1,250 @@
+//! Limits that are only measured (`limits.warn_only`): what exceeds them passes and is counted, up to the ceiling that
+//! protects the process.
+
+use std::{io::Write, net::TcpListener};
+
+use ogive_transport::encoding::{Encoding, encode};
+
+use crate::{
+    graph::Graph,
+    http_client::{Connection, post, request, send},
+    telemetry::scrape,
+    toxic::{Toxic, read_request},
+};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// A graph whose limits named `words` are only measured, and one whose limits hold.
+fn both(yaml: &str, limits: &str, words: &str) -> (Graph, Graph) {
+    let graph = |limits: &str| {
+        Graph::with(&format!(
+            "telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }} }}\n\
+             limits: {{ {limits} }}\n{yaml}"
+        ))
+    };
+    let measured = match limits {
+        "" => format!("warn_only: [{words}]"),
+        limits => format!("{limits}, warn_only: [{words}]"),
+    };
+    (graph(&measured), graph(limits))
+}
+
+/// What is counted so far: codes and numbers, without the rest.
+fn counted(graph: &Graph) -> Vec<(String, u32)> {
+    let text = scrape(graph);
+    let lines = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix("ogive_limits_exceeded_total{graphql_error_code=\"")?;
+        let (code, number) = rest.split_once("\"} ")?;
+        Some((code.to_owned(), number.parse().unwrap()))
+    });
+    let mut all: Vec<_> = lines.collect();
+    all.sort();
+    all
+}
+
+fn expect(graph: &Graph, expected: &[(&str, u32)]) {
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(c, n)| ((*c).to_owned(), *n))
+        .collect();
+    assert_eq!(counted(graph), expected);
+}
+
+fn graphql(graph: &Graph, body: &[u8]) -> (u16, String) {
+    let answer = send(graph.address(), "POST", "/graphql", &[JSON], body);
+    (answer.status, answer.text())
+}
+
+#[test]
+fn bodies_and_documents() {
+    let (measured, strict) = both(
+        "batching: { enabled: true, maximum_size: 1 }",
+        "http_max_request_bytes: 150, parser_max_tokens: 10",
+        "http_max_request_bytes, parser_max_tokens, batching.maximum_size",
+    );
+    let padded = |bytes: usize| {
+        let padding = " ".repeat(bytes);
+        format!(r#"{{"query":"{{ __typename }}"{padding}}}"#).into_bytes()
+    };
+    let good = (200, r#"{"data":{"__typename":"Query"}}"#.to_owned());
+    let (status, text) = graphql(&strict, &padded(200));
+    assert_eq!(status, 413, "{text}");
+    assert_eq!(graphql(&measured, &padded(200)), good);
+    expect(&measured, &[("REQUEST_TOO_LARGE", 1)]);
+    let (status, text) = graphql(&measured, &padded(2_000_000));
+    assert_eq!(status, 413, "the ceiling is the default: {text}");
+    // What arrives is small, what it becomes is not: counted once.
+    let gzip = encode(Encoding::Gzip, &padded(1_000)).unwrap();
+    let headers = [JSON, ("content-encoding", "gzip")];
+    let ask = |graph: &Graph| send(graph.address(), "POST", "/graphql", &headers, &gzip).status;
+    assert_eq!((ask(&strict), ask(&measured)), (413, 200));
+    expect(&measured, &[("REQUEST_TOO_LARGE", 2)]);
+
+    let batch = |entries: usize| {
+        let entries = vec![r#"{"query":"{__typename}"}"#; entries];
+        format!("[{}]", entries.join(",")).into_bytes()
+    };
+    assert_eq!(graphql(&strict, &batch(2)).0, 422);
+    assert_eq!(graphql(&measured, &batch(2)).0, 200);
+    let (status, text) = graphql(&measured, &batch(11));
+    assert_eq!(status, 422, "ten times the limit: {text}");
+
+    let fields = |number: usize| {
+        let fields = "__typename ".repeat(number);
+        format!(r#"{{"query":"{{ {fields}}}"}}"#).into_bytes()
+    };
+    let (status, text) = graphql(&strict, &fields(9));
+    assert!(status == 400 && text.contains("MAX_TOKENS_LIMIT"), "{text}");
+    assert_eq!(graphql(&measured, &fields(8)), good, "ten tokens");
+    assert_eq!(graphql(&measured, &fields(9)), good);
+    let (status, text) = graphql(&measured, &fields(15_000));
+    assert!(status == 400 && text.contains("MAX_TOKENS_LIMIT"), "{text}");
+    expect(
+        &measured,
+        &[
+            ("BATCH_LIMIT_EXCEEDED", 1),
+            ("MAX_TOKENS_LIMIT", 1),
+            // The batch of eleven and the last document are large, too.
+            ("REQUEST_TOO_LARGE", 4),
+        ],
+    );
+}
+
+#[test]
+fn heads() {
+    let (measured, strict) = both(
+        "",
+        "http1_max_request_headers: 10, http1_max_request_buf_size: 8KiB",
+        "http1_max_request_headers, http1_max_request_buf_size",
+    );
+    let many = |graph: &Graph, number: usize| {
+        let names: Vec<String> = (0..number).map(|i| format!("x-{i}")).collect();
+        let many: Vec<(&str, &str)> = names.iter().map(|n| (n.as_str(), "1")).collect();
+        send(graph.address(), "GET", "/health", &many, b"").status
+    };
+    let long = |graph: &Graph, bytes: usize| {
+        let long = "x".repeat(bytes);
+        send(graph.address(), "GET", "/health", &[("x-long", &long)], b"").status
+    };
+    assert_eq!((many(&strict, 20), many(&measured, 20)), (431, 200));
+    expect(&measured, &[("HEADERS_LIMIT", 1)]);
+    assert_eq!((long(&strict, 20_000), long(&measured, 20_000)), (431, 200));
+    expect(&measured, &[("HEADERS_LIMIT", 1), ("HEADER_SIZE_LIMIT", 1)]);
+    assert_eq!((many(&measured, 150), long(&measured, 100_000)), (431, 431));
+    expect(&measured, &[("HEADERS_LIMIT", 1), ("HEADER_SIZE_LIMIT", 1)]);
+}
+
+#[test]
+fn connections() {
+    let (measured, _) = both(
+        "http: { connections_max: 1, connections_per_client_max: 1 }",
+        "",
+        "http.connections_max, http.connections_per_client_max",
+    );
+    let alive = |connection: &mut Connection| {
+        connection.write_what_is_taken(&request("GET", "/health", &[], b""));
+        connection
+            .try_read()
+            .is_some_and(|answer| answer.status == 200)
+    };
+    let mut all: Vec<Connection> = Vec::new();
+    for _ in 0..10 {
+        let mut connection = Connection::open(measured.address());
+        assert!(alive(&mut connection));
+        all.push(connection);
+    }
+    let counts = [("CLIENT_CONNECTIONS_LIMIT", 9), ("CONNECTIONS_LIMIT", 9)];
+    expect(&measured, &counts);
+    let mut eleventh = Connection::open(measured.address());
+    assert!(!alive(&mut eleventh), "ten times the limit");
+    assert!(all.iter_mut().all(alive));
+}
+
+#[test]
+fn requests_at_a_time() {
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (measured, _) = both(
+        &format!(
+            "override_subgraph_url: {{ accounts: 'http://{}/' }}\n\
+             traffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
+            accounts.local_addr().unwrap()
+        ),
+        "",
+        "traffic_shaping.router.concurrency_limit",
+    );
+    let mut first = Connection::open(measured.address());
+    let body = br#"{"query":"{ me { name } }"}"#;
+    first.write(&request("POST", "/graphql", &[JSON], body));
+    let (mut stream, _) = accounts.accept().unwrap();
+    read_request(&mut stream, &mut Vec::new()).unwrap();
+    expect(&measured, &[]);
+    assert_eq!(post(measured.address(), "{ __typename }").status, 200);
+    expect(&measured, &[("REQUEST_CONCURRENCY_LIMITED", 1)]);
+    stream
+        .write_all(&crate::toxic::answer(
+            200,
+            "",
+            br#"{"data":{"me":{"name":"Zoe"}}}"#,
+        ))
+        .unwrap();
+    assert_eq!(first.read().text(), r#"{"data":{"me":{"name":"Zoe"}}}"#);
+}
+
+/// Time passes until the strict one has closed its connection.
+#[test]
+fn time_for_heads_and_bodies() {
+    let (measured, strict) = both(
+        "http: { header_read_timeout: 100ms, body_read_timeout: 100ms }",
+        "",
+        "http.header_read_timeout, http.body_read_timeout",
+    );
+    let open = |graph: &Graph| Connection::open(graph.address());
+    let (mut slow, mut impatient) = (open(&measured), open(&strict));
+    assert!(impatient.is_closed());
+    slow.write(&request("GET", "/health", &[], b""));
+    assert_eq!(slow.read().status, 200);
+    expect(&measured, &[("HEADER_TIMEOUT", 1)]);
+
+    let head = b"POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 28\r\n\r\n{";
+    let (mut slow, mut impatient) = (open(&measured), open(&strict));
+    slow.write(head);
+    impatient.write(head);
+    assert_eq!(impatient.read().codes(), ["REQUEST_TIMEOUT"]);
+    slow.write(br#""query":"{ __typename   }"}"#);
+    assert_eq!(slow.read().status, 200);
+    expect(&measured, &[("HEADER_TIMEOUT", 1), ("REQUEST_TIMEOUT", 1)]);
+}
+
+#[test]
+fn answers_of_subgraphs() {
+    let long = "x".repeat(5_000);
+    let text = format!(r#"{{"data":{{"me":{{"name":"{long}"}}}}}}"#);
+    let gzip = encode(Encoding::Gzip, text.as_bytes()).unwrap();
+    for subgraph in [
+        Toxic::answering(200, "", &text),
+        Toxic::answering(200, "content-encoding: gzip\r\n", &gzip),
+    ] {
+        let url = subgraph.url();
+        let (measured, strict) = both(
+            &format!(
+                "override_subgraph_url: {{ accounts: '{url}' }}\n\
+                 traffic_shaping: {{ all: {{ response_max_bytes: 1000 }} }}"
+            ),
+            "",
+            "traffic_shaping.response_max_bytes",
+        );
+        let refused = post(strict.address(), "{ me { name } }");
+        assert_eq!(refused.codes(), ["SUBREQUEST_HTTP_ERROR"]);
+        assert_eq!(post(measured.address(), "{ me { name } }").text(), text);
+        expect(&measured, &[("RESPONSE_SIZE_LIMIT", 1)]);
+        let (measured, strict) = both(
+            &format!("override_subgraph_url: {{ accounts: '{url}' }}"),
+            "max_request_memory: 1000",
+            "max_request_memory",
+        );
+        let refused = post(strict.address(), "{ me { name } }");
+        assert_eq!(refused.codes(), ["REQUEST_MEMORY_LIMIT"]);
+        assert_eq!(post(measured.address(), "{ me { name } }").text(), text);
+        expect(&measured, &[("REQUEST_MEMORY_LIMIT", 1)]);
+    }
+}
