@@ -1,0 +1,143 @@
+// The table of bench/acceptance.sh from its results: node acceptance.mjs FOLDER
+// FOLDER has `builtin` and `wrk`, two folders of `ogive bench run`, and `facts.txt`.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const folder = process.argv[2];
+const lines = file => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []);
+const runs = ['builtin', 'wrk'].flatMap(tool => lines(join(folder, tool, 'results.jsonl')).map(line => JSON.parse(line)));
+const facts = Object.fromEntries(lines(join(folder, 'facts.txt')).map(line => line.split(' ')).map(([k, v]) => [k, Number(v)]));
+const campaign = JSON.parse(readFileSync(join(folder, 'builtin', 'campaign.json'), 'utf8'));
+
+const MIB = 2 ** 20;
+/** How a number is had from a run; without a load there is none. */
+const METRICS = {
+  perCore: run => run.load.answered / run.usage.cpu_seconds,
+  cpus: run => run.usage.cpu_seconds / run.usage.wall_seconds,
+  p50: run => run.load.latency.p50 / 1e3,
+  subgraphs: run => run.subgraphs.per_request,
+  rss: run => run.usage.rss_peak / MIB,
+  start: run => median(run.starts_ms),
+};
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b), middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+/** Three digits. */
+function digits(value) {
+  if (!Number.isFinite(value)) return String(value);
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en');
+  return String(Number(value.toPrecision(3)));
+}
+function spread(values, unit = '') {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const range = values.length > 1 ? ` (${digits(low)}–${digits(high)})` : '';
+  return `${digits(median(values))}${unit}${range}`;
+}
+/** Why a gateway's numbers do not count, if so. */
+function trouble(scenario, gateway) {
+  const of = runs.filter(run => run.scenario === scenario && run.gateway === gateway);
+  if (!of.some(run => run.round > 0)) return of[0]?.reason ?? 'was not run';
+  const bad = of.find(run => run.verdict !== 'ok');
+  if (bad) return `${bad.verdict}: ${bad.reason.split('\n')[0]}`;
+  const lost = of.find(run => run.load && run.load.failed + run.load.unfinished > 0.01 * run.load.answered);
+  return lost && `${lost.load.failed + lost.load.unfinished} of ${lost.load.answered} requests failed or were late`;
+}
+/** Values by round. */
+function values(scenario, gateway, metric) {
+  const of = runs.filter(run => run.scenario === scenario && run.gateway === gateway && run.round > 0);
+  return new Map(of.map(run => [run.round, METRICS[metric](run)]));
+}
+
+let met = 0;
+const rows = [];
+/** `measured` is what counts; `isMet` is undefined where nothing is required. */
+function row(what, text, required, isMet, remark = '') {
+  if (isMet) met++;
+  rows.push({ what, text, required, isMet, remark });
+}
+/** One number of one gateway against a limit. */
+function absolute(what, scenario, gateway, metric, unit, limit, remark = '') {
+  const why = trouble(scenario, gateway);
+  const required = limit === undefined ? '' : `≤ ${digits(limit)}${unit}`;
+  if (why) return row(what, 'no number', required, limit === undefined ? undefined : false, why);
+  const all = [...values(scenario, gateway, metric).values()];
+  row(what, spread(all, unit), required, limit === undefined ? undefined : median(all) <= limit, remark);
+}
+/** One gateway by another, round by round; `sign` is `≥` or `≤`. */
+function ratio(what, scenario, [one, other], metric, unit, sign, limit) {
+  const required = limit === undefined ? '' : `${sign} ${digits(limit)}`;
+  const why = [one, other].map(gateway => [gateway, trouble(scenario, gateway)]).find(([, why]) => why);
+  if (why) return row(what, 'no number', required, limit === undefined ? undefined : false, why.join(': '));
+  const [a, b] = [one, other].map(gateway => values(scenario, gateway, metric));
+  const pairs = [...a.keys()].filter(round => b.has(round)).map(round => a.get(round) / b.get(round));
+  const value = median(pairs);
+  let remark = `${digits(median([...a.values()]))} beside ${digits(median([...b.values()]))}${unit}`;
+  if (metric === 'perCore') {
+    const used = [one, other].map(gateway => digits(median([...values(scenario, gateway, 'cpus').values()])));
+    remark += `; ${used.join(' and ')} of the core used`;
+  }
+  row(what, spread(pairs), required, limit === undefined ? undefined : sign === '≥' ? value >= limit : value <= limit, remark);
+}
+/** What comes on top of the time subgraphs take, at a rate that keeps nobody waiting. */
+function onTop(what, scenario, gateway, waves, limit) {
+  const required = `≤ ${digits(limit)} ms`;
+  const why = trouble(scenario, gateway);
+  if (why) return row(what, 'no number', required, false, why);
+  const all = [...values(scenario, gateway, 'p50').values()].map(value => value - waves * facts.held);
+  row(what, spread(all, ' ms'), required, median(all) <= limit, `above ${waves} × the ${digits(facts.held)} ms a subgraph really takes for its 10`);
+}
+/** One number of facts.txt. */
+function fact(what, value, unit, limit) {
+  row(what, `${digits(value)}${unit}`, `≤ ${digits(limit)}${unit}`, value <= limit);
+}
+/** Requests and waves of one query. */
+function waves(mode, requests, most) {
+  const [n, m] = [facts[`requests_${mode}`], facts[`waves_${mode}`]];
+  row(`query: on the wire, \`${mode}\``, `${digits(n)} requests in ${m} waves`, `≤ ${requests} in ≤ ${most}`, n <= requests && m <= most);
+}
+
+const hive = 'hive-router';
+waves('all', 4, 2);
+waves('entities', 6, 4);
+ratio('query: requests per core-second, × Hive Router', 'query-flat-out', ['ogive', hive], 'perCore', '/s', '≥', 3);
+ratio('query: the same, `reuse: entities`', 'query-flat-out', ['ogive-entities', hive], 'perCore', '/s', '≥');
+for (const [mode, gateway, waves] of [['all', 'ogive', 2], ['entities', 'ogive-entities', 4]]) {
+  absolute(`query: p50 at 50 requests/s, \`${mode}\``, 'query-calm', gateway, 'p50', ' ms', waves * 10 + 1.5);
+  onTop(`query: the same, the gateway's own part`, 'query-calm', gateway, waves, 1.5);
+}
+absolute('query: p50 at 50 requests/s, Hive Router', 'query-calm', hive, 'p50', ' ms');
+absolute('deduplication: subgraph requests per request', 'sharing-requests', 'ogive', 'subgraphs', '', 0.6);
+absolute('deduplication: the same, Hive Router', 'sharing-requests', hive, 'subgraphs', '');
+absolute('deduplication: whole operations shared', 'sharing-operations', 'ogive', 'subgraphs', '', 0.25);
+absolute('deduplication: the same, Hive Router', 'sharing-operations', hive, 'subgraphs', '');
+ratio('big-response: p50, × Hive Router', 'big-response', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
+absolute('big-response: peak RSS, 1 client', 'big-response', 'ogive', 'rss', ' MiB', 40);
+absolute('big-response: peak RSS, 10 clients, held 100 ms', 'big-response-held', 'ogive', 'rss', ' MiB', 150);
+absolute('big-response: the same, Hive Router', 'big-response-held', hive, 'rss', ' MiB');
+ratio('many-plans, planned once: p50, × Hive Router', 'many-plans', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
+absolute('many-plans, planned anew: p50', 'many-plans-cold', 'ogive', 'p50', ' ms', 4);
+ratio('many-plans, planned anew: p50, × Hive Router', 'many-plans-cold', ['ogive', hive], 'p50', ' ms', '≤');
+for (const connections of [50, 200, 1000]) {
+  const [name, scenario] = [`saturation, ${digits(connections)} connections: per core-second`, `saturation-${connections}`];
+  ratio(`${name}, × nginx`, scenario, ['ogive', 'nginx'], 'perCore', '/s', '≥', 0.6);
+  ratio(`${name}, × Hive Router`, scenario, ['ogive', hive], 'perCore', '/s', '≥', 2);
+}
+absolute('start to first answer', 'cold-start', 'ogive', 'start', ' ms', 30);
+absolute('start to first answer, Hive Router', 'cold-start', hive, 'start', ' ms');
+fact('resident, idle, nothing asked yet', facts.idle / MIB, ' MiB', 15);
+fact('resident, idle, twelve seconds after its answers', facts.idle_after / MIB, ' MiB', 15);
+fact('`dist` binary', facts.binary / 1e6, ' MB', 40);
+
+const judged = rows.filter(row => row.isMet !== undefined);
+const { machine, gateways } = campaign;
+const versions = ['ogive', hive].map(name => gateways[name]?.version).filter(Boolean).join(', ');
+console.log(`\`bash bench/acceptance.sh\`: ${machine.cpu}, ${machine.cpus} CPUs, one for the gateway; ${versions}; ${campaign.rounds} interleaved rounds; median (smallest–largest); load average before ${digits(machine.load_average)}. ${met} of ${judged.length} met.\n`);
+console.log('| what | measured | required | | |\n|---|---:|---:|---|---|');
+for (const { what, text, required, isMet, remark } of rows) {
+  const word = isMet === undefined ? '' : isMet ? 'met' : '**missed**';
+  console.log(`| ${what} | ${text} | ${required} | ${word} | ${remark.replaceAll('|', '\\|')} |`);
+}
+console.log(`
+The time a subgraph takes is longer than the 10 ms it is told, because its timer counts whole milliseconds. In \`saturation\`, wrk and the subgraphs have one CPU and the gateway has the other; who needs less of it than they do is never busy all the time, so that answers per second of its CPU are compared, not answers per second.`);
