@@ -228,6 +228,10 @@ fn measure_live(plot: &Plot<'_>, tool: &Tool, run: &mut Run, live: &mut Live) ->
         let (outcome, measured) = measure(plot, tool, &job, stage)?;
         // Those that were sent: who waits in line to the end asks nothing of subgraphs.
         n_requests += outcome.next.saturating_sub(job.first);
+        if *tool != Tool::Builtin {
+            // Answers taken beside the load were requests, too.
+            n_requests += outcome.sampled.len() as u64;
+        }
         job.first = outcome.next;
         kept.extend(outcome.sampled);
         odd.extend(outcome.odd);

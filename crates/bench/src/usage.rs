@@ -65,7 +65,7 @@ pub struct Measured {
     pub cpu_max: f64,
     /// Mean resident bytes.
     pub rss_mean: u64,
-    /// Largest resident bytes.
+    /// Largest resident bytes; of a single process as the kernel has seen it, else the largest sample.
     pub rss_peak: u64,
     /// Mean proportional bytes.
     pub pss_mean: u64,
@@ -79,7 +79,7 @@ pub struct Measured {
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Sample>>>,
+    thread: Option<JoinHandle<(Vec<Sample>, u64)>>,
 }
 
 impl Sampler {
@@ -101,7 +101,10 @@ impl Sampler {
     pub fn finish(mut self) -> Measured {
         self.stop.store(true, Ordering::Relaxed);
         let samples = self.thread.take().and_then(|thread| thread.join().ok());
-        summarise(samples.unwrap_or_default())
+        let (samples, highest) = samples.unwrap_or_default();
+        let mut measured = summarise(samples);
+        measured.rss_peak = measured.rss_peak.max(highest);
+        measured
     }
 }
 
@@ -111,9 +114,11 @@ impl Drop for Sampler {
     }
 }
 
-fn look(pid: u32, stop: &AtomicBool) -> Vec<Sample> {
+/// Samples, and the largest resident set as the kernel has seen it.
+fn look(pid: u32, stop: &AtomicBool) -> (Vec<Sample>, u64) {
     let start = Instant::now();
     let first = tree(pid).cpu_seconds;
+    forget_peaks(pid);
     let mut samples = Vec::new();
     let mut n = 0u32;
     loop {
@@ -127,7 +132,7 @@ fn look(pid: u32, stop: &AtomicBool) -> Vec<Sample> {
             pss: (n.is_multiple_of(PSS_EVERY) || last).then(|| pss(pid)),
         });
         if last {
-            return samples;
+            return (samples, highest(pid));
         }
         n += 1;
         let next = start + EVERY * n;
@@ -197,6 +202,26 @@ pub fn pss(pid: u32) -> u64 {
             )
         })
         .sum()
+}
+
+/// Has the kernel forget how large the processes of a tree were before.
+fn forget_peaks(pid: u32) {
+    for id in members(pid) {
+        // proc(5), clear_refs: 5 sets the high-water mark to what is resident now. Without it, it counts from the start.
+        let _ = fs::write(format!("/proc/{id}/clear_refs"), "5");
+    }
+}
+
+/// The high-water mark of a process, which no look between two samples can miss; of a tree with several processes only
+/// samples say how large it was at one moment: 0.
+fn highest(pid: u32) -> u64 {
+    if members(pid).len() != 1 {
+        return 0;
+    }
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// A process and everything that descends from it.

@@ -14,6 +14,9 @@ use crate::{
     process,
 };
 
+/// What came due while all clients of k6 waited for answers.
+const NEVER_SENT: &str = "never sent";
+
 /// Runs k6.
 pub fn run(path: &Path, job: &Job) -> Result<Outcome> {
     let script = super::write(job, "k6.js", script(job).as_bytes())?;
@@ -34,7 +37,8 @@ pub fn run(path: &Path, job: &Job) -> Result<Outcome> {
     let text = std::fs::read_to_string(&summary).map_err(Error::file(&summary))?;
     let result = read(&text, job.shape.duration().as_secs_f64())
         .ok_or_else(|| Error::program("k6", "its summary is not what the lab knows"))?;
-    let next = job.first + result.answered + result.failed;
+    let never = result.failures.get(NEVER_SENT).copied().unwrap_or(0);
+    let next = job.first + result.answered + result.failed - never;
     Ok(Outcome {
         result,
         next,
@@ -57,8 +61,9 @@ pub fn script(job: &Job) -> String {
         ),
         Shape::Rate { rate, duration } => (
             json!({"executor": "constant-arrival-rate", "rate": rate.round() as u64, "timeUnit": "1s",
-                   "duration": seconds(duration.0), "preAllocatedVUs": 10.min(job.connections_max),
-                   "maxVUs": job.connections_max, "gracefulStop": "3s"}),
+                   "duration": seconds(duration.0), "gracefulStop": "3s",
+                   // All of them from the start: k6 drops what comes due while it makes more.
+                   "preAllocatedVUs": job.connections_max, "maxVUs": job.connections_max}),
             std::time::Duration::ZERO,
         ),
         Shape::Ramp {
@@ -142,7 +147,7 @@ pub fn read(text: &str, seconds: f64) -> Option<LoadResult> {
     let mut failures = BTreeMap::new();
     for (kind, n) in [
         ("no status 200", requests.saturating_sub(answered)),
-        ("never sent", dropped),
+        (NEVER_SENT, dropped),
     ] {
         if n > 0 {
             failures.insert(kind.to_owned(), n);
