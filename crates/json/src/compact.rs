@@ -1,8 +1,8 @@
 //! Taking the white space out of a text that is printed for people.
 //!
 //! Reading is fastest where nothing stands between tokens, and clients need no white space either. So an answer that
-//! has some is rewritten once, a block at a time: quotes and backslashes tell what is inside a string, everything else
-//! that is white space is left out. Nothing is validated. The rewritten text is JSON if and only if the text is: what
+//! has some is rewritten once, a block at a time and without a branch that depends on it: quotes and backslashes tell
+//! what is inside a string, everything else that is white space is left out. Nothing is validated. The rewritten text is JSON if and only if the text is: what
 //! could become one token by losing the space inside it is not rewritten at all.
 
 use crate::lanes::{self, Job, Lanes, TextMasks};
@@ -31,18 +31,22 @@ struct Compact<'t> {
 }
 
 /// What is known of the blocks before.
+#[derive(Default)]
 struct State {
-    out: Vec<u8>,
-    /// Bytes of `out` that count.
-    len: usize,
     /// All ones if the next byte is inside a string.
     inside: u64,
     /// Whether the next byte is escaped.
     escaped: bool,
-    /// Whether white space was left out right before.
+    /// Whether the byte before is part of a number or literal.
+    word: bool,
+    /// Whether the byte before is white space, behind a number or literal.
     gap: bool,
+    /// Whether only white space stood between two numbers or literals.
+    joined: bool,
 }
 
+/// Bytes that are read before room is made for more; few enough to stay in the nearest cache.
+const STEP: usize = 4096;
 /// Most bytes of a block.
 const BLOCK_MAX: usize = 64;
 
@@ -52,72 +56,65 @@ impl Job for Compact<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<Vec<u8>> {
         let text = self.text;
-        let mut state = State {
-            // Copies go in whole blocks.
-            out: vec![0; text.len() + BLOCK_MAX],
-            len: 0,
-            inside: 0,
-            escaped: false,
-            gap: false,
-        };
+        // Blocks are written whole, whatever counts of them.
+        let mut out = Vec::with_capacity(text.len() + STEP + BLOCK_MAX);
+        let mut state = State::default();
         let mut at = 0;
-        while let Some(masks) = lanes.text_masks(text, at) {
-            state.block::<L>(&text[at..], masks, L::BLOCK)?;
-            at += L::BLOCK;
+        while at + L::BLOCK <= text.len() {
+            let step = &text[..text.len().min(at + STEP)];
+            let mut len = out.len();
+            out.resize(len + STEP + BLOCK_MAX, 0);
+            while let Some(masks) = lanes.text_masks(step, at) {
+                let keep = state.kept::<L>(masks);
+                lanes.squeeze(step, at, keep, &mut out[len..]);
+                len += keep.count_ones() as usize;
+                at += L::BLOCK;
+            }
+            out.truncate(len);
+            if state.joined {
+                return None;
+            }
         }
         let rest = &text[at..];
         let mut last = [b' '; BLOCK_MAX];
         last[..rest.len()].copy_from_slice(rest);
         if let Some(masks) = lanes.text_masks(&last, 0) {
-            state.block::<L>(&last, masks, rest.len())?;
+            // What was added could be inside a string that does not end.
+            let keep = state.kept::<L>(masks) & !(u64::MAX << rest.len());
+            let mut block = [0; BLOCK_MAX];
+            lanes.squeeze(&last, 0, keep, &mut block);
+            out.extend_from_slice(&block[..keep.count_ones() as usize]);
         }
-        state.out.truncate(state.len);
-        Some(state.out)
+        (!state.joined).then_some(out)
     }
 }
 
 impl State {
-    /// Takes in a block, of which `n` bytes count.
+    /// Takes in a block; says which bytes of it stay.
     #[inline(always)]
-    fn block<L: Lanes>(&mut self, text: &[u8], masks: TextMasks, n: usize) -> Option<()> {
+    fn kept<L: Lanes>(&mut self, masks: TextMasks) -> u64 {
+        let all = u64::MAX >> (64 - L::BLOCK);
         let mut quote = masks.quote;
         if masks.slash != 0 || self.escaped {
             quote &= !self.escapes::<L>(masks.slash);
         }
+        // From every opening quote to before the closing one.
         let mut strings = quote;
         for shift in [1, 2, 4, 8, 16, 32] {
             strings ^= strings << shift;
         }
         strings ^= self.inside;
-        self.inside = match strings >> (L::BLOCK - 1) & 1 {
-            0 => 0,
-            _ => u64::MAX,
-        };
+        self.inside ^= u64::from(quote.count_ones() & 1).wrapping_neg();
         let space = masks.space & !strings;
-        let counts = u64::MAX >> (64 - n.max(1)) & u64::from(n > 0).wrapping_neg();
-        let mut keep = !space & counts;
-        if space == 0 && !self.gap && n == L::BLOCK {
-            self.copy::<L>(text, 0, n);
-            return Some(());
-        }
-        let mut before = self.gap;
-        while keep != 0 {
-            let start = keep.trailing_zeros() as usize;
-            let len = (!(keep >> start)).trailing_zeros() as usize;
-            if (before || start > 0) && self.len > 0 {
-                let (last, next) = (self.out[self.len - 1], text[start]);
-                if is_word(last) && is_word(next) {
-                    return None;
-                }
-            }
-            before = true;
-            self.copy::<L>(text, start, len);
-            keep &= u64::MAX
-                .checked_shl((start + len) as u32)
-                .unwrap_or_default();
-        }
-        self.gap = space >> (L::BLOCK - 1) & 1 != 0;
-        Some(())
+        let word = !(strings | quote | space | masks.punctuation) & all;
+        // Adding the first byte of a run of white space to the run gives the byte behind it.
+        let first = (word << 1 | u64::from(self.word | self.gap)) & space;
+        let (sum, beyond) = space.overflowing_add(first);
+        let behind = sum & !space | u64::from(self.gap & (space & 1 == 0));
+        self.joined |= behind & word != 0;
+        self.word = word >> (L::BLOCK - 1) & 1 != 0;
+        self.gap = beyond | (L::BLOCK < 64 && sum >> (L::BLOCK % 64) & 1 != 0);
+        !space & all
     }
 
     /// Which bytes of a block are escaped.
@@ -137,25 +134,4 @@ impl State {
         }
         escaped
     }
-
-    /// Appends `len` bytes of a block.
-    #[inline(always)]
-    fn copy<L: Lanes>(&mut self, text: &[u8], start: usize, len: usize) {
-        let to = self.len;
-        self.len += len;
-        // A whole block if there is one: its length is known to the compiler.
-        match (
-            text.get(start..start + L::BLOCK),
-            self.out.get_mut(to..to + L::BLOCK),
-        ) {
-            (Some(from), Some(to)) => to.copy_from_slice(from),
-            _ => self.out[to..to + len].copy_from_slice(&text[start..start + len]),
-        }
-    }
-}
-
-/// Whether a byte outside strings is part of a number or literal (or of nothing that JSON knows).
-#[inline(always)]
-fn is_word(byte: u8) -> bool {
-    !matches!(byte, b'{' | b'}' | b'[' | b']' | b':' | b',' | b'"')
 }

@@ -31,7 +31,7 @@ pub enum Level {
     Sse42 = 3,
     /// 32 bytes at a time.
     Avx2 = 4,
-    /// 64 bytes at a time.
+    /// 64 bytes at a time; with VBMI2, so not on the first processors that had AVX-512.
     Avx512 = 5,
 }
 
@@ -97,6 +97,7 @@ impl Level {
                 Level::Avx2.exists()
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512vbmi2")
             }
             #[cfg(target_arch = "aarch64")]
             Level::Neon => std::arch::is_aarch64_feature_detected!("neon"),
@@ -118,7 +119,7 @@ pub struct StringMasks {
     pub high: u64,
 }
 
-/// Where the bytes are that say what is inside a string, and white space; one bit each.
+/// Where the bytes are that say what is inside a string, white space, and what ends a token; one bit each.
 #[derive(Clone, Copy, Debug)]
 pub struct TextMasks {
     /// `"`.
@@ -127,7 +128,44 @@ pub struct TextMasks {
     pub slash: u64,
     /// Space, tab, line feed or carriage return.
     pub space: u64,
+    /// Brackets, colon and comma (and two control characters, see [`is_punctuation`]).
+    pub punctuation: u64,
 }
+
+/// Whether a byte is a bracket, a colon or a comma, or 0x0C or 0x1A, which no JSON text has outside strings either, and
+/// which are cheaper to find than to tell from those.
+#[inline(always)]
+fn is_punctuation(byte: u8) -> bool {
+    matches!(byte | 0x20, b',' | b':' | b'{' | b'}')
+}
+
+/// White space by its low four bits; zeros, which nothing here is compared with, elsewhere.
+#[cfg(target_arch = "x86_64")]
+const SPACES: [u8; 16] = [
+    b' ', 0, 0, 0, 0, 0, 0, 0, 0, b'\t', b'\n', 0, 0, b'\r', 0, 0,
+];
+/// The same of what [`is_punctuation`].
+#[cfg(target_arch = "x86_64")]
+const PUNCTUATION: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':', b'{', b',', b'}', 0, 0];
+
+/// For every choice of eight bytes: where those chosen are, in their order.
+#[cfg(target_arch = "x86_64")]
+static CHOICES: [[u8; 8]; 256] = {
+    let mut choices = [[0; 8]; 256];
+    let mut choice = 0;
+    while choice < 256 {
+        let (mut from, mut to) = (0, 0);
+        while from < 8 {
+            if choice & (1 << from) != 0 {
+                choices[choice][to] = from;
+                to += 1;
+            }
+            from += 1;
+        }
+        choice += 1;
+    }
+    choices
+};
 
 /// One instruction set.
 pub trait Lanes: Copy {
@@ -142,8 +180,28 @@ pub trait Lanes: Copy {
     fn digit_mask(self, text: &[u8], at: usize) -> Option<u64>;
     /// Which bytes of the block at `at` are JSON white space; `None` if the text ends within it.
     fn space_mask(self, text: &[u8], at: usize) -> Option<u64>;
-    /// Quotes, backslashes and white space in the block at `at`; `None` if the text ends within it.
+    /// What is in the block at `at`; `None` if the text ends within it.
     fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks>;
+    /// Copies the bytes of the block at `at` that `keep` names to the beginning of `out`, without gaps; what is behind
+    /// them there, up to the length of a block, may be anything afterwards. Copies nothing if either is shorter than a
+    /// block.
+    #[inline(always)]
+    fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
+        let (Some(text), Some(out)) = (text.get(at..at + Self::BLOCK), out.get_mut(..Self::BLOCK))
+        else {
+            return;
+        };
+        let (mut left, mut to) = (keep, 0);
+        while left != 0 {
+            let start = left.trailing_zeros() as usize;
+            let len = (!(left >> start)).trailing_zeros() as usize;
+            out[to..to + len].copy_from_slice(&text[start..start + len]);
+            to += len;
+            left &= u64::MAX
+                .checked_shl((start + len) as u32)
+                .unwrap_or_default();
+        }
+    }
     /// Whether the [`KEY_BLOCK`] bytes at `at` agree with `key` in those that `mask` names; `None` if the text ends
     /// within them.
     fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool>;
@@ -196,16 +254,18 @@ impl Lanes for Scalar {
     #[inline(always)]
     fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
         let bytes: &[u8; 8] = chunk(text, at)?;
-        let (mut quote, mut slash) = (0, 0);
+        let (mut quote, mut slash, mut punctuation) = (0, 0, 0);
         for (i, byte) in bytes.iter().enumerate() {
             quote |= u64::from(*byte == b'"') << i;
             slash |= u64::from(*byte == b'\\') << i;
+            punctuation |= u64::from(is_punctuation(*byte)) << i;
         }
         let space = self.space_mask(text, at)?;
         Some(TextMasks {
             quote,
             slash,
             space,
+            punctuation,
         })
     }
     #[inline(always)]
@@ -220,7 +280,7 @@ impl Lanes for Scalar {
 pub(crate) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{KEY_BLOCK, Lanes, StringMasks, TextMasks, chunk};
+    use super::{CHOICES, KEY_BLOCK, Lanes, PUNCTUATION, SPACES, StringMasks, TextMasks, chunk};
 
     /// 16 bytes. Uses nothing beyond SSE2, which every `x86_64` has, so that anybody may make one.
     #[derive(Clone, Copy)]
@@ -242,7 +302,7 @@ pub(crate) mod x86 {
     }
     impl Avx512 {
         /// # Safety
-        /// The processor must have AVX2, AVX-512BW and AVX-512VL.
+        /// The processor must have AVX2, AVX-512BW, AVX-512VL and AVX-512VBMI2.
         #[inline(always)]
         pub(super) unsafe fn new() -> Self {
             Avx512(())
@@ -306,10 +366,17 @@ pub(crate) mod x86 {
             unsafe {
                 let quote = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8));
                 let slash = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8));
+                let folded = _mm_or_si128(block, _mm_set1_epi8(0x20));
+                let is = |byte: u8| _mm_cmpeq_epi8(folded, _mm_set1_epi8(byte as i8));
+                let punctuation = _mm_or_si128(
+                    _mm_or_si128(is(b','), is(b':')),
+                    _mm_or_si128(is(b'{'), is(b'}')),
+                );
                 Some(TextMasks {
                     quote: u64::from(_mm_movemask_epi8(quote) as u16),
                     slash: u64::from(_mm_movemask_epi8(slash) as u16),
                     space,
+                    punctuation: u64::from(_mm_movemask_epi8(punctuation) as u16),
                 })
             }
         }
@@ -385,16 +452,45 @@ pub(crate) mod x86 {
         #[inline(always)]
         fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
             let block = load32(self, text, at)?;
-            let space = self.space_mask(text, at)?;
-            // SAFETY: `self` proves AVX2.
+            // SAFETY: `self` proves AVX2; the tables have the 16 bytes read.
             unsafe {
+                let table = |table: &[u8; 16]| {
+                    _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()))
+                };
                 let quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'"' as i8));
                 let slash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\\' as i8));
+                // A byte is in a table if the table has it where its low four bits say.
+                let space = _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(&SPACES), block), block);
+                let folded = _mm256_or_si256(block, _mm256_set1_epi8(0x20));
+                let punctuation =
+                    _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(&PUNCTUATION), folded), folded);
                 Some(TextMasks {
                     quote: u64::from(_mm256_movemask_epi8(quote) as u32),
                     slash: u64::from(_mm256_movemask_epi8(slash) as u32),
-                    space,
+                    space: u64::from(_mm256_movemask_epi8(space) as u32),
+                    punctuation: u64::from(_mm256_movemask_epi8(punctuation) as u32),
                 })
+            }
+        }
+        #[inline(always)]
+        fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
+            let (Some(text), Some(out)) = (chunk::<32>(text, at), out.first_chunk_mut::<32>())
+            else {
+                return;
+            };
+            let mut to = 0;
+            for (eight, keep) in text.as_chunks::<8>().0.iter().zip(keep.to_le_bytes()) {
+                let choice = &CHOICES[usize::from(keep)];
+                // SAFETY: a processor with AVX2 has SSSE3; both references cover the 8 bytes read.
+                let squeezed = unsafe {
+                    let eight = _mm_loadl_epi64(eight.as_ptr().cast());
+                    let choice = _mm_loadl_epi64(choice.as_ptr().cast());
+                    _mm_cvtsi128_si64(_mm_shuffle_epi8(eight, choice))
+                };
+                if let Some(out) = out.get_mut(to..to + 8) {
+                    out.copy_from_slice(&squeezed.to_le_bytes());
+                }
+                to += keep.count_ones() as usize;
             }
         }
         #[inline(always)]
@@ -452,14 +548,33 @@ pub(crate) mod x86 {
         #[inline(always)]
         fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks> {
             let block = load64(self, text, at)?;
-            let space = self.space_mask(text, at)?;
-            // SAFETY: `self` proves AVX-512BW.
+            // SAFETY: `self` proves AVX-512BW; the tables have the 16 bytes read.
             unsafe {
+                let table = |table: &[u8; 16]| {
+                    _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()))
+                };
+                let spaces = _mm512_shuffle_epi8(table(&SPACES), block);
+                let folded = _mm512_or_si512(block, _mm512_set1_epi8(0x20));
+                let punctuation = _mm512_shuffle_epi8(table(&PUNCTUATION), folded);
                 Some(TextMasks {
                     quote: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'"' as i8)),
                     slash: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\\' as i8)),
-                    space,
+                    space: _mm512_cmpeq_epi8_mask(spaces, block),
+                    punctuation: _mm512_cmpeq_epi8_mask(punctuation, folded),
                 })
+            }
+        }
+        #[inline(always)]
+        fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
+            let (Some(block), Some(out)) = (load64(self, text, at), out.first_chunk_mut::<64>())
+            else {
+                return;
+            };
+            // SAFETY: `self` proves AVX-512VBMI2; the reference covers the 64 bytes written, at any alignment. (Not
+            // compressed right into memory, which some processors are very slow at.)
+            unsafe {
+                let squeezed = _mm512_maskz_compress_epi8(keep, block);
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), squeezed);
             }
         }
         #[inline(always)]
@@ -551,10 +666,16 @@ pub(crate) mod arm {
             let space = self.space_mask(text, at)?;
             // SAFETY: NEON is part of aarch64.
             unsafe {
+                let folded = vorrq_u8(block, vdupq_n_u8(0x20));
+                let is = |byte: u8| vceqq_u8(folded, vdupq_n_u8(byte));
                 Some(TextMasks {
                     quote: bits(vceqq_u8(block, vdupq_n_u8(b'"'))),
                     slash: bits(vceqq_u8(block, vdupq_n_u8(b'\\'))),
                     space,
+                    punctuation: bits(vorrq_u8(
+                        vorrq_u8(is(b','), is(b':')),
+                        vorrq_u8(is(b'{'), is(b'}')),
+                    )),
                 })
             }
         }
@@ -636,7 +757,7 @@ fn run_avx2<J: Job>(job: J) -> J::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi2,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn run_avx512<J: Job>(job: J) -> J::Output {
     // SAFETY: this function is compiled for AVX-512, so its caller has made sure of it.
     job.run(unsafe { x86::Avx512::new() })
