@@ -1,8 +1,8 @@
 //! Reading subgraph objects into the store, led by their shapes.
 //!
 //! A shape lists the response keys in the order in which the subgraph must answer them, so the next key is compared
-//! with the expected one first and searched for only if it differs; what follows what is learned for the rest of the
-//! answer. Unknown keys are skipped. A value that only the client wants, and that looks as the client must see it
+//! with the expected one first and searched for only if it differs; what follows what is learned, for this answer and later
+//! ones to the same plan ([`ogive_plan::order`]). Unknown keys are skipped. A value that only the client wants, and that looks as the client must see it
 //! ([`ogive_plan::derived`]), is read in one step and kept as a byte range, however big it is. Everything else is walked
 //! with an explicit stack: objects become records; leaves that are not quite as they should be are kept as byte ranges
 //! and dealt with on their way out.
@@ -17,7 +17,9 @@ use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
 use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner, lanes};
-use ogive_plan::{Derived, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping};
+use ogive_plan::{
+    Derived, KnownOrder, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
+};
 
 use crate::{
     codes,
@@ -62,8 +64,8 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) taping: bool,
     /// By shape, how often in a row its objects did not look as they should; empty until it happens.
     surprises: Vec<u8>,
-    /// By shape and field, which field came next when it was not the one after; empty until it happens.
-    order: Vec<Vec<u32>>,
+    /// Which field follows which, if any is known to be followed by another than the next one.
+    order: Option<KnownOrder<'p>>,
     /// Items of open lists.
     pub(crate) scratch: Vec<Value>,
     pub(crate) frames: Vec<Frame<'p>>,
@@ -122,8 +124,9 @@ impl<'s, 'p> Reader<'s, 'p> {
         service: Option<&'p str>,
         conditions: &'s Conditions,
     ) -> Self {
+        let derived = store.plan().derived();
         Reader {
-            derived: store.plan().derived(),
+            derived,
             store,
             errors,
             target: source,
@@ -133,7 +136,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             tape: Vec::new(),
             taping: false,
             surprises: Vec::new(),
-            order: Vec::new(),
+            order: derived.order.get(),
             scratch: Vec::new(),
             frames: Vec::new(),
             last_type: None,
@@ -210,14 +213,13 @@ impl<'s, 'p> Reader<'s, 'p> {
                     return Ok(scanner.next_member()?);
                 };
                 if found != *expected {
-                    let n_shapes = plan.shapes.len();
-                    learn(&mut self.order, n_shapes, *id, shape, (*field, found));
+                    let order = &self.derived.order;
+                    self.order = Some(order.learn(plan, *id, *field, found));
                 }
                 *field = found;
-                *expected = match self.order.get(id.index()).map(|next| next.get(found)) {
-                    Some(Some(next)) => *next as usize,
-                    _ => found + 1,
-                };
+                *expected = self
+                    .order
+                    .map_or(found + 1, |order| order.after(*id, found));
                 let facts = self.derived.shapes[*id].fields[found];
                 let ShapeField { slot, shape, .. } = shape.fields[found];
                 let owner = *record;
@@ -473,22 +475,19 @@ impl<'s, 'p> Reader<'s, 'p> {
     /// Opens the frame of an object.
     pub(crate) fn open(&mut self, id: ShapeId, record: RecordId) {
         let shape = &self.store.plan().shapes[id];
-        let first = self.order.get(id.index()).and_then(|next| next.last());
+        let fields = shape.fields.len();
         self.frames.push(Frame::Object {
             id,
             shape,
             record,
-            field: shape.fields.len(),
-            expected: first.map_or(0, |first| *first as usize),
+            field: fields,
+            expected: self.order.map_or(0, |order| order.after(id, fields)),
         });
     }
     /// The field to expect after `found`.
     #[inline]
     pub(crate) fn next_expected(&self, id: ShapeId, found: usize) -> usize {
-        match self.order.get(id.index()).map(|next| next.get(found)) {
-            Some(Some(next)) => *next as usize,
-            _ => found + 1,
-        }
+        self.order.map_or(found + 1, |order| order.after(id, found))
     }
 
     /// Compares the type of the coming object with what is known of the record; learns it if nothing was known.
@@ -706,28 +705,6 @@ fn find_field(
     Ok((next..fields.len())
         .chain(0..next)
         .find(|at| *fields[*at].key.as_bytes() == *text && applies(&fields[*at], ty)))
-}
-
-/// Remembers that field `to` of a shape came after field `from`.
-fn learn(
-    order: &mut Vec<Vec<u32>>,
-    n_shapes: usize,
-    id: ShapeId,
-    shape: &ObjectShape,
-    (from, to): (usize, usize),
-) {
-    if order.is_empty() {
-        order.resize(n_shapes, Vec::new());
-    }
-    let next = &mut order[id.index()];
-    if next.is_empty() {
-        // The last entry says which comes first.
-        next.extend(1..=shape.fields.len() as u32);
-        next.push(0);
-    }
-    if let Some(next) = next.get_mut(from) {
-        *next = to as u32;
-    }
 }
 
 /// The string member `key` of the object the scanner stands before.

@@ -65,7 +65,7 @@ impl Job for Compact<'_> {
             let mut len = out.len();
             out.resize(len + STEP + BLOCK_MAX, 0);
             while let Some(masks) = lanes.text_masks(step, at) {
-                let keep = state.kept::<L>(masks);
+                let keep = state.kept(lanes, masks);
                 lanes.squeeze(step, at, keep, &mut out[len..]);
                 len += keep.count_ones() as usize;
                 at += L::BLOCK;
@@ -80,7 +80,7 @@ impl Job for Compact<'_> {
         last[..rest.len()].copy_from_slice(rest);
         if let Some(masks) = lanes.text_masks(&last, 0) {
             // What was added could be inside a string that does not end.
-            let keep = state.kept::<L>(masks) & !(u64::MAX << rest.len());
+            let keep = state.kept(lanes, masks) & !(u64::MAX << rest.len());
             let mut block = [0; BLOCK_MAX];
             lanes.squeeze(&last, 0, keep, &mut block);
             out.extend_from_slice(&block[..keep.count_ones() as usize]);
@@ -92,18 +92,14 @@ impl Job for Compact<'_> {
 impl State {
     /// Takes in a block; says which bytes of it stay.
     #[inline(always)]
-    fn kept<L: Lanes>(&mut self, masks: TextMasks) -> u64 {
+    fn kept<L: Lanes>(&mut self, lanes: L, masks: TextMasks) -> u64 {
         let all = u64::MAX >> (64 - L::BLOCK);
         let mut quote = masks.quote;
         if masks.slash != 0 || self.escaped {
             quote &= !self.escapes::<L>(masks.slash);
         }
         // From every opening quote to before the closing one.
-        let mut strings = quote;
-        for shift in [1, 2, 4, 8, 16, 32] {
-            strings ^= strings << shift;
-        }
-        strings ^= self.inside;
+        let strings = lanes.parities(quote) ^ self.inside;
         self.inside ^= u64::from(quote.count_ones() & 1).wrapping_neg();
         let space = masks.space & !strings;
         let word = !(strings | quote | space | masks.punctuation) & all;

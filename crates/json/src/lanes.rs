@@ -91,6 +91,7 @@ impl Level {
                     && is_x86_feature_detected!("bmi2")
                     && is_x86_feature_detected!("lzcnt")
                     && is_x86_feature_detected!("popcnt")
+                    && is_x86_feature_detected!("pclmulqdq")
             }
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => {
@@ -182,6 +183,15 @@ pub trait Lanes: Copy {
     fn space_mask(self, text: &[u8], at: usize) -> Option<u64>;
     /// What is in the block at `at`; `None` if the text ends within it.
     fn text_masks(self, text: &[u8], at: usize) -> Option<TextMasks>;
+    /// Every bit with the parity of those up to it: from every odd one to before the next even one.
+    #[inline(always)]
+    fn parities(self, bits: u64) -> u64 {
+        let mut parities = bits;
+        for shift in [1, 2, 4, 8, 16, 32] {
+            parities ^= parities << shift;
+        }
+        parities
+    }
     /// Copies the bytes of the block at `at` that `keep` names to the beginning of `out`, without gaps; what is behind
     /// them there, up to the length of a block, may be anything afterwards. Copies nothing if either is shorter than a
     /// block.
@@ -294,7 +304,7 @@ pub(crate) mod x86 {
 
     impl Avx2 {
         /// # Safety
-        /// The processor must have AVX2.
+        /// The processor must have AVX2 and PCLMULQDQ.
         #[inline(always)]
         pub(super) unsafe fn new() -> Self {
             Avx2(())
@@ -302,7 +312,7 @@ pub(crate) mod x86 {
     }
     impl Avx512 {
         /// # Safety
-        /// The processor must have AVX2, AVX-512BW, AVX-512VL and AVX-512VBMI2.
+        /// The processor must have AVX2, PCLMULQDQ, AVX-512BW, AVX-512VL and AVX-512VBMI2.
         #[inline(always)]
         pub(super) unsafe fn new() -> Self {
             Avx512(())
@@ -473,6 +483,14 @@ pub(crate) mod x86 {
             }
         }
         #[inline(always)]
+        fn parities(self, bits: u64) -> u64 {
+            // SAFETY: `self` proves PCLMULQDQ.
+            unsafe {
+                let bits = _mm_set_epi64x(0, bits as i64);
+                _mm_cvtsi128_si64(_mm_clmulepi64_si128(bits, _mm_set1_epi8(-1), 0)) as u64
+            }
+        }
+        #[inline(always)]
         fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
             let (Some(text), Some(out)) = (chunk::<32>(text, at), out.first_chunk_mut::<32>())
             else {
@@ -563,6 +581,11 @@ pub(crate) mod x86 {
                     punctuation: _mm512_cmpeq_epi8_mask(punctuation, folded),
                 })
             }
+        }
+        #[inline(always)]
+        fn parities(self, bits: u64) -> u64 {
+            // SAFETY: a processor with AVX-512 has AVX2, and `self` is the proof of all that `Avx2` wants.
+            unsafe { Avx2::new() }.parities(bits)
         }
         #[inline(always)]
         fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
@@ -750,14 +773,14 @@ fn run_sse42<J: Job>(job: J) -> J::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn run_avx2<J: Job>(job: J) -> J::Output {
     // SAFETY: this function is compiled for AVX2, so its caller has made sure of it.
     job.run(unsafe { x86::Avx2::new() })
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512vbmi2,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512vbmi2,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn run_avx512<J: Job>(job: J) -> J::Output {
     // SAFETY: this function is compiled for AVX-512, so its caller has made sure of it.
     job.run(unsafe { x86::Avx512::new() })

@@ -22,6 +22,7 @@ use crate::{
     donors::{Donors, donors, writers},
     early::{EarlyPart, early_parts},
     ir::*,
+    order::LearnedOrder,
     steps::{KeyTable, OutStep, ShapeSteps, out_steps, shape_steps},
 };
 
@@ -67,6 +68,8 @@ pub struct Derived {
     pub reads: IdVec<ShapeId, ShapeSteps>,
     /// By layout and output entry: what is written.
     pub outputs: IdVec<LayoutId, Box<[OutStep]>>,
+    /// In which order members really come.
+    pub order: LearnedOrder,
     /// Worked out when first asked for.
     reuse: OnceLock<Reusable>,
 }
@@ -201,6 +204,7 @@ fn derive(plan: &Plan) -> Derived {
             .iter()
             .map(|(_, l)| earlier_entries(l))
             .collect(),
+        order: LearnedOrder::default(),
         reuse: OnceLock::new(),
     }
 }

@@ -270,6 +270,46 @@ fn the_fast_lane_reads_what_reading_step_by_step_gives() {
     assert!(differ > 300, "{differ} of 600");
 }
 
+/// With the members of all objects the other way round.
+fn reversed(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(reversed).collect(),
+        Value::Object(members) => {
+            let members = members.iter().rev();
+            Value::Object(members.map(|(k, v)| (k.clone(), reversed(v))).collect())
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+#[test]
+fn another_order_is_learned_once_per_plan_and_changes_nothing() {
+    let plan = piece_by_piece(&plan());
+    let body = |value: &Value| Bytes::from(serde_json::to_vec(value).unwrap());
+    let (straight, other) = (body(&truth()), body(&reversed(&truth())));
+    let expected = text(answer(&plan, &straight, "true"));
+    let order = &plan.derived().order;
+    assert!(order.get().is_none(), "nothing was a surprise");
+    // The original, not its copy: the last of equal ones is taken.
+    let items = plan.shapes.iter().rev().max_by_key(|(_, s)| s.fields.len());
+    let (id, n_fields) = items.map(|(id, shape)| (id, shape.fields.len())).unwrap();
+    // By turns, each of them twice.
+    for round in 0..3 {
+        for _ in 0..2 {
+            assert_eq!(text(answer(&plan, &other, "true")), expected, "{round}");
+            let known = order.get().unwrap();
+            assert_eq!(known.after(id, n_fields), n_fields - 1);
+            assert_eq!(known.after(id, n_fields - 1), n_fields - 2);
+        }
+        for _ in 0..2 {
+            assert_eq!(text(answer(&plan, &straight, "true")), expected, "{round}");
+            let known = order.get().unwrap();
+            assert_eq!(known.after(id, n_fields), 0);
+            assert_eq!(known.after(id, n_fields - 2), n_fields - 1);
+        }
+    }
+}
+
 #[test]
 fn big_values_are_shared_with_the_answer_they_came_in() {
     let plan = plan();

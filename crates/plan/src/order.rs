@@ -1,0 +1,72 @@
+//! In which order subgraphs really answer the members of a shape's objects.
+//!
+//! Reading is fastest where the next key is the expected one. Most subgraphs answer in the order of the request, as the
+//! specification demands (GraphQL 2.3.3, 6.3); those that do not mostly keep to an order of their own. What follows what
+//! is noted the first time it is a surprise, and holds for all answers of the plan from then on, until the next surprise.
+//!
+//! What is noted is a hint: keys are compared all the same, so no value depends on it. Writers may overtake one another.
+//! It takes four bytes per field of the plan's shapes, from the first surprise on.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU32, Ordering},
+};
+
+use ogive_base::IdVec;
+
+use crate::ir::{Plan, ShapeId};
+
+/// What was noted of one plan.
+#[derive(Debug, Default)]
+pub struct LearnedOrder(OnceLock<Orders>);
+
+/// By shape, and by field: the field that came next. The last entry says which comes first.
+type Orders = IdVec<ShapeId, Box<[AtomicU32]>>;
+
+impl LearnedOrder {
+    /// What is noted; `None` before the first surprise.
+    pub fn get(&self) -> Option<KnownOrder<'_>> {
+        self.0.get().map(KnownOrder)
+    }
+    /// Notes that field `next` of a shape came behind `field`, or first if `field` is none of its fields.
+    pub fn learn<'o>(
+        &'o self,
+        plan: &Plan,
+        shape: ShapeId,
+        field: usize,
+        next: usize,
+    ) -> KnownOrder<'o> {
+        let orders = self.0.get_or_init(|| {
+            let shapes = plan.shapes.iter();
+            shapes
+                .map(|(_, shape)| as_asked(shape.fields.len()))
+                .collect()
+        });
+        if let Some(noted) = orders.get(shape).and_then(|order| order.get(field)) {
+            noted.store(next as u32, Ordering::Relaxed);
+        }
+        KnownOrder(orders)
+    }
+}
+
+/// In the order of the request: every field before the next one.
+fn as_asked(n_fields: usize) -> Box<[AtomicU32]> {
+    let next = (1..=n_fields as u32).chain([0]);
+    next.map(AtomicU32::new).collect()
+}
+
+/// What is noted of a plan of which something is.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownOrder<'o>(&'o Orders);
+
+impl KnownOrder<'_> {
+    /// The field to expect behind `field`, or first if that is the number of fields; may be the number of fields for
+    /// none.
+    #[inline]
+    pub fn after(self, shape: ShapeId, field: usize) -> usize {
+        match self.0.get(shape).and_then(|order| order.get(field)) {
+            Some(next) => next.load(Ordering::Relaxed) as usize,
+            None => field + 1,
+        }
+    }
+}
