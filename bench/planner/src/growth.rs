@@ -22,30 +22,38 @@ struct Point {
 }
 
 /// Plans a member so many times, for valgrind to count.
-pub fn work(family: usize, size: usize, passes: usize) {
-    let case = (GROWING[family].member)(size);
+pub fn work(family: usize, size: usize, passes: usize) -> Result<(), String> {
+    let growing = GROWING.get(family);
+    let growing = growing.ok_or_else(|| format!("there is no family {family}"))?;
+    let case = (growing.member)(size);
     let (graph, text) = &case.operations[0];
-    let engine = Engine::new(Who::Ogive, &case.graphs[*graph]).expect("a supergraph");
+    let engine = Engine::new(Who::Ogive, &case.graphs[*graph])?;
     for _ in 0..passes {
         let counts = engine.plan(std::hint::black_box(text));
-        counts.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        counts.map_err(|error| unplanned(&case.name, &error))?;
     }
+    Ok(())
+}
+
+/// A row without a plan would be a row without a meaning.
+fn unplanned(name: &str, error: &str) -> String {
+    format!("`{name}` cannot be planned, so its growth cannot be measured: {error}")
 }
 
 /// How long inputs beyond a limit take to be refused, in time of the thread: the least of several.
-fn refusals() -> String {
+fn refusals() -> Result<String, String> {
     let mut out =
         String::from("| Beyond a limit | bytes | refused after | why |\n|---|---|---|---|\n");
     for case in refused() {
         eprintln!("{}", case.name);
         let (graph, text) = &case.operations[0];
-        let engine = Engine::new(Who::Ogive, &case.graphs[*graph]).expect("a supergraph");
+        let engine = Engine::new(Who::Ogive, &case.graphs[*graph])?;
         let mut least = f64::MAX;
         let mut why = String::new();
         for _ in 0..5 {
             let start = crate::thread_seconds();
             why = match engine.plan(text) {
-                Ok(_) => panic!("{} is planned", case.name),
+                Ok(_) => return Err(format!("`{}` is to be refused, and is planned", case.name)),
                 Err(error) => error,
             };
             least = least.min(crate::thread_seconds() - start);
@@ -59,47 +67,52 @@ fn refusals() -> String {
             why.trim_start_matches("refused: ")
         );
     }
-    out
+    Ok(out)
 }
 
-/// Measures all families; gives the tables and the chart.
-pub fn measure() -> (String, String) {
-    let refusals = refusals();
+/// Measures all families; gives the tables and the chart. Fails if a member cannot be planned or valgrind cannot be run.
+pub fn measure() -> Result<(String, String), String> {
+    let refusals = refusals()?;
     println!("{refusals}");
     let mut rows = Vec::new();
     for (at, family) in GROWING.iter().enumerate() {
         eprintln!("{}", family.name);
-        let points: Vec<Point> = family.sizes.iter().map(|size| point(at, *size)).collect();
-        rows.push((family.name, points));
+        let points = family.sizes.iter().map(|size| point(at, *size));
+        rows.push((family.name, points.collect::<Result<Vec<Point>, String>>()?));
     }
-    (table(&rows) + "\n" + &refusals, chart(&rows))
+    Ok((table(&rows) + "\n" + &refusals, chart(&rows)))
 }
 
-fn point(family: usize, size: usize) -> Point {
+fn point(family: usize, size: usize) -> Result<Point, String> {
     let case = (GROWING[family].member)(size);
     let (graph, text) = &case.operations[0];
-    let engine = Engine::new(Who::Ogive, &case.graphs[*graph]).expect("a supergraph");
-    let [once, twice] = [1, 2].map(|passes| instructions(family, size, passes));
-    Point {
+    let engine = Engine::new(Who::Ogive, &case.graphs[*graph])?;
+    let memory = engine.plan_bytes(text);
+    let memory = memory.map_err(|error| unplanned(&case.name, &error))?;
+    let once = instructions(family, size, 1)?;
+    let twice = instructions(family, size, 2)?;
+    Ok(Point {
         size,
         bytes: case.graphs[*graph].len() + text.len(),
         instructions: twice.saturating_sub(once),
-        memory: engine.plan_bytes(text).expect("a plan"),
-    }
+        memory,
+    })
 }
 
-fn instructions(family: usize, size: usize, passes: usize) -> u64 {
+fn instructions(family: usize, size: usize, passes: usize) -> Result<u64, String> {
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| format!("this program is not found: {error}"))?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().expect("a path of this program"))
+        .arg(program)
         .args(["--work", &family.to_string(), &size.to_string()])
         .arg(passes.to_string())
         .output()
-        .expect("valgrind is installed");
+        .map_err(|error| format!("valgrind cannot be run, install it: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     let count = text.split("Collected :").nth(1);
     let count = count.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    count.unwrap_or_else(|| panic!("valgrind: {text}"))
+    count.ok_or_else(|| format!("valgrind counted nothing: {text}"))
 }
 
 /// The power of the input by which something grows from the first point to the last.

@@ -104,11 +104,10 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     if let Some(&[family, size, passes]) = arguments.work.as_deref() {
-        growth::work(family, size, passes);
-        return Ok(());
+        return growth::work(family, size, passes);
     }
     if let Some(path) = &arguments.growth {
-        let (table, chart) = growth::measure();
+        let (table, chart) = growth::measure()?;
         println!("{table}");
         return write(path, &chart);
     }

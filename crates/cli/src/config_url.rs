@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     load,
-    polling::{Asked, Poller, PollerOptions},
+    polling::{Poller, PollerOptions},
     terminal,
 };
 
@@ -107,7 +107,8 @@ impl ConfigPolling {
             good: watch::channel(Arc::from("")).0,
             fell_back: None,
         };
-        if let Err(why) = polling.fetch().await {
+        let ConfigPolling { poller, good, .. } = &mut polling;
+        if let Err(why) = poller.fetch(|from, text| take(good, from, text)).await {
             polling.fall_back(why)?;
         }
         Ok(polling)
@@ -129,30 +130,9 @@ impl ConfigPolling {
     }
 
     /// Fetches again and again.
-    pub(crate) async fn run(mut self) -> Infallible {
-        loop {
-            self.poller.wait().await;
-            let fetched = self.fetch().await;
-            self.poller.went(fetched);
-        }
-    }
-
-    async fn fetch(&mut self) -> Result<(), String> {
-        let Some(asked) = self.poller.ask().await? else {
-            return Ok(());
-        };
-        self.take(asked)
-    }
-
-    fn take(&mut self, asked: Asked) -> Result<(), String> {
-        load::config_text(self.poller.shown(), &asked.text, &mut Vec::new())
-            .map_err(|error| format!("{error:#}"))?;
-        let other = **self.good.borrow() != *asked.text;
-        if other {
-            self.good.send_replace(asked.text.as_str().into());
-        }
-        self.poller.took(asked, other);
-        Ok(())
+    pub(crate) async fn run(self) -> Infallible {
+        let ConfigPolling { poller, good, .. } = self;
+        poller.run(|from, text| take(&good, from, text)).await
     }
 
     fn fall_back(&mut self, why: String) -> Result<()> {
@@ -172,6 +152,15 @@ impl ConfigPolling {
         ));
         Ok(())
     }
+}
+
+fn take(good: &watch::Sender<Arc<str>>, from: &str, text: &str) -> Result<bool, String> {
+    load::config_text(from, text, &mut Vec::new()).map_err(|error| format!("{error:#}"))?;
+    let other = **good.borrow() != *text;
+    if other {
+        good.send_replace(text.into());
+    }
+    Ok(other)
 }
 
 fn is_loopback(url: &str) -> bool {

@@ -62,10 +62,14 @@ pub(crate) struct PollerOptions {
 }
 
 /// A text, and what its URL says of it.
-pub(crate) struct Asked {
-    pub(crate) text: String,
+struct Asked {
+    text: String,
     validators: [Option<HeaderValue>; 2],
 }
+
+/// Takes a text, which is from there, and says whether it is another one; or why it is none at all.
+pub(crate) trait Take: FnMut(&str, &str) -> Result<bool, String> {}
+impl<F: FnMut(&str, &str) -> Result<bool, String>> Take for F {}
 
 const VALIDATORS: [(HeaderName, HeaderName); 2] = [
     (header::ETAG, header::IF_NONE_MATCH),
@@ -100,8 +104,29 @@ impl Poller {
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
+    /// Asks once. Hands a text that is not the one before to `take` with where it is from; what that takes is not sent
+    /// again, and kept on disk if it is another one (`true`).
+    pub(crate) async fn fetch(&mut self, take: impl Take) -> Result<(), String> {
+        let mut take = take;
+        let Some(asked) = self.ask().await? else {
+            return Ok(());
+        };
+        if take(&self.shown, &asked.text)? {
+            self.keep(&asked.text);
+        }
+        self.validators = asked.validators;
+        Ok(())
+    }
+    /// The same, again and again.
+    pub(crate) async fn run(mut self, mut take: impl Take) -> Infallible {
+        loop {
+            self.wait().await;
+            let fetched = self.fetch(&mut take).await;
+            self.went(fetched);
+        }
+    }
     /// One request; `None` if the text is the one before.
-    pub(crate) async fn ask(&self) -> Result<Option<Asked>, String> {
+    async fn ask(&self) -> Result<Option<Asked>, String> {
         let mut headers = self.headers.clone();
         for (known, (_, asked)) in self.validators.iter().zip(VALIDATORS) {
             if let Some(known) = known {
@@ -120,20 +145,13 @@ impl Poller {
             validators: VALIDATORS.map(|(name, _)| answer.headers.get(name).cloned()),
         }))
     }
-    /// Takes a text that is good, so that it is not sent again; `other`: it is another one, and kept on disk.
-    pub(crate) fn took(&mut self, asked: Asked, other: bool) {
-        if other {
-            self.keep(&asked.text);
-        }
-        self.validators = asked.validators;
-    }
     /// Waits until it is time to ask again.
-    pub(crate) async fn wait(&self) {
+    async fn wait(&self) {
         let wait = self.interval * 2u32.saturating_pow(self.failures.min(16));
         tokio::time::sleep(wait.min(BACKOFF_MAX.max(self.interval))).await;
     }
     /// Remembers and logs how it went.
-    pub(crate) fn went(&mut self, result: Result<(), String>) {
+    fn went(&mut self, result: Result<(), String>) {
         let (what, url) = (self.what, &self.shown);
         match result {
             Ok(()) if std::mem::take(&mut self.failures) > 0 => {
@@ -219,7 +237,8 @@ impl Polling {
             poller: poller.map_err(|why| terminal::error(why, remedy))?,
             feeder: Feeder::new("the URL has another supergraph"),
         };
-        if let Err(why) = polling.fetch().await
+        let Polling { poller, feeder } = &mut polling;
+        if let Err(why) = poller.fetch(|from, text| take(feeder, from, text)).await
             && let Err(error) = polling.fall_back(&why)
         {
             if options.when_missing == WhenMissing::Fail {
@@ -242,24 +261,9 @@ impl Polling {
     }
 
     /// Fetches again and again.
-    pub(crate) async fn run(mut self) -> Infallible {
-        loop {
-            self.poller.wait().await;
-            let fetched = self.fetch().await;
-            self.poller.went(fetched);
-        }
-    }
-
-    /// One request. Fine if there is a supergraph, or nothing new.
-    async fn fetch(&mut self) -> Result<(), String> {
-        let Some(asked) = self.poller.ask().await? else {
-            return Ok(());
-        };
-        // Whoever answers with an error page must not cost the good supergraph on disk.
-        supergraph_text(self.poller.shown(), &asked.text).map_err(|error| format!("{error:#}"))?;
-        let other = self.feeder.feed_with(&asked.text);
-        self.poller.took(asked, other);
-        Ok(())
+    pub(crate) async fn run(self) -> Infallible {
+        let Polling { poller, feeder } = self;
+        poller.run(|from, text| take(&feeder, from, text)).await
     }
 
     fn fall_back(&mut self, why: &str) -> Result<()> {
@@ -280,6 +284,12 @@ impl Polling {
         self.feeder.feed_with(&text);
         Ok(())
     }
+}
+
+/// Whoever answers with an error page must not cost the good supergraph on disk.
+fn take(feeder: &Feeder, from: &str, text: &str) -> Result<bool, String> {
+    supergraph_text(from, text).map_err(|error| format!("{error:#}"))?;
+    Ok(feeder.feed_with(text))
 }
 
 fn headers(options: &SupergraphOptions) -> Option<HeaderMap> {

@@ -7,6 +7,8 @@ use ogive_syntax::{
     ast::{ObjectField, Value, ValueKind},
 };
 
+pub use ogive_syntax::write_string;
+
 use crate::types::ConstValue;
 
 enum Open<'a> {
@@ -124,34 +126,6 @@ pub fn write_value(value: &ConstValue, out: &mut impl Write) -> fmt::Result {
         }
     }
     Ok(())
-}
-
-/// Writes a string literal in quotes, escaping what must be escaped (specification 2.9.4).
-pub fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
-    out.write_char('"')?;
-    let mut plain = 0;
-    for (i, c) in text.char_indices() {
-        let escape = match c {
-            '"' => "\\\"",
-            '\\' => "\\\\",
-            '\n' => "\\n",
-            '\r' => "\\r",
-            '\t' => "\\t",
-            '\u{8}' => "\\b",
-            '\u{c}' => "\\f",
-            c if c.is_control() => "",
-            _ => continue,
-        };
-        out.write_str(&text[plain..i])?;
-        if escape.is_empty() {
-            write!(out, "\\u{:04X}", u32::from(c))?;
-        } else {
-            out.write_str(escape)?;
-        }
-        plain = i + c.len_utf8();
-    }
-    out.write_str(&text[plain..])?;
-    out.write_char('"')
 }
 
 impl fmt::Display for ConstValue {

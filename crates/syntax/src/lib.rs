@@ -15,7 +15,7 @@ pub use parser::{
     Parsed, SchemaCoordinate, parse, parse_schema_coordinate, parse_selection_set, parse_type_ref,
     parse_value,
 };
-pub use printer::{print_definition, print_document, print_type_ref, print_value};
+pub use printer::{print_definition, print_document, print_type_ref, print_value, write_string};
 
 /// Limits on one source text. Every limit is checked while reading, so memory stays proportional to what was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,13 @@
 //! Invariants: printing what was parsed from a printed text gives that text again; nothing recurses.
 //! The tests in `tests/it/printing.rs` hold both.
 
-use std::fmt::Write as _;
-
 use ogive_base::Span;
 
 use crate::ast::*;
 
 mod strings;
+
+pub use strings::write_string;
 
 /// Longest `alias: field(arguments)` on one line, in UTF-16 code units like everyone counts.
 const ARGUMENTS_LINE_MAX: usize = 80;
@@ -544,11 +544,6 @@ impl<'a> Printer<'a> {
     fn text(&mut self, span: Span) {
         let doc = self.doc;
         self.out.push_str(doc.text(span));
-    }
-
-    fn escape(&mut self, c: char) {
-        // Writing to a string cannot fail.
-        let _ = write!(self.out, "\\u{:04X}", c as u32);
     }
 }
 

@@ -41,7 +41,10 @@ pub(super) const RULES: &[Rule] = &[
     ),
     unneeded("supergraph.early_cancel", ALWAYS),
     unneeded("supergraph.strict_variable_validation", ALWAYS),
-    no("supergraph.defer_support", "`@defer` is not served yet"),
+    no(
+        "supergraph.defer_support",
+        "`@defer` is accepted, and answered in one response",
+    ),
     no("supergraph.redact_query_validation_errors", EXTENSION),
     keep("health_check.enabled"),
     keep("health_check.path"),

@@ -1,5 +1,7 @@
 //! Printing of string values, quoted and block.
 
+use std::fmt::{self, Write};
+
 use super::Printer;
 use crate::{ast::StringValue, string_value::lines};
 
@@ -12,35 +14,9 @@ impl Printer<'_> {
         if string.block && self.block_strings {
             self.block_string(&value);
         } else {
-            self.quoted_string(&value);
+            // Writing to a string cannot fail.
+            let _ = write_string(&value, &mut self.out);
         }
-    }
-
-    fn quoted_string(&mut self, value: &str) {
-        self.out.push('"');
-        let mut from = 0;
-        for (at, c) in value.char_indices() {
-            let simple = match c {
-                '"' => "\\\"",
-                '\\' => "\\\\",
-                '\n' => "\\n",
-                '\r' => "\\r",
-                '\t' => "\\t",
-                '\u{8}' => "\\b",
-                '\u{C}' => "\\f",
-                c if c.is_control() => "",
-                _ => continue,
-            };
-            self.out.push_str(&value[from..at]);
-            from = at + c.len_utf8();
-            if simple.is_empty() {
-                self.escape(c);
-            } else {
-                self.out.push_str(simple);
-            }
-        }
-        self.out.push_str(&value[from..]);
-        self.out.push('"');
     }
 
     /// A block string whose value is `value`, which is the value of some block string: it has no blank first
@@ -77,6 +53,34 @@ impl Printer<'_> {
         }
         self.out.push_str("\"\"\"");
     }
+}
+
+/// Writes a string in quotes, escaping what must be escaped (specification 2.9.4).
+pub fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
+    out.write_char('"')?;
+    let mut plain = 0;
+    for (i, c) in text.char_indices() {
+        let escape = match c {
+            '"' => "\\\"",
+            '\\' => "\\\\",
+            '\n' => "\\n",
+            '\r' => "\\r",
+            '\t' => "\\t",
+            '\u{8}' => "\\b",
+            '\u{c}' => "\\f",
+            c if c.is_control() => "",
+            _ => continue,
+        };
+        out.write_str(&text[plain..i])?;
+        if escape.is_empty() {
+            write!(out, "\\u{:04X}", u32::from(c))?;
+        } else {
+            out.write_str(escape)?;
+        }
+        plain = i + c.len_utf8();
+    }
+    out.write_str(&text[plain..])?;
+    out.write_char('"')
 }
 
 fn is_long(value: &str) -> bool {
