@@ -2,7 +2,7 @@
 //!
 //! Recursion follows the types, which are finite, never the depth of the text.
 
-use std::{collections::BTreeMap, num::NonZeroUsize};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, str::FromStr};
 
 use ogive_base::{Diagnostic, SourceId, Span};
 
@@ -164,32 +164,28 @@ impl Decode for bool {
 
 impl Decode for u32 {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let text = errors.scalar(node, "a whole number")?;
-        let value = text.replace('_', "").parse().ok();
-        if value.is_none() {
-            errors.invalid(
-                node.span,
-                format!("expected a whole number up to {}, found `{text}`", u32::MAX),
-                "",
-            );
-        }
-        value
+        whole_number(node, errors, format_args!("up to {}", u32::MAX))
     }
 }
 
 impl Decode for NonZeroUsize {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let text = errors.scalar(node, "a whole number")?;
-        let value = text.replace('_', "").parse().ok();
-        if value.is_none() {
-            errors.invalid(
-                node.span,
-                format!("expected a whole number of at least 1, found `{text}`"),
-                "",
-            );
-        }
-        value
+        whole_number(node, errors, format_args!("of at least 1"))
     }
+}
+
+fn whole_number<T: FromStr>(
+    node: &Node,
+    errors: &mut Errors,
+    range: fmt::Arguments<'_>,
+) -> Option<T> {
+    let text = errors.scalar(node, "a whole number")?;
+    let value = text.replace('_', "").parse().ok();
+    if value.is_none() {
+        let message = format!("expected a whole number {range}, found `{text}`");
+        errors.invalid(node.span, message, "");
+    }
+    value
 }
 
 impl Decode for String {

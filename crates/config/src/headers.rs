@@ -16,7 +16,7 @@
 use crate::{
     HeaderAlgorithm, codes,
     decode::{Decode, Errors},
-    yaml::Node,
+    yaml::{Key, Node},
 };
 
 /// One step; steps are taken in order, those of `all` before those of the subgraph.
@@ -79,15 +79,7 @@ pub enum ResponseHeaderRule {
 
 impl Decode for ResponseHeaderRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let entries = errors.entries(node)?;
-        let [(step, body)] = entries else {
-            errors.invalid(
-                node.span,
-                "a header rule is one of `propagate`, `insert` and `remove`",
-                "write each rule as its own list item, such as `- propagate: { named: set-cookie }`",
-            );
-            return None;
-        };
+        let (step, body) = step(node, "set-cookie", errors)?;
         match step.text.as_str() {
             "propagate" => {
                 let names = ["named", "matching", "rename", "default", "algorithm"];
@@ -135,6 +127,22 @@ fn insert(body: &Node, errors: &mut Errors) -> Option<(String, String)> {
     Some((header_name(name, errors)?, header_value(value, errors)?))
 }
 
+/// The only step of a rule; `example` is a header that a rule may be about.
+fn step<'n>(node: &'n Node, example: &str, errors: &mut Errors) -> Option<(&'n Key, &'n Node)> {
+    let entries = errors.entries(node)?;
+    let [(step, body)] = entries else {
+        errors.invalid(
+            node.span,
+            "a header rule is one of `propagate`, `insert` and `remove`",
+            &format!(
+                "write each rule as its own list item, such as `- propagate: {{ named: {example} }}`"
+            ),
+        );
+        return None;
+    };
+    Some((step, body))
+}
+
 fn remove(body: &Node, errors: &mut Errors) -> Option<HeaderSelector> {
     let [named, matching] = fields(body, ["named", "matching"], errors)?;
     selector(body, named, matching, errors)
@@ -142,15 +150,7 @@ fn remove(body: &Node, errors: &mut Errors) -> Option<HeaderSelector> {
 
 impl Decode for HeaderRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let entries = errors.entries(node)?;
-        let [(step, body)] = entries else {
-            errors.invalid(
-                node.span,
-                "a header rule is one of `propagate`, `insert` and `remove`",
-                "write each rule as its own list item, such as `- propagate: { named: authorization }`",
-            );
-            return None;
-        };
+        let (step, body) = step(node, "authorization", errors)?;
         match step.text.as_str() {
             "propagate" => {
                 let names = ["named", "matching", "rename", "default"];

@@ -145,6 +145,7 @@ fn json_default(row: &OptionRow) -> String {
     }
 }
 
+/// A text as a string of JSON.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -153,6 +154,9 @@ pub(crate) fn quoted(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
             c if (c as u32) < 0x20 => {
                 let _ = write!(out, "\\u{:04x}", c as u32);
             }

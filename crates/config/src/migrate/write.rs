@@ -73,22 +73,6 @@ fn quoted(text: &str, plain: bool) -> String {
     if safe && (plain || (!word && !number)) {
         return text.to_owned();
     }
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if (c as u32) < 0x20 => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    // JSON's strings are YAML's, too.
+    crate::schema::quoted(text)
 }
