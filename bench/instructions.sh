@@ -2,18 +2,19 @@
 # What a whole request costs in instructions, HTTP on both sides included: the gateway alone runs under callgrind, and the
 # difference between two numbers of requests is what a request costs. Every request brings a token of its own, which is
 # forwarded; subgraphs and client (curl) are outside. Prints a Markdown table; figures of two runs differ by about 1 %.
-# Usage: bash bench/instructions.sh [--requests N] [--profile DIRECTORY]
+# Usage: bash bench/instructions.sh [--requests N] [--profile DIRECTORY] [--hive PATH]
 # With --profile, callgrind's files are kept there. OGIVE=PATH measures another binary; a profile names functions only
-# if it has its symbols (`--profile release` has).
+# if it has its symbols (`--profile release` has). --hive measures a Hive Router in the same way and prints the ratio.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
 
-requests=200 profile=''
+requests=200 profile='' hive=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --requests) requests="$2" ;;
     --profile) profile="$2" ;;
+    --hive) hive="$2" ;;
     *) sed -n 5,7p "$0" >&2; exit 2 ;;
   esac
   shift 2
@@ -39,9 +40,16 @@ subgraphs() {
   mock="$(address "$work/mock.$1")"
 }
 
-# Instructions of the gateway's whole life with a number of requests.
-count() {
-  local name="$1" graph="$2" more="$3" requests="$4" process url subgraph good i
+# Runs a command under callgrind; sets `process`.
+under_callgrind() {
+  valgrind --tool=callgrind --callgrind-out-file="$out" "$@" >/dev/null 2>"$work/log" &
+  process=$!
+  started+=("$process")
+}
+
+# Starts Ogive for a graph with a piece of configuration; sets `url`.
+start_ogive() {
+  local graph="$1" more="$2" subgraph
   {
     printf 'listen: 127.0.0.1:0\nhttp: { workers: 1 }\n%s\n' "$more"
     printf 'headers: { all: { request: [{ propagate: { named: authorization } }] } }\noverride_subgraph_url:\n'
@@ -50,11 +58,35 @@ count() {
       printf '  %s: %s/graphql/%s\n' "$subgraph" "$mock" "$subgraph"
     done
   } >"$work/ogive.yaml"
-  valgrind --tool=callgrind --callgrind-out-file="${profile:-$work}/callgrind.$name.$requests" \
-    "$OGIVE" serve -c "$work/ogive.yaml" -s "bench/graphs/$graph/supergraph.graphql" >/dev/null 2>"$work/log" &
-  process=$!
-  started+=("$process")
+  under_callgrind "$OGIVE" serve -c "$work/ogive.yaml" -s "bench/graphs/$graph/supergraph.graphql"
   url="$(address "$work/log" serving)/graphql"
+}
+
+# Starts Hive Router for a graph, as shipped but for one worker and the forwarded header; sets `url`.
+start_hive() {
+  local port=$((20000 + RANDOM % 10000))
+  sed "s|http://127.0.0.1:4200/|$mock/|" "bench/graphs/$1/supergraph.graphql" >"$work/supergraph.graphql"
+  {
+    printf 'supergraph: { source: file, path: %s }\n' "$work/supergraph.graphql"
+    printf 'headers: { all: { request: [{ propagate: { named: authorization } }] } }\n'
+  } >"$work/hive.yaml"
+  PORT="$port" HOST=127.0.0.1 LOG_LEVEL=warn ROUTER_HTTP_WORKERS=1 ROUTER_CONFIG_FILE_PATH="$work/hive.yaml" \
+    under_callgrind "$hive"
+  url="http://127.0.0.1:$port/graphql"
+  for _ in $(seq 120); do
+    if curl --silent --fail --output /dev/null "http://127.0.0.1:$port/readiness"; then return; fi
+    sleep 0.5
+  done
+  cat "$work/log" >&2
+  return 1
+}
+
+# Instructions of a gateway's whole life with a number of requests; the rest of the arguments starts it.
+count() {
+  local name="$1" requests="$2" out process url good i
+  shift 2
+  out="${profile:-$work}/callgrind.$name.$requests"
+  "$@"
   for ((i = 0; i < requests; i++)); do
     printf 'url = "%s"\nheader = "authorization: Bearer %08d"\nheader = "content-type: application/json"\n' "$url" "$i"
     printf 'data-binary = "@%s"\noutput = /dev/null\nwrite-out = "%%{http_code} %%{size_download}\\n"\nnext\n' "$work/body"
@@ -70,21 +102,37 @@ count() {
   instructions="$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$work/log")"
 }
 
-# Name, graph, operation, configuration, and what a third of Hive Router 0.3.10 is (docs/hot-path.md).
-row() {
-  local few
-  body "$2" "$3" >"$work/body"
-  count "$1" "$2" "$4" "$((requests / 2))"
+# Sets `each` to the instructions of one request.
+count_each() {
+  local name="$1" few
+  shift
+  count "$name" "$((requests / 2))" "$@"
   few="$instructions"
-  count "$1" "$2" "$4" "$((requests + requests / 2))"
-  local each=$(((instructions - few) / requests))
-  awk -v name="$1" -v size="$size" -v each="$each" -v goal="$5" \
-    'BEGIN { printf "| %s | %s | %d | %d | %.2f |\n", name, size, each, goal, each / goal }'
+  count "$name" "$((requests + requests / 2))" "$@"
+  each=$(((instructions - few) / requests))
 }
 
-printf '| request | bytes answered | instructions | goal | of the goal |\n|---|---|---|---|---|\n'
-subgraphs shop
-row query shop test-query '' 1033000
-row query-entities shop test-query 'execution: { reuse: entities }' 1033000
-subgraphs single
-row trivial single user '' 120000
+# Name, graph, operation, and as many more pieces of configuration as rows.
+rows() {
+  local name="$1" graph="$2" operation="$3" theirs='' n=0 each more
+  shift 3
+  body "$graph" "$operation" >"$work/body"
+  subgraphs "$graph"
+  if [ -n "$hive" ]; then
+    count_each "$name-hive" start_hive "$graph"
+    theirs="$each"
+    row "$name, Hive Router"
+  fi
+  for more in "$@"; do
+    count_each "$name$((++n))" start_ogive "$graph" "$more"
+    row "$name${more:+, $more}"
+  done
+}
+row() {
+  awk -v name="$1" -v size="$size" -v each="$each" -v theirs="${theirs:-0}" \
+    'BEGIN { printf "| %s | %s | %d | %s |\n", name, size, each, theirs ? sprintf("%.3f", each / theirs) : "" }'
+}
+
+printf '| request | bytes answered | instructions | of Hive Router |\n|---|---|---|---|\n'
+rows query shop test-query '' 'execution: { reuse: entities }'
+rows trivial single user ''

@@ -224,9 +224,21 @@ pub(crate) fn gather_leaves(
         sent.used |= known.is_some();
         let records = store.of_layout(target.layout);
         gathered.instances.reserve(records.len());
+        let mut fates = Fates::default();
         let numbers = &programs.numbers[target_index];
         for &record in records {
             if !is_wanted(store, target, record) {
+                continue;
+            }
+            let instance = Instance {
+                representation: 0,
+                target: target_index as u16,
+                record,
+            };
+            let only = target.representations.first();
+            let only = only.filter(|_| target.representations.len() == 1);
+            if let Some(fate) = only.and_then(|only| fates.of(store, only, record)) {
+                gathered.give(fate, instance, &mut in_order);
                 continue;
             }
             let representations = target.representations.iter().zip(numbers);
@@ -292,23 +304,8 @@ pub(crate) fn gather_leaves(
                     fate
                 }
             };
-            let mut instance = Instance {
-                representation: 0,
-                target: target_index as u16,
-                record,
-            };
-            match fate {
-                Fate::Sent(at) => {
-                    let before = gathered.instances.last();
-                    in_order &= before.is_none_or(|before| before.representation <= at);
-                    instance.representation = at;
-                    gathered.instances.push(instance);
-                }
-                Fate::Answered(answered, range) => {
-                    gathered.reused.push((answered, range, instance));
-                }
-                Fate::Held(held) => gathered.held.push((held, instance)),
-            }
+            fates.note(store, record, fate);
+            gathered.give(fate, instance, &mut in_order);
         }
     }
     gathered.n_representations = gathered.ranges.len() as u32;
@@ -318,6 +315,65 @@ pub(crate) fn gather_leaves(
             .sort_by_key(|instance| instance.representation);
     }
     Ok(gathered)
+}
+
+impl GatheredLookup {
+    /// Notes what becomes of the representation of a record.
+    #[inline(always)]
+    fn give(&mut self, fate: Fate, mut instance: Instance, in_order: &mut bool) {
+        match fate {
+            Fate::Sent(at) => {
+                let before = self.instances.last();
+                *in_order &= before.is_none_or(|before| before.representation <= at);
+                instance.representation = at;
+                self.instances.push(instance);
+            }
+            Fate::Answered(answered, range) => {
+                self.reused.push((answered, range, instance));
+            }
+            Fate::Held(held) => self.held.push((held, instance)),
+        }
+    }
+}
+
+/// What becomes of records that have twins ([`Store::twin`]).
+#[derive(Default)]
+struct Fates {
+    known: Vec<(RecordId, Fate)>,
+}
+
+/// So many of them are remembered.
+const FATES_MAX: usize = 16;
+
+impl Fates {
+    /// What becomes of a record whose twin has the same values.
+    #[inline(always)]
+    fn of(&self, store: &Store<'_>, made: &Representation, record: RecordId) -> Option<Fate> {
+        let twin = store.twin(record)?;
+        let (_, fate) = self.known.iter().find(|(other, _)| *other == twin)?;
+        shown_alike(store, made, record, twin).then_some(*fate)
+    }
+    #[inline(always)]
+    fn note(&mut self, store: &Store<'_>, record: RecordId, fate: Fate) {
+        if self.known.len() < FATES_MAX && store.twin(record) == Some(record) {
+            self.known.push((record, fate));
+        }
+    }
+}
+
+/// Whether two records of a layout have the same values where a representation that has only leaves shows them.
+#[inline(always)]
+pub(crate) fn shown_alike(
+    store: &Store<'_>,
+    made: &Representation,
+    one: RecordId,
+    other: RecordId,
+) -> bool {
+    let (ours, theirs) = (store.slots(one), store.slots(other));
+    let alike = |slot| store.get(ours, slot) == store.get(theirs, slot);
+    store.layout(one) == store.layout(other)
+        && store.type_state(one) == store.type_state(other)
+        && made.members.iter().filter_map(|m| m.slot).all(alike)
 }
 
 /// Representations that are sent, by their bytes.

@@ -19,6 +19,7 @@ use ogive_plan::ReadStep;
 use crate::{
     scan::{Coming, Frame, Reader, Stop, applies},
     store::{LimitReached, RawRange, Source, TypeState, Value},
+    twins::{Entry, Look, NOWHERE},
 };
 
 /// What the lane leaves to the reader.
@@ -107,6 +108,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                     record,
                     field,
                     expected,
+                    ..
                 }) => {
                     let (id, shape, record) = (*id, *shape, *record);
                     let (mut field, mut expected) = (*field, *expected);
@@ -163,7 +165,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                             Some(b'}') => {
                                 cursor.at += 1;
                                 depth -= 1;
-                                reader.frames.pop();
+                                close_object(reader, cursor.at);
                                 break Next::Deliver(Value::Record(record));
                             }
                             _ => {
@@ -171,7 +173,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                                 let more = scanner.next_member()?;
                                 (cursor.at, depth) = (scanner.position(), scanner.depth().0);
                                 if !more {
-                                    reader.frames.pop();
+                                    close_object(reader, cursor.at);
                                     break Next::Deliver(Value::Record(record));
                                 }
                             }
@@ -249,12 +251,23 @@ impl Job for Lane<'_, '_, '_, '_> {
                     break;
                 }
                 if close == b'}' {
-                    reader.frames.pop();
+                    close_object(reader, cursor.at);
                 } else {
                     value = reader.close_list()?;
                 }
             }
         }
+    }
+}
+
+/// Closes the innermost object, which ends before `end`.
+#[inline(always)]
+fn close_object(reader: &mut Reader<'_, '_>, end: usize) {
+    if let Some(Frame::Object { twin, record, .. }) = reader.frames.pop()
+        && twin != NOWHERE
+    {
+        let now = (reader.store.extent(), reader.untouched());
+        reader.twins.complete(twin, record.0, end, now);
     }
 }
 
@@ -346,8 +359,24 @@ fn begin<L: Lanes>(
         },
         Some(b'{') if coming.lists == 0 && *here.depth < here.depth_max && inside == b'"' => {
             let start = here.cursor.at;
-            here.cursor.at += 1;
             let steps = &reader.derived.reads[coming.child];
+            let twin = match reader.twins.look(
+                text,
+                at,
+                (coming.child, *here.depth),
+                steps.typename.is_some(),
+            ) {
+                Look::Same(entry) => {
+                    if let Some(record) = reader.copy(coming, &entry) {
+                        here.cursor.at += entry.len as usize;
+                        return Ok(Begun::Value(Value::Record(record)));
+                    }
+                    NOWHERE
+                }
+                Look::New(twin) => twin,
+                Look::Off => NOWHERE,
+            };
+            here.cursor.at += 1;
             let state = match steps.known_type {
                 Some(ty) => Some(TypeState::Known(ty)),
                 None => steps
@@ -358,9 +387,25 @@ fn begin<L: Lanes>(
                 here.cursor.at = start;
                 return Ok(Begun::Slow);
             };
-            *here.depth += 1;
+            let from = reader.store.extent();
             let record = reader.create(coming, state)?;
             reader.open(coming.child, record);
+            if twin != NOWHERE
+                && let Some(Frame::Object { twin: slot, .. }) = reader.frames.last_mut()
+            {
+                *slot = twin;
+                let entry = Entry {
+                    shape: coming.child,
+                    depth: *here.depth,
+                    start: start as u32,
+                    len: 0,
+                    from,
+                    to: from,
+                    untouched: reader.untouched(),
+                };
+                reader.twins.begin(twin, entry);
+            }
+            *here.depth += 1;
             Begun::Opened
         }
         _ => Begun::Slow,

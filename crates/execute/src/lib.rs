@@ -2,7 +2,7 @@
 //! join by record, and the output program streams the answer. Sees neither sockets nor the planner.
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
-//! `request` and `keys` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `scan` and `lane` (what becomes of its answer), `respond` and `leaf`
+//! `request` and `keys` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `scan`, `lane` and `twins` (what becomes of its answer), `respond` and `leaf`
 //! (stop 5), [`limits`] and [`codes`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
@@ -27,6 +27,7 @@ mod scan;
 mod split;
 mod store;
 pub mod transport;
+mod twins;
 mod unauthorized;
 
 pub use limits::{ExecuteLimits, ExecuteOptions};

@@ -7,6 +7,8 @@
 //! between them. So what was written last is held back as a *run* of an answer; what comes next is compared with what
 //! follows there, and if it is the same, the run grows and nothing is written.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use ogive_json::{Key, append_short};
 use ogive_plan::FetchId;
@@ -210,6 +212,21 @@ impl<'e, 'p> Output<'e, 'p> {
             append_short(&mut self.text, self.answer, start, len);
         }
         self.run.len = 0;
+    }
+    /// A position behind which only what is written from now on stands.
+    pub(crate) fn fresh(&mut self) -> Position {
+        self.flush();
+        self.position()
+    }
+    /// Where in the text everything since a [fresh](Output::fresh) position stands; `None` if it is in several pieces.
+    pub(crate) fn text_since(&mut self, start: Position) -> Option<Range<usize>> {
+        self.flush();
+        (self.cuts.len() == start.cuts).then_some(start.text..self.text.len())
+    }
+    /// Appends some of the text once more.
+    pub(crate) fn again(&mut self, text: Range<usize>) {
+        self.flush();
+        self.text.extend_from_within(text);
     }
     pub(crate) fn position(&self) -> Position {
         Position {

@@ -17,7 +17,7 @@ use ogive_plan::{
 
 use crate::{
     condition::Conditions,
-    keys::{Found, Seen, gather_leaves, is_plain, leaf_programs, shows_type},
+    keys::{Found, Seen, gather_leaves, is_plain, leaf_programs, shown_alike, shows_type},
     limits::ExecuteLimits,
     reuse::{Entities, Key, Known, Reuse},
     store::{LimitReached, ListRange, RawRange, RecordId, Source, Store, TypeState, Value},
@@ -346,6 +346,9 @@ pub(crate) fn ask<'p>(
     })
 }
 
+/// So many of the objects that were offered are remembered by themselves.
+const OFFERED_MAX: usize = 16;
+
 /// Lets the objects of a place answer look-ups of the same entities.
 fn offer(
     store: &Store<'_>,
@@ -361,7 +364,14 @@ fn offer(
     let is_plain = is_plain(&donor.representation);
     let by_type = shows_type(&donor.representation);
     let mut seen = Seen::default();
+    let mut offered: Vec<RecordId> = Vec::new();
     for &record in store.of_layout(donor.layout) {
+        if let Some(twin) = store.twin(record).filter(|twin| *twin != record)
+            && offered.contains(&twin)
+            && shown_alike(store, &donor.representation, record, twin)
+        {
+            continue;
+        }
         let key = match is_plain {
             true => seen.find(store, &donor.representation, record, (0, by_type)),
             false => None,
@@ -377,6 +387,9 @@ fn offer(
         {
             if let Some(Found::New(new)) = key {
                 seen.insert(new, ());
+                if offered.len() < OFFERED_MAX {
+                    offered.push(record);
+                }
             }
             let key = Key {
                 subgraph,

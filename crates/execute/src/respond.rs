@@ -7,9 +7,10 @@
 //!
 //! Look here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
+use ogive_base::FastMap;
 use ogive_json::{Kind, ScanError, Scanner, write_string};
 use ogive_plan::{Derived, Layout, LeafKind, OutField, OutSource, Plan};
 
@@ -42,6 +43,11 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
         out: Output::new(input.store),
         frames: Vec::new(),
         derived: plan.derived(),
+        written: FastMap::default(),
+        being_written: Vec::new(),
+        nulls: 0,
+        differences: 0,
+        compared: Vec::new(),
     };
     emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT);
@@ -65,7 +71,31 @@ struct Emit<'e, 'p> {
     out: Output<'e, 'p>,
     frames: Vec<Frame<'p>>,
     derived: &'p Derived,
+    /// The text of objects that have twins ([`Store::twin`]), where no null had to be explained.
+    written: FastMap<RecordId, Range<usize>>,
+    /// Those of them that are open.
+    being_written: Vec<Writing>,
+    /// How often a null was dealt with, or an error looked for or added.
+    nulls: u32,
+    /// How often in a row twins differed.
+    differences: u32,
+    /// Room to compare them in.
+    compared: Vec<(RecordId, RecordId)>,
 }
+
+/// An object whose text is to be written again.
+struct Writing {
+    record: RecordId,
+    /// Frames below it.
+    frames: usize,
+    /// Where it begins.
+    start: Position,
+    /// Nulls before it.
+    nulls: u32,
+}
+
+/// How often in a row twins may differ before they are no longer compared.
+const DIFFERENCES_MAX: u32 = 16;
 
 /// An object or list that is being written.
 enum Frame<'p> {
@@ -120,6 +150,9 @@ impl<'p> Emit<'_, 'p> {
                     let Some(field) = layout.output.get(*next) else {
                         self.out.byte(b'}');
                         self.frames.pop();
+                        if !self.being_written.is_empty() {
+                            self.remember();
+                        }
                         continue;
                     };
                     *next += 1;
@@ -278,12 +311,26 @@ impl<'p> Emit<'_, 'p> {
 
     /// Writes null for what the caller may not see.
     fn put_refused(&mut self) {
+        self.nulls += 1;
         let message = "Unauthorized field or type".to_owned();
         self.push_error(codes::UNAUTHORIZED_FIELD_OR_TYPE, message, &[]);
         self.put_null(Null { explained: true });
     }
 
     fn open_object(&mut self, record: RecordId) {
+        if let Some(twin) = self.store.twin(record) {
+            if self.put_again(record, twin) {
+                return;
+            }
+            if record == twin {
+                self.being_written.push(Writing {
+                    record,
+                    frames: self.frames.len(),
+                    start: self.out.fresh(),
+                    nulls: self.nulls,
+                });
+            }
+        }
         self.frames.push(Frame::Object {
             record,
             layout: &self.plan.layouts[self.store.layout(record)],
@@ -294,9 +341,41 @@ impl<'p> Emit<'_, 'p> {
         self.out.byte(b'{');
     }
 
+    /// Writes the text of an object's twin, if it was written and looks the same.
+    fn put_again(&mut self, record: RecordId, twin: RecordId) -> bool {
+        let Some(text) = self.written.get(&twin) else {
+            return false;
+        };
+        if self.differences >= DIFFERENCES_MAX
+            || !self.store.are_alike((record, twin), &mut self.compared)
+        {
+            self.differences += 1;
+            return false;
+        }
+        self.differences = 0;
+        self.out.again(text.clone());
+        true
+    }
+    /// Notes that an object is written, if it was to be noted.
+    #[inline(never)]
+    fn remember(&mut self) {
+        let depth = self.frames.len();
+        // Some were taken back in the meantime.
+        while self.being_written.last().is_some_and(|w| w.frames > depth) {
+            self.being_written.pop();
+        }
+        if let Some(writing) = self.being_written.pop_if(|w| w.frames == depth)
+            && writing.nulls == self.nulls
+            && let Some(text) = self.out.text_since(writing.start)
+        {
+            self.written.insert(writing.record, text);
+        }
+    }
+
     /// Writes null at the current position, or, where that is not allowed, instead of the nearest ancestor where it
     /// is.
     fn put_null(&mut self, null: Null) {
+        self.nulls += 1;
         let mut explained = null.explained;
         loop {
             let Some((field, layer)) = self.position() else {
@@ -315,6 +394,7 @@ impl<'p> Emit<'_, 'p> {
             if let Some(Frame::Object { start, .. } | Frame::List { start, .. }) = self.frames.pop()
             {
                 self.out.truncate(start);
+                self.written.clear();
             }
         }
     }
@@ -480,6 +560,7 @@ impl<'p> Emit<'_, 'p> {
     }
     /// Adds an error for null at a non-null position, unless there is one.
     fn explain_null(&mut self, field: &OutField, indexes: &[u32]) {
+        self.nulls += 1;
         let path = self.path(indexes);
         if !self.errors.explains(&path) {
             let message = format!(
@@ -491,6 +572,7 @@ impl<'p> Emit<'_, 'p> {
         }
     }
     fn push_error(&mut self, code: &'static str, message: String, indexes: &[u32]) {
+        self.nulls += 1;
         let path = self.path(indexes);
         self.errors
             .push(Stage::Respond, GraphqlError::new(code, message).at(path));

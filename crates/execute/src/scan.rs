@@ -26,6 +26,7 @@ use crate::{
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     lane::{Lane, Left},
     store::{LimitReached, ListRange, Place, RawRange, RecordId, Source, Store, TypeState, Value},
+    twins::{Entry, NOWHERE, Twins},
 };
 
 /// Why reading ended early.
@@ -73,6 +74,10 @@ pub(crate) struct Reader<'s, 'p> {
     last_type: Option<RuntimeType>,
     /// Lists that were found to differ from another provider's, by start and shape of their objects.
     failed_lists: FastSet<(u32, ShapeId)>,
+    /// Objects that were read before.
+    pub(crate) twins: Twins,
+    /// Steps that were not taken in the fast lane.
+    pub(crate) steps: u32,
 }
 
 /// An open object or list.
@@ -85,6 +90,8 @@ pub(crate) enum Frame<'p> {
         field: usize,
         /// The field to expect next.
         expected: usize,
+        /// Where it is remembered.
+        twin: u8,
     },
     List {
         owner: RecordId,
@@ -141,6 +148,8 @@ impl<'s, 'p> Reader<'s, 'p> {
             frames: Vec::new(),
             last_type: None,
             failed_lists: FastSet::default(),
+            twins: Twins::default(),
+            steps: 0,
         }
     }
 
@@ -173,12 +182,14 @@ impl<'s, 'p> Reader<'s, 'p> {
                 match lanes::run(Lane::new(self, scanner))? {
                     Left::Nothing => return Ok(()),
                     Left::Value(coming) => {
+                        self.steps += 1;
                         more = self.begin(scanner, coming)?;
                         continue;
                     }
                     Left::Step => {}
                 }
             }
+            self.steps += 1;
             more = self.step(scanner, more)?;
         }
         Ok(())
@@ -206,6 +217,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                 record,
                 field,
                 expected,
+                ..
             } => {
                 let ty = self.store.known_type(*record);
                 let Some(found) = find_field(scanner, shape, ty, *expected)? else {
@@ -346,7 +358,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                 scanner.skip_value()?;
                 return self.deliver(scanner, coming.existing);
             }
-            Value::Record(_) | Value::List(_) => {}
+            Value::Record(_) | Value::List(_) => self.twins.stop(),
             Value::Absent | Value::Null | Value::Failed => {
                 if let Some(value) = self.pass(scanner, &coming) {
                     return self.deliver(scanner, value);
@@ -445,6 +457,31 @@ impl<'s, 'p> Reader<'s, 'p> {
 
     /// Makes the record for a coming object.
     pub(crate) fn create(&mut self, coming: &Coming, state: TypeState) -> Result<RecordId, Stop> {
+        let layout = self.store.plan().shapes[coming.child].layout;
+        self.place(coming, |store, place| {
+            Ok(store.create(layout, place, state)?)
+        })
+    }
+    /// Makes the records for a coming object that is the same as one that was read before.
+    pub(crate) fn copy(&mut self, coming: &Coming, entry: &Entry) -> Option<RecordId> {
+        if self.scratch.len() + entry.len as usize >= self.store.limits().values_max as usize {
+            return None;
+        }
+        self.place(coming, |store, place| {
+            store.copy((&entry.from, &entry.to), place)
+        })
+    }
+    /// What must not change while an object is read that is to be copied later.
+    pub(crate) fn untouched(&self) -> (usize, u32) {
+        let (errors, left_out) = self.errors.mark();
+        (errors + left_out, self.steps)
+    }
+    /// Says where a coming object hangs.
+    fn place<T>(
+        &mut self,
+        coming: &Coming,
+        make: impl FnOnce(&mut Store<'p>, Place<'_>) -> T,
+    ) -> T {
         let mut buffer = [0; Wrapping::LISTS_MAX as usize];
         let mut first = buffer.len();
         for frame in self.frames.iter().rev() {
@@ -459,8 +496,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             slot: coming.slot,
             indexes: &buffer[first..],
         };
-        let layout = self.store.plan().shapes[coming.child].layout;
-        Ok(self.store.create(layout, place, state)?)
+        make(self.store, place)
     }
 
     fn enter(
@@ -482,6 +518,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             record,
             field: fields,
             expected: self.order.map_or(0, |order| order.after(id, fields)),
+            twin: NOWHERE,
         });
     }
     /// The field to expect after `found`.

@@ -180,6 +180,15 @@ pub(crate) struct Slots {
     undoable: bool,
 }
 
+/// How much there is of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) records: u32,
+    values: u32,
+    items: u32,
+    indexes: u32,
+}
+
 /// All values of one execution.
 #[derive(Debug)]
 pub(crate) struct Store<'p> {
@@ -196,6 +205,8 @@ pub(crate) struct Store<'p> {
     items: Vec<Value>,
     indexes: Vec<u32>,
     by_layout: Vec<Vec<RecordId>>,
+    /// By record, the one it was copied from ([`Store::twin`]); may be shorter than there are records.
+    twins: Vec<RecordId>,
     /// What was overwritten since [`Store::begin`], oldest first.
     undo: Vec<Undo>,
     /// The latest mark: what was made after it need not be kept track of.
@@ -223,6 +234,7 @@ enum Undo {
 impl<'p> Store<'p> {
     /// The record of the response's root.
     pub(crate) const ROOT: RecordId = RecordId(0);
+    const NO_TWIN: RecordId = RecordId(u32::MAX);
 
     pub(crate) fn new(plan: &'p Plan, limits: ExecuteLimits) -> Self {
         let mut store = Store {
@@ -236,6 +248,7 @@ impl<'p> Store<'p> {
             items: Vec::new(),
             indexes: Vec::new(),
             by_layout: vec![Vec::new(); plan.layouts.len()],
+            twins: Vec::new(),
             undo: Vec::new(),
             mark: None,
         };
@@ -354,6 +367,7 @@ impl<'p> Store<'p> {
                 records.pop();
             }
         }
+        self.twins.truncate(mark.records);
         self.values.truncate(mark.values);
         self.items.truncate(mark.items);
         self.indexes.truncate(mark.indexes);
@@ -397,6 +411,113 @@ impl<'p> Store<'p> {
             records.push(id);
         }
         id
+    }
+    /// How much there is now.
+    #[inline]
+    pub(crate) fn extent(&self) -> Extent {
+        Extent {
+            records: self.records.len() as u32,
+            values: self.values.len() as u32,
+            items: self.items.len() as u32,
+            indexes: self.indexes.len() as u32,
+        }
+    }
+    /// Copies an object with everything in it, which was read between two extents, to a place. `None` if there is too
+    /// much of anything; then nothing is copied.
+    pub(crate) fn copy(
+        &mut self,
+        (from, to): (&Extent, &Extent),
+        place: Place<'_>,
+    ) -> Option<RecordId> {
+        let (values, items) = (from.values..to.values, from.items..to.items);
+        if self.records.len() + (from.records..to.records).len() > self.limits.records_max as usize
+            || self.reserve_values(values.len() + items.len()).is_err()
+        {
+            return None;
+        }
+        let before = self.extent();
+        let root = RecordId(before.records);
+        let original = *self.records.get(from.records as usize)?;
+        // The first list indexes are those of the object itself, the others are of the objects in it.
+        let inner = from.indexes + u32::from(original.lists);
+        self.indexes.extend_from_slice(place.indexes);
+        let indexes = self.indexes.len() as u32;
+        self.indexes
+            .extend_from_within(inner as usize..to.indexes as usize);
+        let n_before = before.records;
+        for at in from.records..to.records {
+            let record = self.records[at as usize];
+            let id = RecordId(n_before + (at - from.records));
+            // Of the object itself these are set below.
+            let (parent, inside) = (record.parent.0, record.indexes);
+            self.records.push(Record {
+                parent: RecordId(n_before.wrapping_add(parent.wrapping_sub(from.records))),
+                indexes: indexes.wrapping_add(inside.wrapping_sub(inner)),
+                values: before.values + (record.values - from.values),
+                ..record
+            });
+            if let Some(records) = self.by_layout.get_mut(record.layout.index()) {
+                records.push(id);
+            }
+        }
+        let copy = &mut self.records[root.index()];
+        copy.parent = place.parent;
+        copy.slot = place.slot;
+        copy.lists = place.indexes.len() as u8;
+        copy.indexes = before.indexes;
+        let moved = |value: &Value| match *value {
+            Value::Record(record) => {
+                Value::Record(RecordId(before.records + (record.0 - from.records)))
+            }
+            Value::List(list) => Value::List(ListRange {
+                start: before.items + (list.start - from.items),
+                ..list
+            }),
+            value => value,
+        };
+        copy_within(&mut self.values, values, moved);
+        copy_within(&mut self.items, items, moved);
+        // Whatever was copied is its own twin, unless it was a copy itself.
+        self.twins.resize(root.index(), Self::NO_TWIN);
+        for at in from.records..to.records {
+            let mut twin = self.twins[at as usize];
+            if twin == Self::NO_TWIN {
+                twin = RecordId(at);
+                self.twins[at as usize] = twin;
+            }
+            self.twins.push(twin);
+        }
+        Some(root)
+    }
+    /// The record whose object had the same bytes in the same answer, if there is one; the first of them is the twin of
+    /// itself. What other fetches have brought may differ.
+    #[inline]
+    pub(crate) fn twin(&self, record: RecordId) -> Option<RecordId> {
+        let twin = self.twins.get(record.index()).copied();
+        twin.filter(|twin| *twin != Self::NO_TWIN)
+    }
+    /// Whether two records of one layout have the same in their slots, and so on in all objects below them. `open` is
+    /// room to work in.
+    pub(crate) fn are_alike(
+        &self,
+        (one, other): (RecordId, RecordId),
+        open: &mut Vec<(RecordId, RecordId)>,
+    ) -> bool {
+        open.clear();
+        open.push((one, other));
+        while let Some((one, other)) = open.pop() {
+            let (a, b) = (&self.records[one.index()], &self.records[other.index()]);
+            let n = self.plan.layouts.get(a.layout).map_or(0, |l| l.slots.len());
+            if a.layout != b.layout || a.state != b.state {
+                return false;
+            }
+            let (a, b) = (a.values as usize, b.values as usize);
+            let values = self.values[a..a + n].iter().zip(&self.values[b..b + n]);
+            if !values_alike(&self.items, values, open) {
+                return false;
+            }
+        }
+        true
     }
     /// There are more records than a few, so the answer is read object by object.
     #[cold]
@@ -551,6 +672,50 @@ impl<'p> Store<'p> {
         }
         path
     }
+}
+
+/// Appends what some of the values become elsewhere.
+fn copy_within(values: &mut Vec<Value>, range: Range<u32>, moved: impl Fn(&Value) -> Value) {
+    values.reserve(range.len());
+    for at in range {
+        let value = moved(&values[at as usize]);
+        values.push(value);
+    }
+}
+
+/// Whether values are equal; of objects that `open` knows what is still to be compared.
+fn values_alike<'v>(
+    items: &'v [Value],
+    values: impl Iterator<Item = (&'v Value, &'v Value)>,
+    open: &mut Vec<(RecordId, RecordId)>,
+) -> bool {
+    for pair in values {
+        match pair {
+            (Value::Record(one), Value::Record(other)) => open.push((*one, *other)),
+            (Value::List(one), Value::List(other)) => {
+                let slice = |list: &ListRange| {
+                    items.get(list.start as usize..(list.start + list.len) as usize)
+                };
+                let (Some(ones), Some(others)) = (slice(one), slice(other)) else {
+                    return false;
+                };
+                if ones.len() != others.len() {
+                    return false;
+                }
+                for pair in ones.iter().zip(others) {
+                    match pair {
+                        (Value::Record(one), Value::Record(other)) => open.push((*one, *other)),
+                        // Lists of lists are not worth it.
+                        (one, other) if one == other && !matches!(one, Value::List(_)) => {}
+                        _ => return false,
+                    }
+                }
+            }
+            (one, other) if one == other => {}
+            _ => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

@@ -311,6 +311,29 @@ fn another_order_is_learned_once_per_plan_and_changes_nothing() {
 }
 
 #[test]
+fn objects_that_are_repeated_fail_each_where_it_stands() {
+    let plan = piece_by_piece(&plan());
+    let mut bad = item();
+    bad["maker"] = Value::Null;
+    let n_shops = 5;
+    let shop = |id| json!({"id": id, "items": [[item(), bad, item()]]});
+    let shops: Vec<Value> = (0..n_shops).map(|at| shop(at % 2)).collect();
+    let body = serde_json::to_vec(&json!({"data": {"shops": shops}})).unwrap();
+    let output = text(answer(&plan, &Bytes::from(body), "true"));
+    let output: Value = serde_json::from_str(&output).unwrap();
+    let errors = output["errors"].as_array().unwrap();
+    let paths: Vec<&Value> = errors.iter().map(|error| &error["path"]).collect();
+    for at in 0..n_shops {
+        let place = json!(["shops", at, "items", 0, 1, "maker"]);
+        assert_eq!(paths.iter().filter(|path| ***path == place).count(), 1);
+        let items = &output["data"]["shops"][at]["items"][0];
+        assert_eq!(items[1], Value::Null);
+        assert_eq!(items[0], items[2]);
+        assert_eq!(items[0]["maker"]["name"], "M");
+    }
+}
+
+#[test]
 fn big_values_are_shared_with_the_answer_they_came_in() {
     let plan = plan();
     let mut truth = truth();
