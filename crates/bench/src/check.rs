@@ -147,7 +147,11 @@ fn headers_of(plot: &Plot<'_>, stage: &Stage, together: u64) -> Result<(Vec<Stri
         let asking: Vec<_> = (0..together)
             .map(|i| {
                 let request = maker.make(FIRST + 100 + i);
-                scope.spawn(move || stage.ask(&request.bytes, patience).is_ok())
+                // What gives up has asked subgraphs nothing, or not all.
+                scope.spawn(move || {
+                    let answer = stage.ask(&request.bytes, patience);
+                    answer.is_ok_and(|answer| answer.status == 200)
+                })
             })
             .collect();
         asking
