@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Long forms of the load tests, on what ships; their tables go into docs/load.md.
 # Usage: bash bench/load.sh swaps | idle | neighbours | soak [SECONDS]
-# OGIVE=PATH loads another binary. `neighbours` has gateway and attackers in one process: OGIVE_E2E=PATH is a test binary
-# that `cargo test --release -p ogive-e2e --no-run` has built.
+# OGIVE=PATH loads another binary. The attackers of `neighbours` are in OGIVE_E2E=PATH, if given: a test binary that
+# `cargo test --release -p ogive-e2e --no-run` has built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,11 @@ case "${1:-}" in
     ;;
   idle) cli idle:: ;;
   neighbours)
-    export OGIVE_NEIGHBOURS_SECONDS="${2:-120}"
+    export OGIVE_NEIGHBOURS_SECONDS="${2:-150}"
+    if [ -z "${OGIVE_LOAD_BINARY:-}" ]; then
+      cargo build --release -p ogive-cli
+      export OGIVE_LOAD_BINARY="${CARGO_TARGET_DIR:-$PWD/target}/release/ogive"
+    fi
     if [ -n "${OGIVE_E2E:-}" ]; then
       e2e="$(realpath "$OGIVE_E2E")"
       # As cargo runs it.

@@ -8,6 +8,10 @@
 //!
 //! At most one piece of work per core runs at a time. Others wait in the order in which they came, and give up their
 //! place when their client leaves; their number is that of the requests under way.
+//!
+//! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all,
+//! a worker that has something to do comes first. It is not so low that the work never ends: beside a worker that is
+//! never at rest, a thread still has about a tenth of their core.
 
 use std::{
     num::NonZeroUsize,
@@ -34,6 +38,10 @@ pub(crate) const LIGHT_OPERATION: usize = 32;
 /// How long a thread without work stays. Short, because what it freed goes back to the operating system when it ends.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
+/// By how much the priority of the threads is below that of the process, as of `nice`.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
 /// Threads for heavy work, started when there is some.
 #[derive(Debug)]
 pub struct Heavy {
@@ -58,6 +66,7 @@ impl Heavy {
             .max_blocking_threads(threads.get())
             .thread_name("ogive-heavy")
             .thread_keep_alive(KEEP_ALIVE)
+            .on_thread_start(step_back)
             .build();
         Heavy {
             permits: Arc::new(Semaphore::new(threads.get())),
@@ -99,6 +108,14 @@ impl Heavy {
     }
 }
 
+/// Lets the workers go first. Elsewhere than on Linux priority is that of the whole process, so nothing is changed.
+fn step_back() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICE) {
+        tracing::debug!(%error, "threads for heavy work have the priority of the workers");
+    }
+}
+
 impl Drop for Heavy {
     fn drop(&mut self) {
         // Waiting for threads is not allowed where this may happen.
@@ -134,6 +151,18 @@ mod tests {
         let (there, ()) = tokio::join!(work, other);
         assert_ne!(there, here);
         assert_eq!(heavy.done(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(flavor = "current_thread")]
+    async fn workers_go_first() {
+        use rustix::process::getpriority_process;
+        let here = getpriority_process(None).unwrap();
+        let heavy = Heavy::new(ONE);
+        let there = heavy.run(|| getpriority_process(None).unwrap()).await;
+        // 19 is the lowest.
+        assert_eq!(there, (here + NICE).min(19));
+        assert_eq!(getpriority_process(None).unwrap(), here);
     }
 
     #[tokio::test(flavor = "current_thread")]

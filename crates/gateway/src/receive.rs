@@ -91,6 +91,9 @@ impl Default for ReceiveLimits {
     }
 }
 
+/// Bytes of a body that are read in one go; then other requests have their turn.
+const TURN: usize = 64 << 10;
+
 /// Reads a request. `document_id` is that of the path, if it has one; `exceeded` gets the limits that are only measured.
 pub async fn receive<B>(
     parts: &Parts,
@@ -214,6 +217,7 @@ where
     let reading = async {
         let mut first = Bytes::new();
         let mut rest: Option<BytesMut> = None;
+        let mut turn = TURN;
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
             let frame = frame.map_err(|error| {
                 tracing::debug!(%error, "the client's body ended early");
@@ -227,7 +231,8 @@ where
             };
             let data = data.copy_to_bytes(data.remaining());
             let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
-            if so_far + data.len() > max {
+            let read = so_far + data.len();
+            if read > max {
                 linger(body.as_mut()).await;
                 return Err(too_large());
             }
@@ -235,11 +240,15 @@ where
                 Some(buffer) => buffer.extend_from_slice(&data),
                 None if first.is_empty() => first = data,
                 None => {
-                    let mut buffer = BytesMut::with_capacity(so_far + data.len());
+                    let mut buffer = BytesMut::with_capacity(read);
                     buffer.extend_from_slice(&first);
                     buffer.extend_from_slice(&data);
                     rest = Some(buffer);
                 }
+            }
+            if read >= turn {
+                turn = read + TURN;
+                tokio::task::yield_now().await;
             }
         }
         Ok(rest.map_or(first, BytesMut::freeze))

@@ -507,6 +507,9 @@ pub(crate) async fn read_body(
     }
     // The announced length is only a hint from outside: never reserve more than this ahead of the bytes themselves.
     const RESERVE_MAX: u64 = 16 << 20;
+    /// Bytes that are read in one go; then other requests have their turn.
+    const TURN: usize = 64 << 10;
+    let mut turn = TURN;
     let mut reading = budget.read();
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
@@ -523,7 +526,8 @@ pub(crate) async fn read_body(
             continue;
         };
         let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
-        if so_far + data.len() > limit {
+        let read = so_far + data.len();
+        if read > limit {
             return Err(too_large().into());
         }
         if !reading.take(data.len()) {
@@ -534,12 +538,16 @@ pub(crate) async fn read_body(
             // Small answers come as one frame and are never copied.
             None if first.is_empty() => first = data,
             None => {
-                let room = (so_far + data.len()).max(expected.min(RESERVE_MAX) as usize);
+                let room = read.max(expected.min(RESERVE_MAX) as usize);
                 let mut buffer = BytesMut::with_capacity(room);
                 buffer.extend_from_slice(&first);
                 buffer.extend_from_slice(&data);
                 rest = Some(buffer);
             }
+        }
+        if read >= turn {
+            turn = read + TURN;
+            tokio::task::yield_now().await;
         }
     }
     let body = rest.map_or(first, BytesMut::freeze);

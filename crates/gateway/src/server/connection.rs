@@ -41,7 +41,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{ServeOptions, listener::Accepted};
+use super::{ServeOptions, listener::Accepted, strangers::Stranger};
 use crate::{
     Gateway, RequestError, WorkerState, admission::ClientAddress, body::ResponseBody, media::Media,
     respond::refuse,
@@ -189,8 +189,8 @@ impl Body for Taken {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(accepted: Accepted, shared: Shared) {
-    if let Err(error) = try_serve(accepted, shared).await {
+pub(super) async fn serve(accepted: Accepted, shared: Shared, stranger: Stranger) {
+    if let Err(error) = try_serve(accepted, shared, stranger).await {
         // Clients leave in all kinds of ways; nobody is to be woken for it.
         tracing::debug!(%error, "a client connection ended early");
     }
@@ -198,7 +198,11 @@ pub(super) async fn serve(accepted: Accepted, shared: Shared) {
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> {
+async fn try_serve(
+    accepted: Accepted,
+    mut shared: Shared,
+    stranger: Stranger,
+) -> Result<(), Error> {
     let (socket, address) = accepted.join()?;
     let options = Rc::clone(&shared.options);
     let (began, patience) = (Instant::now(), options.header_timeout());
@@ -226,6 +230,7 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 request.extensions_mut().insert(address);
             }
             let (shared, activity) = (shared.clone(), Rc::clone(&activity));
+            let stranger = stranger.clone();
             // In a box of its own, because a connection keeps room for it while nothing is asked.
             Box::pin(async move {
                 if activity.running.get() == 0 {
@@ -237,6 +242,7 @@ async fn try_serve(accepted: Accepted, mut shared: Shared) -> Result<(), Error> 
                 let response = answer(request, &shared).await;
                 running.answered = true;
                 drop(running);
+                stranger.is_known();
                 let activity = (version == Version::HTTP_2).then_some(activity);
                 Ok::<_, Infallible>(response.map(|body| Taken::new(body, activity)))
             })

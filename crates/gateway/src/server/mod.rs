@@ -2,7 +2,8 @@
 //!
 //! The accepting task hands every connection to the worker with the fewest open ones; from then on nothing about the
 //! connection is shared between threads. A permit per connection bounds their number: beyond it the operating
-//! system's listen queue holds newcomers back.
+//! system's listen queue holds newcomers back. It also does while all workers have some to begin ([`worker`]); those
+//! that a worker has begun wait in a line until they have had an answer ([`strangers`]).
 //!
 //! Draining: on shutdown readiness turns to 503; after `drain_delay` the listener closes, and every connection ends
 //! after its current answer ([`connection`]); what is not done at the deadline is cut off.
@@ -10,13 +11,14 @@
 mod clients;
 mod connection;
 mod listener;
+mod strangers;
 mod worker;
 
 use std::{future::Future, io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use ogive_config::{Config, HttpOptions, Limit, LimitOptions, Measured, WarnOnly};
 use ogive_transport::ServerTls;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::{Gateway, proxies::Proxies, tls};
 use clients::Clients;
@@ -175,11 +177,13 @@ impl Bound {
             tls,
             give_back,
         } = self;
+        let room = Arc::new(Notify::new());
         let workers = (0..options.workers.get())
             .map(|index| {
                 let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
-                let options = options.clone();
-                Worker::start(index, gateway, options, tls, draining.clone(), give_back)
+                let (options, room) = (options.clone(), Arc::clone(&room));
+                let draining = draining.clone();
+                Worker::start(index, gateway, options, tls, draining, room, give_back)
             })
             .collect::<io::Result<Vec<Worker>>>()?;
         let permits = Arc::new(Semaphore::new(options.connections().ceiling));
@@ -191,7 +195,7 @@ impl Bound {
         };
         tokio::select! {
             () = stopping => {}
-            () = accept(&listener, &workers, (&permits, options.connections()), &clients, &gateway) => {}
+            () = accept(&listener, &workers, &room, (&permits, options.connections()), &clients, &gateway) => {}
             () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
             () = rest(&gateway, give_back) => {}
         }
@@ -237,11 +241,16 @@ async fn rest(gateway: &Gateway, give_back: Option<fn()>) {
 async fn accept(
     listener: &Listener,
     workers: &[Worker],
+    room: &Notify,
     (permits, max): (&Arc<Semaphore>, Measured<usize>),
     clients: &Clients,
     gateway: &Gateway,
 ) {
     loop {
+        // Asked before one is accepted: it would be lost if this is dropped while it waits.
+        while !workers.iter().any(Worker::has_room) {
+            room.notified().await;
+        }
         let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
             return;
         };
@@ -271,7 +280,8 @@ async fn accept(
 }
 
 fn hand_over(workers: &[Worker], connection: Connection) {
-    if let Some(worker) = workers.iter().min_by_key(|w| w.load()) {
+    // One that is busy with others may have the fewest.
+    if let Some(worker) = workers.iter().min_by_key(|w| (!w.has_room(), w.load())) {
         worker.take(connection);
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     io,
+    pin::pin,
     rc::Rc,
     sync::{
         Arc,
@@ -13,7 +14,7 @@ use std::{
 
 use ogive_transport::ServerTls;
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
+    sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch},
     task::{JoinSet, LocalSet},
 };
 
@@ -22,6 +23,7 @@ use super::{
     clients::Place,
     connection::{Shared, serve},
     listener::Accepted,
+    strangers::{Line, Stranger},
 };
 use crate::{Gateway, WorkerState};
 
@@ -29,6 +31,9 @@ use crate::{Gateway, WorkerState};
 const BLOCKING_THREADS_MAX: usize = 4;
 /// Connections begun in one go. In a burst of newcomers, those who are there already have their turn after so many.
 const BEGUN_MAX: usize = 8;
+/// Connections that wait to be begun; the operating system holds the others. Few, because on a busy machine the thread
+/// that accepts them may run on a worker's core, and does not stop for it by itself.
+const HANDED_OVER_MAX: usize = 16;
 
 /// A thread without requests for at least so long, and at most twice as long, is at rest.
 pub(super) const REST: Duration = Duration::from_secs(5);
@@ -46,8 +51,17 @@ pub(super) struct Connection {
 pub(super) struct Worker {
     /// Bounded by the connection permits.
     connections: mpsc::UnboundedSender<Connection>,
-    open: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     finished: oneshot::Receiver<usize>,
+}
+
+/// Numbers of connections.
+struct Counts {
+    open: AtomicUsize,
+    /// Handed over, and not begun.
+    waiting: AtomicUsize,
+    /// Told whenever one is begun.
+    room: Arc<Notify>,
 }
 
 impl Worker {
@@ -57,6 +71,7 @@ impl Worker {
         options: ServeOptions,
         tls: Option<Arc<ServerTls>>,
         draining: watch::Receiver<bool>,
+        room: Arc<Notify>,
         give_back: Option<fn()>,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -65,8 +80,12 @@ impl Worker {
             .build()?;
         let (connections, incoming) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();
-        let open = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&open);
+        let counts = Arc::new(Counts {
+            open: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            room,
+        });
+        let counted = Arc::clone(&counts);
         std::thread::Builder::new()
             .name(format!("ogive-worker-{index}"))
             .spawn(move || {
@@ -81,26 +100,33 @@ impl Worker {
                 if let Some(give_back) = give_back {
                     local.spawn_local(rest(Rc::clone(&shared.worker), give_back));
                 }
-                let cut_off = local.block_on(&runtime, run(shared, incoming, counter));
+                let cut_off = local.block_on(&runtime, run(shared, incoming, counted));
                 // Whoever asked may be gone already.
                 let _ = finish.send(cut_off);
             })?;
         Ok(Worker {
             connections,
-            open,
+            counts,
             finished,
         })
     }
     /// Open connections.
     pub(super) fn load(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.counts.open.load(Ordering::Relaxed)
+    }
+    /// Whether it keeps up with what is handed over.
+    pub(super) fn has_room(&self) -> bool {
+        self.counts.waiting.load(Ordering::Relaxed) < HANDED_OVER_MAX
     }
     /// Hands a connection over.
     pub(super) fn take(&self, connection: Connection) {
         // Counted here, so that a burst spreads before the workers have seen any of it.
-        self.open.fetch_add(1, Ordering::Relaxed);
+        let counts = &self.counts;
+        counts.open.fetch_add(1, Ordering::Relaxed);
+        counts.waiting.fetch_add(1, Ordering::Relaxed);
         if self.connections.send(connection).is_err() {
-            self.open.fetch_sub(1, Ordering::Relaxed);
+            counts.open.fetch_sub(1, Ordering::Relaxed);
+            counts.waiting.fetch_sub(1, Ordering::Relaxed);
             tracing::error!("a worker is gone; its connection is dropped");
         }
     }
@@ -114,19 +140,25 @@ impl Worker {
 async fn run(
     shared: Shared,
     mut incoming: mpsc::UnboundedReceiver<Connection>,
-    open: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
 ) -> usize {
+    let line = Rc::new(Line::default());
+    tokio::task::spawn_local(Rc::clone(&line).advance());
     let mut tasks = JoinSet::new();
     let mut begun = 0;
     loop {
         tokio::select! {
             connection = incoming.recv() => match connection {
                 Some(Connection { accepted, permit, place }) => {
-                    let guard = OpenGuard(Arc::clone(&open));
-                    let shared = shared.clone();
+                    counts.waiting.fetch_sub(1, Ordering::Relaxed);
+                    counts.room.notify_one();
+                    let guard = OpenGuard(Arc::clone(&counts));
+                    let (shared, line) = (shared.clone(), Rc::clone(&line));
                     tasks.spawn_local(async move {
                         let _held = (guard, permit, place);
-                        serve(accepted, shared).await;
+                        let stranger = Stranger::new();
+                        let work = pin!(serve(accepted, shared, stranger.clone()));
+                        line.wait(&stranger, work).await;
                     });
                     begun += 1;
                     if begun % BEGUN_MAX == 0 {
@@ -166,10 +198,10 @@ async fn rest(worker: Rc<WorkerState>, give_back: fn()) -> Infallible {
 }
 
 /// Counts a connection down however its task ends.
-struct OpenGuard(Arc<AtomicUsize>);
+struct OpenGuard(Arc<Counts>);
 
 impl Drop for OpenGuard {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

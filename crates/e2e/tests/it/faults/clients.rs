@@ -1,7 +1,7 @@
 //! Clients that mean harm, or are broken: refused cheaply, and nobody else notices.
 
 use std::{
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -14,13 +14,13 @@ use crate::{
     http_client::{Answer, Connection, post, post_with, request, send},
 };
 
-/// An attack, and what its client sees.
+/// An attack on a gateway at an address, and what its client sees.
 pub(super) struct Case {
     pub(super) attack: &'static str,
     /// Status and code.
     pub(super) seen: &'static str,
     pub(super) survives: &'static str,
-    pub(super) run: fn(&Graph) -> Option<Answer>,
+    pub(super) run: fn(SocketAddr) -> Option<Answer>,
 }
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -31,11 +31,11 @@ fn repeat(count: usize, field: impl Fn(usize) -> String) -> String {
     let fields: Vec<String> = (0..count).map(field).collect();
     format!("{{ {} }}", fields.join(" "))
 }
-fn body(graph: &Graph, body: impl AsRef<[u8]>) -> Answer {
-    send(graph.address(), "POST", "/graphql", &[JSON], body.as_ref())
+fn body(gateway: SocketAddr, body: impl AsRef<[u8]>) -> Answer {
+    send(gateway, "POST", "/graphql", &[JSON], body.as_ref())
 }
-fn query(graph: &Graph, query: &str) -> Answer {
-    post(graph.address(), query)
+fn query(gateway: SocketAddr, query: &str) -> Answer {
+    post(gateway, query)
 }
 /// Fragments that double at each level.
 fn fragment_bomb(levels: usize) -> String {
@@ -106,25 +106,25 @@ pub(super) const CASES: &[Case] = cases! {
     "values nested 10,000 deep" => "400 MAX_PARSE_DEPTH", REFUSED, |g| query(g, &format!("{{ topProducts(first: {}{}) {{ name }} }}", "[".repeat(10_000), "]".repeat(10_000)));
     "variables nested 10,000 deep" => "400 INVALID_GRAPHQL_REQUEST", REFUSED, |g| body(g, format!(r#"{{"query":"{{ __typename }}","variables":{{"a":{}{}}}}}"#, "[".repeat(10_000), "]".repeat(10_000)));
     "a number of 1,000,000 digits" => "400 VALIDATION_INVALID_TYPE_VARIABLE", REFUSED, |g| body(g, format!(r#"{{"query":"query($n: Int) {{ topProducts(first: $n) {{ name }} }}","variables":{{"n":{}}}}}"#, "9".repeat(1_000_000)));
-    "a body of 10 MB" => "413 REQUEST_TOO_LARGE", REFUSED, |g| { let mut c = Connection::open(g.address()); c.write_what_is_taken(&request("POST", "/graphql", &[JSON], &vec![b' '; 10_000_000])); c.try_read() };
-    "a gzip bomb" => "413 REQUEST_TOO_LARGE", REFUSED, |g| send(g.address(), "POST", "/graphql", &[JSON, ("content-encoding", "gzip")], &encode(Encoding::Gzip, &vec![b' '; 64 << 20]).unwrap());
+    "a body of 10 MB" => "413 REQUEST_TOO_LARGE", REFUSED, |g| { let mut c = Connection::open(g); c.write_what_is_taken(&request("POST", "/graphql", &[JSON], &vec![b' '; 10_000_000])); c.try_read() };
+    "a gzip bomb" => "413 REQUEST_TOO_LARGE", REFUSED, |g| send(g, "POST", "/graphql", &[JSON, ("content-encoding", "gzip")], &encode(Encoding::Gzip, &vec![b' '; 64 << 20]).unwrap());
     "an operation of 1 MB in one name" => "400 GRAPHQL_VALIDATION_FAILED", REFUSED, |g| query(g, &format!("{{ {} }}", "x".repeat(1_000_000)));
     "a list of 1,000 requests" => "400 BATCHING_NOT_ENABLED", REFUSED, |g| body(g, format!("[{}]", vec![r#"{"query":"{ __typename }"}"#; 1_000].join(",")));
-    "1,000 headers" => "431", REFUSED, |g| { let names: Vec<String> = (0..1_000).map(|i| format!("x-{i}")).collect(); let all: Vec<_> = names.iter().map(|n| (n.as_str(), "1")).collect(); send(g.address(), "GET", "/health", &all, b"") };
-    "a header of 1 MB" => "431", REFUSED, |g| { let mut c = Connection::open(g.address()); c.write_what_is_taken(format!("GET /health HTTP/1.1\r\nhost: a\r\nx: {}", "x".repeat(1 << 20)).as_bytes()); c.try_read() };
-    "a URL of 1 MB" => "431", REFUSED, |g| { let mut c = Connection::open(g.address()); c.write_what_is_taken(format!("GET /graphql?query={}", "x".repeat(1 << 20)).as_bytes()); c.try_read() };
-    "1,000 values of `accept`" => "200", SMALL, |g| { let accept = vec!["application/json;q=0.1"; 1_000].join(","); post_with(g.address(), "{ __typename }", &[("accept", &accept)]) };
-    "a head that never ends (slowloris)" => "closed", "the connection is closed after `header_read_timeout`", |g| { let mut c = Connection::open(g.address()); c.write(b"GET /health HTTP/1.1\r\nhost: a\r\nx-slow: "); c.try_read() };
-    "a body that never ends" => "408 REQUEST_TIMEOUT", "the connection is closed after `body_read_timeout`", |g| { let mut c = Connection::open(g.address()); c.write(b"POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"); c.try_read() };
-    "no HTTP at all" => "400", REFUSED, |g| { let mut c = Connection::open(g.address()); c.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"); c.try_read() };
-    "10,000 HTTP/2 streams that are reset at once (rapid reset)" => "closed", "none of them is begun; the connection is closed", |g| { crate::http2::rapid_reset(g.address(), 10_000); None::<Answer> };
+    "1,000 headers" => "431", REFUSED, |g| { let names: Vec<String> = (0..1_000).map(|i| format!("x-{i}")).collect(); let all: Vec<_> = names.iter().map(|n| (n.as_str(), "1")).collect(); send(g, "GET", "/health", &all, b"") };
+    "a header of 1 MB" => "431", REFUSED, |g| { let mut c = Connection::open(g); c.write_what_is_taken(format!("GET /health HTTP/1.1\r\nhost: a\r\nx: {}", "x".repeat(1 << 20)).as_bytes()); c.try_read() };
+    "a URL of 1 MB" => "431", REFUSED, |g| { let mut c = Connection::open(g); c.write_what_is_taken(format!("GET /graphql?query={}", "x".repeat(1 << 20)).as_bytes()); c.try_read() };
+    "1,000 values of `accept`" => "200", SMALL, |g| { let accept = vec!["application/json;q=0.1"; 1_000].join(","); post_with(g, "{ __typename }", &[("accept", &accept)]) };
+    "a head that never ends (slowloris)" => "closed", "the connection is closed after `header_read_timeout`", |g| { let mut c = Connection::open(g); c.write(b"GET /health HTTP/1.1\r\nhost: a\r\nx-slow: "); c.try_read() };
+    "a body that never ends" => "408 REQUEST_TIMEOUT", "the connection is closed after `body_read_timeout`", |g| { let mut c = Connection::open(g); c.write(b"POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"); c.try_read() };
+    "no HTTP at all" => "400", REFUSED, |g| { let mut c = Connection::open(g); c.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"); c.try_read() };
+    "10,000 HTTP/2 streams that are reset at once (rapid reset)" => "closed", "none of them is begun; the connection is closed", |g| { crate::http2::rapid_reset(g, 10_000); None::<Answer> };
     "HTTP/2 streams of which nothing is taken (slow reading)" => "closed", "the connection is closed after `write_timeout`, however busy it is", |_g| { crate::http2::take_nothing(Graph::with("http: { write_timeout: 200ms, header_read_timeout: 60s }").address()); None::<Answer> };
     "1,000 connections of one address, 20 allowed" => "closed", "the 20 are served, and so are other addresses: `connections_per_client_max`", |_g| hoard(1_000, 20);
-    "1,000 idle connections" => "200", "others are answered as ever", |g| { let _idle: Vec<TcpStream> = (0..1_000).map(|_| TcpStream::connect(g.address()).unwrap()).collect(); query(g, "{ me { name } }") };
+    "1,000 idle connections" => "200", "others are answered as ever", |g| { let _idle: Vec<TcpStream> = (0..1_000).map(|_| TcpStream::connect(g).unwrap()).collect(); query(g, "{ me { name } }") };
     "1,000 clients that ask and leave" => "200", "others are answered as ever; the work stops upstream", |g| {
         for i in 0..1_000 {
             let text = json!({ "query": format!("{{ a{i}: me {{ name }} }}") }).to_string();
-            Connection::open(g.address()).write(&request("POST", "/graphql", &[JSON], text.as_bytes()));
+            Connection::open(g).write(&request("POST", "/graphql", &[JSON], text.as_bytes()));
         }
         query(g, "{ me { name } }")
     };
@@ -140,7 +140,7 @@ fn attacks_are_refused_and_nobody_else_notices() {
     for case in CASES {
         let before = graph.service.total().requests;
         let began = Instant::now();
-        let answer = (case.run)(&graph);
+        let answer = (case.run)(graph.address());
         let name = case.attack;
         assert!(began.elapsed() < LONGEST, "{name}: {:?}", began.elapsed());
         let size = answer.as_ref().map_or(0, |answer| answer.body.len());
@@ -176,15 +176,15 @@ fn workers_hand_over_what_takes_long() {
         "0,".repeat(10_000)
     );
     let bombs: [(&str, u64, &dyn Fn() -> Answer); 5] = [
-        ("reading, validating", 2, &|| query(&graph, &many)),
-        ("known, but still read", 2, &|| query(&graph, &many)),
+        ("reading, validating", 2, &|| query(address, &many)),
+        ("known, but still read", 2, &|| query(address, &many)),
         ("a bomb of a few bytes", 1, &|| {
-            query(&graph, &field_bomb(40))
+            query(address, &field_bomb(40))
         }),
         ("many unknown fields", 2, &|| {
-            query(&graph, &repeat(10_000, |i| format!("nope{i}")))
+            query(address, &repeat(10_000, |i| format!("nope{i}")))
         }),
-        ("many variables", 2, &|| body(&graph, &variables)),
+        ("many variables", 2, &|| body(address, &variables)),
     ];
     for (what, least, bomb) in bombs {
         let before = heavy.done();
@@ -195,10 +195,10 @@ fn workers_hand_over_what_takes_long() {
     // Planning, of an operation that is quickly read.
     let before = heavy.done();
     let wide = repeat(50, |i| format!("a{i}: me {{ name }}"));
-    assert_eq!(query(&graph, &wide).status, 200);
+    assert_eq!(query(address, &wide).status, 200);
     assert!(heavy.done() > before);
     let before = heavy.done();
-    assert_eq!(query(&graph, &wide).status, 200);
+    assert_eq!(query(address, &wide).status, 200);
     assert_eq!(heavy.done(), before, "known by now");
 }
 

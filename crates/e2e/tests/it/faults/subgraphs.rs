@@ -18,7 +18,7 @@ pub(super) struct Case {
     /// Status and code.
     pub(super) seen: &'static str,
     pub(super) survives: &'static str,
-    subgraph: fn() -> Toxic,
+    pub(super) subgraph: fn() -> Toxic,
 }
 
 /// Asks the faulty subgraph and two others.
@@ -126,12 +126,15 @@ pub(super) const CASES: &[Case] = cases! {
     "answers fields twice, and more than was asked" => "200", ALL, cost(r#"{"amount":2.5,"amount":9,"secret":{"a":[1]}}"#);
 };
 
+/// Configuration of a gateway on which the faults show soon.
+pub(super) const SHAPING: &str = "http: { workers: 1 }\n\
+    traffic_shaping: { subgraphs: { inventory: { timeout: 150ms, response_max_bytes: 1MiB } } }";
+
 /// The demo graph with the fault in one subgraph.
 pub(super) fn served(case: &Case) -> (Graph, Toxic) {
     let subgraph = (case.subgraph)();
     let graph = Graph::with(&format!(
-        "override_subgraph_url: {{ inventory: '{}' }}\nhttp: {{ workers: 1 }}\n\
-         traffic_shaping: {{ subgraphs: {{ inventory: {{ timeout: 150ms, response_max_bytes: 1MiB }} }} }}",
+        "override_subgraph_url: {{ inventory: '{}' }}\n{SHAPING}",
         subgraph.url()
     ));
     (graph, subgraph)
