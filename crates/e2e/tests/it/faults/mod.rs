@@ -2,6 +2,8 @@
 //! is made from the same tables, so the page says what the tests have seen.
 
 mod clients;
+// It says which core each thread may run on.
+#[cfg(target_os = "linux")]
 mod neighbours;
 mod smuggling;
 mod subgraphs;
