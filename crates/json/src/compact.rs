@@ -1,11 +1,11 @@
 //! Taking the white space out of a text that is printed for people.
 //!
 //! Reading is fastest where nothing stands between tokens, and clients need no white space either. So an answer that
-//! has some is rewritten once, a block at a time and without a branch that depends on it: quotes and backslashes tell
-//! what is inside a string, everything else that is white space is left out. Nothing is validated. The rewritten text is JSON if and only if the text is: what
+//! has some is rewritten once, a block at a time: quotes and backslashes tell what is inside a string, everything else
+//! that is white space is left out, where the processor has an instruction for it without a branch that depends on it. Nothing is validated. The rewritten text is JSON if and only if the text is: what
 //! could become one token by losing the space inside it is not rewritten at all.
 
-use crate::lanes::{self, Job, Lanes, TextMasks};
+use crate::lanes::{self, Job, Lanes, TextMasks, is_punctuation};
 
 /// Whether a text begins as texts do that have white space between tokens. Looks at the first few bytes only.
 pub fn is_spaced(text: &[u8]) -> bool {
@@ -43,6 +43,8 @@ struct State {
     gap: bool,
     /// Whether only white space stood between two numbers or literals.
     joined: bool,
+    /// The last byte that was kept, for [`State::by_runs`]; a comma before the first.
+    last: u8,
 }
 
 /// Bytes that are read before room is made for more; few enough to stay in the nearest cache.
@@ -57,23 +59,34 @@ impl Job for Compact<'_> {
     fn run<L: Lanes>(self, lanes: L) -> Option<Vec<u8>> {
         let text = self.text;
         // Blocks are written whole, whatever counts of them.
-        let mut out = Vec::with_capacity(text.len() + STEP + BLOCK_MAX);
-        let mut state = State::default();
+        let mut out = Vec::with_capacity(text.len() + STEP + 2 * BLOCK_MAX);
+        let mut state = State {
+            last: b',',
+            ..State::default()
+        };
         let mut at = 0;
         while at + L::BLOCK <= text.len() {
             let step = &text[..text.len().min(at + STEP)];
             let mut len = out.len();
-            out.resize(len + STEP + BLOCK_MAX, 0);
+            out.resize(len + STEP + 2 * BLOCK_MAX, 0);
             while let Some(masks) = lanes.text_masks(step, at) {
-                let keep = state.kept(lanes, masks);
-                lanes.squeeze(step, at, keep, &mut out[len..]);
-                len += keep.count_ones() as usize;
+                if L::SQUEEZES {
+                    let keep = state.kept(lanes, masks);
+                    lanes.squeeze(text, at, keep, &mut out[len..]);
+                    len += keep.count_ones() as usize;
+                } else {
+                    len += state.by_runs(lanes, masks, &text[at..], &mut out[len..]);
+                }
                 at += L::BLOCK;
             }
             out.truncate(len);
             if state.joined {
                 return None;
             }
+        }
+        if !L::SQUEEZES {
+            let word = out.last().is_some_and(|last| is_word(*last));
+            (state.word, state.gap) = (word && !state.gap, word && state.gap);
         }
         let rest = &text[at..];
         let mut last = [b' '; BLOCK_MAX];
@@ -94,13 +107,7 @@ impl State {
     #[inline(always)]
     fn kept<L: Lanes>(&mut self, lanes: L, masks: TextMasks) -> u64 {
         let all = u64::MAX >> (64 - L::BLOCK);
-        let mut quote = masks.quote;
-        if masks.slash != 0 || self.escaped {
-            quote &= !self.escapes::<L>(masks.slash);
-        }
-        // From every opening quote to before the closing one.
-        let strings = lanes.parities(quote) ^ self.inside;
-        self.inside ^= u64::from(quote.count_ones() & 1).wrapping_neg();
+        let (quote, strings) = self.strings(lanes, &masks);
         let space = masks.space & !strings;
         let word = !(strings | quote | space | masks.punctuation) & all;
         // Adding the first byte of a run of white space to the run gives the byte behind it.
@@ -111,6 +118,58 @@ impl State {
         self.word = word >> (L::BLOCK - 1) & 1 != 0;
         self.gap = beyond | (L::BLOCK < 64 && sum >> (L::BLOCK % 64) & 1 != 0);
         !space & all
+    }
+
+    /// The quotes of a block that are not escaped, and what is inside strings: from every opening quote to before the
+    /// closing one.
+    #[inline(always)]
+    fn strings<L: Lanes>(&mut self, lanes: L, masks: &TextMasks) -> (u64, u64) {
+        let mut quote = masks.quote;
+        if masks.slash != 0 || self.escaped {
+            quote &= !self.escapes::<L>(masks.slash);
+        }
+        let strings = lanes.parities(quote) ^ self.inside;
+        self.inside ^= u64::from(quote.count_ones() & 1).wrapping_neg();
+        (quote, strings)
+    }
+
+    /// Takes in a block, the first of `text`, and writes what stays of it, one run after another; says how much that is.
+    /// `gap` means any white space here.
+    #[inline(always)]
+    fn by_runs<L: Lanes>(
+        &mut self,
+        lanes: L,
+        masks: TextMasks,
+        text: &[u8],
+        out: &mut [u8],
+    ) -> usize {
+        let all = u64::MAX >> (64 - L::BLOCK);
+        let (_, strings) = self.strings(lanes, &masks);
+        let space = masks.space & !strings;
+        let mut len = 0;
+        if space == 0 && !self.gap {
+            copy::<L>(text, 0, L::BLOCK, out);
+            len = L::BLOCK;
+        } else {
+            let (mut keep, mut before) = (!space & all, self.gap);
+            while keep != 0 {
+                let start = keep.trailing_zeros() as usize;
+                let n = (!(keep >> start)).trailing_zeros() as usize;
+                if before || start > 0 {
+                    let last = if len > 0 { out[len - 1] } else { self.last };
+                    self.joined |= is_word(last) && is_word(text[start]);
+                }
+                before = true;
+                copy::<L>(text, start, n, &mut out[len..]);
+                len += n;
+                keep &= u64::MAX.checked_shl((start + n) as u32).unwrap_or_default();
+            }
+        }
+        if len > 0 {
+            self.last = out[len - 1];
+        }
+        self.gap = space >> (L::BLOCK - 1) & 1 != 0;
+        len
     }
 
     /// Which bytes of a block are escaped.
@@ -130,4 +189,19 @@ impl State {
         }
         escaped
     }
+}
+
+/// Copies `len` bytes, and if there is room a whole block: its length is known to the compiler.
+#[inline(always)]
+fn copy<L: Lanes>(text: &[u8], start: usize, len: usize, out: &mut [u8]) {
+    match (text.get(start..start + L::BLOCK), out.get_mut(..L::BLOCK)) {
+        (Some(from), Some(to)) => to.copy_from_slice(from),
+        _ => out[..len].copy_from_slice(&text[start..start + len]),
+    }
+}
+
+/// Whether a byte outside strings is part of a number or literal (or of nothing that JSON knows).
+#[inline(always)]
+fn is_word(byte: u8) -> bool {
+    !is_punctuation(byte) && byte != b'"'
 }

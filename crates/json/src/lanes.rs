@@ -136,7 +136,7 @@ pub struct TextMasks {
 /// Whether a byte is a bracket, a colon or a comma, or 0x0C or 0x1A, which no JSON text has outside strings either, and
 /// which are cheaper to find than to tell from those.
 #[inline(always)]
-fn is_punctuation(byte: u8) -> bool {
+pub(crate) fn is_punctuation(byte: u8) -> bool {
     matches!(byte | 0x20, b',' | b':' | b'{' | b'}')
 }
 
@@ -149,31 +149,14 @@ const SPACES: [u8; 16] = [
 #[cfg(target_arch = "x86_64")]
 const PUNCTUATION: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':', b'{', b',', b'}', 0, 0];
 
-/// For every choice of eight bytes: where those chosen are, in their order.
-#[cfg(target_arch = "x86_64")]
-static CHOICES: [[u8; 8]; 256] = {
-    let mut choices = [[0; 8]; 256];
-    let mut choice = 0;
-    while choice < 256 {
-        let (mut from, mut to) = (0, 0);
-        while from < 8 {
-            if choice & (1 << from) != 0 {
-                choices[choice][to] = from;
-                to += 1;
-            }
-            from += 1;
-        }
-        choice += 1;
-    }
-    choices
-};
-
 /// One instruction set.
 pub trait Lanes: Copy {
     /// Bytes per block: at most 64.
     const BLOCK: usize;
     /// Bytes per block of [`Lanes::digit_mask`]: numbers are short.
     const DIGIT_BLOCK: usize;
+    /// Whether [`Lanes::squeeze`] is quick, however many gaps there are.
+    const SQUEEZES: bool = false;
 
     /// What is in the block at `at`; `None` if the text ends within it.
     fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks>;
@@ -193,19 +176,28 @@ pub trait Lanes: Copy {
         parities
     }
     /// Copies the bytes of the block at `at` that `keep` names to the beginning of `out`, without gaps; what is behind
-    /// them there, up to the length of a block, may be anything afterwards. Copies nothing if either is shorter than a
-    /// block.
+    /// them there may be anything afterwards, for up to two blocks. Copies nothing if there is no whole block.
     #[inline(always)]
     fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
-        let (Some(text), Some(out)) = (text.get(at..at + Self::BLOCK), out.get_mut(..Self::BLOCK))
-        else {
-            return;
-        };
         let (mut left, mut to) = (keep, 0);
         while left != 0 {
             let start = left.trailing_zeros() as usize;
             let len = (!(left >> start)).trailing_zeros() as usize;
-            out[to..to + len].copy_from_slice(&text[start..start + len]);
+            let from = at + start;
+            // A whole block if there is one: its length is known to the compiler.
+            match (
+                text.get(from..from + Self::BLOCK),
+                out.get_mut(to..to + Self::BLOCK),
+            ) {
+                (Some(text), Some(out)) => out.copy_from_slice(text),
+                _ => {
+                    if let (Some(text), Some(out)) =
+                        (text.get(from..from + len), out.get_mut(to..to + len))
+                    {
+                        out.copy_from_slice(text);
+                    }
+                }
+            }
             to += len;
             left &= u64::MAX
                 .checked_shl((start + len) as u32)
@@ -290,7 +282,7 @@ impl Lanes for Scalar {
 pub(crate) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{CHOICES, KEY_BLOCK, Lanes, PUNCTUATION, SPACES, StringMasks, TextMasks, chunk};
+    use super::{KEY_BLOCK, Lanes, PUNCTUATION, SPACES, StringMasks, TextMasks, chunk};
 
     /// 16 bytes. Uses nothing beyond SSE2, which every `x86_64` has, so that anybody may make one.
     #[derive(Clone, Copy)]
@@ -464,16 +456,15 @@ pub(crate) mod x86 {
             let block = load32(self, text, at)?;
             // SAFETY: `self` proves AVX2; the tables have the 16 bytes read.
             unsafe {
-                let table = |table: &[u8; 16]| {
-                    _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()))
-                };
+                let spaces = _mm256_broadcastsi128_si256(_mm_loadu_si128(SPACES.as_ptr().cast()));
+                let marks =
+                    _mm256_broadcastsi128_si256(_mm_loadu_si128(PUNCTUATION.as_ptr().cast()));
                 let quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'"' as i8));
                 let slash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\\' as i8));
                 // A byte is in a table if the table has it where its low four bits say.
-                let space = _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(&SPACES), block), block);
+                let space = _mm256_cmpeq_epi8(_mm256_shuffle_epi8(spaces, block), block);
                 let folded = _mm256_or_si256(block, _mm256_set1_epi8(0x20));
-                let punctuation =
-                    _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(&PUNCTUATION), folded), folded);
+                let punctuation = _mm256_cmpeq_epi8(_mm256_shuffle_epi8(marks, folded), folded);
                 Some(TextMasks {
                     quote: u64::from(_mm256_movemask_epi8(quote) as u32),
                     slash: u64::from(_mm256_movemask_epi8(slash) as u32),
@@ -488,27 +479,6 @@ pub(crate) mod x86 {
             unsafe {
                 let bits = _mm_set_epi64x(0, bits as i64);
                 _mm_cvtsi128_si64(_mm_clmulepi64_si128(bits, _mm_set1_epi8(-1), 0)) as u64
-            }
-        }
-        #[inline(always)]
-        fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
-            let (Some(text), Some(out)) = (chunk::<32>(text, at), out.first_chunk_mut::<32>())
-            else {
-                return;
-            };
-            let mut to = 0;
-            for (eight, keep) in text.as_chunks::<8>().0.iter().zip(keep.to_le_bytes()) {
-                let choice = &CHOICES[usize::from(keep)];
-                // SAFETY: a processor with AVX2 has SSSE3; both references cover the 8 bytes read.
-                let squeezed = unsafe {
-                    let eight = _mm_loadl_epi64(eight.as_ptr().cast());
-                    let choice = _mm_loadl_epi64(choice.as_ptr().cast());
-                    _mm_cvtsi128_si64(_mm_shuffle_epi8(eight, choice))
-                };
-                if let Some(out) = out.get_mut(to..to + 8) {
-                    out.copy_from_slice(&squeezed.to_le_bytes());
-                }
-                to += keep.count_ones() as usize;
             }
         }
         #[inline(always)]
@@ -530,6 +500,7 @@ pub(crate) mod x86 {
     impl Lanes for Avx512 {
         const BLOCK: usize = 64;
         const DIGIT_BLOCK: usize = 32;
+        const SQUEEZES: bool = true;
 
         #[inline(always)]
         fn string_masks(self, text: &[u8], at: usize) -> Option<StringMasks> {
@@ -568,12 +539,11 @@ pub(crate) mod x86 {
             let block = load64(self, text, at)?;
             // SAFETY: `self` proves AVX-512BW; the tables have the 16 bytes read.
             unsafe {
-                let table = |table: &[u8; 16]| {
-                    _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()))
-                };
-                let spaces = _mm512_shuffle_epi8(table(&SPACES), block);
+                let spaces = _mm512_broadcast_i32x4(_mm_loadu_si128(SPACES.as_ptr().cast()));
+                let marks = _mm512_broadcast_i32x4(_mm_loadu_si128(PUNCTUATION.as_ptr().cast()));
+                let spaces = _mm512_shuffle_epi8(spaces, block);
                 let folded = _mm512_or_si512(block, _mm512_set1_epi8(0x20));
-                let punctuation = _mm512_shuffle_epi8(table(&PUNCTUATION), folded);
+                let punctuation = _mm512_shuffle_epi8(marks, folded);
                 Some(TextMasks {
                     quote: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'"' as i8)),
                     slash: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\\' as i8)),
