@@ -107,9 +107,9 @@ impl State {
     #[inline(always)]
     fn kept<L: Lanes>(&mut self, lanes: L, masks: TextMasks) -> u64 {
         let all = u64::MAX >> (64 - L::BLOCK);
-        let (quote, strings) = self.strings(lanes, &masks);
+        let strings = self.strings(lanes, &masks);
         let space = masks.space & !strings;
-        let word = !(strings | quote | space | masks.punctuation) & all;
+        let word = !(strings | masks.quote | space | masks.punctuation) & all;
         // Adding the first byte of a run of white space to the run gives the byte behind it.
         let first = (word << 1 | u64::from(self.word | self.gap)) & space;
         let (sum, beyond) = space.overflowing_add(first);
@@ -120,17 +120,16 @@ impl State {
         !space & all
     }
 
-    /// The quotes of a block that are not escaped, and what is inside strings: from every opening quote to before the
-    /// closing one.
+    /// What is inside strings: from every opening quote to before the closing one.
     #[inline(always)]
-    fn strings<L: Lanes>(&mut self, lanes: L, masks: &TextMasks) -> (u64, u64) {
+    fn strings<L: Lanes>(&mut self, lanes: L, masks: &TextMasks) -> u64 {
         let mut quote = masks.quote;
         if masks.slash != 0 || self.escaped {
             quote &= !self.escapes::<L>(masks.slash);
         }
         let strings = lanes.parities(quote) ^ self.inside;
         self.inside ^= u64::from(quote.count_ones() & 1).wrapping_neg();
-        (quote, strings)
+        strings
     }
 
     /// Takes in a block, the first of `text`, and writes what stays of it, one run after another; says how much that is.
@@ -144,7 +143,7 @@ impl State {
         out: &mut [u8],
     ) -> usize {
         let all = u64::MAX >> (64 - L::BLOCK);
-        let (_, strings) = self.strings(lanes, &masks);
+        let strings = self.strings(lanes, &masks);
         let space = masks.space & !strings;
         let mut len = 0;
         if space == 0 && !self.gap {

@@ -53,6 +53,7 @@ fn handpicked_texts() {
         b"\"unterminated   ",
         b"[ \xff ]",
         b"{}{} ",
+        b"\\\" 1 \\\"",
     ];
     for text in texts {
         check(text);
