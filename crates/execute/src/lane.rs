@@ -347,7 +347,11 @@ fn begin<L: Lanes>(
     let (text, at) = (here.cursor.text, here.cursor.at);
     let inside = text.get(at + 1).copied().unwrap_or_default();
     Ok(match text.get(at) {
-        Some(b'n') if here.cursor.literal(b"null").is_ok() => Begun::Value(Value::Null),
+        // Not `literal`, which reads on as far as it agrees.
+        Some(b'n') if text[at..].starts_with(b"null") => {
+            here.cursor.at += b"null".len();
+            Begun::Value(Value::Null)
+        }
         Some(b'[') if coming.lists > 0 && *here.depth < here.depth_max => match inside {
             b'{' | b'[' | b'n' => {
                 here.cursor.at += 1;

@@ -46,6 +46,7 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
         written: FastMap::default(),
         being_written: Vec::new(),
         nulls: 0,
+        taken_back: 0,
         differences: 0,
         compared: Vec::new(),
     };
@@ -71,12 +72,15 @@ struct Emit<'e, 'p> {
     out: Output<'e, 'p>,
     frames: Vec<Frame<'p>>,
     derived: &'p Derived,
-    /// The text of objects that have twins ([`Store::twin`]), where no null had to be explained.
-    written: FastMap<RecordId, Range<usize>>,
+    /// The text of objects that have twins ([`Store::twin`]), where no null had to be explained, and how often text had
+    /// been taken back before: what is older may be gone.
+    written: FastMap<RecordId, (u32, Range<usize>)>,
     /// Those of them that are open.
     being_written: Vec<Writing>,
     /// How often a null was dealt with, or an error looked for or added.
     nulls: u32,
+    /// How often text was taken back. Emptying `written` each time would take as long as it has ever been.
+    taken_back: u32,
     /// How often in a row twins differed.
     differences: u32,
     /// Room to compare them in.
@@ -343,7 +347,8 @@ impl<'p> Emit<'_, 'p> {
 
     /// Writes the text of an object's twin, if it was written and looks the same.
     fn put_again(&mut self, record: RecordId, twin: RecordId) -> bool {
-        let Some(text) = self.written.get(&twin) else {
+        let written = self.written.get(&twin);
+        let Some((_, text)) = written.filter(|(before, _)| *before == self.taken_back) else {
             return false;
         };
         if self.differences >= DIFFERENCES_MAX
@@ -368,7 +373,7 @@ impl<'p> Emit<'_, 'p> {
             && writing.nulls == self.nulls
             && let Some(text) = self.out.text_since(writing.start)
         {
-            self.written.insert(writing.record, text);
+            self.written.insert(writing.record, (self.taken_back, text));
         }
     }
 
@@ -394,7 +399,7 @@ impl<'p> Emit<'_, 'p> {
             if let Some(Frame::Object { start, .. } | Frame::List { start, .. }) = self.frames.pop()
             {
                 self.out.truncate(start);
-                self.written.clear();
+                self.taken_back += 1;
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Reading subgraph objects into the store, led by their shapes.
 //!
 //! A shape lists the response keys in the order in which the subgraph must answer them, so the next key is compared
-//! with the expected one first and searched for only if it differs; what follows what is learned, for this answer and later
-//! ones to the same plan ([`ogive_plan::order`]). Unknown keys are skipped. A value that only the client wants, and that looks as the client must see it
-//! ([`ogive_plan::derived`]), is read in one step and kept as a byte range, however big it is. Everything else is walked
-//! with an explicit stack: objects become records; leaves that are not quite as they should be are kept as byte ranges
-//! and dealt with on their way out.
+//! with the expected one first and searched for only if it differs; what follows what is learned, for this answer and
+//! later ones to the same plan ([`ogive_plan::order`]). Unknown keys are skipped. A value that only the client wants, and
+//! that looks as the client must see it ([`ogive_plan::derived`]), is read in one step and kept as a byte range, however
+//! big it is. Everything else is walked with an explicit stack: objects become records; leaves that are not quite as they
+//! should be are kept as byte ranges and dealt with on their way out.
 //!
 //! What a subgraph gets wrong costs the value concerned and one error, never more: an object of another type than
 //! possible, a list where an object belongs, lists of two providers that do not match.

@@ -108,7 +108,8 @@ impl Twins {
             && entry.depth == depth
         {
             let (start, len) = (entry.start as usize, entry.len as usize);
-            if text.get(at..at + len) == text.get(start..start + len) {
+            let before = text.get(start..start + len);
+            if before.is_some_and(|before| text[at..].starts_with(before)) {
                 *misses = 0;
                 return Look::Same(*entry);
             }

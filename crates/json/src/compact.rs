@@ -2,8 +2,9 @@
 //!
 //! Reading is fastest where nothing stands between tokens, and clients need no white space either. So an answer that
 //! has some is rewritten once, a block at a time: quotes and backslashes tell what is inside a string, everything else
-//! that is white space is left out, where the processor has an instruction for it without a branch that depends on it. Nothing is validated. The rewritten text is JSON if and only if the text is: what
-//! could become one token by losing the space inside it is not rewritten at all.
+//! that is white space is left out; by one instruction without a branch where the processor has it, otherwise one run
+//! after another. Nothing is validated. The rewritten text is JSON if and only if the text is: what could become one
+//! token by losing the space inside it is not rewritten at all.
 
 use crate::lanes::{self, Job, Lanes, TextMasks, is_punctuation};
 

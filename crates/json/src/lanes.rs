@@ -176,7 +176,7 @@ pub trait Lanes: Copy {
         parities
     }
     /// Copies the bytes of the block at `at` that `keep` names to the beginning of `out`, without gaps; what is behind
-    /// them there may be anything afterwards, for up to two blocks. Copies nothing if there is no whole block.
+    /// them there may be anything afterwards, for up to two blocks. The block must be a whole one.
     #[inline(always)]
     fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
         let (mut left, mut to) = (keep, 0);

@@ -11,7 +11,8 @@
 //! Whether an actual answer is as expected (no null where none may be, leaves of the right kind) is found out while it
 //! is scanned, by the [`Pattern`]; an answer that is not is read object by object, as those are that do not pass.
 //!
-//! Derived data is never compared, printed or encoded: it says nothing the plan does not say.
+//! Derived data is never compared, printed or encoded: it says nothing the plan does not say. The one exception is
+//! [`Derived::order`], which is learned from answers, and a hint only.
 
 use std::{fmt, sync::OnceLock};
 

@@ -334,6 +334,41 @@ fn objects_that_are_repeated_fail_each_where_it_stands() {
 }
 
 #[test]
+fn the_beginning_of_null_is_no_json() {
+    for plan in [plan(), piece_by_piece(&plan())] {
+        for torn in ["n", "nu", "nul"] {
+            for shops in [
+                format!("{torn}[]"),
+                format!("[{torn}{{\"id\":1,\"items\":null}}]"),
+            ] {
+                let body = Bytes::from(format!("{{\"data\":{{\"shops\":{shops}}}}}"));
+                let output = text(answer(&plan, &body, "true"));
+                assert!(output.contains("not a GraphQL response"), "{output}");
+            }
+        }
+    }
+}
+
+#[test]
+fn objects_that_are_repeated_are_written_alike_behind_one_that_is_taken_back() {
+    let plan = plan();
+    let (mut good, mut bad) = (item(), item());
+    // Nothing in it is null, and its first bytes are its own.
+    good["n"] = json!(7);
+    good["ok"] = json!(true);
+    good["maker"]["city"] = json!("C");
+    bad["name"] = Value::Null;
+    let items = json!([[good, good, bad, good, item(), item(), bad, item(), good]]);
+    let shop = |id: u32| json!({"id": id, "items": items});
+    let shops = json!({"data": {"shops": [shop(1), shop(2), shop(1)]}});
+    let body = Bytes::from(serde_json::to_vec(&shops).unwrap());
+    for long in ["true", "false"] {
+        let pieces = answer(&piece_by_piece(&plan), &body, long);
+        assert_eq!(text(pieces), text(answer(&plan, &body, long)));
+    }
+}
+
+#[test]
 fn big_values_are_shared_with_the_answer_they_came_in() {
     let plan = plan();
     let mut truth = truth();
