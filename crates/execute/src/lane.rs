@@ -359,6 +359,11 @@ fn begin<L: Lanes>(
                 reader.open_list(coming, None);
                 Begun::Opened
             }
+            b']' => {
+                here.cursor.at += 2;
+                reader.open_list(coming, None);
+                Begun::Value(reader.close_list()?)
+            }
             _ => Begun::Slow,
         },
         Some(b'{') if coming.lists == 0 && *here.depth < here.depth_max && inside == b'"' => {

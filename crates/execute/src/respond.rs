@@ -77,7 +77,7 @@ struct Emit<'e, 'p> {
     written: FastMap<RecordId, (u32, Range<usize>)>,
     /// Those of them that are open.
     being_written: Vec<Writing>,
-    /// How often a null was dealt with, or an error looked for or added.
+    /// How often text was taken back for a null, or an error looked for or added. (Null where it may be is text as any.)
     nulls: u32,
     /// How often text was taken back. Emptying `written` each time would take as long as it has ever been.
     taken_back: u32,
@@ -380,7 +380,6 @@ impl<'p> Emit<'_, 'p> {
     /// Writes null at the current position, or, where that is not allowed, instead of the nearest ancestor where it
     /// is.
     fn put_null(&mut self, null: Null) {
-        self.nulls += 1;
         let mut explained = null.explained;
         loop {
             let Some((field, layer)) = self.position() else {
@@ -392,6 +391,8 @@ impl<'p> Emit<'_, 'p> {
                 self.out.literal(b"null");
                 return;
             }
+            // What is written from here on depends on what is around it.
+            self.nulls += 1;
             if !explained {
                 self.explain_null(field, &[]);
                 explained = true;
@@ -560,6 +561,7 @@ impl<'p> Emit<'_, 'p> {
     }
     /// Whether an error lies at or below the current position.
     fn is_explained(&mut self) -> bool {
+        self.nulls += 1;
         let path = self.path(&[]);
         self.errors.explains(&path)
     }
