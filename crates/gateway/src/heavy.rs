@@ -9,8 +9,9 @@
 //! At most one piece of work per core runs at a time. Others wait in the order in which they came, and give up their
 //! place when their client leaves; their number is that of the requests under way.
 //!
-//! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all,
-//! a worker that has something to do comes first. It is not so low that the work never ends: beside a worker that is
+//! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all, a
+//! worker has ten times as much of them. It may still wait for the end of a slice that such a thread has begun, which the
+//! system looks at when its clock ticks. The priority is not so low that the work never ends: beside a worker that is
 //! never at rest, a thread still has about a tenth of their core.
 
 use std::{

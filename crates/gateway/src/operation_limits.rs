@@ -147,8 +147,11 @@ impl OperationLimits {
         };
         let code = code(which);
         if self.warn_only.holds_for(which) {
-            let measured = self.warn_only.size(which, limit as usize, 0);
-            note(&measured, &(found as usize), exceeded);
+            // Beyond it even if it is 0, which has no ceiling above it.
+            if !exceeded.contains(&code) {
+                log(which, &found, &limit);
+                exceeded.push(code);
+            }
             return Ok(());
         }
         Err(RequestError::graphql(

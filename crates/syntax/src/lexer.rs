@@ -299,12 +299,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    #[cold]
     /// Tokens read so far.
     pub(crate) fn tokens(&self) -> u32 {
         self.tokens_max - self.tokens_left
     }
 
+    #[cold]
     fn too_many_tokens(&mut self, start: usize, end: usize) -> Token {
         let max = self.tokens_max;
         self.report.push(

@@ -239,10 +239,12 @@ async fn try_serve(
                     shared.gateway.note(&patience, &waited);
                 }
                 let mut running = activity.begin();
+                // Before it is answered: clients that are known may wait for what it does, because they share what a
+                // subgraph is asked, or a thread for heavy work; and a subgraph that has answered is not slow.
+                stranger.is_known();
                 let response = answer(request, &shared).await;
                 running.answered = true;
                 drop(running);
-                stranger.is_known();
                 let activity = (version == Version::HTTP_2).then_some(activity);
                 Ok::<_, Infallible>(response.map(|body| Taken::new(body, activity)))
             })

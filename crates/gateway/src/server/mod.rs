@@ -3,7 +3,7 @@
 //! The accepting task hands every connection to the worker with the fewest open ones; from then on nothing about the
 //! connection is shared between threads. A permit per connection bounds their number: beyond it the operating
 //! system's listen queue holds newcomers back. It also does while all workers have some to begin ([`worker`]); those
-//! that a worker has begun wait in a line until they have had an answer ([`strangers`]).
+//! that a worker has begun wait in a line until they have asked something ([`strangers`]).
 //!
 //! Draining: on shutdown readiness turns to 503; after `drain_delay` the listener closes, and every connection ends
 //! after its current answer ([`connection`]); what is not done at the deadline is cut off.

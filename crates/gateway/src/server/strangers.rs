@@ -1,12 +1,16 @@
-//! Clients that have had no answer yet: they wait for one another, so that nobody else waits for them.
+//! Clients that have asked nothing yet: they wait for one another, so that nobody else waits for them.
 //!
 //! Opening a connection, reading the first request of it and closing it cost a worker many times what it costs whoever
 //! opens it. A thousand of them at once, or a thousand that leave at once, would be dealt with in the order in which
 //! they came, and everybody else would wait for all of them. So whatever happens on a connection before its first
-//! answer is complete happens in a line of its own, of which a few are called in every turn of the worker. A turn ends
+//! request is begun happens in a line of its own, of which a few are called in every turn of the worker. A turn ends
 //! with a look at what the network has brought, so everybody else has had theirs then.
 //!
-//! Without a burst the line is empty, and whoever joins it is called in the same turn.
+//! A request that was begun waits in no line: others may wait for it, since equal requests to subgraphs are sent once
+//! ([`ogive_transport::Flights`]) and whoever came first sends them.
+//!
+//! The longer a turn was for others, the more are called in the next, so that a worker that is never at rest has time for
+//! newcomers, too. Without a burst the line is empty, and whoever joins it is called in the same turn.
 
 use std::{
     cell::{Cell, RefCell},
@@ -16,12 +20,17 @@ use std::{
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, Waker},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
 
-/// How many of the line are called in a turn. Each may cost as much as a small request.
-const CALLED_MAX: usize = 2;
+/// How many of the line are called in a turn, at least. Each may cost as much as a small request.
+const CALLED_MIN: usize = 2;
+/// And at most.
+const CALLED_MAX: usize = 16;
+/// One is called for every so many microseconds that the turn before took without them.
+const MICROSECONDS_EACH: u128 = 500;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +40,7 @@ enum Standing {
     Waiting,
     /// It is its turn, once.
     Called,
-    /// It has had an answer.
+    /// Its first request was begun.
     Known,
 }
 
@@ -40,6 +49,8 @@ enum Standing {
 pub(super) struct Line {
     waiting: RefCell<VecDeque<(Rc<Cell<Standing>>, Waker)>>,
     somebody: Notify,
+    /// How long those who were called in this turn took.
+    taken: Cell<Duration>,
 }
 
 /// A client of whom nothing is known.
@@ -50,7 +61,7 @@ impl Stranger {
     pub(super) fn new() -> Self {
         Stranger(Rc::new(Cell::new(Standing::Outside)))
     }
-    /// Has had an answer, and waits in no line any more.
+    /// Has asked something, and waits in no line any more.
     pub(super) fn is_known(&self) {
         self.0.set(Standing::Known);
     }
@@ -63,9 +74,18 @@ impl Line {
         stranger: &Stranger,
         mut work: Pin<&mut F>,
     ) -> F::Output {
-        poll_fn(|cx| match self.lets_in(&stranger.0, cx) {
-            true => work.as_mut().poll(cx),
-            false => Poll::Pending,
+        poll_fn(|cx| {
+            let called = stranger.0.get() == Standing::Called;
+            if !self.lets_in(&stranger.0, cx) {
+                return Poll::Pending;
+            }
+            if !called {
+                return work.as_mut().poll(cx);
+            }
+            let began = Instant::now();
+            let polled = work.as_mut().poll(cx);
+            self.taken.set(self.taken.get() + began.elapsed());
+            polled
         })
         .await
     }
@@ -87,12 +107,15 @@ impl Line {
         }
     }
     /// Calls the next ones; false if there are none.
-    fn call(&self) -> bool {
-        for nth in 0..CALLED_MAX {
+    fn call(&self, most: usize) -> bool {
+        for nth in 0..most {
             let Some((standing, waker)) = self.waiting.borrow_mut().pop_front() else {
                 return nth > 0;
             };
-            standing.set(Standing::Called);
+            // It is known by now if a stream of its own has begun a request meanwhile.
+            if standing.get() == Standing::Waiting {
+                standing.set(Standing::Called);
+            }
             waker.wake();
         }
         true
@@ -101,9 +124,18 @@ impl Line {
     pub(super) async fn advance(self: Rc<Self>) -> Infallible {
         loop {
             self.somebody.notified().await;
-            while self.call() {
+            let mut most = CALLED_MIN;
+            loop {
+                let began = Instant::now();
+                self.taken.set(Duration::ZERO);
+                if !self.call(most) {
+                    break;
+                }
                 // Goes on after the next look at the network.
                 tokio::task::yield_now().await;
+                let others = began.elapsed().saturating_sub(self.taken.get());
+                let earned = usize::try_from(others.as_micros() / MICROSECONDS_EACH);
+                most = earned.unwrap_or(CALLED_MAX).clamp(CALLED_MIN, CALLED_MAX);
             }
         }
     }
@@ -174,5 +206,16 @@ mod tests {
                 assert_eq!(slow.await.unwrap(), Ok(5));
             })
             .await;
+    }
+
+    #[test]
+    fn whoever_is_known_while_it_waits_stays_known() {
+        let (line, stranger) = (Line::default(), Stranger::new());
+        let cx = Context::from_waker(Waker::noop());
+        assert!(!line.lets_in(&stranger.0, &cx));
+        stranger.is_known();
+        assert!(line.call(CALLED_MIN));
+        assert!(line.lets_in(&stranger.0, &cx));
+        assert!(line.lets_in(&stranger.0, &cx), "called once, known for good");
     }
 }

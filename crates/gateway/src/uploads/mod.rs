@@ -24,7 +24,8 @@ use http::{header, request::Parts};
 use hyper::body::Body;
 use multer::Multipart;
 use ogive_base::FastMap;
-use ogive_config::Config;
+use ogive_config::{Config, Limit};
+use ogive_execute::ExecuteLimits;
 use ogive_plan::Plan;
 use ogive_schema::{Schema, TypeKind};
 use ogive_telemetry::codes;
@@ -70,7 +71,12 @@ impl UploadOptions {
             kept_bytes_max: config
                 .limits
                 .max_request_memory
-                .map_or(usize::MAX, |memory| memory.0)
+                .map_or(usize::MAX, |memory| {
+                    let warn_only = config.limits.warn_only;
+                    let default = ExecuteLimits::default().answers_bytes_max;
+                    let memory = warn_only.size(Limit::RequestMemory, memory.0, default);
+                    memory.ceiling
+                })
                 .min(uploads.buffer_size.0),
             timeout: uploads.timeout.0,
             pause_max: config.http.body_read_timeout.0,
