@@ -20,7 +20,7 @@ case "${1:-}" in
     ;;
   idle) cli idle:: ;;
   neighbours)
-    export OGIVE_NEIGHBOURS_SECONDS="${2:-150}"
+    export OGIVE_NEIGHBOURS_SECONDS="${2:-200}"
     if [ -z "${OGIVE_LOAD_BINARY:-}" ]; then
       cargo build --release -p ogive-cli
       export OGIVE_LOAD_BINARY="${CARGO_TARGET_DIR:-$PWD/target}/release/ogive"
