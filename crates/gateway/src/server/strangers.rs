@@ -216,6 +216,9 @@ mod tests {
         stranger.is_known();
         assert!(line.call(CALLED_MIN));
         assert!(line.lets_in(&stranger.0, &cx));
-        assert!(line.lets_in(&stranger.0, &cx), "called once, known for good");
+        assert!(
+            line.lets_in(&stranger.0, &cx),
+            "called once, known for good"
+        );
     }
 }
