@@ -1,8 +1,8 @@
 //! How large an operation may be: depth, height, aliases, root fields, directives; and its variables.
 //!
-//! Operations are measured on the normal form, where fragments are expanded and equal selections merged, so that neither hiding a
-//! selection in fragments nor repeating it changes anything. Once per operation, before it is kept: with
-//! it is kept which limits it exceeds that are only measured, so that every request for it is counted.
+//! Operations are measured on the normal form, where fragments are expanded and equal selections merged, so that neither
+//! hiding a selection in fragments nor repeating it changes anything. That happens once per operation, before it is kept;
+//! which limits it exceeds that are only measured is kept with it, so that every request for it is counted.
 
 use std::io;
 
