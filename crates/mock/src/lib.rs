@@ -4,7 +4,7 @@
 //! It follows the specification's section 6 to the letter and shares no execution or coercion code with the gateway.
 //!
 //! Reading order: [`subgraph`] (one subgraph, pure), `engine` (execution), [`model`] and `sdl` (schema and federation
-//! facts), [`data`] and [`generate`] (values), [`service`] (many subgraphs, faults, counters), [`http`] (sockets),
+//! facts), [`data`] and [`generate`] (values), [`service`] (many subgraphs, faults, counters), [`http`] (sockets), `timer` (delays),
 //! [`config`] and [`assemble`](mod@assemble) (files).
 
 pub mod assemble;
@@ -23,6 +23,7 @@ mod resolver;
 mod sdl;
 pub mod service;
 pub mod subgraph;
+mod timer;
 pub mod yaml;
 
 pub use assemble::{AssembleError, Assembled, assemble};

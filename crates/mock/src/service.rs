@@ -215,11 +215,7 @@ impl Service {
     /// Answers a POST of `body` to a subgraph; `None` if there is no such subgraph.
     pub fn respond(&self, name: &str, headers: &[(String, String)], body: &Bytes) -> Option<Reply> {
         let hosted = &self.subgraphs[*self.by_name.get(name)?];
-        let settings = hosted
-            .settings
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let settings = hosted.settings();
         if settings.record {
             let mut log = lock(&self.log);
             if log.len() >= LOG_MAX {
@@ -234,13 +230,24 @@ impl Service {
         Some(hosted.respond(&settings, headers, body))
     }
 
+    /// The place of the subgraph of that name.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Answers a POST without headers that concern the mock; `None` if the subgraph has faults or records requests, so
+    /// that there is more to do than to send the answer. The body is sent whole then.
+    pub(crate) fn respond_plainly(&self, place: usize, body: &[u8]) -> Option<Reply> {
+        let hosted = &self.subgraphs[place];
+        let settings = hosted.settings();
+        let is_plain = settings.faults.is_empty() && !settings.record;
+        is_plain.then(|| hosted.respond(&settings, &[], body))
+    }
+
     /// Whether requests to a subgraph are logged with all their headers.
     pub fn is_recording(&self, name: &str) -> bool {
         let hosted = self.by_name.get(name).map(|at| &self.subgraphs[*at]);
-        hosted.is_some_and(|h| {
-            let settings = h.settings.read();
-            settings.unwrap_or_else(PoisonError::into_inner).record
-        })
+        hosted.is_some_and(|h| h.settings().record)
     }
 
     /// Counters of one subgraph.
@@ -313,7 +320,12 @@ impl Service {
 }
 
 impl Hosted {
-    fn respond(&self, settings: &Settings, headers: &[(String, String)], body: &Bytes) -> Reply {
+    fn settings(&self) -> Arc<Settings> {
+        let settings = self.settings.read();
+        settings.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn respond(&self, settings: &Settings, headers: &[(String, String)], body: &[u8]) -> Reply {
         let add = |counter: &AtomicU64, n: usize| counter.fetch_add(n as u64, Ordering::Relaxed);
         let nth = add(&self.counters.requests, 1) + 1;
         add(&self.counters.bytes_in, body.len());
@@ -352,7 +364,7 @@ impl Hosted {
         reply
     }
 
-    fn answer(&self, settings: &Settings, faults: &[Fault], body: &Bytes) -> Reply {
+    fn answer(&self, settings: &Settings, faults: &[Fault], body: &[u8]) -> Reply {
         let changes_fields = faults.iter().any(|f| f.coordinate().is_some());
         let use_cache = settings.cache && !changes_fields;
         let cached = if use_cache {
@@ -375,7 +387,9 @@ impl Hosted {
                 let size = body.len() + cached.body.len();
                 if cache.bytes + size <= settings.cache_bytes_max {
                     cache.bytes += size;
-                    cache.answers.insert(body.clone(), cached.clone());
+                    cache
+                        .answers
+                        .insert(Bytes::copy_from_slice(body), cached.clone());
                 }
             }
             cached
@@ -404,6 +418,12 @@ impl Reply {
             body: body.into(),
             delay: Duration::ZERO,
             transfer: Transfer::Whole,
+        }
+    }
+    /// The client likes the GraphQL media type better than plain JSON.
+    pub(crate) fn prefer_graphql_json(&mut self) {
+        if self.content_type == "application/json" {
+            self.content_type = "application/graphql-response+json";
         }
     }
     pub(crate) fn text(status: u16, body: impl Into<Bytes>) -> Reply {

@@ -22,7 +22,8 @@ struct Received {
     complete: bool,
 }
 
-struct Client(TcpStream);
+/// A connection, and what was read of it and is no answer yet.
+struct Client(TcpStream, Vec<u8>);
 
 impl Client {
     fn new(addr: SocketAddr) -> Client {
@@ -30,7 +31,7 @@ impl Client {
         stream
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
-        Client(stream)
+        Client(stream, Vec::new())
     }
 
     fn send(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Option<Received> {
@@ -39,15 +40,20 @@ impl Client {
             "{method} {path} HTTP/1.1\r\nhost: mock\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
         );
         self.0.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
+        self.receive()
+    }
+
+    fn receive(&mut self) -> Option<Received> {
         let mut buffer = [0; 65536];
         loop {
-            if let Some(received) = parse(&bytes, false) {
+            if let Some(received) = parse(&self.1, false) {
+                let length = received.head.len() + 4 + received.body.len();
+                self.1.drain(..length);
                 return Some(received);
             }
             match self.0.read(&mut buffer) {
-                Ok(0) | Err(_) => return parse(&bytes, true),
-                Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+                Ok(0) | Err(_) => return parse(&self.1, true),
+                Ok(n) => self.1.extend_from_slice(&buffer[..n]),
             }
         }
     }
@@ -71,7 +77,7 @@ fn parse(bytes: &[u8], closed: bool) -> Option<Received> {
     (complete || closed).then(|| Received {
         status: head[9..12].parse().unwrap(),
         head: head.to_string(),
-        body: body.to_vec(),
+        body: body[..length.min(body.len())].to_vec(),
         complete,
     })
 }
@@ -144,6 +150,67 @@ fn answers_on_all_routes_over_one_connection() {
     assert_eq!(answer.status, 404);
     assert!(String::from_utf8_lossy(&answer.body).contains("/graphql/other"));
     assert_eq!(client.send("PUT", "/users", "", "{}").unwrap().status, 405);
+}
+
+#[test]
+fn requests_may_come_in_pieces_and_several_at_once() {
+    let (service, _server, mut client) = start(Settings::default());
+    let body = r#"{"query":"{ name }"}"#;
+    let one = format!(
+        "POST /graphql/users?n=1 HTTP/1.1\r\nHost: mock\r\nContent-Length: {}\r\nConnection: Keep-Alive\r\n\r\n{body}",
+        body.len()
+    );
+    let chunked = format!(
+        "POST /users HTTP/1.1\r\nhost: mock\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    for (at, byte) in one.bytes().enumerate() {
+        client.0.write_all(&[byte]).unwrap();
+        assert!(service.counts("users").unwrap().requests == 0, "{at}");
+    }
+    let right = json!({"data": {"name": "q"}});
+    let first = client.receive().unwrap();
+    assert_eq!((first.status, first.json()), (200, right.clone()));
+    for name in [
+        "content-length: ",
+        "date: ",
+        "access-control-allow-origin: *",
+    ] {
+        assert!(first.head.contains(name), "{}", first.head);
+    }
+    // The last of them goes the long way, with what follows it.
+    client
+        .0
+        .write_all(format!("{one}{one}{chunked}{one}").as_bytes())
+        .unwrap();
+    for _ in 0..4 {
+        assert_eq!(client.receive().unwrap().json(), right);
+    }
+    assert_eq!(service.counts("users").unwrap().requests, 5);
+    client
+        .0
+        .write_all(one.replace("Keep-Alive", "close").as_bytes())
+        .unwrap();
+    assert_eq!(client.receive().unwrap().json(), right);
+    assert!(client.receive().is_none(), "the connection is closed");
+}
+
+#[test]
+fn short_and_long_bodies_are_the_same_either_way() {
+    let (_service, _server, mut client) = start(Settings::default());
+    // Longer than what is copied behind the head, and so long that it is not plain any more.
+    for (names, width) in [(1, 1), (2_000, 10), (2_000, 300), (2_000, 600)] {
+        let fields = (0..names).map(|i| format!("name_{i:0width$}: name"));
+        let fields: Vec<String> = fields.collect();
+        let body = json!({ "query": format!("{{ {} }}", fields.join(" ")) }).to_string();
+        let mut ask = |headers: &str| client.send("POST", "/users", headers, &body).unwrap();
+        let plain = ask("");
+        assert!(plain.complete && plain.status == 200);
+        let names_of = plain.json()["data"].as_object().map(|data| data.len());
+        assert_eq!(names_of, Some(names));
+        let odd = ask("x-mock-delay: 0\r\n");
+        assert_eq!((plain.status, plain.body), (odd.status, odd.body));
+    }
 }
 
 #[test]
