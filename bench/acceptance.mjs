@@ -1,13 +1,15 @@
-// The table of bench/acceptance.sh from its results: node acceptance.mjs FOLDER
-// FOLDER has `builtin` and `wrk`, two folders of `ogive bench run`, and `facts.txt`.
+// The table of bench/acceptance.sh from its results: node acceptance.mjs FOLDER PART..
+// FOLDER has a folder for each part that was ever measured: of `ogive bench run`, with `facts.txt` in some of them. PARTs
+// are those that were measured now.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const folder = process.argv[2];
-const lines = file => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []);
-const runs = ['builtin', 'wrk'].flatMap(tool => lines(join(folder, tool, 'results.jsonl')).map(line => JSON.parse(line)));
-const facts = Object.fromEntries(lines(join(folder, 'facts.txt')).map(line => line.split(' ')).map(([k, v]) => [k, Number(v)]));
-const campaign = JSON.parse(readFileSync(join(folder, 'builtin', 'campaign.json'), 'utf8'));
+const [folder, ...now] = process.argv.slice(2);
+const parts = ['query', 'sharing', 'big', 'many', 'saturation', 'facts'].filter(part => existsSync(join(folder, part, 'campaign.json')));
+const lines = (part, file) => (existsSync(join(folder, part, file)) ? readFileSync(join(folder, part, file), 'utf8').split('\n').filter(Boolean) : []);
+const runs = parts.flatMap(part => lines(part, 'results.jsonl').map(line => JSON.parse(line)));
+const facts = Object.fromEntries(parts.flatMap(part => lines(part, 'facts.txt')).map(line => line.split(' ')).map(([k, v]) => [k, Number(v)]));
+const campaigns = Object.fromEntries(parts.map(part => [part, JSON.parse(lines(part, 'campaign.json').join('\n'))]));
 
 const MIB = 2 ** 20;
 /** How a number is had from a run; without a load there is none. */
@@ -74,10 +76,9 @@ function ratio(what, scenario, [one, other], metric, unit, sign, limit) {
   const pairs = [...a.keys()].filter(round => b.has(round)).map(round => a.get(round) / b.get(round));
   const value = median(pairs);
   let remark = `${digits(median([...a.values()]))} beside ${digits(median([...b.values()]))}${unit}`;
-  if (metric === 'perCore') {
-    const used = [one, other].map(gateway => digits(median([...values(scenario, gateway, 'cpus').values()])));
-    remark += `; ${used.join(' and ')} of the core used`;
-  }
+  const both = metric => [one, other].map(gateway => digits(median([...values(scenario, gateway, metric).values()]))).join(' and ');
+  if (metric === 'perCore') remark += `; ${both('cpus')} of the core used`;
+  if (metric !== 'p50') remark += `; p50 ${both('p50')} ms`;
   row(what, spread(pairs), required, limit === undefined ? undefined : sign === '≥' ? value >= limit : value <= limit, remark);
 }
 /** What comes on top of the time subgraphs take, at a rate that keeps nobody waiting. */
@@ -86,7 +87,7 @@ function onTop(what, scenario, gateway, waves, limit) {
   const why = trouble(scenario, gateway);
   if (why) return row(what, 'no number', required, false, why);
   const all = [...values(scenario, gateway, 'p50').values()].map(value => value - waves * facts.held);
-  row(what, spread(all, ' ms'), required, median(all) <= limit, `above ${waves} × the ${digits(facts.held)} ms a subgraph really takes for its 10`);
+  row(what, spread(all, ' ms'), required, median(all) <= limit, `above ${waves} × the ${digits(facts.held)} ms in which a client has an answer a subgraph holds for 10`);
 }
 /** One number of facts.txt. */
 function fact(what, value, unit, limit) {
@@ -99,45 +100,62 @@ function waves(mode, requests, most) {
 }
 
 const hive = 'hive-router';
-waves('all', 4, 2);
-waves('entities', 6, 4);
-ratio('query: requests per core-second, × Hive Router', 'query-flat-out', ['ogive', hive], 'perCore', '/s', '≥', 3);
-ratio('query: the same, `reuse: entities`', 'query-flat-out', ['ogive-entities', hive], 'perCore', '/s', '≥');
-for (const [mode, gateway, waves] of [['all', 'ogive', 2], ['entities', 'ogive-entities', 4]]) {
-  absolute(`query: p50 at 50 requests/s, \`${mode}\``, 'query-calm', gateway, 'p50', ' ms', waves * 10 + 1.5);
-  onTop(`query: the same, the gateway's own part`, 'query-calm', gateway, waves, 1.5);
-}
-absolute('query: p50 at 50 requests/s, Hive Router', 'query-calm', hive, 'p50', ' ms');
-absolute('deduplication: subgraph requests per request', 'sharing-requests', 'ogive', 'subgraphs', '', 0.6);
-absolute('deduplication: the same, Hive Router', 'sharing-requests', hive, 'subgraphs', '');
-absolute('deduplication: whole operations shared', 'sharing-operations', 'ogive', 'subgraphs', '', 0.25);
-absolute('deduplication: the same, Hive Router', 'sharing-operations', hive, 'subgraphs', '');
-ratio('big-response: p50, × Hive Router', 'big-response', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
-absolute('big-response: peak RSS, 1 client', 'big-response', 'ogive', 'rss', ' MiB', 40);
-absolute('big-response: peak RSS, 10 clients, held 100 ms', 'big-response-held', 'ogive', 'rss', ' MiB', 150);
-absolute('big-response: the same, Hive Router', 'big-response-held', hive, 'rss', ' MiB');
-ratio('many-plans, planned once: p50, × Hive Router', 'many-plans', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
-absolute('many-plans, planned anew: p50', 'many-plans-cold', 'ogive', 'p50', ' ms', 4);
-ratio('many-plans, planned anew: p50, × Hive Router', 'many-plans-cold', ['ogive', hive], 'p50', ' ms', '≤');
-for (const connections of [50, 200, 1000]) {
-  const [name, scenario] = [`saturation, ${digits(connections)} connections: per core-second`, `saturation-${connections}`];
-  ratio(`${name}, × nginx`, scenario, ['ogive', 'nginx'], 'perCore', '/s', '≥', 0.6);
-  ratio(`${name}, × Hive Router`, scenario, ['ogive', hive], 'perCore', '/s', '≥', 2);
-}
-absolute('start to first answer', 'cold-start', 'ogive', 'start', ' ms', 30);
-absolute('start to first answer, Hive Router', 'cold-start', hive, 'start', ' ms');
-fact('resident, idle, nothing asked yet', facts.idle / MIB, ' MiB', 15);
-fact('resident, idle, twelve seconds after its answers', facts.idle_after / MIB, ' MiB', 15);
-fact('`dist` binary', facts.binary / 1e6, ' MB', 40);
+/** The rows of each part. */
+const TABLE = {
+  query() {
+    waves('all', 4, 2);
+    waves('entities', 6, 4);
+    ratio('query: requests per core-second, × Hive Router', 'query-flat-out', ['ogive', hive], 'perCore', '/s', '≥', 3);
+    ratio('query: the same, `reuse: entities`', 'query-flat-out', ['ogive-entities', hive], 'perCore', '/s', '≥');
+    for (const [mode, gateway, waves] of [['all', 'ogive', 2], ['entities', 'ogive-entities', 4]]) {
+      absolute(`query: p50 at 50 requests/s, \`${mode}\``, 'query-calm', gateway, 'p50', ' ms', waves * 10 + 1.5);
+      onTop(`query: the same, the gateway's own part`, 'query-calm', gateway, waves, 1.5);
+    }
+    absolute('query: p50 at 50 requests/s, Hive Router', 'query-calm', hive, 'p50', ' ms');
+  },
+  sharing() {
+    absolute('deduplication: subgraph requests per request', 'sharing-requests', 'ogive', 'subgraphs', '', 0.6);
+    absolute('deduplication: the same, Hive Router', 'sharing-requests', hive, 'subgraphs', '');
+    absolute('deduplication: whole operations shared', 'sharing-operations', 'ogive', 'subgraphs', '', 0.25);
+    absolute('deduplication: the same, Hive Router', 'sharing-operations', hive, 'subgraphs', '');
+  },
+  big() {
+    ratio('big-response: p50, × Hive Router', 'big-response', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
+    absolute('big-response: peak RSS, 1 client', 'big-response', 'ogive', 'rss', ' MiB', 40);
+    absolute('big-response: peak RSS, 10 clients, held 100 ms', 'big-response-held', 'ogive', 'rss', ' MiB', 150);
+    absolute('big-response: the same, Hive Router', 'big-response-held', hive, 'rss', ' MiB');
+  },
+  many() {
+    ratio('many-plans, planned once: p50, × Hive Router', 'many-plans', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
+    absolute('many-plans, planned anew: p50', 'many-plans-cold', 'ogive', 'p50', ' ms', 4);
+    ratio('many-plans, planned anew: p50, × Hive Router', 'many-plans-cold', ['ogive', hive], 'p50', ' ms', '≤');
+  },
+  saturation() {
+    for (const connections of [50, 200, 1000]) {
+      const [name, scenario] = [`saturation, ${digits(connections)} connections: per core-second`, `saturation-${connections}`];
+      ratio(`${name}, × nginx`, scenario, ['ogive', 'nginx'], 'perCore', '/s', '≥', 0.6);
+      ratio(`${name}, × Hive Router`, scenario, ['ogive', hive], 'perCore', '/s', '≥', 2);
+    }
+  },
+  facts() {
+    absolute('start to first answer', 'cold-start', 'ogive', 'start', ' ms', 30);
+    absolute('start to first answer, Hive Router', 'cold-start', hive, 'start', ' ms');
+    fact('resident, idle, nothing asked yet', facts.idle / MIB, ' MiB', 15);
+    fact('resident, idle, twelve seconds after its answers', facts.idle_after / MIB, ' MiB', 15);
+    fact('`dist` binary', facts.binary / 1e6, ' MB', 40);
+  },
+};
+for (const part of parts) TABLE[part]();
 
 const judged = rows.filter(row => row.isMet !== undefined);
-const { machine, gateways } = campaign;
-const versions = ['ogive', hive].map(name => gateways[name]?.version).filter(Boolean).join(', ');
-console.log(`\`bash bench/acceptance.sh\`: ${machine.cpu}, ${machine.cpus} CPUs, one for the gateway; ${versions}; ${campaign.rounds} interleaved rounds; median (smallest–largest); load average before ${digits(machine.load_average)}. ${met} of ${judged.length} met.\n`);
+const { machine, rounds } = campaigns[now[0]];
+const versions = ['ogive', hive].map(name => parts.map(part => campaigns[part].gateways[name]?.version).find(Boolean)).filter(Boolean).join(', ');
+const earlier = parts.filter(part => !now.includes(part)).map(part => `\`${part}\` (${campaigns[part].started})`);
+console.log(`\`bash bench/acceptance.sh\`: ${machine.cpu}, ${machine.cpus} CPUs, one for the gateway; ${versions}; ${rounds} interleaved rounds; median (smallest–largest); load average before ${digits(machine.load_average)}. ${met} of ${judged.length} met.${earlier.length ? ` Measured before: ${earlier.join(', ')}.` : ''}\n`);
 console.log('| what | measured | required | | |\n|---|---:|---:|---|---|');
 for (const { what, text, required, isMet, remark } of rows) {
   const word = isMet === undefined ? '' : isMet ? 'met' : '**missed**';
   console.log(`| ${what} | ${text} | ${required} | ${word} | ${remark.replaceAll('|', '\\|')} |`);
 }
-console.log(`
-The time a subgraph takes is longer than the 10 ms it is told, because its timer counts whole milliseconds. In \`saturation\`, wrk and the subgraphs have one CPU and the gateway has the other; who needs less of it than they do is never busy all the time, so that answers per second of its CPU are compared, not answers per second.`);
+if (parts.includes('saturation')) console.log(`
+In \`saturation\`, wrk and the subgraphs have one CPU and the gateway has the other; who needs less of it than they do is never busy all the time, so that answers per second of its CPU are compared, not answers per second.`);

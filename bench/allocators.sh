@@ -19,11 +19,9 @@ seconds=${2:-3}
 allocators=${ALLOCATORS:-"mimalloc jemalloc system"}
 profile=${PROFILE:-release}
 rest=${REST:-30}
-command -v wrk >/dev/null || { echo "wrk is needed" >&2; exit 1; }
+needs wrk
 
-work=$(mktemp -d)
-started=()
-trap 'for p in "${started[@]}"; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
+scratch
 target=${CARGO_TARGET_DIR:-target}
 
 binaries=${BINARIES:-$work}
@@ -37,24 +35,7 @@ for allocator in $allocators; do
 done
 subgraphs_binary="$binaries/ogive-${allocators%% *}"
 
-# serve NAME COMMAND..: starts a process and waits for a line with a URL; sets `pid` and `url`.
-serve() {
-  local name=$1 line
-  shift
-  : >"$work/$name.log"
-  "$@" >"$work/$name.log" 2>&1 &
-  pid=$!
-  started+=("$pid")
-  for _ in $(seq 200); do
-    line=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$work/$name.log" || true)
-    [ -n "$line" ] && { url=$line; return; }
-    sleep 0.1
-  done
-  cat "$work/$name.log" >&2
-  exit 1
-}
 resident() { awk '/^Rss:/ { print $2 }' "/proc/$1/smaps_rollup"; }
-median() { tr ' ' '\n' | sed '/^$/d' | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # NAME GRAPH OPERATION CONNECTIONS
 loads=(
@@ -66,23 +47,17 @@ declare -A persecond idle after rested resting ended
 for load in "${loads[@]}"; do
   read -r name graph operation connections <<<"$load"
   folder=bench/graphs/$graph
-  stubs "$folder" >"$work/mock-$name.yaml"
-  serve "mock-$name" "$subgraphs_binary" mock --config "$work/mock-$name.yaml" --listen 127.0.0.1:0
-  mock=$pid mock_url=$url
-  {
-    echo "supergraph: { path: '$PWD/$folder/supergraph.graphql' }"
-    echo "http: { workers: 1 }"
-    subgraph_urls "$folder" "$mock_url"
-  } >"$work/$name.yaml"
-  query=$(json_text "$folder/operations/$operation.graphql")
-  printf "wrk.method = 'POST'\nwrk.headers['content-type'] = 'application/json'\nwrk.body = [==[{\"query\":\"%s\"}]==]\n" "$query" >"$work/$name.lua"
+  serve_subgraphs "$folder" "$subgraphs_binary"
+  subgraphs=$pid
+  one_worker "$folder" "$url" >"$work/$name.yaml"
+  wrk_script "$folder" "$operation" >"$work/$name.lua"
   for round in $(seq "$rounds"); do
     for allocator in $allocators; do
       serve "$name-$allocator-$round" "$binaries/ogive-$allocator" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
-      gateway=$pid gateway_url=$url
+      gateway=$pid
       sleep 1
       idle[$name-$allocator]+=" $(resident "$gateway")"
-      report=$(wrk -t1 -c"$connections" -d"${seconds}s" -s "$work/$name.lua" "$gateway_url/graphql")
+      report=$(wrk -t1 -c"$connections" -d"${seconds}s" -s "$work/$name.lua" "$url/graphql")
       case $report in *Non-2xx*) echo "$name, $allocator: $report" >&2; exit 1 ;; esac
       persecond[$name-$allocator]+=" $(awk '/Requests\/sec/ { print $2 }' <<<"$report")"
       after[$name-$allocator]+=" $(resident "$gateway")"
@@ -91,13 +66,11 @@ for load in "${loads[@]}"; do
         resting[$name-$allocator]=$gateway
         ended[$name-$allocator]=$SECONDS
       else
-        kill "$gateway"
-        wait "$gateway" 2>/dev/null || true
+        end "$gateway"
       fi
     done
   done
-  kill "$mock"
-  wait "$mock" 2>/dev/null || true
+  end "$subgraphs"
 done
 for load in "${loads[@]}"; do
   for allocator in $allocators; do
@@ -123,10 +96,5 @@ done
 } >"$work/table"
 cat "$work/table"
 if [ -n "${MARKDOWN:-}" ]; then
-  awk -v table="$work/table" '
-    /^<!-- allocators: end -->/ { inside = 0 }
-    !inside { print }
-    /^<!-- allocators: begin -->/ { inside = 1; while ((getline line < table) > 0) print line }
-  ' "$MARKDOWN" >"$work/page"
-  cp "$work/page" "$MARKDOWN"
+  write_between allocators "$MARKDOWN" "$work/table"
 fi

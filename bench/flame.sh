@@ -12,34 +12,13 @@ cd "$(dirname "$0")/.."
 
 seconds=${SECONDS_EACH:-5}
 out=${OUT:-docs/images}
-for tool in perf wrk node; do
-  command -v "$tool" >/dev/null || { echo "error: $tool is not installed" >&2; exit 1; }
-done
+needs perf wrk node
 if [ -z "${OGIVE:-}" ]; then
   cargo build --quiet --release --package ogive-cli
   OGIVE="${CARGO_TARGET_DIR:-target}/release/ogive"
 fi
 
-work=$(mktemp -d)
-started=()
-trap 'for p in "${started[@]}"; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"' EXIT
-
-# serve NAME COMMAND..: starts a process and waits for a line with a URL; sets `pid` and `url`.
-serve() {
-  local name=$1 line
-  shift
-  : >"$work/$name.log"
-  "$@" >"$work/$name.log" 2>&1 &
-  pid=$!
-  started+=("$pid")
-  for _ in $(seq 200); do
-    line=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$work/$name.log" || true)
-    [ -n "$line" ] && { url=$line; return; }
-    sleep 0.1
-  done
-  cat "$work/$name.log" >&2
-  exit 1
-}
+scratch
 
 # NAME GRAPH OPERATION CONNECTIONS CONFIGURATION..
 loads=(
@@ -54,32 +33,14 @@ for load in "${loads[@]}"; do
   read -r name graph operation connections more <<<"$load"
   case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
   folder=bench/graphs/$graph
-  stubs "$folder" >"$work/mock-$name.yaml"
-  serve "mock-$name" "$OGIVE" mock --config "$work/mock-$name.yaml" --listen 127.0.0.1:0
-  mock=$pid mock_url=$url
-  {
-    echo "supergraph: { path: '$PWD/$folder/supergraph.graphql' }"
-    echo "http: { workers: 1 }"
-    echo "headers: { all: { request: [ { propagate: { named: authorization } } ] } }"
-    echo "$more"
-    subgraph_urls "$folder" "$mock_url"
-  } >"$work/$name.yaml"
+  serve_subgraphs "$folder"
+  subgraphs=$pid
+  one_worker "$folder" "$url" "headers: { all: { request: [ { propagate: { named: authorization } } ] } }" "$more" >"$work/$name.yaml"
   serve "$name" "$OGIVE" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
-  gateway=$pid gateway_url=$url
-  query=$(json_text "$folder/operations/$operation.graphql")
+  gateway=$pid
   # A token for each request, which is passed on, so that no two of them share what subgraphs are asked.
-  cat >"$work/$name.lua" <<LUA
-wrk.method = 'POST'
-wrk.headers['content-type'] = 'application/json'
-wrk.body = [==[{"query":"$query"}]==]
-local nth = 0
-function request()
-  nth = nth + 1
-  wrk.headers['authorization'] = 'Bearer ' .. nth
-  return wrk.format()
-end
-LUA
-  wrk -t1 -c"$connections" -d"$((seconds + 2))s" --timeout 60 -s "$work/$name.lua" "$gateway_url/graphql" >"$work/$name.wrk" &
+  wrk_script "$folder" "$operation" token >"$work/$name.lua"
+  wrk -t1 -c"$connections" -d"$((seconds + 2))s" --timeout 60 -s "$work/$name.lua" "$url/graphql" >"$work/$name.wrk" &
   generator=$!
   started+=("$generator")
   # The first second is for planning and warming up.
@@ -88,8 +49,7 @@ LUA
     -- sleep "$seconds" 2>"$work/$name.perf.log" || { cat "$work/$name.perf.log" >&2; exit 1; }
   wait "$generator"
   if grep -q 'Non-2xx' "$work/$name.wrk"; then cat "$work/$name.wrk" >&2; exit 1; fi
-  kill "$gateway" "$mock"
-  wait "$gateway" "$mock" 2>/dev/null || true
+  end "$gateway" "$subgraphs"
   perf script --input "$work/$name.perf" --no-inline --fields comm,ip,sym 2>/dev/null |
     node bench/flame.mjs "$name: CPU time of the gateway" >"$work/$name.svg"
   mv "$work/$name.svg" "$out/flame-$name.svg"

@@ -22,9 +22,7 @@ done
 needs curl valgrind
 binary
 
-work="$(mktemp -d)"
-started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+scratch
 if [ -n "$profile" ]; then mkdir -p "$profile"; fi
 
 # The body of a request for an operation of a graph.
@@ -34,10 +32,9 @@ body() {
 
 # Starts the subgraphs of a graph; sets `mock`.
 subgraphs() {
-  "$OGIVE" mock --supergraph "bench/graphs/$1/supergraph.graphql" --data "bench/graphs/$1/data.json" \
-    --listen 127.0.0.1:0 >"$work/mock.$1" 2>&1 &
-  started+=($!)
-  mock="$(address "$work/mock.$1")"
+  serve "mock.$1" "$OGIVE" mock --supergraph "bench/graphs/$1/supergraph.graphql" --data "bench/graphs/$1/data.json" \
+    --listen 127.0.0.1:0
+  mock="$url"
 }
 
 # Runs a command under callgrind; sets `process`.
@@ -49,14 +46,11 @@ under_callgrind() {
 
 # Starts Ogive for a graph with a piece of configuration; sets `url`.
 start_ogive() {
-  local graph="$1" more="$2" subgraph
+  local graph="$1" more="$2"
   {
     printf 'listen: 127.0.0.1:0\nhttp: { workers: 1 }\n%s\n' "$more"
-    printf 'headers: { all: { request: [{ propagate: { named: authorization } }] } }\noverride_subgraph_url:\n'
-    for subgraph in "bench/graphs/$graph/subgraphs"/*.graphql; do
-      subgraph="$(basename "$subgraph" .graphql)"
-      printf '  %s: %s/graphql/%s\n' "$subgraph" "$mock" "$subgraph"
-    done
+    echo 'headers: { all: { request: [{ propagate: { named: authorization } }] } }'
+    subgraph_urls "bench/graphs/$graph" "$mock"
   } >"$work/ogive.yaml"
   under_callgrind "$OGIVE" serve -c "$work/ogive.yaml" -s "bench/graphs/$graph/supergraph.graphql"
   url="$(address "$work/log" serving)/graphql"

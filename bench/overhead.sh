@@ -20,9 +20,7 @@ done
 needs curl openssl python3 ss taskset
 binary
 
-work="$(mktemp -d)"
-started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+scratch
 
 # An authority, a certificate for the gateway and one for the client.
 openssl ecparam -name prime256v1 -genkey -noout -out "$work/ca.key"
@@ -34,9 +32,8 @@ for name in server client; do
       -extfile <(printf 'subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n') 2>/dev/null
 done
 
-taskset -c 1 "$OGIVE" mock --config examples/demo/mock.yaml --listen 127.0.0.1:0 >"$work/mock" 2>&1 &
-started+=($!)
-mock="$(address "$work/mock")"
+serve mock taskset -c 1 "$OGIVE" mock --config examples/demo/mock.yaml --listen 127.0.0.1:0
+mock="$url"
 
 # A gateway with more configuration; sets `process` and `url`.
 gateway() {
@@ -139,7 +136,6 @@ for ((round = 0; round <= rounds; round++)); do
   done
 done
 
-median() { sort -g | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 {
   printf '`bash bench/overhead.sh`: %s requests per row and round, medians of %s rounds.\n\n' "$requests" "$rounds"
   printf '| | | requests per core-second | µs of CPU per request | against the first of its kind |\n|---|---|---|---|---|\n'
@@ -155,10 +151,5 @@ median() { sort -g | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
 } >"$work/table"
 cat "$work/table"
 if [ -n "$page" ]; then
-  awk -v table="$work/table" '
-    /^<!-- overhead: end -->/ { inside = 0 }
-    !inside { print }
-    /^<!-- overhead: begin -->/ { inside = 1; while ((getline line < table) > 0) print line }
-  ' "$page" >"$work/page"
-  cp "$work/page" "$page"
+  write_between overhead "$page" "$work/table"
 fi

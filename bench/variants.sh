@@ -19,24 +19,19 @@ if [ ! -x "$hive" ]; then
   exit 1
 fi
 
-work="$(mktemp -d)"
+scratch
 chmod 755 "$work"
-started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
 graph=bench/graphs/big-response
 forms=(compact pretty-printed reordered escaped)
 gateways=(ogive hive)
 
 # What the subgraph answers: the operation concerns nothing else, so it is what the client asks.
-stubs "$graph" >"$work/mock.yaml"
-"$OGIVE" mock --config "$work/mock.yaml" --listen 127.0.0.1:0 >"$work/mock.log" 2>&1 &
-mock=$!
-started+=("$mock")
+serve_subgraphs "$graph"
 jq -Rs '{ query: . }' "$graph/operations/all.graphql" >"$work/request"
 ask() { curl --silent --show-error --fail -H 'content-type: application/json' --data-binary "@$work/request" "$@"; }
 mkdir "$work/forms"
-ask -o "$work/answer" "$(address "$work/mock.log")/graphql/content"
-kill "$mock"
+ask -o "$work/answer" "$url/graphql/content"
+end "$pid"
 node bench/variants.mjs write "$work/answer" "$work/forms"
 
 # A port that is free now.
@@ -141,7 +136,7 @@ for ((round = 0; round <= rounds; round++)); do
   done
 done
 
-median() { sort -g "$work/$1-$2-$3" | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
+median_of() { median <"$work/$1-$2-$3"; }
 {
   printf '`bash bench/variants.sh`: %s, %s rounds of %s requests; p50 as the client sees it, medians of CPU time.\n\n' \
     "Hive Router $(sed -n 's/^version = "\(.*\)"/\1/p' bench/gateways/hive-router/gateway.toml)" "$rounds" "$requests"
@@ -149,18 +144,13 @@ median() { sort -g "$work/$1-$2-$3" | awk '{ all[NR] = $1 } END { print all[int(
   printf '|---|---|---|---|---|---|---|---|---|---|\n'
   for form in "${forms[@]}"; do
     echo "$form $(stat -c %s "$work/forms/$form")" \
-      "$(median wall ogive "$form") $(median wall hive "$form")" \
-      "$(median cpu ogive "$form") $(median cpu hive "$form")" \
-      "$(median cpu ogive compact) $(median cpu hive compact)"
+      "$(median_of wall ogive "$form") $(median_of wall hive "$form")" \
+      "$(median_of cpu ogive "$form") $(median_of cpu hive "$form")" \
+      "$(median_of cpu ogive compact) $(median_of cpu hive compact)"
   done | awk '{ printf "| %s | %.1f | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f | %.2f | %.2f |\n",
     $1, $2 / 1e6, $3, $4, $3 / $4, $5, $6, $5 / $6, $5 / $7, $6 / $8 }'
 } >"$work/table"
 cat "$work/table"
 if [ -n "${MARKDOWN:-}" ]; then
-  awk -v table="$work/table" '
-    /^<!-- variants: end -->/ { inside = 0 }
-    !inside { print }
-    /^<!-- variants: begin -->/ { inside = 1; while ((getline line < table) > 0) print line }
-  ' "$MARKDOWN" >"$work/page"
-  cp "$work/page" "$MARKDOWN"
+  write_between variants "$MARKDOWN" "$work/table"
 fi

@@ -17,6 +17,7 @@ use crate::{
     load::Tool,
     machine::{Machine, Placement},
     model::{Gateway, Lab, Scenario, Selection},
+    places::Places,
     process,
     progress::{Progress, human},
     record::{self, Campaign, GatewayInfo, Journal, Run, ScenarioInfo, Verdict},
@@ -381,7 +382,11 @@ fn prepare(
         true => cache.install(gateway),
         false => cache.find(gateway),
     };
-    let found = found.map_err(|error| error.to_string());
+    let places = Places::new([
+        (cache.folder.as_path(), "{cache}"),
+        (order.folder.as_path(), "{out}"),
+    ]);
+    let found = found.map_err(|error| places.hide(&error.to_string()));
     let spec = &gateway.spec;
     let info = GatewayInfo {
         title: spec.title.clone(),
@@ -389,7 +394,7 @@ fn prepare(
         licence: spec.licence.clone(),
         version: found
             .as_ref()
-            .map_or(String::new(), |i| cache.version(gateway, i)),
+            .map_or(String::new(), |i| places.hide(&cache.version(gateway, i))),
         binary_bytes: found.as_ref().ok().and_then(binary_bytes),
         missing: found.as_ref().err().cloned(),
         notes: spec.notes.clone(),

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`model`] (gateways, scenarios, graphs: files under `bench/`), [`install`], [`schedule`]
 //! (what, how long), [`campaign`] (in which order), [`run`] (one run from start to verdict), [`load`] (generators), [`process`] and [`usage`] (what the
-//! operating system tells), [`verify`] (answers), [`record`] (what is kept), [`report`] (what people read).
+//! operating system tells), [`verify`] (answers), [`record`] (what is kept), [`places`] (what is not), [`report`] (what people read).
 //!
 //! Invariants: a wrong answer is never a fast answer; nothing is left out silently; a result is on disk before the
 //! next run starts; what is measured is never parsed, compared or written while it is measured.
@@ -16,6 +16,7 @@ pub mod install;
 pub mod load;
 pub mod machine;
 pub mod model;
+pub mod places;
 pub mod process;
 pub mod progress;
 pub mod record;

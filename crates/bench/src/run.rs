@@ -12,6 +12,7 @@ use crate::{
     Error, Result, check,
     load::{Job, Kept, Outcome, Tool},
     model::{EventAction, Reload, Shape},
+    places::Places,
     record::{Run, Step, Subgraphs, Verdict},
     stage::{self, Plot, Prepared, Stage},
     units::{self, Time},
@@ -124,24 +125,15 @@ pub fn blank(plot: &Plot<'_>, round: u32) -> Run {
 
 /// A text without the folders of this machine, so that results can be given to others.
 fn portable(plot: &Plot<'_>, text: &str) -> String {
-    let mut text = text.to_owned();
-    let mut places = vec![
+    let binary = plot.installed.binary.as_deref();
+    let places = [
         (plot.work, "{work}"),
         (plot.gateway.folder.as_path(), "{here}"),
         (plot.installed.folder.as_path(), "{install}"),
+        (plot.lab.root.as_path(), "{lab}"),
     ];
-    places.extend(
-        plot.installed
-            .binary
-            .as_deref()
-            .map(|path| (path, "{binary}")),
-    );
-    // The longest first: one may lie within another.
-    places.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
-    for (path, name) in places {
-        text = text.replace(&*path.to_string_lossy(), name);
-    }
-    text
+    let binary = binary.map(|path| (path, "{binary}"));
+    Places::new(places.into_iter().chain(binary)).hide(text)
 }
 
 fn note_stage(plot: &Plot<'_>, run: &mut Run, stage: &Stage) {

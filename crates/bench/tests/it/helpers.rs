@@ -240,8 +240,11 @@ pub(crate) fn prepared(name: &str, behaviours: &[&str], load: &str) -> (Lab, Ord
     for behaviour in behaviours {
         let folder = root.join("gateways").join(behaviour);
         fs::create_dir_all(&folder).unwrap();
+        // The last one means nothing to it, but is a path as servers of one schema are given.
         let command: Vec<String> = role(&format!("proxy:{behaviour}"))
             .iter()
+            .map(String::as_str)
+            .chain(["{monolith}"])
             .map(|part| format!("{part:?}"))
             .collect();
         let text = format!(

@@ -26,6 +26,20 @@ fn verdicts_fit_behaviours_and_reach_the_report() {
     ];
     let (_, runs, folder) = campaign("verdicts", &behaviours, SHORT);
 
+    // What is kept says how each was started, but not where on this machine.
+    let (last, exe) = (["{lab}/graphs/single/monolith.graphql"], "{binary}");
+    for run in runs.iter().filter(|run| !run.command.is_empty()) {
+        assert!(run.command.ends_with(&last.map(str::to_owned)), "{run:?}");
+        assert!(run.command.iter().any(|part| part == exe), "{run:?}");
+    }
+    assert!(of(&runs, "honest", 1).is_some_and(|run| !run.command.is_empty()));
+    for name in [record::CAMPAIGN, record::RESULTS] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        for place in [env!("CARGO_TARGET_TMPDIR"), env!("CARGO_MANIFEST_DIR")] {
+            assert!(!text.contains(place), "{name} names {place}");
+        }
+    }
+
     let honest = of(&runs, "honest", 1).unwrap();
     assert_eq!(honest.verdict, Verdict::Ok);
     for round in [0, 1] {
