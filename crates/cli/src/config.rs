@@ -57,7 +57,9 @@ fn format(word: &str) -> Result<Format, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         Command::Validate { file } => {
-            load::config(file)?;
+            for note in load::config(file)?.notes() {
+                terminal::remark(&format!("warning: {note}"));
+            }
             terminal::print(&format!("{} is fine", file.display()));
         }
         Command::Schema => terminal::print(ogive_config::schema::schema().trim_end()),

@@ -4,6 +4,7 @@ use std::{
     convert::Infallible,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -458,6 +459,10 @@ pub(crate) async fn bind(listen: &Listen) -> Result<Bound> {
     })
 }
 
+/// How long after SIGTERM another one still counts as the same: supervisors such as `timeout` send theirs to the
+/// process and then to its group, and requests in flight must not pay for that. Whoever presses Ctrl-C twice means it.
+const SAME_SIGNAL: Duration = Duration::from_secs(2);
+
 /// Serves until SIGTERM or SIGINT; a second signal ends the process at once. `announce` is called once both are
 /// listened for.
 pub(crate) async fn serve(
@@ -478,7 +483,13 @@ pub(crate) async fn serve(
         let name = signals.next().await;
         tracing::info!("{name}: draining; no new connections, requests in flight may finish");
         let _ = drain.send(());
-        signals.next().await
+        let first = tokio::time::Instant::now();
+        loop {
+            let again = signals.next().await;
+            if [name, again] != ["SIGTERM"; 2] || first.elapsed() >= SAME_SIGNAL {
+                break again;
+            }
+        }
     };
     let drained = tokio::select! {
         drained = served => drained?,

@@ -12,6 +12,7 @@
 //! Two further files are read in the same way: [`subgraphs`] (`supergraph.yaml`) and [`checks`].
 
 pub mod checks;
+mod contradictions;
 mod decode;
 mod expand;
 pub mod headers;
@@ -87,7 +88,9 @@ pub fn load_with(
     let config = match yaml::parse(text, &mut errors) {
         Some(mut root) => {
             expand::expand(&mut root, from, &mut errors);
-            decode::decode_root(&root, &mut errors)
+            let config = decode::decode_root(&root, &mut errors);
+            contradictions::check(&root, &config, &mut errors);
+            config
         }
         None => Config::default(),
     };

@@ -466,6 +466,8 @@ section! {
         pub all: bool = false,
         /// By subgraph name; wins over `all`.
         pub subgraphs: BTreeMap<String, bool> = BTreeMap::new(),
+        /// Members of `extensions` that clients see of these errors, besides `code`; `*` stands for all of them.
+        pub extensions: Vec<String> = Vec::new(),
     }
 
     /// `log`
@@ -561,6 +563,8 @@ words! {
         Ip = "ip",
         /// Those with the same value of a header.
         Header = "header",
+        /// Those of callers with the same value of a claim.
+        Claim = "claim",
         /// Those for operations of one name.
         Operation = "operation",
     }

@@ -502,3 +502,100 @@ fn every_key_has_a_test_or_a_reviewed_reason() {
         assert!(found, "{key}: {file} has no test {test}");
     }
 }
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    fails_with(
+        "traffic_shaping:\n  subgraphs:\n    a: { timeout: 0s }\nhttp: { body_read_timeout: 0ms }\n",
+        &[
+            "`0s` leaves no time at all",
+            "ogive.yaml:3:19",
+            "ogive.yaml:4:28",
+            "the longest duration is `24h`",
+        ],
+    );
+    load_text("http: { drain_delay: 0s, connection_shutdown_timeout: 0s }").unwrap();
+    for (text, wanted) in [
+        (
+            "health_check: { path: /graphql }",
+            "`/graphql` is the path of both `health_check.path` and `http.graphql_endpoint`",
+        ),
+        (
+            "http: { graphql_endpoint: /readiness }",
+            "`/readiness` is the path of both `health_check.readiness_path` and `http.graphql_endpoint`",
+        ),
+        (
+            "health_check: { listen: 127.0.0.1:0, readiness_path: /health }",
+            "`/health` is the path of both `health_check.path` and `health_check.readiness_path`",
+        ),
+        (
+            "cors: { policies: [{ origins: ['https://a.example/'] }] }",
+            "no slash at the end",
+        ),
+        (
+            "cors: { policies: [{ origins: [a.example] }] }",
+            "`a.example` is no origin",
+        ),
+        (
+            "cors: { policies: [{ origins: ['https://A.example'] }] }",
+            "lower case",
+        ),
+        (
+            "cors: { policies: [{ origins: ['*'] }] }",
+            "cors.allow_any_origin: true",
+        ),
+        (
+            "cors: { policies: [{ origins: ['https://*.a.example'] }] }",
+            "match_origins",
+        ),
+        (
+            "traffic_shaping: { router: { rate_limit: { key: claim } } }",
+            "set `authorization.claims.header`",
+        ),
+        (
+            "traffic_shaping: { router: { rate_limit: { key: header, header: 'a b' } } }",
+            "`a b` is no header name",
+        ),
+    ] {
+        fails_with(text, &["ogive.yaml:1:", wanted]);
+    }
+    for fine in [
+        "health_check: { path: /graphql, listen: 127.0.0.1:0 }",
+        "health_check: { path: /graphql, enabled: false }",
+        "cors: { policies: [{ origins: ['http://localhost:3000', 'null', 'app://x', 'http://[::1]:80'] }] }",
+    ] {
+        load_text(fine).unwrap();
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_said() {
+    let notes = |text: &str| load_text(text).unwrap().notes();
+    assert_eq!(notes(""), [""; 0]);
+    for (text, wanted) in [
+        (
+            "persisted_queries: { mode: require }",
+            "`persisted_queries.enabled` is false",
+        ),
+        (
+            "persisted_queries: { enabled: true, mode: require }",
+            "`persisted_queries.local_manifests` is empty",
+        ),
+        (
+            "cors: { allow_any_origin: true, allow_credentials: true }",
+            "`cors.allow_credentials` has no effect",
+        ),
+        (
+            "supergraph: { path: a.graphql, url: 'http://a/' }",
+            "both set",
+        ),
+        (
+            "traffic_shaping: { router: { rate_limit: { key: ip, header: x-a } } }",
+            "`key` is not `header`",
+        ),
+        ("limits: { max_depth: 0 }", "`limits.max_depth` is 0"),
+    ] {
+        let notes = notes(text);
+        assert!(notes.len() == 1 && notes[0].contains(wanted), "{notes:?}");
+    }
+}

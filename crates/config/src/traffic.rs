@@ -39,11 +39,15 @@ section! {
         /// In so much time; default `1s`.
         pub interval: Duration = Duration::seconds(1),
         /// Whose requests are counted together: everybody's (`global`, the default), those of one `ip`, those with
-        /// the same value of a `header`, or those for one `operation` by its name, those without a name together. Behind `http.trusted_proxies` the address is that of the client they name; an IPv6
-        /// network of 64 bits counts as one.
+        /// the same value of a `header`, those of callers with the same `claim` (`authorization.claims`), or those for
+        /// one `operation` by its name, those without a name together. Behind `http.trusted_proxies` the address is
+        /// that of the client they name; an IPv6 network of 64 bits counts as one.
         pub key: RateLimitKey = RateLimitKey::Global,
         /// Which header, with `key: header`; default `authorization`.
-        pub header: String = "authorization".into(),
+        pub header: HeaderName = HeaderName("authorization".into()),
+        /// Which claim, with `key: claim`: a member of `claims` in the header `authorization.claims.header`; default
+        /// `sub`. Callers without it are told apart by their address.
+        pub claim: String = "sub".into(),
         /// Whether exceeding the rate is only logged, and counted in `ogive.limits.exceeded`; default no.
         pub measure_only: bool = false,
     }

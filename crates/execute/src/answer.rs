@@ -33,6 +33,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) errors: &'s mut Errors<'p>,
     pub(crate) conditions: &'s Conditions,
     pub(crate) options: ExecuteOptions,
+    /// Members of `extensions` that the client may see of them, besides `code`.
+    pub(crate) error_extensions: &'s [Box<str>],
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
     pub(crate) source: Source,
@@ -91,7 +93,7 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
     }
     let errors = match Envelope::read(&body, &limits) {
         Ok(envelope) => envelope
-            .errors(&body, &limits, this.options)
+            .errors(&body, &limits, this.options, this.error_extensions)
             .unwrap_or_default(),
         Err(_) => Vec::new(),
     };
@@ -117,7 +119,7 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
 pub(crate) fn failed_as_a_whole(response: &SubgraphResponse, limits: &ExecuteLimits) -> bool {
     response.body.len() <= FAILURE_BYTES_MAX
         && Envelope::read(&response.body, limits).is_ok_and(|envelope| {
-            let errors = envelope.errors(&response.body, limits, ExecuteOptions::default());
+            let errors = envelope.errors(&response.body, limits, ExecuteOptions::default(), &[]);
             envelope.has_null_data() && errors.is_some_and(|errors| !errors.is_empty())
         })
 }
@@ -245,7 +247,7 @@ impl<'p> Absorb<'_, 'p> {
             }
         };
         self.store.commit();
-        let errors = envelope.errors(body, &limits, self.options);
+        let errors = envelope.errors(body, &limits, self.options, self.error_extensions);
         if errors.is_none() {
             let message = "The subgraph's answer has a malformed list of errors.";
             self.push(malformed(message));

@@ -96,12 +96,14 @@ impl Envelope {
             .is_some_and(|data| data.kind == Kind::Null)
     }
 
-    /// The subgraph's errors, no more than may be shown and one; `None` if the list is malformed.
+    /// The subgraph's errors, no more than may be shown and one, with the members of their extensions that are in
+    /// `extensions`; `None` if the list is malformed.
     pub(crate) fn errors<'a>(
         &self,
         body: &'a Bytes,
         limits: &ExecuteLimits,
         options: ExecuteOptions,
+        extensions: &[Box<str>],
     ) -> Option<Vec<SubgraphError<'a>>> {
         let part = match &self.errors {
             None => return Some(Vec::new()),
@@ -117,7 +119,7 @@ impl Envelope {
         let mut errors = Vec::new();
         let mut more = scanner.begin_array().ok()?;
         while more && errors.len() <= limits.errors_max {
-            errors.push(SubgraphError::read(&mut scanner, options).ok()?);
+            errors.push(SubgraphError::read(&mut scanner, options, extensions).ok()?);
             more = scanner.next_item().ok()?;
         }
         Some(errors)
@@ -150,7 +152,11 @@ pub(crate) fn find_lookups(
 
 impl<'a> SubgraphError<'a> {
     /// Reads one entry; whatever in it is malformed is left out.
-    fn read(scanner: &mut Scanner<'a>, options: ExecuteOptions) -> Result<Self, ScanError> {
+    fn read(
+        scanner: &mut Scanner<'a>,
+        options: ExecuteOptions,
+        extensions: &[Box<str>],
+    ) -> Result<Self, ScanError> {
         let mut error = SubgraphError::default();
         if scanner.peek()? != Kind::Object {
             scanner.skip_value()?;
@@ -164,7 +170,9 @@ impl<'a> SubgraphError<'a> {
                     error.message = Some(scanner.string()?.unescape());
                 }
                 Kind::Array if key.is("path") => error.path = Step::read_path(scanner)?,
-                Kind::Object if key.is("extensions") => error.read_extensions(scanner, options)?,
+                Kind::Object if key.is("extensions") => {
+                    error.read_extensions(scanner, options, extensions)?;
+                }
                 _ => {
                     scanner.skip_value()?;
                 }
@@ -178,6 +186,7 @@ impl<'a> SubgraphError<'a> {
         &mut self,
         scanner: &mut Scanner<'a>,
         options: ExecuteOptions,
+        extensions: &[Box<str>],
     ) -> Result<(), ScanError> {
         let mut more = scanner.begin_object()?;
         while more {
@@ -188,7 +197,9 @@ impl<'a> SubgraphError<'a> {
             } else {
                 let range = scanner.skip_value()?;
                 let ours = key.is("code") || (key.is("service") && options.error_service_names);
-                if options.subgraph_error_extensions && !ours {
+                let shown =
+                    options.subgraph_error_extensions || extensions.iter().any(|name| key.is(name));
+                if shown && !ours {
                     let out = &mut self.extensions;
                     out.push(b'"');
                     out.extend_from_slice(key.raw());

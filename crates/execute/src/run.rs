@@ -37,6 +37,8 @@ pub struct ExecuteInput<'a> {
     pub limits: ExecuteLimits,
     /// What to tell.
     pub options: ExecuteOptions,
+    /// Members of `extensions` of subgraph errors that are passed on besides `code`; [`ExecuteOptions`] may say all.
+    pub error_extensions: &'a [Box<str>],
 }
 
 /// The result of one execution: always a whole GraphQL response.
@@ -459,6 +461,7 @@ impl<'e> Run<'e> {
             errors: &mut self.errors,
             conditions: &self.conditions,
             options: self.input.options,
+            error_extensions: self.input.error_extensions,
             shows_errors: self.transport.shows_errors(fetch.subgraph),
             source,
             whole,

@@ -53,6 +53,8 @@ pub struct Rate {
     pub key: RateLimitKey,
     /// With [`RateLimitKey::Header`].
     pub header: Option<HeaderName>,
+    /// With [`RateLimitKey::Claim`].
+    pub claim: Box<str>,
     /// Whether exceeding it is only logged.
     pub measure_only: bool,
 }
@@ -70,7 +72,8 @@ impl AdmissionOptions {
                 capacity: rate.capacity.get().min(u32::MAX as usize) as u32,
                 interval: rate.interval.0.max(Duration::from_millis(1)),
                 key: rate.key,
-                header: HeaderName::from_bytes(rate.header.as_bytes()).ok(),
+                header: HeaderName::from_bytes(rate.header.0.as_bytes()).ok(),
+                claim: rate.claim.as_str().into(),
                 measure_only: rate.measure_only,
             }),
         }
@@ -134,12 +137,13 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Lets a request in, or says when to come back.
-    pub fn admit(
+    /// Lets a request in, or says when to come back. `claim` gives what a claim says of the caller, if it is asked.
+    pub fn admit<'a>(
         &self,
         options: &AdmissionOptions,
         headers: &HeaderMap,
         client: Option<IpAddr>,
+        claim: impl FnOnce(&str) -> Option<&'a str>,
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
         let mut admitted = Admitted::default();
         // Counted only on demand: a counter that all threads write to costs each of them.
@@ -160,7 +164,12 @@ impl Admission {
         };
         let key = match rate.key {
             RateLimitKey::Global => self.hasher.hash_one(0u8),
-            RateLimitKey::Ip => self.hasher.hash_one((1u8, client.map(network))),
+            RateLimitKey::Ip => self.of_address(client),
+            // Strangers must not share one rate: any of them could use it up for all others.
+            RateLimitKey::Claim => match claim(&rate.claim) {
+                Some(value) => self.hasher.hash_one((4u8, value)),
+                None => self.of_address(client),
+            },
             RateLimitKey::Header => {
                 let value = rate.header.as_ref().and_then(|name| headers.get(name));
                 self.hasher
@@ -190,6 +199,10 @@ impl Admission {
         let rate = rate.filter(|rate| rate.key == RateLimitKey::Operation);
         rate.map(|rate| self.check(rate, self.hasher.hash_one((3u8, name))))
             .transpose()
+    }
+
+    fn of_address(&self, client: Option<IpAddr>) -> u64 {
+        self.hasher.hash_one((1u8, client.map(network)))
     }
 
     fn check(&self, rate: &Rate, key: u64) -> Result<(RateState, bool), (RequestError, RateState)> {

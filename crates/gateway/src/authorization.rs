@@ -190,20 +190,29 @@ impl ClaimsSource {
         headers: &mut HeaderMap,
         peer: Option<IpAddr>,
     ) -> Result<Claims, RequestError> {
+        self.take_all(headers, peer).map(|caller| caller.claims)
+    }
+
+    /// The same with what else is said of the caller.
+    pub(crate) fn take_all(
+        &self,
+        headers: &mut HeaderMap,
+        peer: Option<IpAddr>,
+    ) -> Result<Caller, RequestError> {
         let Some(name) = &self.header else {
-            return Ok(Claims::default());
+            return Ok(Caller::default());
         };
         let values: Vec<_> = match headers.entry(name) {
             http::header::Entry::Occupied(entry) => entry.remove_entry_mult().1.collect(),
-            http::header::Entry::Vacant(_) => return Ok(Claims::default()),
+            http::header::Entry::Vacant(_) => return Ok(Caller::default()),
         };
         if !self.trusted.iter().any(|range| range.contains(peer)) {
             tracing::debug!(header = %name, "claims of a peer that is not trusted are dropped");
-            return Ok(Claims::default());
+            return Ok(Caller::default());
         }
         // A second value could be the client's, behind or before that of the proxy.
         match values.as_slice() {
-            [one] => claims(one.as_bytes()).map_err(invalid),
+            [one] => caller(one.as_bytes()).map_err(invalid),
             _ => Err(invalid("it is there more than once")),
         }
     }
@@ -216,9 +225,18 @@ fn invalid(why: &'static str) -> RequestError {
     )
 }
 
-/// `{"authenticated": true, "scopes": ["a"], "policies": ["p"]}`; all members may be left out, others are refused, so
-/// that a misspelt one is noticed.
-fn claims(json: &[u8]) -> Result<Claims, &'static str> {
+/// What is known of a caller.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Caller {
+    /// What restrictions ask for.
+    claims: Claims,
+    /// Further claims by name, such as `sub`; texts as they are, other values as JSON.
+    named: Vec<(Box<str>, Box<str>)>,
+}
+
+/// `{"authenticated": true, "scopes": ["a"], "policies": ["p"], "claims": {"sub": "x"}}`; all members may be left out,
+/// others are refused, so that a misspelt one is noticed.
+fn caller(json: &[u8]) -> Result<Caller, &'static str> {
     let Ok(Value::Object(members)) = json_value::read(json) else {
         return Err("it is no JSON object");
     };
@@ -236,26 +254,53 @@ fn claims(json: &[u8]) -> Result<Claims, &'static str> {
         authenticated: true,
         ..Claims::default()
     };
+    let mut named = Vec::new();
     for (name, value) in members {
         match (name.as_str(), value) {
             ("authenticated", Value::Bool(authenticated)) => out.authenticated = authenticated,
             ("authenticated", _) => return Err("`authenticated` is true or false"),
             ("scopes", value) => out.scopes = names(value)?,
             ("policies", value) => out.policies = names(value)?,
-            _ => return Err("its members are `authenticated`, `scopes` and `policies`"),
+            ("claims", Value::Object(members)) => {
+                let text = |value| match value {
+                    Value::Null => None,
+                    Value::String(text) => Some(text.into_boxed_str()),
+                    other => Some(other.to_string().into_boxed_str()),
+                };
+                let members = members.into_iter();
+                named.extend(members.filter_map(|(name, value)| {
+                    text(value).map(|text| (name.into_boxed_str(), text))
+                }));
+            }
+            ("claims", _) => return Err("`claims` is a JSON object"),
+            _ => return Err("its members are `authenticated`, `scopes`, `policies` and `claims`"),
         }
     }
-    Ok(out)
+    Ok(Caller { claims: out, named })
 }
 
 /// The claims of a request's caller, as an extension of the request.
 #[derive(Clone, Debug)]
-pub(crate) struct CallerClaims(pub(crate) Result<Claims, RequestError>);
+pub(crate) struct CallerClaims(pub(crate) Result<Caller, RequestError>);
 
 impl CallerClaims {
     /// Those of a request; none if nobody looked.
     pub(crate) fn of(parts: &Parts) -> Result<Claims, RequestError> {
         let found = parts.extensions.get::<CallerClaims>();
-        found.map_or_else(|| Ok(Claims::default()), |found| found.0.clone())
+        found.map_or_else(
+            || Ok(Claims::default()),
+            |found| match &found.0 {
+                Ok(caller) => Ok(caller.claims.clone()),
+                Err(error) => Err(error.clone()),
+            },
+        )
+    }
+
+    /// What a claim says. What an unauthenticated caller claims counts for nothing.
+    pub(crate) fn named<'p>(parts: &'p Parts, name: &str) -> Option<&'p str> {
+        let found = parts.extensions.get::<CallerClaims>()?;
+        let caller = found.0.as_ref().ok()?;
+        let mut named = caller.named.iter().filter(|_| caller.claims.authenticated);
+        named.find(|(n, _)| **n == *name).map(|(_, value)| &**value)
     }
 }

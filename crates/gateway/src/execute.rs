@@ -75,6 +75,7 @@ pub async fn execute(
             early: planned.early.try_it(),
             ..state.options.tell
         },
+        error_extensions: &state.options.error_extensions,
     };
     let key = (state.options.share_operations && !trace && uploads.is_none())
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))

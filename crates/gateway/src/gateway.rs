@@ -263,8 +263,8 @@ impl Gateway {
         let peer = parts.extensions.get::<ClientAddress>().map(|a| a.0);
         // Before anybody else sees the headers: what names the caller goes no further.
         if serving.options.claims.is_on() {
-            let claims = serving.options.claims.take(&mut parts.headers, peer);
-            parts.extensions.insert(CallerClaims(claims));
+            let caller = serving.options.claims.take_all(&mut parts.headers, peer);
+            parts.extensions.insert(CallerClaims(caller));
         }
         // From here on the address is the client's, not that of a proxy.
         let proxies = &serving.options.proxies;
@@ -431,9 +431,12 @@ impl Gateway {
             return refused(lent, &error, media);
         }
         let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
-        let admitted = self
-            .admission
-            .admit(&serving.options.admission, &parts.headers, address);
+        let admitted = self.admission.admit(
+            &serving.options.admission,
+            &parts.headers,
+            address,
+            |name| CallerClaims::named(&parts, name),
+        );
         if let Ok(admitted) = &admitted {
             self.exceeded(admitted.exceeded.iter());
         }

@@ -71,6 +71,8 @@ pub struct PipelineOptions {
     pub execute: ExecuteLimits,
     /// What responses tell about subgraphs.
     pub tell: ExecuteOptions,
+    /// Members of `extensions` that clients see of errors of subgraphs, besides `code`.
+    pub error_extensions: Vec<Box<str>>,
     /// Whether `__schema` and `__type` are answered; default true.
     pub introspection: bool,
     /// What becomes of operations that ask for what their callers may not see.
@@ -88,6 +90,7 @@ impl SchemaState {
     /// supergraph that will not do what they seem to.
     pub fn new(mut supergraph: Supergraph, config: &Config) -> (SchemaState, Vec<String>) {
         let mut notes = authorization::settle(&mut supergraph, config);
+        notes.extend(config.notes());
         for (section, name) in config.mentioned_subgraphs() {
             if !supergraph.subgraphs.iter().any(|(_, s)| &*s.name == name) {
                 notes.push(format!(
@@ -226,7 +229,15 @@ impl PipelineOptions {
                 answers_bytes_max: memory.ceiling.saturating_add(largest),
                 ..execute
             },
+            error_extensions: {
+                let names = config.include_subgraph_errors.extensions.iter();
+                names.map(|name| name.as_str().into()).collect()
+            },
             tell: ExecuteOptions {
+                subgraph_error_extensions: {
+                    let mut names = config.include_subgraph_errors.extensions.iter();
+                    names.any(|name| name == "*")
+                },
                 reuse: reuse(config.execution.reuse),
                 ..ExecuteOptions::default()
             },

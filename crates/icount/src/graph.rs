@@ -221,6 +221,7 @@ pub(crate) fn input<'a>(
     options: ExecuteOptions,
 ) -> ExecuteInput<'a> {
     ExecuteInput {
+        error_extensions: &[],
         variables,
         granted,
         locals: &[],

@@ -139,6 +139,7 @@ impl<'a> Gateway<'a> {
         let output = drive(execute(
             &plan,
             ExecuteInput {
+                error_extensions: &[],
                 variables: &variables.values,
                 granted: &Granted::default(),
                 locals: &locals,

@@ -168,3 +168,15 @@ fn a_supergraph_with_restrictions_that_are_not_enforced() {
         ],
     );
 }
+
+/// A path that was mistyped costs no file.
+#[test]
+fn a_unix_socket_where_a_file_is() {
+    let precious = file("precious.txt", "kept");
+    let listen = format!("unix://{precious}");
+    refused(
+        &["serve", "-s", &demo("supergraph.graphql"), "-l", &listen],
+        &["cannot listen on unix://", "no socket; it is left alone"],
+    );
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+}

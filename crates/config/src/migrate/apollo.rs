@@ -3,7 +3,7 @@
 use super::{
     convert::{address, duration, negated, same, size, text_map},
     headers,
-    rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, to, unneeded, with},
+    rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, text, to, unneeded, with},
     telemetry,
 };
 use crate::yaml::{Node, Value};
@@ -12,6 +12,7 @@ const EXTENSION: &str = "nothing of this kind is here yet";
 const STUDIO: &str = "it is about Apollo's own services";
 const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
 const ALWAYS: &str = "it always is so here";
+const CLAIMS: &str = "a proxy in front checks who callers are, and says so: `authorization.claims`";
 
 pub(super) const RULES: &[Rule] = &[
     with("supergraph.listen", "listen", address),
@@ -135,6 +136,24 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.compression",
         compression,
     ),
+    with(
+        "traffic_shaping.all.pool_idle_timeout",
+        "traffic_shaping.all.pool_idle_timeout",
+        duration,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.pool_idle_timeout",
+        "traffic_shaping.subgraphs.*.pool_idle_timeout",
+        duration,
+    ),
+    no(
+        "traffic_shaping.all.dns_resolution_strategy",
+        "addresses are tried in the order in which the system gives them",
+    ),
+    no(
+        "traffic_shaping.subgraphs.*.dns_resolution_strategy",
+        "addresses are tried in the order in which the system gives them",
+    ),
     keep("traffic_shaping.all.deduplicate_query"),
     keep("traffic_shaping.subgraphs.*.deduplicate_query"),
     to(
@@ -146,14 +165,8 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.http2",
     ),
     keep("tls.supergraph.key"),
-    to(
-        "tls.supergraph.certificate",
-        "tls.supergraph.certificate_chain",
-    ),
-    to(
-        "tls.supergraph.certificate_chain",
-        "tls.supergraph.certificate_chain",
-    ),
+    call("tls.supergraph.certificate", certificates),
+    call("tls.supergraph.certificate_chain", certificates),
     keep("tls.subgraph.all.certificate_authorities"),
     keep("tls.subgraph.all.client_authentication.certificate_chain"),
     keep("tls.subgraph.all.client_authentication.key"),
@@ -179,6 +192,10 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("apq.subgraph", "requests to subgraphs carry their document"),
     keep("persisted_queries.enabled"),
     keep("persisted_queries.local_manifests"),
+    to(
+        "persisted_queries.experimental_local_manifests",
+        "persisted_queries.local_manifests",
+    ),
     call("persisted_queries.log_unknown", persisted_mode),
     call("persisted_queries.safelist.enabled", persisted_mode),
     to(
@@ -193,16 +210,8 @@ pub(super) const RULES: &[Rule] = &[
         "persisted_queries.hot_reload",
         "manifests are watched with `hot_reload.enabled`",
     ),
-    with(
-        "include_subgraph_errors.all",
-        "include_subgraph_errors.all",
-        shown,
-    ),
-    with(
-        "include_subgraph_errors.subgraphs.*",
-        "include_subgraph_errors.subgraphs.*",
-        shown,
-    ),
+    call("include_subgraph_errors.all", shown),
+    call("include_subgraph_errors.subgraphs.*", shown),
     keep("batching.enabled"),
     keep("batching.maximum_size"),
     unneeded("batching.mode", "there is one mode"),
@@ -266,6 +275,10 @@ pub(super) const RULES: &[Rule] = &[
         "telemetry.exporters.tracing.propagation.aws_xray",
         "collectors translate it",
     ),
+    to(
+        "telemetry.exporters.tracing.propagation.request.header_name",
+        "telemetry.request_id.header",
+    ),
     no(
         "telemetry.exporters.tracing.propagation.request",
         "see `telemetry.request_id`",
@@ -291,8 +304,22 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("license", "there is nothing to license"),
     unneeded("fleet_detector", STUDIO),
     no("subscription", SUBSCRIPTIONS),
-    no("authentication", EXTENSION),
-    no("authorization", EXTENSION),
+    no("authentication", CLAIMS),
+    with(
+        "authorization.directives.enabled",
+        "authorization.directives",
+        enforced,
+    ),
+    to(
+        "authorization.directives.reject_unauthorized",
+        "authorization.reject_unauthorized",
+    ),
+    to("authorization.directives.dry_run", "authorization.dry_run"),
+    no(
+        "authorization.directives.errors",
+        "what may not be seen is an error of the response, and logged with `dry_run`",
+    ),
+    no("authorization", CLAIMS),
     no("coprocessor", EXTENSION),
     no("rhai", EXTENSION),
     no("plugins", EXTENSION),
@@ -325,6 +352,20 @@ pub(super) const RULES: &[Rule] = &[
 
 /// What Apollo Router does without being told.
 pub(super) fn finish(walk: &mut Walk<'_>) {
+    if walk.has("telemetry.request_id.header") {
+        walk.implied(
+            "telemetry.request_id.enabled",
+            "true",
+            "a header for request ids is named",
+        );
+    }
+    if walk.has("authorization.reject_unauthorized") || walk.has("authorization.dry_run") {
+        walk.implied(
+            "authorization.directives",
+            "enforce",
+            "Apollo Router enforces them unless told otherwise",
+        );
+    }
     walk.implied(
         "http.graphql_endpoint",
         "/",
@@ -418,11 +459,64 @@ fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-/// Apollo Router 2 may list extensions to redact; all or nothing here.
-fn shown(format: super::Format, node: &Node) -> Result<Node, String> {
-    match scalar(node) {
-        Some("true" | "false") => same(format, node),
-        _ => Err("single extensions cannot be chosen; errors are shown or not".into()),
+/// Whether errors are shown, and which of their extensions. Extensions are those of all subgraphs here.
+fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const EXTENSIONS: &str = "include_subgraph_errors.extensions";
+    let target = path.join(".");
+    let Value::Map(entries) = &node.value else {
+        match scalar(node) {
+            Some("true") => {
+                walk.put(path, &target, plain("true"), "");
+                let why = "Apollo Router shows all extensions of errors that are shown";
+                walk.implied_list(EXTENSIONS, &["*"], why);
+            }
+            Some("false") => walk.put(path, &target, plain("false"), ""),
+            _ => walk.unsupported(path, "errors are shown or not"),
+        }
+        return;
+    };
+    for (key, value) in entries {
+        let mut below = path.to_vec();
+        below.push(key.text.clone());
+        match (&*key.text, scalar(value)) {
+            ("redact_message", Some("false")) => walk.put(&below, &target, plain("true"), ""),
+            ("redact_message", _) => {
+                let why = "code and extensions are shown with the message, or nothing is";
+                walk.put(&below, &target, plain("false"), why);
+            }
+            ("redact_locations", Some("true")) => {
+                walk.not_needed(&below, "places in requests to subgraphs are never shown");
+            }
+            ("allow_extensions_keys", _) => {
+                let note = "for all subgraphs whose errors are shown";
+                match same(walk.format, value) {
+                    Ok(names) => walk.put(&below, EXTENSIONS, names, note),
+                    Err(why) => walk.unsupported(&below, &why),
+                }
+            }
+            _ => walk.unsupported(&below, "name the extensions that are shown instead"),
+        }
+    }
+}
+
+fn enforced(_: super::Format, node: &Node) -> Result<Node, String> {
+    Ok(plain(match scalar(node) {
+        Some("false") => "ignore",
+        _ => "enforce",
+    }))
+}
+
+/// The certificate and those that lead to its authority are two keys there, and one text here.
+fn certificates(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const TARGET: &str = "tls.supergraph.certificate_chain";
+    let own = walk.text("tls.supergraph.certificate");
+    match (own, walk.text(TARGET)) {
+        (Some(own), Some(chain)) => {
+            let both = format!("{own}\n{chain}");
+            let note = "the certificate, and those that lead to its authority";
+            walk.put(path, TARGET, text(both), note);
+        }
+        _ => walk.try_put(path, TARGET, same(walk.format, node)),
     }
 }
 

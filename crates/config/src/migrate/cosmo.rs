@@ -191,6 +191,15 @@ pub(super) const RULES: &[Rule] = &[
         "subgraph_error_propagation.default_extension_code",
         "it is `DOWNSTREAM_SERVICE_ERROR` here, too",
     ),
+    with(
+        "subgraph_error_propagation.allowed_extension_fields",
+        "include_subgraph_errors.extensions",
+        same,
+    ),
+    call(
+        "subgraph_error_propagation.allow_all_extension_fields",
+        all_extensions,
+    ),
     no(
         "subgraph_error_propagation",
         "errors of a subgraph are shown or not",
@@ -312,8 +321,45 @@ pub(super) const RULES: &[Rule] = &[
         "tls.server.client_auth.required",
         "tls.supergraph.client_authentication.required",
     ),
+    to(
+        "tls.client.all.ca_file",
+        "tls.subgraph.all.certificate_authorities",
+    ),
+    to(
+        "tls.client.all.cert_file",
+        "tls.subgraph.all.client_authentication.certificate_chain",
+    ),
+    to(
+        "tls.client.all.key_file",
+        "tls.subgraph.all.client_authentication.key",
+    ),
+    to(
+        "tls.client.all.insecure_skip_ca_verification",
+        "tls.subgraph.all.insecure_skip_verify",
+    ),
+    to(
+        "tls.client.subgraphs.*.ca_file",
+        "tls.subgraph.subgraphs.*.certificate_authorities",
+    ),
+    to(
+        "tls.client.subgraphs.*.cert_file",
+        "tls.subgraph.subgraphs.*.client_authentication.certificate_chain",
+    ),
+    to(
+        "tls.client.subgraphs.*.key_file",
+        "tls.subgraph.subgraphs.*.client_authentication.key",
+    ),
+    to(
+        "tls.client.subgraphs.*.insecure_skip_ca_verification",
+        "tls.subgraph.subgraphs.*.insecure_skip_verify",
+    ),
     to("file_upload.enabled", "file_uploads.enabled"),
     with("file_upload.max_size", "file_uploads.max_file_size", size),
+    with(
+        "file_upload.max_file_size",
+        "file_uploads.max_file_size",
+        size,
+    ),
     to("file_upload.max_files", "file_uploads.max_files"),
     no("authentication", EXTENSION),
     no("authorization", EXTENSION),
@@ -524,7 +570,7 @@ fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     if at(node, "key_suffix_expression").is_some() {
         let mut full = path.to_vec();
         full.push("key_suffix_expression".to_owned());
-        let why = "set `traffic_shaping.router.rate_limit.key` by hand";
+        let why = "set `traffic_shaping.router.rate_limit.key` by hand: `ip`, `header`, `claim` or `operation`";
         walk.unsupported(&full, why);
     }
 }
@@ -542,6 +588,16 @@ fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     if mode != "allow" {
         let why = "Cosmo Router has persisted operations on";
         walk.implied("persisted_queries.enabled", "true", why);
+    }
+}
+
+fn all_extensions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("true") => {
+            let all = apollo::one(super::rules::text("*"));
+            walk.put(path, "include_subgraph_errors.extensions", all, "");
+        }
+        _ => walk.not_needed(path, "the default holds"),
     }
 }
 

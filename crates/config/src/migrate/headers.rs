@@ -93,7 +93,11 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         };
         let dynamic = ["value_from", "expression", "negate_match"]
             .into_iter()
-            .find(|name| entries.iter().any(|(k, n)| k.text == *name && !n.is_null()));
+            .find(|name| {
+                entries
+                    .iter()
+                    .any(|(k, n)| k.text == *name && !n.is_null() && scalar(n) != Some("false"))
+            });
         if let Some(name) = dynamic {
             let why =
                 format!("rules with `{name}` have no counterpart; the whole rule is left out");

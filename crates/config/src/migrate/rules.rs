@@ -194,6 +194,14 @@ impl<'n> Walk<'n> {
         set(&mut self.tree, target, plain(value));
         self.row(&[], Some(target), Verdict::Added, why);
     }
+    /// The same for a list of texts.
+    pub(super) fn implied_list(&mut self, target: &str, values: &[&str], why: &str) {
+        if get_mut(&mut self.tree, target).is_none() {
+            let items = values.iter().map(|value| text(*value)).collect();
+            set(&mut self.tree, target, list(items));
+            self.row(&[], Some(target), Verdict::Added, why);
+        }
+    }
     /// Whether something was written there.
     pub(super) fn has(&mut self, target: &str) -> bool {
         get_mut(&mut self.tree, target).is_some()

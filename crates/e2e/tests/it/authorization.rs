@@ -262,3 +262,34 @@ fn operations_may_be_refused_as_a_whole_or_only_noted() {
     assert_eq!((answer.status, answer.codes()), (200, Vec::new()));
     assert!(answer.json()["data"]["me"]["city"].is_string());
 }
+
+/// Callers of whom nothing is known are told apart by their address, not counted together with those who are known.
+#[test]
+fn rates_are_kept_per_claim() {
+    let graph = Graph::with(
+        "authorization: { claims: { header: x-claims, trusted: [127.0.0.1] } }\n\
+         http: { trusted_proxies: [127.0.0.1] }\n\
+         traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: claim, claim: tenant } } }",
+    );
+    let ask = |claims: &str, client: &str| {
+        let mut headers = vec![("x-forwarded-for", client)];
+        headers.extend((!claims.is_empty()).then_some(("x-claims", claims)));
+        post_with(graph.address(), "{ __typename }", &headers).status
+    };
+    let acme = r#"{"claims":{"tenant":"acme","sub":"ida"}}"#;
+    assert_eq!(ask(acme, "10.0.0.1"), 200);
+    let again = r#"{"claims":{"tenant":"acme","sub":"zoe"},"scopes":["a"]}"#;
+    assert_eq!(ask(again, "10.0.0.2"), 429, "wherever it comes from");
+    assert_eq!(ask(r#"{"claims":{"tenant":7}}"#, "10.0.0.1"), 200);
+    assert_eq!(ask(r#"{"claims":{"tenant":7}}"#, "10.0.0.1"), 429);
+    for nobody in [
+        "",
+        r#"{"claims":{"sub":"ida"}}"#,
+        r#"{"claims":{"tenant":null}}"#,
+        r#"{"authenticated":false,"claims":{"tenant":"acme"}}"#,
+    ] {
+        let client = format!("10.1.0.{}", nobody.len());
+        assert_eq!((ask(nobody, &client), ask(nobody, &client)), (200, 429));
+    }
+    assert_eq!(ask(r#"{"claims":["acme"]}"#, "10.2.0.1"), 400);
+}

@@ -190,6 +190,94 @@ fn requests_at_a_time() {
     assert_eq!(first.read().text(), r#"{"data":{"me":{"name":"Zoe"}}}"#);
 }
 
+#[test]
+fn more_requests_at_a_time_than_the_ceiling() {
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (measured, _) = both(
+        &format!(
+            "override_subgraph_url: {{ accounts: 'http://{}/' }}\n\
+             traffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
+            accounts.local_addr().unwrap()
+        ),
+        "",
+        "traffic_shaping.router.concurrency_limit",
+    );
+    let mut under_way = Vec::new();
+    for n in 0..10 {
+        let mut client = Connection::open(measured.address());
+        // Equal ones would be sent once.
+        let body = format!(r#"{{"query":"{{ me {{ n{n}: name }} }}"}}"#);
+        client.write(&request("POST", "/graphql", &[JSON], body.as_bytes()));
+        let (mut stream, _) = accounts.accept().unwrap();
+        read_request(&mut stream, &mut Vec::new()).unwrap();
+        under_way.push((client, stream));
+    }
+    let refused = post(measured.address(), "{ __typename }");
+    assert_eq!(refused.codes(), ["REQUEST_CONCURRENCY_LIMITED"]);
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1"))
+    );
+    for (n, (client, stream)) in under_way.iter_mut().enumerate() {
+        let answer = format!(r#"{{"data":{{"me":{{"n{n}":"Zoe"}}}}}}"#);
+        let whole = crate::toxic::answer(200, "", answer.as_bytes());
+        stream.write_all(&whole).unwrap();
+        assert_eq!(client.read().text(), answer);
+    }
+    expect(&measured, &[("REQUEST_CONCURRENCY_LIMITED", 9)]);
+    assert_eq!(post(measured.address(), "{ __typename }").status, 200);
+}
+
+/// What is beyond ten times the limit, and beyond the default, is refused.
+#[test]
+fn answers_beyond_the_ceilings() {
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = accounts.local_addr().unwrap();
+    let ask = |graph: &Graph| {
+        let mut client = Connection::open(graph.address());
+        let body = br#"{"query":"{ me { name } }"}"#;
+        client.write(&request("POST", "/graphql", &[JSON], body));
+        let (mut stream, _) = accounts.accept().unwrap();
+        read_request(&mut stream, &mut Vec::new()).unwrap();
+        (client, stream)
+    };
+    let announce = |stream: &mut std::net::TcpStream, bytes: usize| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {bytes}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+    };
+    let (measured, _) = both(
+        &format!(
+            "override_subgraph_url: {{ accounts: 'http://{address}/' }}\n\
+             traffic_shaping: {{ all: {{ response_max_bytes: 1000 }} }}"
+        ),
+        "",
+        "traffic_shaping.response_max_bytes",
+    );
+    let (mut client, mut stream) = ask(&measured);
+    announce(&mut stream, (128 << 20) + 1);
+    assert_eq!(client.read().codes(), ["SUBREQUEST_HTTP_ERROR"]);
+    expect(&measured, &[]);
+
+    let (measured, _) = both(
+        &format!(
+            "override_subgraph_url: {{ accounts: 'http://{address}/' }}\n\
+             traffic_shaping: {{ all: {{ response_max_bytes: 1GiB }} }}"
+        ),
+        "max_request_memory: 1000",
+        "max_request_memory",
+    );
+    let (mut client, mut stream) = ask(&measured);
+    announce(&mut stream, 400 << 20);
+    let piece = vec![b' '; 1 << 20];
+    let taken = (0..400).take_while(|_| stream.write_all(&piece).is_ok());
+    let taken = taken.count();
+    assert!((256..400).contains(&taken), "{taken} MiB");
+    assert_eq!(client.read().codes(), ["REQUEST_MEMORY_LIMIT"]);
+    assert_eq!(post(measured.address(), "{ __typename }").status, 200);
+}
+
 /// Time passes until the strict one has closed its connection.
 #[test]
 fn time_for_heads_and_bodies() {

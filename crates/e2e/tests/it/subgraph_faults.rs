@@ -159,3 +159,31 @@ fn what_subgraphs_say_about_their_errors_can_be_kept_back() {
     );
     assert!(answer.text().contains("secret detail"), "{}", answer.text());
 }
+
+#[test]
+fn extensions_of_errors_are_shown_by_name() {
+    let text = r#"{"data":{"me":null},"errors":[{"message":"no","path":["me"],"extensions":{"reason":{"a":[1]},"stack":"secret","code":"GONE"}}]}"#;
+    let accounts = crate::toxic::Toxic::answering(200, "", text);
+    let extensions = |yaml: &str| {
+        let graph = Graph::with(&format!(
+            "override_subgraph_url: {{ accounts: '{}' }}\ninclude_subgraph_errors: {{ {yaml} }}",
+            accounts.url()
+        ));
+        let answer = post(graph.address(), "{ me { name } }").json();
+        answer["errors"][0]["extensions"].to_string()
+    };
+    let (some, all) = ("extensions: [reason, other]", "extensions: ['*']");
+    let on = "subgraphs: { accounts: true }";
+    assert_eq!(extensions(on), r#"{"code":"GONE"}"#);
+    assert_eq!(
+        extensions(&format!("{on}, {some}")),
+        r#"{"reason":{"a":[1]},"code":"GONE"}"#
+    );
+    assert_eq!(
+        extensions(&format!("{on}, {all}")),
+        r#"{"reason":{"a":[1]},"stack":"secret","code":"GONE"}"#
+    );
+    let hidden = r#"{"code":"DOWNSTREAM_SERVICE_ERROR"}"#;
+    assert_eq!(extensions(some), hidden);
+    assert_eq!(extensions(all), hidden);
+}

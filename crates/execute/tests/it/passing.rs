@@ -166,6 +166,7 @@ impl Transport for Liar {
 
 fn answer(plan: &Plan, body: &Bytes, long: &str) -> ExecuteOutput {
     let input = ExecuteInput {
+        error_extensions: &[],
         variables: &[Some(long.into())],
         granted: &Granted::default(),
         locals: &[],

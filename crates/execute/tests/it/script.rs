@@ -141,6 +141,7 @@ pub(crate) struct Setup {
 
 pub(crate) fn run_with(plan: &Plan, setup: &Setup, script: &Script) -> ExecuteOutput {
     let input = ExecuteInput {
+        error_extensions: &[],
         variables: &setup.variables,
         granted: &setup.granted,
         locals: &setup.locals,

@@ -41,7 +41,7 @@ impl Listener {
     pub(super) async fn bind(listen: &str) -> io::Result<Listener> {
         if let Some(path) = listen.strip_prefix("unix://") {
             let path = Path::new(path);
-            remove_stale(path);
+            remove_stale(path)?;
             let listener = UnixListener::bind(path)?;
             return Ok(Listener::Unix(listener, SocketFile(path.to_owned())));
         }
@@ -152,12 +152,24 @@ async fn bind_tcp(listen: &str) -> io::Result<TcpListener> {
     Err(last)
 }
 
-/// Removes what a process that is gone has left behind; a socket that somebody listens on stays.
-fn remove_stale(path: &Path) {
-    use std::{io::ErrorKind, os::unix::net::UnixStream};
+/// Removes the socket that a process that is gone has left behind; one that somebody listens on stays, and so does
+/// whatever is no socket: a path that was mistyped must not cost a file.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    use std::{
+        io::ErrorKind,
+        os::unix::{fs::FileTypeExt, net::UnixStream},
+    };
+    match std::fs::metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            let message = "something is there that is no socket; it is left alone";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, message));
+        }
+        _ => {}
+    }
     let dead =
         UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
     if dead {
         let _ = std::fs::remove_file(path);
     }
+    Ok(())
 }

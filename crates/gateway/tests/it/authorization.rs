@@ -158,7 +158,7 @@ fn claims_are_those_of_trusted_peers() {
         (&["{}", "{}"], "it is there more than once"),
         (
             &[r#"{"scope":"a"}"#],
-            "its members are `authenticated`, `scopes` and `policies`",
+            "its members are `authenticated`, `scopes`, `policies` and `claims`",
         ),
         (
             &[r#"{"scopes":"a b"}"#],
@@ -172,6 +172,7 @@ fn claims_are_those_of_trusted_peers() {
             &[r#"{"authenticated":"yes"}"#],
             "`authenticated` is true or false",
         ),
+        (&[r#"{"claims":["a"]}"#], "`claims` is a JSON object"),
     ] {
         let message = take("10.1.1.1", wrong).unwrap_err();
         assert!(message.ends_with(why), "{message}");

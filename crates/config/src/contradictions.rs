@@ -1,0 +1,221 @@
+//! What is wrong although every value is fine by itself: times in which nothing can be done, paths that are needed
+//! twice, keys that need each other. And what is no mistake, but does not do what it seems to ([`Config::notes`]).
+
+use ogive_base::Span;
+
+use crate::{
+    Config, RateLimitKey,
+    decode::Errors,
+    value::{Duration, parse_duration},
+    yaml::{Node, Value},
+};
+
+/// Times that are no time at all if they are zero; `*` stands for any key. Other durations may well be zero.
+const TIMES: &[&[&str]] = &[
+    &["supergraph", "poll_interval"],
+    &["supergraph", "request_timeout"],
+    &["hot_reload", "interval"],
+    &["http", "header_read_timeout"],
+    &["http", "body_read_timeout"],
+    &["http", "write_timeout"],
+    &["tls", "reload_interval"],
+    &["file_uploads", "timeout"],
+    &["traffic_shaping", "router", "timeout"],
+    &["traffic_shaping", "router", "rate_limit", "interval"],
+    &["traffic_shaping", "all", "timeout"],
+    &["traffic_shaping", "all", "connect_timeout"],
+    &["traffic_shaping", "all", "first_byte_timeout"],
+    &["traffic_shaping", "all", "circuit_breaker", "window"],
+    &["traffic_shaping", "subgraphs", "*", "timeout"],
+    &["traffic_shaping", "subgraphs", "*", "connect_timeout"],
+    &["traffic_shaping", "subgraphs", "*", "first_byte_timeout"],
+    &[
+        "traffic_shaping",
+        "subgraphs",
+        "*",
+        "circuit_breaker",
+        "window",
+    ],
+    &["telemetry", "exporters", "metrics", "otlp", "interval"],
+    &["telemetry", "exporters", "metrics", "otlp", "timeout"],
+    &["telemetry", "exporters", "tracing", "otlp", "timeout"],
+];
+
+/// Reports what contradicts itself. `config` is what was read from `root`.
+pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
+    for path in TIMES {
+        for node in nodes(root, path) {
+            let Value::Scalar { text, .. } = &node.value else {
+                continue;
+            };
+            if parse_duration(text) == Ok(Duration::seconds(0)) {
+                let message = format!("`{text}` leaves no time at all");
+                errors.invalid(
+                    node.span,
+                    message,
+                    "there is no \"never\" here; the longest duration is `24h`",
+                );
+            }
+        }
+    }
+    paths(root, config, errors);
+    for node in nodes(root, &["cors", "policies"]) {
+        for policy in items(node) {
+            for origin in nodes(policy, &["origins"]).into_iter().flat_map(items) {
+                if let Value::Scalar { text, .. } = &origin.value
+                    && let Err(help) = origin_is_one(text)
+                {
+                    errors.invalid(origin.span, format!("`{text}` is no origin"), help);
+                }
+            }
+        }
+    }
+    let rate = config.traffic_shaping.router.rate_limit.as_ref();
+    if rate.is_some_and(|rate| rate.key == RateLimitKey::Claim)
+        && config.authorization.claims.header.is_none()
+    {
+        let at = ["traffic_shaping", "router", "rate_limit", "key"];
+        errors.invalid(
+            span(root, &at),
+            "rates by `claim` need to know the claims of callers",
+            "set `authorization.claims.header`, and `trusted` beside it",
+        );
+    }
+}
+
+/// The endpoints that share an address need paths of their own.
+fn paths(root: &Node, config: &Config, errors: &mut Errors) {
+    let health = &config.health_check;
+    if !health.enabled {
+        return;
+    }
+    let live = (&health.path.0, ["health_check", "path"]);
+    let ready = (&health.readiness_path.0, ["health_check", "readiness_path"]);
+    let graphql = (
+        &config.http.graphql_endpoint.0,
+        ["http", "graphql_endpoint"],
+    );
+    let mut pairs = vec![(live, ready)];
+    if health.listen.is_none() {
+        pairs.extend([(live, graphql), (ready, graphql)]);
+    }
+    for (one, other) in pairs {
+        if one.0 == other.0 {
+            let message = format!(
+                "`{}` is the path of both `{}` and `{}`",
+                one.0,
+                one.1.join("."),
+                other.1.join(".")
+            );
+            let at = match nodes(root, &one.1).first() {
+                Some(node) => node.span,
+                None => span(root, &other.1),
+            };
+            errors.invalid(at, message, "give each a path of its own");
+        }
+    }
+}
+
+/// Whether a browser would send this as the origin of a page; else what to write.
+fn origin_is_one(text: &str) -> Result<(), &'static str> {
+    if text == "null" {
+        return Ok(());
+    }
+    if text == "*" {
+        return Err("write `cors.allow_any_origin: true` for every origin");
+    }
+    if text.contains('*') {
+        return Err("write a pattern as a regular expression, below `match_origins`");
+    }
+    let help = "write scheme and host in lower case, and the port if it is not the usual one, such as \
+                `https://app.example.com`; no path, no slash at the end";
+    let (scheme, authority) = text.split_once("://").ok_or(help)?;
+    let ok = !scheme.is_empty()
+        && !authority.is_empty()
+        && !authority.contains(['/', '?', '#', '@', ' '])
+        && !text.bytes().any(|b| b.is_ascii_uppercase());
+    ok.then_some(()).ok_or(help)
+}
+
+impl Config {
+    /// What does not do what it seems to, for the operator: each a sentence.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |wrong: bool, text: &str| {
+            if wrong {
+                notes.push(text.to_owned());
+            }
+        };
+        let (documents, cors) = (&self.persisted_queries, &self.cors);
+        let any = documents.mode != crate::PersistedMode::Allow
+            || documents.require_id
+            || !documents.local_manifests.is_empty();
+        note(
+            any && !documents.enabled,
+            "`persisted_queries` has no effect: `persisted_queries.enabled` is false, so every document is served",
+        );
+        note(
+            documents.enabled
+                && documents.mode == crate::PersistedMode::Require
+                && documents.local_manifests.is_empty(),
+            "every operation is refused: `persisted_queries.mode` is `require`, and \
+             `persisted_queries.local_manifests` is empty",
+        );
+        note(
+            cors.allow_any_origin && cors.allow_credentials && cors.policies.is_empty(),
+            "`cors.allow_credentials` has no effect: with `allow_any_origin` no page may send credentials; name the \
+             origins that may in `cors.policies`",
+        );
+        let supergraph = &self.supergraph;
+        note(
+            supergraph.url.is_some() && supergraph.path.is_some(),
+            "`supergraph.path` and `supergraph.url` are both set; one of them has no effect",
+        );
+        if let Some(rate) = &self.traffic_shaping.router.rate_limit {
+            note(
+                rate.key != RateLimitKey::Header && rate.header.0 != "authorization",
+                "`traffic_shaping.router.rate_limit.header` has no effect: `key` is not `header`",
+            );
+        }
+        for (key, most) in [
+            ("max_depth", self.limits.max_depth),
+            ("max_height", self.limits.max_height),
+            ("max_root_fields", self.limits.max_root_fields),
+        ] {
+            if most == Some(0) {
+                notes.push(format!(
+                    "every operation is refused: `limits.{key}` is 0; leave the key out for no limit"
+                ));
+            }
+        }
+        notes
+    }
+}
+
+fn items(node: &Node) -> &[Node] {
+    match &node.value {
+        Value::List(items) => items,
+        _ => &[],
+    }
+}
+
+/// The values at a path; `*` stands for any key.
+fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
+    let mut found = vec![root];
+    for step in path {
+        let entries = found.into_iter().flat_map(|node| match &node.value {
+            Value::Map(entries) => entries.as_slice(),
+            _ => &[],
+        });
+        let entries = entries.filter(|(key, _)| *step == "*" || key.text == *step);
+        found = entries.map(|(_, node)| node).collect();
+    }
+    found
+}
+
+/// Where a value stands that must be there.
+fn span(root: &Node, path: &[&str]) -> Span {
+    nodes(root, path)
+        .first()
+        .map_or(root.span, |node| node.span)
+}
