@@ -26,6 +26,7 @@ mod polling;
 mod reload;
 mod serve;
 mod terminal;
+mod turns;
 
 use std::process::ExitCode;
 

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, Result};
 use ogive_config::{Config, Listen, LogFormat, WhenMissing};
 use ogive_gateway::{
-    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, observe,
-    tls::listener_tls,
+    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, Threads, heavy::Heavy,
+    observe, tls::listener_tls,
 };
 use ogive_telemetry::log::{self, Format};
 use ogive_workshop::inputs::Inputs;
@@ -23,7 +23,7 @@ use crate::{
     inputs::{MoreArguments, SubgraphArguments},
     load, memory,
     polling::Polling,
-    reload, terminal,
+    reload, terminal, turns,
 };
 
 /// The configuration that is read when none is named.
@@ -123,7 +123,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     };
     let telemetry = observe::telemetry(&config)
         .map_err(|error| terminal::error(error, "correct `telemetry` in the configuration"))?;
+    let heavy = Heavy::starting(Heavy::threads(), turns::of_heavy_work);
     let gateway = Gateway::new(state, options).observed_by(telemetry);
+    let gateway = gateway.with_heavy(heavy);
     let gateway = Arc::new(match missing {
         true => gateway.without_schema(),
         false => gateway,
@@ -147,7 +149,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             terminal::error(error, "correct `tls.supergraph` in the configuration")
         })?;
         let bound = bind(&config.listen).await?.with_tls(tls);
-        let bound = bound.giving_back(memory::give_back);
+        let bound = bound.with_threads(Threads {
+            start: Some(turns::of_worker),
+            give_back: Some(memory::give_back),
+        });
         let path_of_endpoint = gateway.options().graphql_path.clone();
         let announce = |bound: &Bound| {
             memory::give_back();

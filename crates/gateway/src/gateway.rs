@@ -195,6 +195,11 @@ impl Gateway {
             ..self
         }
     }
+    /// Does heavy work there.
+    #[must_use]
+    pub fn with_heavy(self, heavy: Heavy) -> Self {
+        Gateway { heavy, ..self }
+    }
     /// What is counted, traced and logged.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry

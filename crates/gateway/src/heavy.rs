@@ -10,9 +10,9 @@
 //! place when their client leaves; their number is that of the requests under way.
 //!
 //! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all, a
-//! worker has ten times as much of them. It may still wait for the end of a slice that such a thread has begun, which the
-//! system looks at when its clock ticks. The priority is not so low that the work never ends: beside a worker that is
-//! never at rest, a thread still has about a tenth of their core.
+//! worker has ten times as much of them. When such a thread gives way is another question, which `ogive` answers by what
+//! it calls when one starts ([`Heavy::starting`]). The priority is not so low that the work never ends: beside a worker
+//! that is never at rest, a thread still has about a tenth of their core.
 
 use std::{
     num::NonZeroUsize,
@@ -55,19 +55,31 @@ pub struct Heavy {
 
 impl Default for Heavy {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Heavy::new(cores)
+        Heavy::new(Heavy::threads())
     }
 }
 
 impl Heavy {
+    /// One per core.
+    pub fn threads() -> NonZeroUsize {
+        std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+
     /// At most `threads` at a time; default one per core.
     pub fn new(threads: NonZeroUsize) -> Self {
+        Heavy::starting(threads, || {})
+    }
+
+    /// The same; every thread calls `start` first.
+    pub fn starting(threads: NonZeroUsize, start: fn()) -> Self {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(threads.get())
             .thread_name("ogive-heavy")
             .thread_keep_alive(KEEP_ALIVE)
-            .on_thread_start(step_back)
+            .on_thread_start(move || {
+                step_back();
+                start();
+            })
             .build();
         Heavy {
             permits: Arc::new(Semaphore::new(threads.get())),

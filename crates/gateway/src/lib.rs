@@ -67,6 +67,6 @@ pub use error::{GraphqlError, RequestError};
 pub use explain::{Explanation, explain};
 pub use gateway::{Gateway, GatewayOptions};
 pub use receive::GraphqlRequest;
-pub use server::{Bound, ServeOptions};
+pub use server::{Bound, ServeOptions, Threads};
 pub use sharing::WorkerState;
 pub use state::SchemaState;

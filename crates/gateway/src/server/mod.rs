@@ -125,7 +125,16 @@ impl ServeOptions {
 pub struct Bound {
     listener: Listener,
     tls: Option<Arc<ServerTls>>,
-    give_back: Option<fn()>,
+    threads: Threads,
+}
+
+/// What threads call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads {
+    /// A worker, when it starts. Default: nothing.
+    pub start: Option<fn()>,
+    /// Every thread that has come to rest, so that the allocator can return what the thread has freed. Default: nothing.
+    pub give_back: Option<fn()>,
 }
 
 /// How serving ended.
@@ -142,18 +151,16 @@ impl Bound {
         Ok(Bound {
             listener,
             tls: None,
-            give_back: None,
+            threads: Threads::default(),
         })
     }
     /// Speaks TLS with every client.
     pub fn with_tls(self, tls: Option<Arc<ServerTls>>) -> Bound {
         Bound { tls, ..self }
     }
-    /// Calls `give_back` on every thread that has come to rest, so that the allocator can return what the thread has
-    /// freed. Default: nothing.
-    pub fn giving_back(self, give_back: fn()) -> Bound {
-        let give_back = Some(give_back);
-        Bound { give_back, ..self }
+    /// Has threads call something.
+    pub fn with_threads(self, threads: Threads) -> Bound {
+        Bound { threads, ..self }
     }
     /// Where it listens; `None` on a unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
@@ -175,7 +182,7 @@ impl Bound {
         let Bound {
             listener,
             tls,
-            give_back,
+            threads,
         } = self;
         let room = Arc::new(Notify::new());
         let workers = (0..options.workers.get())
@@ -183,7 +190,7 @@ impl Bound {
                 let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
                 let (options, room) = (options.clone(), Arc::clone(&room));
                 let draining = draining.clone();
-                Worker::start(index, gateway, options, tls, draining, room, give_back)
+                Worker::start(index, gateway, options, tls, draining, room, threads)
             })
             .collect::<io::Result<Vec<Worker>>>()?;
         let permits = Arc::new(Semaphore::new(options.connections().ceiling));
@@ -197,7 +204,7 @@ impl Bound {
             () = stopping => {}
             () = accept(&listener, &workers, &room, (&permits, options.connections()), &clients, &gateway) => {}
             () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
-            () = rest(&gateway, give_back) => {}
+            () = rest(&gateway, threads.give_back) => {}
         }
         for accepted in listener.close() {
             if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {

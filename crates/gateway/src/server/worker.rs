@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    ServeOptions,
+    ServeOptions, Threads,
     clients::Place,
     connection::{Shared, serve},
     listener::Accepted,
@@ -72,7 +72,7 @@ impl Worker {
         tls: Option<Arc<ServerTls>>,
         draining: watch::Receiver<bool>,
         room: Arc<Notify>,
-        give_back: Option<fn()>,
+        threads: Threads,
     ) -> io::Result<Worker> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -89,6 +89,9 @@ impl Worker {
         std::thread::Builder::new()
             .name(format!("ogive-worker-{index}"))
             .spawn(move || {
+                if let Some(start) = threads.start {
+                    start();
+                }
                 let local = LocalSet::new();
                 let shared = Shared {
                     gateway,
@@ -97,7 +100,7 @@ impl Worker {
                     tls,
                     draining,
                 };
-                if let Some(give_back) = give_back {
+                if let Some(give_back) = threads.give_back {
                     local.spawn_local(rest(Rc::clone(&shared.worker), give_back));
                 }
                 let cut_off = local.block_on(&runtime, run(shared, incoming, counted));
