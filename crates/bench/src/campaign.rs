@@ -349,24 +349,8 @@ fn told(run: &Run) -> Option<String> {
 
 fn not_run(scenario: &Scenario, gateway: &Gateway, placement: Placement, reason: String) -> Run {
     Run {
-        scenario: scenario.name.clone(),
-        gateway: gateway.name.clone(),
-        round: 0,
-        started: units::timestamp(units::now()),
         verdict: Verdict::NotRun(reason),
-        flags: Vec::new(),
-        notes: Vec::new(),
-        command: Vec::new(),
-        cpus: placement.gateway,
-        memory_limit: None,
-        ready_ms: None,
-        starts_ms: Vec::new(),
-        idle_pss: None,
-        load: None,
-        usage: None,
-        subgraphs: None,
-        steps: Vec::new(),
-        checked: Default::default(),
+        ..Run::blank(&scenario.name, &gateway.name, 0, placement.gateway)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, load::LoadResult, machine::Machine, usage::Measured};
+use crate::{Error, Result, load::LoadResult, machine::Machine, units, usage::Measured};
 
 /// File of [`Campaign`].
 pub const CAMPAIGN: &str = "campaign.json";
@@ -210,6 +210,32 @@ pub struct Run {
     /// How answers were checked.
     #[serde(default)]
     pub checked: Checked,
+}
+
+impl Run {
+    /// One that begins now and of which nothing is known yet.
+    pub fn blank(scenario: &str, gateway: &str, round: u32, cpus: Vec<usize>) -> Run {
+        Run {
+            scenario: scenario.to_owned(),
+            gateway: gateway.to_owned(),
+            round,
+            started: units::timestamp(units::now()),
+            verdict: Verdict::Ok,
+            flags: Vec::new(),
+            notes: Vec::new(),
+            command: Vec::new(),
+            cpus,
+            memory_limit: None,
+            ready_ms: None,
+            starts_ms: Vec::new(),
+            idle_pss: None,
+            load: None,
+            usage: None,
+            subgraphs: None,
+            steps: Vec::new(),
+            checked: Checked::default(),
+        }
+    }
 }
 
 /// What a gateway asked of subgraphs.

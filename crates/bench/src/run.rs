@@ -15,7 +15,7 @@ use crate::{
     places::Places,
     record::{Run, Step, Subgraphs, Verdict},
     stage::{self, Plot, Prepared, Stage},
-    units::{self, Time},
+    units::Time,
     usage::{self, Measured, Sampler},
 };
 
@@ -98,28 +98,13 @@ pub fn checked_elsewhere(plot: &Plot<'_>, other: &Run) -> Run {
 /// A run of which nothing is known yet.
 pub fn blank(plot: &Plot<'_>, round: u32) -> Run {
     let (_, note) = plot.gateway.mode(plot.scenario.mode);
+    let (scenario, gateway) = (&plot.scenario.name, &plot.gateway.name);
     Run {
-        scenario: plot.scenario.name.clone(),
-        gateway: plot.gateway.name.clone(),
-        round,
-        started: units::timestamp(units::now()),
-        verdict: Verdict::Ok,
-        flags: Vec::new(),
         notes: note
             .into_iter()
             .chain(plot.placement.note.clone())
             .collect(),
-        command: Vec::new(),
-        cpus: plot.placement.gateway.clone(),
-        memory_limit: None,
-        ready_ms: None,
-        starts_ms: Vec::new(),
-        idle_pss: None,
-        load: None,
-        usage: None,
-        subgraphs: None,
-        steps: Vec::new(),
-        checked: Default::default(),
+        ..Run::blank(scenario, gateway, round, plot.placement.gateway.clone())
     }
 }
 

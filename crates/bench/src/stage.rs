@@ -543,7 +543,7 @@ fn program(plot: &Plot<'_>, values: &Values) -> Result<Program> {
     for name in &spec.start.files {
         let from = plot.gateway.folder.join(name);
         let text = fs::read_to_string(&from).map_err(Error::file(&from))?;
-        let to = plot.work.join(name);
+        let to = plot.work.join(from.file_name().unwrap_or_default());
         fs::write(&to, values.file(&text)).map_err(Error::file(&to))?;
     }
     let modules = plot.installed.folder.join("node_modules");

@@ -27,6 +27,9 @@ const QUERY: &str = r#"{"query":"{ a }"}"#;
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let delay = Delay::parse(&arguments.next().unwrap_or_else(|| "10ms".into()))?;
+    if delay.min != delay.max {
+        return Err("a range says not when an answer is late: give one delay".into());
+    }
     let clients: usize = arguments.next().map_or(Ok(40), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(3), |text| text.parse())?;
 

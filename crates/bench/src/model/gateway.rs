@@ -177,7 +177,8 @@ pub struct Start {
     /// Its environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Files of the gateway's folder that are filled in and put into the working folder.
+    /// Files that are filled in and put into the working folder; paths are relative to the gateway's folder, and no two
+    /// may have the same last part.
     #[serde(default)]
     pub files: Vec<String>,
 }

@@ -482,17 +482,8 @@ fn remarks(out: &mut String, scenario: &ScenarioSummary) {
         for note in &row.notes {
             let _ = write!(out, "<li><b>{title}</b>: {}</li>", escape(note));
         }
-        if !row.failures.is_empty() {
-            let kinds: Vec<String> = row
-                .failures
-                .iter()
-                .map(|(kind, n)| format!("{n} × {kind}"))
-                .collect();
-            let _ = write!(
-                out,
-                "<li><b>{title}</b> failed: {}</li>",
-                escape(&kinds.join(", "))
-            );
+        if let Some(kinds) = row.failed() {
+            let _ = write!(out, "<li><b>{title}</b> failed: {}</li>", escape(&kinds));
         }
     }
     for caveat in &scenario.info.caveats {

@@ -109,13 +109,8 @@ fn scenario(out: &mut String, scenario: &ScenarioSummary) {
         for note in &row.notes {
             let _ = writeln!(out, "- **{}**: {}", row.title, note);
         }
-        if !row.failures.is_empty() {
-            let kinds: Vec<String> = row
-                .failures
-                .iter()
-                .map(|(kind, n)| format!("{n} × {kind}"))
-                .collect();
-            let _ = writeln!(out, "- **{}** failed: {}", row.title, kinds.join(", "));
+        if let Some(kinds) = row.failed() {
+            let _ = writeln!(out, "- **{}** failed: {}", row.title, kinds);
         }
     }
     if !info.caveats.is_empty() {

@@ -79,6 +79,18 @@ pub struct Row {
     pub steps: Vec<StepSummary>,
 }
 
+impl Row {
+    /// How often requests failed in which way, in words; `None`: none did.
+    pub fn failed(&self) -> Option<String> {
+        let kinds = self
+            .failures
+            .iter()
+            .map(|(kind, n)| format!("{n} × {kind}"));
+        let kinds: Vec<String> = kinds.collect();
+        (!kinds.is_empty()).then(|| kinds.join(", "))
+    }
+}
+
 /// One rate in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSummary {

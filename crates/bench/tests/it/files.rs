@@ -29,6 +29,14 @@ fn all_files_are_read_and_fit_together() {
             scenario.name
         );
     }
+    for gateway in &lab.gateways {
+        let mut names = BTreeSet::new();
+        for file in gateway.spec.start.files.iter().map(Path::new) {
+            let path = gateway.folder.join(file);
+            assert!(path.is_file(), "{} is missing", path.display());
+            assert!(names.insert(file.file_name()), "{} twice", path.display());
+        }
+    }
     for gateway in lab.gateways.iter().filter(|g| g.can(Role::Federation)) {
         assert!(
             lab.features.gateways.contains(&gateway.name)
