@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 /// A test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes that are written in one go: the operating system may let nobody else run meanwhile.
+const PIECE: usize = 16 << 10;
 
 /// One answer.
 #[derive(Debug)]
@@ -100,10 +102,13 @@ impl Connection {
     }
     /// Writes as far as the other side takes it: one that refuses early may close before everything is written.
     pub(crate) fn write_what_is_taken(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
+        let mut pieces = bytes.chunks(PIECE);
+        let _ = pieces.try_for_each(|piece| self.stream.write_all(piece));
     }
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
+        for piece in bytes.chunks(PIECE) {
+            self.stream.write_all(piece).unwrap();
+        }
     }
     /// Reads one answer.
     pub(crate) fn read(&mut self) -> Answer {

@@ -4,6 +4,7 @@
 mod clients;
 // It says which core each thread may run on.
 #[cfg(target_os = "linux")]
+mod machine;
 mod neighbours;
 mod smuggling;
 mod subgraphs;
