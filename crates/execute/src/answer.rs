@@ -144,8 +144,8 @@ pub(crate) fn too_large<'p>(limit: LimitReached) -> GraphqlError<'p> {
     GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message)
 }
 
-/// Reads the answer to one representation into all records that wait for it. The text is read once for all whose shapes
-/// are alike, and their values share its bytes.
+/// Reads the answer to one representation, which begins right here, into all records that wait for it. The text is read
+/// once for all whose shapes are alike, and their values share its bytes.
 fn read_entity(
     reader: &mut Reader<'_, '_>,
     scanner: &mut Scanner<'_>,
@@ -153,17 +153,24 @@ fn read_entity(
     waiting: &[Instance],
     scanned: &mut u64,
 ) -> Result<(), Stop> {
-    scanner.peek()?;
-    let entity = scanner.clone();
     let shape_of = |instance: &Instance| targets[usize::from(instance.target)].shape;
     let Some((first, others)) = waiting.split_first() else {
         scanner.skip_value()?;
         return Ok(());
     };
+    if others.is_empty() {
+        let shape = shape_of(first);
+        if !reader.read_into(scanner, shape, first.record)? {
+            scanner.skip_value()?;
+            fail_fields(reader.store, shape, first.record);
+        }
+        return Ok(());
+    }
+    let entity = scanner.clone();
     let n_errors = reader.errors.mark();
     let shape = shape_of(first);
     reader.tape.clear();
-    reader.taping = !others.is_empty();
+    reader.taping = true;
     let accepted = reader.read_into(scanner, shape, first.record)?;
     reader.taping = false;
     if !accepted {
@@ -201,6 +208,62 @@ fn read_entity(
         if !accepted {
             fail_fields(reader.store, shape, instance.record);
         }
+    }
+    Ok(())
+}
+
+/// Reads the value of a look-up. One reader serves all look-ups of an answer.
+fn read_lookup(
+    reader: &mut Reader<'_, '_>,
+    (fetch, gathered): (&Fetch, &Gathered),
+    scanner: &mut Scanner<'_>,
+    at: usize,
+    data: &mut Data,
+) -> Result<(), Stop> {
+    let n_items = gathered.lookups[at].n_representations;
+    let kind = scanner.peek()?;
+    if n_items == 0 || kind != Kind::Array {
+        scanner.skip_value()?;
+        if kind != Kind::Null {
+            data.outcomes[at] = Outcome::NoList;
+        }
+        return Ok(());
+    }
+    reader.twins.restart();
+    let before = (reader.store.mark(), reader.errors.mark());
+    let n_entities = data.entities.len();
+    let mut nulls = Vec::new();
+    let mut n = 0;
+    let mut waiting = &*gathered.lookups[at].instances;
+    let mut more = scanner.begin_array()?;
+    while more {
+        let n_mine = waiting.partition_point(|instance| instance.representation <= n);
+        let (mine, others) = waiting.split_at(n_mine);
+        waiting = others;
+        if n >= n_items || scanner.peek()? == Kind::Null {
+            scanner.skip_value()?;
+            nulls.push((at, n));
+        } else {
+            let targets = &fetch.lookups[at].targets;
+            let start = scanner.position();
+            read_entity(reader, scanner, targets, mine, &mut data.scanned)?;
+            let tickets = &gathered.lookups[at].tickets;
+            if let Some(Some(ticket)) = tickets.get(n as usize) {
+                data.entities.push((*ticket, start..scanner.position()));
+            }
+        }
+        n += 1;
+        more = scanner.next_item()?;
+    }
+    if n == n_items {
+        data.outcomes[at] = Outcome::Read;
+        data.nulls.extend(nulls);
+    } else {
+        reader.store.roll_back(before.0);
+        reader.errors.roll_back(before.1);
+        reader.forget();
+        data.entities.truncate(n_entities);
+        data.outcomes[at] = Outcome::WrongLength;
     }
     Ok(())
 }
@@ -313,12 +376,16 @@ impl<'p> Absorb<'_, 'p> {
                     let (targets, waiting) =
                         (&fetch.lookups[at].targets, &gathered.lookups[at].instances);
                     let (mut reader, scanned) = (self.reader(), &mut data.scanned);
-                    read_entity(&mut reader, &mut whole.clone(), targets, waiting, scanned)?;
+                    let mut scanner = whole.clone();
+                    scanner.peek()?;
+                    read_entity(&mut reader, &mut scanner, targets, waiting, scanned)?;
                     data.outcomes[at] = Outcome::Read;
                 }
+                let mut reader = self.reader();
                 for (at, part) in lookups.into_iter().enumerate() {
                     if let Some(part) = part {
-                        self.read_lookup(&mut whole.within(part.range), at, data)?;
+                        let scanner = &mut whole.within(part.range);
+                        read_lookup(&mut reader, (fetch, gathered), scanner, at, data)?;
                     }
                 }
             }
@@ -346,74 +413,35 @@ impl<'p> Absorb<'_, 'p> {
 
     /// Reads a `data` that has nothing but look-ups.
     fn read_lookups(&mut self, scanner: &mut Scanner<'_>, data: &mut Data) -> Result<(), Stop> {
-        let mut seen = vec![false; self.fetch.lookups.len()];
+        let (gathered, fetch) = (self.gathered, self.fetch);
+        let mut reader = self.reader();
+        let mut seen = vec![false; fetch.lookups.len()];
+        let mut expected = 0;
         let mut more = scanner.begin_object()?;
         while more {
-            match lookup_of(self.fetch, scanner.key()?) {
+            // Mostly answers come in the order of the questions.
+            let is_next = |at: &usize| gathered.lookups[*at].n_representations > 0;
+            let next = (expected..gathered.lookups.len()).find(is_next);
+            let next = next.filter(|at| {
+                let lookup = &fetch.lookups[*at];
+                !lookup.is_reentry() && scanner.try_key(&lookup.response_key)
+            });
+            let found = match next {
+                Some(at) => Some(at),
+                None => lookup_of(fetch, scanner.key()?, expected),
+            };
+            match found {
                 // Of duplicate members the first counts.
                 Some(at) if !seen[at] => {
                     seen[at] = true;
-                    self.read_lookup(scanner, at, data)?;
+                    expected = at + 1;
+                    read_lookup(&mut reader, (fetch, gathered), scanner, at, data)?;
                 }
                 _ => {
                     scanner.skip_value()?;
                 }
             }
             more = scanner.next_member()?;
-        }
-        Ok(())
-    }
-
-    /// Reads the value of a look-up.
-    fn read_lookup(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        at: usize,
-        data: &mut Data,
-    ) -> Result<(), Stop> {
-        let (gathered, fetch) = (self.gathered, self.fetch);
-        let n_items = gathered.lookups[at].n_representations;
-        let kind = scanner.peek()?;
-        if n_items == 0 || kind != Kind::Array {
-            scanner.skip_value()?;
-            if kind != Kind::Null {
-                data.outcomes[at] = Outcome::NoList;
-            }
-            return Ok(());
-        }
-        let before = (self.store.mark(), self.errors.mark());
-        let (mut nulls, mut entities) = (Vec::new(), Vec::new());
-        let mut n = 0;
-        let mut waiting = gathered.lookups[at].instances.as_slice();
-        let mut reader = self.reader();
-        let mut more = scanner.begin_array()?;
-        while more {
-            let n_mine = waiting.partition_point(|instance| instance.representation <= n);
-            let (mine, others) = waiting.split_at(n_mine);
-            waiting = others;
-            if n >= n_items || scanner.peek()? == Kind::Null {
-                scanner.skip_value()?;
-                nulls.push((at, n));
-            } else {
-                let targets = &fetch.lookups[at].targets;
-                let start = scanner.position();
-                read_entity(&mut reader, scanner, targets, mine, &mut data.scanned)?;
-                let tickets = &gathered.lookups[at].tickets;
-                if let Some(Some(ticket)) = tickets.get(n as usize) {
-                    entities.push((*ticket, start..scanner.position()));
-                }
-            }
-            n += 1;
-            more = scanner.next_item()?;
-        }
-        if n == n_items {
-            data.outcomes[at] = Outcome::Read;
-            data.nulls.extend(nulls);
-            data.entities.append(&mut entities);
-        } else {
-            self.store.roll_back(before.0);
-            self.errors.roll_back(before.1);
-            data.outcomes[at] = Outcome::WrongLength;
         }
         Ok(())
     }
@@ -670,7 +698,7 @@ impl<'p> Absorb<'_, 'p> {
         }
     }
     fn mark_lookup_failed(&mut self, lookup: usize) {
-        for instance in &self.gathered.lookups[lookup].instances {
+        for instance in self.gathered.lookups[lookup].instances.iter() {
             let target = &self.fetch.lookups[lookup].targets[usize::from(instance.target)];
             fail_fields(self.store, target.shape, instance.record);
         }
@@ -701,7 +729,7 @@ impl<'p> Absorb<'_, 'p> {
             return place.clone();
         }
         let mut common = None;
-        for instance in &self.gathered.lookups[lookup].instances {
+        for instance in self.gathered.lookups[lookup].instances.iter() {
             narrow(&mut common, self.store.path(instance.record));
             if common.as_ref().is_some_and(Vec::is_empty) {
                 break;

@@ -126,10 +126,12 @@ impl Envelope {
     }
 }
 
-/// The look-up whose answer stands under this key.
-pub(crate) fn lookup_of(fetch: &Fetch, key: JsonStr<'_>) -> Option<usize> {
-    let mut lookups = fetch.lookups.iter();
-    lookups.position(|lookup| !lookup.is_reentry() && key.is(&lookup.response_key))
+/// The look-up whose answer stands under this key. The one at `expected` is looked at first, then those behind it.
+pub(crate) fn lookup_of(fetch: &Fetch, key: JsonStr<'_>, expected: usize) -> Option<usize> {
+    let lookups = &fetch.lookups;
+    let is = |at: &usize| !lookups[*at].is_reentry() && key.is(&lookups[*at].response_key);
+    let expected = expected.min(lookups.len());
+    (expected..lookups.len()).chain(0..expected).find(is)
 }
 
 /// Reads `data` without looking into it, except for where the look-ups' values stand.
@@ -138,11 +140,13 @@ pub(crate) fn find_lookups(
     fetch: &Fetch,
 ) -> Result<Vec<Option<Part>>, ScanError> {
     let mut lookups = vec![None; fetch.lookups.len()];
+    let mut expected = 0;
     let mut more = scanner.begin_object()?;
     while more {
         let key = scanner.key()?;
         let part = Part::read(scanner)?;
-        if let Some(at) = lookup_of(fetch, key) {
+        if let Some(at) = lookup_of(fetch, key, expected) {
+            expected = at + 1;
             lookups[at].get_or_insert(part);
         }
         more = scanner.next_member()?;

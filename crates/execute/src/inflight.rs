@@ -14,6 +14,9 @@ use std::{
 /// Futures under way, each with a tag.
 pub(crate) struct InFlight<'f, K, T> {
     entries: Vec<Entry<'f, K, T>>,
+    /// How many of them were polled: new ones come first, so that they are on their way before anything that has
+    /// arrived is dealt with.
+    polled: usize,
     parent: Arc<Mutex<Option<Waker>>>,
 }
 
@@ -52,6 +55,7 @@ impl<'f, K: Copy, T> InFlight<'f, K, T> {
     pub(crate) fn new() -> Self {
         InFlight {
             entries: Vec::new(),
+            polled: 0,
             parent: Arc::default(),
         }
     }
@@ -83,7 +87,8 @@ impl<'f, K: Copy, T> InFlight<'f, K, T> {
                 *parent = Some(context.waker().clone());
             }
             drop(parent);
-            for at in 0..self.entries.len() {
+            let n_polled = self.polled;
+            for at in (n_polled..self.entries.len()).chain(0..n_polled) {
                 let entry = &mut self.entries[at];
                 if !entry.flag.woken.swap(false, Ordering::AcqRel) {
                     continue;
@@ -94,9 +99,15 @@ impl<'f, K: Copy, T> InFlight<'f, K, T> {
                     .poll(&mut Context::from_waker(&entry.waker));
                 if let Poll::Ready(output) = polled {
                     let done = self.entries.remove(at);
+                    // Of the new ones those behind it were not polled yet; before an old one all were.
+                    self.polled = match at >= n_polled {
+                        true => at,
+                        false => self.entries.len(),
+                    };
                     return Poll::Ready(Some((done.tag, output)));
                 }
             }
+            self.polled = self.entries.len();
             Poll::Pending
         })
         .await

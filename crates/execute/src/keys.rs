@@ -12,78 +12,15 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use ogive_plan::{Lookup, Representation, RuntimeType};
+use ogive_plan::{Programs, Representation, RuntimeType, Target};
 
 use crate::{
-    request::{Asking, Gather, GatheredLookup, Instance, ask, is_wanted, write_representation},
+    request::{
+        Asking, Gather, GatheredLookup, Instance, ask, is_wanted, represent, write_representation,
+    },
     reuse::{Key, Known},
     store::{LimitReached, RawRange, RecordId, Source, Store, Value},
 };
-
-/// The alternatives of all targets of a look-up. Those that write the same members have the same number.
-pub(crate) struct Programs {
-    /// By target and alternative.
-    numbers: Vec<Vec<u32>>,
-    /// By number: whether the type of the record shows.
-    by_type: Vec<bool>,
-}
-
-/// Whether a representation has nothing but leaves.
-pub(crate) fn is_plain(representation: &Representation) -> bool {
-    let mut members = representation.members.iter();
-    members.all(|member| member.members.is_empty())
-}
-
-/// The programs of a look-up, if all of them have nothing but leaves and nothing else depends on what they write.
-pub(crate) fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
-    let targets = &lookup.targets;
-    let are_plain = targets
-        .iter()
-        .all(|target| target.contexts.is_empty() && target.representations.iter().all(is_plain));
-    if !are_plain {
-        return None;
-    }
-    let mut distinct: Vec<&Representation> = Vec::new();
-    let mut number = |representation| {
-        let known = distinct
-            .iter()
-            .position(|other| write_alike(other, representation));
-        known.unwrap_or_else(|| {
-            distinct.push(representation);
-            distinct.len() - 1
-        }) as u32
-    };
-    let numbers = targets.iter().map(|target| {
-        let representations = target.representations.iter();
-        representations.map(&mut number).collect()
-    });
-    let numbers = numbers.collect();
-    let by_type = distinct
-        .iter()
-        .map(|representation| shows_type(representation));
-    Some(Programs {
-        numbers,
-        by_type: by_type.collect(),
-    })
-}
-
-/// Whether the type of a record shows in its representation.
-pub(crate) fn shows_type(representation: &Representation) -> bool {
-    let mut members = representation.members.iter();
-    representation.typename.is_none()
-        || members.any(|member| member.slot.is_none() || member.types.is_some())
-}
-
-/// Whether two representations of records of one type with the same values are the same text.
-fn write_alike(one: &Representation, other: &Representation) -> bool {
-    one.typename == other.typename
-        && one.members.len() == other.members.len()
-        && one.members.iter().zip(&other.members).all(|(one, other)| {
-            one.key_json == other.key_json
-                && one.slot.is_some() == other.slot.is_some()
-                && one.types == other.types
-        })
-}
 
 /// Representations by what they are made of, and what is known of each.
 pub(crate) struct Seen<'s, T> {
@@ -95,7 +32,12 @@ pub(crate) struct Seen<'s, T> {
     values: Vec<Option<&'s [u8]>>,
     /// How many of `values` are of those in the table.
     kept: usize,
+    /// Whether there may be so many that a table is worth it; otherwise all are compared.
+    hashed: bool,
 }
+
+/// Up to so many are compared one by one.
+const COMPARED_MAX: usize = 4;
 
 impl<T> Default for Seen<'_, T> {
     fn default() -> Self {
@@ -105,6 +47,7 @@ impl<T> Default for Seen<'_, T> {
             rows: Vec::new(),
             values: Vec::new(),
             kept: 0,
+            hashed: true,
         }
     }
 }
@@ -132,6 +75,14 @@ pub(crate) struct New {
 }
 
 impl<'s, T: Copy> Seen<'s, T> {
+    /// Forgets everything; those of at most `n_records` records will be looked for.
+    pub(crate) fn begin(&mut self, n_records: usize) {
+        self.table.clear();
+        self.rows.clear();
+        self.values.clear();
+        self.kept = 0;
+        self.hashed = n_records > COMPARED_MAX;
+    }
     /// Finds the representation of a record among those of a class; `None` if it has none. The second word says whether
     /// the type of the record shows in it.
     #[inline(always)]
@@ -152,6 +103,24 @@ impl<'s, T: Copy> Seen<'s, T> {
             false => None,
         };
         let mine = &self.values[start..];
+        let is_same = |other: &Made| {
+            let theirs = self.values.get(other.values..other.values + mine.len());
+            other.class == class
+                && other.ty == ty
+                && theirs.is_some_and(|theirs| theirs.iter().zip(mine).all(are_equal))
+        };
+        let made = Made {
+            class,
+            ty,
+            values: start,
+        };
+        if !self.hashed {
+            let same = self.rows.iter().find(|(other, _)| is_same(other));
+            return Some(match same {
+                Some((_, known)) => Found::Known(*known),
+                None => Found::New(New { hash: 0, made }),
+            });
+        }
         let mut hash = self.hasher.build_hasher();
         hash.write_u64(class);
         for value in mine {
@@ -161,23 +130,12 @@ impl<'s, T: Copy> Seen<'s, T> {
             }
         }
         let hash = hash.finish();
-        let same = self.table.find(hash, |(_, at)| {
-            let (other, _) = &self.rows[*at as usize];
-            let theirs = self.values.get(other.values..other.values + mine.len());
-            other.class == class
-                && other.ty == ty
-                && theirs.is_some_and(|theirs| theirs.iter().zip(mine).all(are_equal))
-        });
+        let same = self
+            .table
+            .find(hash, |(_, at)| is_same(&self.rows[*at as usize].0));
         Some(match same {
             Some((_, at)) => Found::Known(self.rows[*at as usize].1),
-            None => Found::New(New {
-                hash,
-                made: Made {
-                    class,
-                    ty,
-                    values: start,
-                },
-            }),
+            None => Found::New(New { hash, made }),
         })
     }
     /// Remembers what is known of the representation that was looked for last.
@@ -185,14 +143,16 @@ impl<'s, T: Copy> Seen<'s, T> {
         let at = self.rows.len() as u32;
         self.rows.push((new.made, known));
         self.kept = self.values.len();
-        self.table
-            .insert_unique(new.hash, (new.hash, at), |(hash, _)| *hash);
+        if self.hashed {
+            self.table
+                .insert_unique(new.hash, (new.hash, at), |(hash, _)| *hash);
+        }
     }
 }
 
 /// What becomes of a representation.
 #[derive(Clone, Copy)]
-enum Fate {
+pub(crate) enum Fate {
     /// It is sent, as which.
     Sent(u32),
     /// An earlier fetch was answered it.
@@ -201,18 +161,35 @@ enum Fate {
     Held(RecordId),
 }
 
+/// Room is made for so many representations of so many bytes.
+const RESERVED_MAX: usize = 16;
+const REPRESENTATION_BYTES: usize = 48;
+
+/// Room to gather in, for all look-ups of a fetch.
+#[derive(Default)]
+pub(crate) struct Scratch<'s> {
+    seen: Seen<'s, Fate>,
+    /// Those that are sent, by their bytes: only if the same could be sent for targets of which not the same is known.
+    sent: SentBytes,
+}
+
 /// Gathers the representations of a look-up whose programs are known.
-pub(crate) fn gather_leaves(
-    from: &mut Gather<'_, '_>,
+pub(crate) fn gather_leaves<'a>(
+    from: &mut Gather<'a, '_>,
     lookup: usize,
     programs: &Programs,
     fresh: &mut bool,
-) -> Result<GatheredLookup, LimitReached> {
+    scratch: &mut Scratch<'a>,
+    gathered: &mut GatheredLookup,
+) -> Result<(), LimitReached> {
     let (store, fetch) = (from.store, from.fetch);
-    let mut gathered = GatheredLookup::default();
-    let mut seen = Seen::default();
-    // Those that are sent, by their bytes: only if the same could be sent for targets of which not the same is known.
-    let mut sent = SentBytes::default();
+    let Scratch { seen, sent } = scratch;
+    let places = fetch.lookups[lookup].targets.iter();
+    let n_records = places
+        .map(|target| store.of_layout(target.layout).len())
+        .sum();
+    seen.begin(n_records);
+    sent.begin();
     let mut in_order = true;
     for (target_index, target) in fetch.lookups[lookup].targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup, target_index) else {
@@ -224,6 +201,20 @@ pub(crate) fn gather_leaves(
         sent.used |= known.is_some();
         let records = store.of_layout(target.layout);
         gathered.instances.reserve(records.len());
+        if n_records <= COMPARED_MAX && !sent.used {
+            for &record in records {
+                let instance = Instance {
+                    representation: 0,
+                    target: target_index as u16,
+                    record,
+                };
+                if let Some(fate) = gathered.add(store, target, record, n_records)? {
+                    *fresh = true;
+                    gathered.give(fate, instance, &mut in_order);
+                }
+            }
+            continue;
+        }
         let mut fates = Fates::default();
         let numbers = &programs.numbers[target_index];
         for &record in records {
@@ -258,6 +249,8 @@ pub(crate) fn gather_leaves(
                     let end = out.len();
                     if end > 0 {
                         out.push(b',');
+                    } else {
+                        out.reserve(n_records.min(RESERVED_MAX) * REPRESENTATION_BYTES);
                     }
                     let begin = out.len();
                     if !write_representation(store, representation, record, out) {
@@ -314,10 +307,42 @@ pub(crate) fn gather_leaves(
             .instances
             .sort_by_key(|instance| instance.representation);
     }
-    Ok(gathered)
+    Ok(())
 }
 
 impl GatheredLookup {
+    /// Sends the representation of one of few records of which nobody knows anything; `None` if it has none. What is
+    /// written is compared with the others.
+    fn add(
+        &mut self,
+        store: &Store<'_>,
+        target: &Target,
+        record: RecordId,
+        n_records: usize,
+    ) -> Result<Option<Fate>, LimitReached> {
+        let out = &mut self.representations;
+        let end = out.len();
+        if end > 0 {
+            out.push(b',');
+        } else {
+            out.reserve(n_records * REPRESENTATION_BYTES);
+        }
+        let begin = out.len();
+        if !represent(store, target, record, out) {
+            out.truncate(end);
+            return Ok(None);
+        }
+        let same = |(from, to): &(usize, usize)| out[*from..*to] == out[begin..];
+        if let Some(at) = self.ranges.iter().position(same) {
+            out.truncate(end);
+            return Ok(Some(Fate::Sent(at as u32)));
+        }
+        if out.len() > store.limits().request_bytes_max {
+            return Err(LimitReached("request_bytes_max"));
+        }
+        self.ranges.push((begin, out.len()));
+        Ok(Some(Fate::Sent(self.ranges.len() as u32 - 1)))
+    }
     /// Notes what becomes of the representation of a record.
     #[inline(always)]
     fn give(&mut self, fate: Fate, mut instance: Instance, in_order: &mut bool) {
@@ -387,6 +412,12 @@ struct SentBytes {
 }
 
 impl SentBytes {
+    /// Forgets everything.
+    fn begin(&mut self) {
+        self.used = false;
+        self.table.clear();
+        self.taken = 0;
+    }
     /// The one of `ranges` that has the same bytes as a new one.
     fn find(&mut self, out: &[u8], ranges: &[(usize, usize)], new: (usize, usize)) -> Option<u32> {
         if !self.used {

@@ -18,7 +18,7 @@ use ogive_plan::ReadStep;
 
 use crate::{
     scan::{Coming, Frame, Reader, Stop, applies},
-    store::{LimitReached, RawRange, Source, TypeState, Value},
+    store::{LimitReached, RawRange, RecordId, Source, TypeState, Value},
     twins::{Entry, Look, NOWHERE},
 };
 
@@ -334,8 +334,10 @@ fn begin<L: Lanes>(
     here: &mut Here<'_, '_, L>,
     coming: &Coming,
 ) -> Result<Begun, Stop> {
-    if let Value::Raw(_) | Value::Record(_) | Value::List(_) = coming.existing {
-        return Ok(Begun::Slow);
+    match coming.existing {
+        Value::Raw(_) | Value::List(_) => return Ok(Begun::Slow),
+        Value::Record(record) => return Ok(begin_again(reader, here, coming, record)),
+        Value::Absent | Value::Null | Value::Failed => {}
     }
     if coming.verbatim.is_some() {
         scanner.resume(here.cursor.at, *here.depth);
@@ -419,6 +421,32 @@ fn begin<L: Lanes>(
         }
         _ => Begun::Slow,
     })
+}
+
+/// Begins an object that there is a record for already, because another provider has brought a part of it. Its type needs
+/// no looking at only if there is no other and nobody has said otherwise.
+#[inline(always)]
+fn begin_again<L: Lanes>(
+    reader: &mut Reader<'_, '_>,
+    here: &mut Here<'_, '_, L>,
+    coming: &Coming,
+    record: RecordId,
+) -> Begun {
+    reader.twins.stop();
+    let known = reader.derived.reads[coming.child].known_type;
+    let begins = here.cursor.text.get(here.cursor.at..here.cursor.at + 2) == Some(b"{\"");
+    if !begins
+        || coming.lists > 0
+        || *here.depth >= here.depth_max
+        || known.is_none()
+        || reader.store.known_type(record) != known
+    {
+        return Begun::Slow;
+    }
+    here.cursor.at += 1;
+    *here.depth += 1;
+    reader.open(coming.child, record);
+    Begun::Opened
 }
 
 /// The type of an object, if its name comes first and another member follows.

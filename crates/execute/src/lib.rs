@@ -13,6 +13,7 @@ pub mod codes;
 mod condition;
 mod envelope;
 mod errors;
+mod few;
 mod inflight;
 mod keys;
 mod lane;

@@ -120,8 +120,7 @@ impl<'e, 'p> Output<'e, 'p> {
             return;
         }
         self.flush();
-        self.run = range;
-        self.answer = self.store.answer_of(range);
+        self.turn_to(range);
     }
     /// Appends a member of an object: a comma if it is not the first one, the key with its colon, and the value.
     #[inline(always)]
@@ -139,8 +138,15 @@ impl<'e, 'p> Output<'e, 'p> {
             self.flush();
         }
         key.append(&mut self.text, first);
+        self.turn_to(range);
+    }
+    /// Begins a run.
+    #[inline(always)]
+    fn turn_to(&mut self, range: RawRange) {
+        if self.answer.is_empty() || !self.run.is_of_answer(range) {
+            self.answer = self.store.answer_of(range);
+        }
         self.run = range;
-        self.answer = self.store.answer_of(range);
     }
     /// Appends the key of a member, after a comma if it is not the first one.
     #[inline(always)]

@@ -11,13 +11,16 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_base::id::Id;
 use ogive_plan::{
-    Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target, donors::Donor,
+    Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target,
+    donors::Donor,
     early::EarlyPart,
+    lookups::{is_plain, shows_type},
 };
 
 use crate::{
     condition::Conditions,
-    keys::{Found, Seen, gather_leaves, is_plain, leaf_programs, shown_alike, shows_type},
+    few::Few,
+    keys::{Found, Scratch, Seen, gather_leaves, shown_alike},
     limits::ExecuteLimits,
     reuse::{Entities, Key, Known, Reuse},
     store::{LimitReached, ListRange, RawRange, RecordId, Source, Store, TypeState, Value},
@@ -41,11 +44,11 @@ pub(crate) struct GatheredLookup {
     /// JSON objects, separated by commas.
     pub(crate) representations: Vec<u8>,
     /// Where each of them stands in there.
-    pub(crate) ranges: Vec<(usize, usize)>,
+    pub(crate) ranges: Few<(usize, usize), 2>,
     /// Number of them.
     pub(crate) n_representations: u32,
     /// Who waits for which answer, sorted by representation.
-    pub(crate) instances: Vec<Instance>,
+    pub(crate) instances: Few<Instance, 2>,
     /// By representation, the ticket by which others can reuse its answer; empty if nobody could.
     pub(crate) tickets: Vec<Option<u32>>,
     /// By representation, the group of values from above it goes with; empty if the look-up needs none.
@@ -133,9 +136,14 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     let root = root.is_some_and(|root| from.conditions.hold(root.cond));
     let mut fresh = root;
     let mut lookups = Vec::with_capacity(from.fetch.lookups.len());
+    let mut scratch = Scratch::default();
     for at in 0..from.fetch.lookups.len() {
-        lookups.push(gather_lookup(&mut from, at, &mut fresh)?);
+        lookups.push(GatheredLookup::default());
+        if let Some(gathered) = lookups.last_mut() {
+            gather_lookup(&mut from, at, &mut fresh, &mut scratch, gathered)?;
+        }
     }
+    drop(scratch);
     let gathered = Gathered {
         root,
         lookups,
@@ -175,7 +183,7 @@ impl GatheredLookup {
             return;
         }
         self.tickets.resize(self.ranges.len(), None);
-        for instance in &self.instances {
+        for instance in self.instances.iter() {
             let target = usize::from(instance.target);
             let at = instance.representation as usize;
             if self.tickets[at].is_none() && asked_twice(target) {
@@ -191,21 +199,23 @@ impl GatheredLookup {
     }
 }
 
-fn gather_lookup(
-    from: &mut Gather<'_, '_>,
+fn gather_lookup<'a>(
+    from: &mut Gather<'a, '_>,
     lookup_index: usize,
     fresh: &mut bool,
-) -> Result<GatheredLookup, LimitReached> {
+    scratch: &mut Scratch<'a>,
+    gathered: &mut GatheredLookup,
+) -> Result<(), LimitReached> {
     let (store, conditions, fetch) = (from.store, from.conditions, from.fetch);
     let lookup = &fetch.lookups[lookup_index];
-    if let Some(programs) = leaf_programs(lookup) {
-        return gather_leaves(from, lookup_index, &programs, fresh);
+    let facts = &store.plan().derived().lookups[from.id][lookup_index];
+    if let Some(programs) = &facts.programs {
+        return gather_leaves(from, lookup_index, programs, fresh, scratch, gathered);
     }
-    let mut gathered = GatheredLookup::default();
     // The hash is seeded anew for every process and only finds candidates; bytes decide.
     let hasher = RandomState::default();
     let mut seen: HashTable<u32> = HashTable::new();
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    let mut ranges: Few<(usize, usize), 2> = Few::Empty;
     for (target_index, target) in lookup.targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup_index, target_index) else {
             continue;
@@ -299,7 +309,7 @@ fn gather_lookup(
     gathered
         .instances
         .sort_by_key(|instance| instance.representation);
-    Ok(gathered)
+    Ok(())
 }
 
 /// Who may answer a target's representations but its subgraph.
@@ -364,6 +374,7 @@ fn offer(
     let is_plain = is_plain(&donor.representation);
     let by_type = shows_type(&donor.representation);
     let mut seen = Seen::default();
+    seen.begin(store.of_layout(donor.layout).len());
     let mut offered: Vec<RecordId> = Vec::new();
     for &record in store.of_layout(donor.layout) {
         if let Some(twin) = store.twin(record).filter(|twin| *twin != record)
@@ -462,7 +473,12 @@ pub(crate) fn is_wanted(store: &Store<'_>, target: &Target, record: RecordId) ->
 }
 
 /// Appends the representation of a record; false (and anything appended) if there is none.
-fn represent(store: &Store<'_>, target: &Target, record: RecordId, out: &mut Vec<u8>) -> bool {
+pub(crate) fn represent(
+    store: &Store<'_>,
+    target: &Target,
+    record: RecordId,
+    out: &mut Vec<u8>,
+) -> bool {
     if !is_wanted(store, target, record) {
         return false;
     }
@@ -646,7 +662,7 @@ const BODY_FRAME_BYTES: usize = 128;
 
 /// Builds the body of a request; `None` if there is nothing to ask.
 pub(crate) fn body(
-    fetch: &Fetch,
+    (id, fetch): (FetchId, &Fetch),
     gathered: &Gathered,
     conditions: &Conditions,
     variables: &[Option<Box<str>>],
@@ -659,7 +675,10 @@ pub(crate) fn body(
     let live = |lookup| gathered.is_live(lookup);
     let texts = fetch.segments.iter().map(|segment| segment.text.len());
     let lookups = gathered.lookups.iter().map(|l| l.representations.len());
+    let facts = &plan.derived().lookups[id];
+    let variables_of_lookups = facts.iter().map(|facts| facts.variable.len() + 3);
     let likely = texts.sum::<usize>() + lookups.sum::<usize>() + gathered.context.len();
+    let likely = likely + variables_of_lookups.sum::<usize>();
     let mut out = Vec::with_capacity(likely + BODY_FRAME_BYTES);
     out.extend_from_slice(b"{\"query\":\"");
     for segment in &fetch.segments {
@@ -669,11 +688,9 @@ pub(crate) fn body(
     }
     out.push(b'"');
     let mut empty = true;
-    let mut begin = |out: &mut Vec<u8>, name: &str| {
+    let mut begin = |out: &mut Vec<u8>| {
         out.extend_from_slice(if empty { b",\"variables\":{" } else { b"," });
         empty = false;
-        ogive_json::write_string(out, name);
-        out.push(b':');
     };
     for variable in &fetch.variables {
         let index = variable.variable as usize;
@@ -681,13 +698,17 @@ pub(crate) fn body(
         if let (Some(value), Some(name)) = (value, plan.variables.get(index))
             && conditions.open(&variable.gates, live)
         {
-            begin(&mut out, name);
+            begin(&mut out);
+            ogive_json::write_string(&mut out, name);
+            out.push(b':');
             out.extend_from_slice(value.as_bytes());
         }
     }
-    for (lookup, gathered) in fetch.lookups.iter().zip(&gathered.lookups) {
+    let lookups = fetch.lookups.iter().zip(facts);
+    for ((lookup, facts), gathered) in lookups.zip(&gathered.lookups) {
         if gathered.n_representations > 0 && !lookup.is_reentry() {
-            begin(&mut out, &lookup.variable);
+            begin(&mut out);
+            out.extend_from_slice(&facts.variable);
             out.push(b'[');
             out.extend_from_slice(&gathered.representations);
             out.push(b']');

@@ -151,6 +151,18 @@ impl<'p> Emit<'_, 'p> {
                         *empty = false;
                         *next += 1;
                     }
+                    // Then come objects that everybody has.
+                    if let Some(step) = steps.get(*next)
+                        && let Some(slot) = step.object
+                        && let Some(Value::Record(below)) = values.get(usize::from(slot))
+                    {
+                        *next += 1;
+                        let first = std::mem::replace(empty, false);
+                        self.out
+                            .put_key(first, &self.derived.keys[step.key as usize]);
+                        self.put_object(*below);
+                        continue;
+                    }
                     let Some(field) = layout.output.get(*next) else {
                         self.out.byte(b'}');
                         self.frames.pop();

@@ -330,14 +330,15 @@ impl<'e> Run<'e> {
 
     /// Puts requests of a fetch into the outbox; says how many there are.
     fn post(&mut self, id: FetchId, parts: impl IntoIterator<Item = Gathered>) -> u32 {
-        let fetch = &self.plan.fetches[self.whole(id)];
+        let whole = self.whole(id);
+        let fetch = &self.plan.fetches[whole];
         let mut sent = 0;
         for gathered in parts {
             let part = self.open[id.index()].1;
             self.open[id.index()].1 += 1;
             let source = Source::new(id, part);
             let body = request::body(
-                fetch,
+                (whole, fetch),
                 &gathered,
                 &self.conditions,
                 self.input.variables,
@@ -519,6 +520,7 @@ impl<'e> Run<'e> {
 
     fn finish(mut self) -> ExecuteOutput {
         self.stats.records = self.store.len() as u32;
+        self.store.learn_sizes();
         let trace = self.trace.take().map(|mut rows| {
             rows.sort_by_key(|(source, row)| (row.fetch, *source));
             rows.into_iter().map(|(_, row)| row).collect()

@@ -162,6 +162,10 @@ impl<'s, 'p> Reader<'s, 'p> {
     ) -> Result<bool, Stop> {
         self.frames.clear();
         self.scratch.clear();
+        if self.enter_as_expected(scanner, shape, record) {
+            self.walk(scanner, true)?;
+            return Ok(true);
+        }
         if scanner.peek()? != Kind::Object {
             self.fail(codes::SUBREQUEST_INVALID_VALUE, NOT_AN_OBJECT, record);
             return Ok(false);
@@ -172,6 +176,33 @@ impl<'s, 'p> Reader<'s, 'p> {
         let more = self.enter(scanner, shape, record)?;
         self.walk(scanner, more)?;
         Ok(true)
+    }
+
+    /// Enters an object that needs no second look: one of a type that is known without being told, with a member right
+    /// behind its bracket. Otherwise does nothing.
+    fn enter_as_expected(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        shape: ShapeId,
+        record: RecordId,
+    ) -> bool {
+        let known = self.derived.reads[shape].known_type;
+        let (at, (depth, depth_max)) = (scanner.position(), scanner.depth());
+        let is_expected = known.is_some()
+            && self.store.known_type(record) == known
+            && depth < depth_max
+            && scanner.text().get(at..at + 2) == Some(b"{\"");
+        if is_expected {
+            self.open(shape, record);
+            scanner.resume(at + 1, depth + 1);
+        }
+        is_expected
+    }
+
+    /// Forgets what it knows of objects and lists: some of them are taken back.
+    pub(crate) fn forget(&mut self) {
+        self.twins.forget();
+        self.failed_lists.clear();
     }
 
     /// Reads what the open objects and lists still hold: quickly as long as everything is as expected, step by step
@@ -482,6 +513,14 @@ impl<'s, 'p> Reader<'s, 'p> {
         coming: &Coming,
         make: impl FnOnce(&mut Store<'p>, Place<'_>) -> T,
     ) -> T {
+        if !matches!(self.frames.last(), Some(Frame::List { .. })) {
+            let place = Place {
+                parent: coming.owner,
+                slot: coming.slot,
+                indexes: &[],
+            };
+            return make(self.store, place);
+        }
         let mut buffer = [0; Wrapping::LISTS_MAX as usize];
         let mut first = buffer.len();
         for frame in self.frames.iter().rev() {
@@ -509,6 +548,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         Ok(scanner.begin_object()?)
     }
     /// Opens the frame of an object.
+    #[inline]
     pub(crate) fn open(&mut self, id: ShapeId, record: RecordId) {
         let shape = &self.store.plan().shapes[id];
         let fields = shape.fields.len();

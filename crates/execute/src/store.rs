@@ -15,6 +15,7 @@ use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, SlotIndex};
 
 use crate::{
     errors::{Path, PathStep},
+    few::Few,
     limits::ExecuteLimits,
 };
 
@@ -158,6 +159,8 @@ struct Record {
 const BYTES_PER_VALUE: usize = 24;
 /// ... but room is made for so many at a time at most: big answers mostly pass as they stand.
 const VALUES_RESERVED_MAX: usize = 4096;
+/// Room is made for as many values as the last execution of the plan had, up to so many: a mebibyte.
+const LEARNED_MAX: usize = 1 << 16;
 
 /// A limit was reached; the name is the option's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +207,7 @@ pub(crate) struct Store<'p> {
     likely: usize,
     items: Vec<Value>,
     indexes: Vec<u32>,
-    by_layout: Vec<Vec<RecordId>>,
+    by_layout: Vec<Few<RecordId, 3>>,
     /// By record, the one it was copied from ([`Store::twin`]); may be shorter than there are records.
     twins: Vec<RecordId>,
     /// What was overwritten since [`Store::begin`], oldest first.
@@ -237,17 +240,19 @@ impl<'p> Store<'p> {
     const NO_TWIN: RecordId = RecordId(u32::MAX);
 
     pub(crate) fn new(plan: &'p Plan, limits: ExecuteLimits) -> Self {
+        // As much as the last execution took, within bounds, or a little.
+        let (records, values) = plan.derived().sizes.get();
         let mut store = Store {
             plan,
             limits,
             answers: vec![Bytes::new(); plan.fetches.len()],
             further: FastMap::default(),
-            records: Vec::with_capacity(32),
-            values: Vec::with_capacity(128),
+            records: Vec::with_capacity(records.clamp(32, LEARNED_MAX / 4)),
+            values: Vec::with_capacity(values.clamp(128, LEARNED_MAX)),
             likely: 0,
             items: Vec::new(),
             indexes: Vec::new(),
-            by_layout: vec![Vec::new(); plan.layouts.len()],
+            by_layout: vec![Few::Empty; plan.layouts.len()],
             twins: Vec::new(),
             undo: Vec::new(),
             mark: None,
@@ -265,7 +270,8 @@ impl<'p> Store<'p> {
             Some(ty) => TypeState::Known(ty),
             None => TypeState::Unknown,
         };
-        store.push_record(Plan::ROOT, place, state);
+        let slots = plan.layouts.get(Plan::ROOT).map_or(0, |l| l.slots.len());
+        store.push_record((Plan::ROOT, slots), place, state);
         store
     }
 
@@ -373,6 +379,11 @@ impl<'p> Store<'p> {
         self.indexes.truncate(mark.indexes);
     }
 
+    /// Notes how much room everything took, for later executions of the plan.
+    pub(crate) fn learn_sizes(&self) {
+        let sizes = &self.plan.derived().sizes;
+        sizes.learn(self.records.len(), self.values.len());
+    }
     /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
@@ -387,12 +398,18 @@ impl<'p> Store<'p> {
         if self.records.len() >= self.limits.records_max as usize {
             return Err(LimitReached("records_max"));
         }
-        self.reserve_values(self.plan.layouts[layout].slots.len())?;
-        Ok(self.push_record(layout, place, state))
+        let slots = self.plan.layouts[layout].slots.len();
+        self.reserve_values(slots)?;
+        Ok(self.push_record((layout, slots), place, state))
     }
-    fn push_record(&mut self, layout: LayoutId, place: Place<'_>, state: TypeState) -> RecordId {
+    #[inline(always)]
+    fn push_record(
+        &mut self,
+        (layout, slots): (LayoutId, usize),
+        place: Place<'_>,
+        state: TypeState,
+    ) -> RecordId {
         let id = RecordId::from_usize(self.records.len());
-        let slots = self.plan.layouts.get(layout).map_or(0, |l| l.slots.len());
         self.records.push(Record {
             layout,
             state,
@@ -402,7 +419,9 @@ impl<'p> Store<'p> {
             indexes: self.indexes.len() as u32,
             values: self.values.len() as u32,
         });
-        self.indexes.extend_from_slice(place.indexes);
+        if !place.indexes.is_empty() {
+            self.indexes.extend_from_slice(place.indexes);
+        }
         if self.values.len() + slots > self.values.capacity() {
             self.make_room(slots);
         }
@@ -538,7 +557,7 @@ impl<'p> Store<'p> {
     pub(crate) fn of_layout(&self, layout: LayoutId) -> &[RecordId] {
         self.by_layout
             .get(layout.index())
-            .map_or(&[], Vec::as_slice)
+            .map_or(&[], |records| records)
     }
     pub(crate) fn layout(&self, record: RecordId) -> LayoutId {
         self.records[record.index()].layout

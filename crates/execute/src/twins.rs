@@ -58,7 +58,10 @@ pub(crate) const NOWHERE: u8 = u8::MAX;
 /// The objects that were read last.
 #[derive(Default)]
 pub(crate) struct Twins {
-    entries: Vec<Option<Entry>>,
+    /// Each with the generation it is of.
+    entries: Vec<Option<(u32, Entry)>>,
+    /// Those of earlier generations may be changed since.
+    generation: u32,
     misses: Vec<u8>,
     off: bool,
 }
@@ -67,6 +70,16 @@ impl Twins {
     /// From now on nothing is remembered: what was read may be changed.
     pub(crate) fn stop(&mut self) {
         self.off = true;
+    }
+    /// What is read from now on is remembered again; what was read before is not known any more if it was stopped.
+    pub(crate) fn restart(&mut self) {
+        if std::mem::take(&mut self.off) {
+            self.forget();
+        }
+    }
+    /// Nothing of what was read is known any more.
+    pub(crate) fn forget(&mut self) {
+        self.generation += 1;
     }
     /// Looks for the object of a shape that begins at `at`.
     #[inline]
@@ -102,7 +115,8 @@ impl Twins {
             ^ high.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
             ^ (shape.index() as u64).wrapping_mul(0xff51_afd7_ed55_8ccd);
         let slot = (hash >> 58) as usize % ENTRIES;
-        if let Some(entry) = &self.entries[slot]
+        if let Some((generation, entry)) = &self.entries[slot]
+            && *generation == self.generation
             && entry.len > 0
             && entry.shape == shape
             && entry.depth == depth
@@ -119,7 +133,7 @@ impl Twins {
     }
     /// Notes that an object begins.
     pub(crate) fn begin(&mut self, slot: u8, entry: Entry) {
-        self.entries[usize::from(slot)] = Some(entry);
+        self.entries[usize::from(slot)] = Some((self.generation, entry));
     }
     /// Notes that the object that was read into record number `record` is complete.
     pub(crate) fn complete(
@@ -129,7 +143,7 @@ impl Twins {
         end: usize,
         (to, untouched): (Extent, (usize, u32)),
     ) {
-        if let Some(entry) = &mut self.entries[usize::from(slot)]
+        if let Some((_, entry)) = &mut self.entries[usize::from(slot)]
             && entry.from.records == record
             && entry.untouched == untouched
         {

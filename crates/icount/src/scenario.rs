@@ -41,6 +41,10 @@ pub const SCENARIOS: &[(&str, &str)] = &[
         "execute-reuse",
         "TestQuery as it is executed by default: nothing is asked twice",
     ),
+    (
+        "execute-many",
+        "341 objects over seven subgraphs: 119 look-ups of an entity or two each",
+    ),
     ("execute-big", "eight megabytes, nothing joined"),
     ("execute-held", "eight megabytes, four entities joined"),
     (
@@ -157,12 +161,13 @@ impl Executed {
             "execute-trivial" => ("single", "user", "{}"),
             "execute-join" => ("four-services", "complex", r#"{"userId":"1"}"#),
             "execute-query" | "execute-reuse" => ("shop", "test-query", "{}"),
+            "execute-many" => ("many-plans", "deep", "{}"),
             "execute-big" | "copy-big" | "scan-big" | "execute-pretty" | "execute-reversed"
             | "execute-escaped" => ("big-response", "all", "{}"),
             "execute-held" => ("big-response", "held", "{}"),
             _ => return None,
         };
-        let all = name == "execute-reuse";
+        let all = matches!(name, "execute-reuse" | "execute-many");
         let options = ExecuteOptions {
             reuse: if all { Reuse::All } else { Reuse::Entities },
             early: all,

@@ -11,8 +11,8 @@
 //! Whether an actual answer is as expected (no null where none may be, leaves of the right kind) is found out while it
 //! is scanned, by the [`Pattern`]; an answer that is not is read object by object, as those are that do not pass.
 //!
-//! Derived data is never compared, printed or encoded: it says nothing the plan does not say. The one exception is
-//! [`Derived::order`], which is learned from answers, and a hint only.
+//! Derived data is never compared, printed or encoded: it says nothing the plan does not say. The exceptions are
+//! [`Derived::order`] and [`Derived::sizes`], which are learned from answers, and hints only.
 
 use std::{fmt, sync::OnceLock};
 
@@ -23,7 +23,9 @@ use crate::{
     donors::{Donors, donors, writers},
     early::{EarlyPart, early_parts},
     ir::*,
+    lookups::{LookupFacts, lookup_facts},
     order::LearnedOrder,
+    sizes::LearnedSizes,
     steps::{KeyTable, OutStep, ShapeSteps, out_steps, shape_steps},
 };
 
@@ -69,8 +71,12 @@ pub struct Derived {
     pub reads: IdVec<ShapeId, ShapeSteps>,
     /// By layout and output entry: what is written.
     pub outputs: IdVec<LayoutId, Box<[OutStep]>>,
+    /// By fetch and look-up.
+    pub lookups: IdVec<FetchId, Box<[LookupFacts]>>,
     /// In which order members really come.
     pub order: LearnedOrder,
+    /// How much room executions take.
+    pub sizes: LearnedSizes,
     /// Worked out when first asked for.
     reuse: OnceLock<Reusable>,
 }
@@ -205,7 +211,9 @@ fn derive(plan: &Plan) -> Derived {
             .iter()
             .map(|(_, l)| earlier_entries(l))
             .collect(),
+        lookups: plan.fetches.iter().map(|(_, f)| lookup_facts(f)).collect(),
         order: LearnedOrder::default(),
+        sizes: LearnedSizes::default(),
         reuse: OnceLock::new(),
     }
 }

@@ -46,6 +46,8 @@ pub struct OutStep {
     /// The leaf that every object has there and everybody may see, whatever its type and whichever conditions hold;
     /// `None` for anything else.
     pub leaf: Option<SlotIndex>,
+    /// The same for objects without lists around them.
+    pub object: Option<SlotIndex>,
 }
 
 /// Keys, each once.
@@ -135,6 +137,10 @@ pub(crate) fn out_steps(layout: &Layout, keys: &mut KeyTable) -> Box<[OutStep]> 
             key: keys.of(&field.key_json),
             leaf: match field.source {
                 OutSource::Leaf(slot, _) if always => Some(slot),
+                _ => None,
+            },
+            object: match field.source {
+                OutSource::Object(slot) if always && !field.wrapping.is_list() => Some(slot),
                 _ => None,
             },
         }

@@ -1,0 +1,94 @@
+//! Look-ups as the executor asks them: which representations are written alike, and what their variables look like.
+//!
+//! Part of what is [derived](crate::derived) from a plan; says nothing the plan does not say.
+
+use crate::ir::*;
+
+/// What is known of a look-up.
+#[derive(Debug, Default)]
+pub struct LookupFacts {
+    /// Its variable as it stands in a request: `"name":`.
+    pub variable: Box<[u8]>,
+    /// How its representations are told apart, if all of them have nothing but leaves and nothing else depends on what
+    /// they write.
+    pub programs: Option<Programs>,
+}
+
+/// The alternatives of all targets of a look-up. Those that write the same members have the same number.
+#[derive(Debug, Default)]
+pub struct Programs {
+    /// By target and alternative.
+    pub numbers: Box<[Box<[u32]>]>,
+    /// By number: whether the type of the record shows.
+    pub by_type: Box<[bool]>,
+}
+
+/// Whether a representation has nothing but leaves.
+pub fn is_plain(representation: &Representation) -> bool {
+    let mut members = representation.members.iter();
+    members.all(|member| member.members.is_empty())
+}
+
+/// Whether the type of a record shows in its representation.
+pub fn shows_type(representation: &Representation) -> bool {
+    let mut members = representation.members.iter();
+    representation.typename.is_none()
+        || members.any(|member| member.slot.is_none() || member.types.is_some())
+}
+
+/// The facts of all look-ups of a fetch.
+pub(crate) fn lookup_facts(fetch: &Fetch) -> Box<[LookupFacts]> {
+    let facts = fetch.lookups.iter().map(|lookup| {
+        let mut variable = Vec::with_capacity(lookup.variable.len() + 3);
+        ogive_json::write_string(&mut variable, &lookup.variable);
+        variable.push(b':');
+        LookupFacts {
+            variable: variable.into(),
+            programs: leaf_programs(lookup),
+        }
+    });
+    facts.collect()
+}
+
+fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
+    let targets = &lookup.targets;
+    let are_plain = targets
+        .iter()
+        .all(|target| target.contexts.is_empty() && target.representations.iter().all(is_plain));
+    if !are_plain {
+        return None;
+    }
+    let mut distinct: Vec<&Representation> = Vec::new();
+    let mut number = |representation| {
+        let known = distinct
+            .iter()
+            .position(|other| write_alike(other, representation));
+        known.unwrap_or_else(|| {
+            distinct.push(representation);
+            distinct.len() - 1
+        }) as u32
+    };
+    let numbers = targets.iter().map(|target| {
+        let representations = target.representations.iter();
+        representations.map(&mut number).collect()
+    });
+    let numbers = numbers.collect();
+    let by_type = distinct
+        .iter()
+        .map(|representation| shows_type(representation));
+    Some(Programs {
+        numbers,
+        by_type: by_type.collect(),
+    })
+}
+
+/// Whether two representations of records of one type with the same values are the same text.
+fn write_alike(one: &Representation, other: &Representation) -> bool {
+    one.typename == other.typename
+        && one.members.len() == other.members.len()
+        && one.members.iter().zip(&other.members).all(|(one, other)| {
+            one.key_json == other.key_json
+                && one.slot.is_some() == other.slot.is_some()
+                && one.types == other.types
+        })
+}
