@@ -79,18 +79,16 @@ impl FromIterator<Bytes> for ResponseBody {
 }
 
 /// Encodes a response of at least `bytes_min` if the request's headers ask for it.
-pub(crate) fn encode(
-    request: &AcceptEncoding,
-    bytes_min: usize,
-    response: &mut Response<ResponseBody>,
-) {
+pub(crate) fn encode(request: &HeaderMap, bytes_min: usize, response: &mut Response<ResponseBody>) {
     let body = response.body();
     if body.len() < bytes_min.max(1) || response.headers().contains_key(header::CONTENT_ENCODING) {
         return;
     }
     let vary = HeaderValue::from_static("accept-encoding");
     response.headers_mut().append(header::VARY, vary);
-    let Some(encoding) = request.0 else { return };
+    let Some(encoding) = AcceptEncoding::of(request).0 else {
+        return;
+    };
     // Without an encoder the answer is sent as it is, which is never wrong.
     let Ok(encoder) = Encoder::new(encoding) else {
         return;
@@ -104,13 +102,13 @@ pub(crate) fn encode(
 
 /// The encoding that a client likes best.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct AcceptEncoding(Option<Encoding>);
+struct AcceptEncoding(Option<Encoding>);
 
 /// Most items of `accept-encoding` that are looked at.
 const ITEMS_MAX: usize = 32;
 
 impl AcceptEncoding {
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    fn of(headers: &HeaderMap) -> Self {
         let mut best: Option<(u32, Encoding)> = None;
         let values = headers.get_all(header::ACCEPT_ENCODING).iter();
         let items = values

@@ -3,7 +3,8 @@
 use std::{
     fmt::{Debug, Display},
     future::{Future, poll_fn},
-    pin::Pin,
+    net::IpAddr,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -21,9 +22,9 @@ use ogive_telemetry::{
 use tracing::Instrument;
 
 use crate::{
-    admission::{Admission, AdmissionOptions, ClientAddress},
+    admission::{Admission, AdmissionOptions, Admitted, ClientAddress},
     authorization::{CallerClaims, ClaimsSource},
-    body::{AcceptEncoding, ResponseBody, encode},
+    body::{ResponseBody, encode},
     context::RequestContext,
     cors::{Cors, Csrf},
     documents::{DocumentOptions, Registered, resolve},
@@ -45,7 +46,7 @@ use crate::{
     respond::{refuse, respond, respond_batch, respond_with},
     sharing::WorkerState,
     state::SchemaState,
-    uploads::{self, Entry, UploadOptions},
+    uploads::{self, Entry, UploadOptions, Uploads},
 };
 
 /// After how many seconds clients come back while there is no schema.
@@ -256,76 +257,91 @@ impl Gateway {
         B::Error: Display,
     {
         let (mut parts, body) = request.into_parts();
-        let media = match accept(&parts.headers) {
-            Accept::Graphql(media) => media,
-            Accept::Html | Accept::Nothing => Media::Json,
-        };
-        let accepted = AcceptEncoding::of(&parts.headers);
-        let serving = self.serving.load_full();
-        let cors = &serving.options.cors;
-        let asked = (cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path))
-            .then(|| (Cors::is_preflight(&parts), parts.headers.clone()));
         let peer = parts.extensions.get::<ClientAddress>().map(|a| a.0);
+        self.answer(&mut parts, body, peer, worker).await
+    }
+
+    /// The same for a request in parts: what many futures within one another need is kept by the outermost and lent to
+    /// the others, because each of them would have room for it, and room is moved with every request.
+    pub(crate) async fn answer<B>(
+        &self,
+        parts: &mut Parts,
+        body: B,
+        peer: Option<IpAddr>,
+        worker: &WorkerState,
+    ) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let serving = self.serving.load_full();
         // Before anybody else sees the headers: what names the caller goes no further.
         if serving.options.claims.is_on() {
             let caller = serving.options.claims.take_all(&mut parts.headers, peer);
             parts.extensions.insert(CallerClaims(caller));
         }
+        let parts = &*parts;
         // From here on the address is the client's, not that of a proxy.
         let proxies = &serving.options.proxies;
-        let address = match proxies
+        let client = proxies
             .is_on()
-            .then(|| proxies.client(&parts.headers, peer))
-        {
-            Some(Some(client)) => {
-                parts.extensions.insert(ClientAddress(client));
-                Some(client)
-            }
-            _ => peer,
-        };
-        let record = self.begin(&serving.options, &parts);
-        let logged = record
-            .is_some()
-            .then(|| self.telemetry.access.as_ref())
-            .flatten()
-            .map(|log| (log, parts.headers.clone()));
+            .then(|| proxies.client(&parts.headers, peer));
+        let address = client.flatten().or(peer);
+        // In a box, because most requests have none.
+        let record = self.begin(&serving.options, parts).map(Box::new);
         let lent = Lent {
             worker,
-            record: record.as_ref(),
+            record: record.as_deref(),
+            address,
         };
-        let answered = contained(self.route(&serving, parts, body, lent)).await;
+        let answered = contained(pin!(self.route(&serving, parts, body, lent))).await;
         let mut response = answered.unwrap_or_else(|| {
             tracing::error!("a request ended in a panic; the process goes on");
-            refused(lent, &internal(), media)
+            refused(lent, &internal(), media_of(parts))
         });
         if let Some(record) = &record {
-            let (status, bytes) = (response.status().as_u16(), response.body().len() as u64);
-            let operations = record.finish(status, bytes);
-            let name = serving.options.observe.request_id.as_ref();
-            if let (Some(name), Some(id)) = (name, &record.request_id) {
-                response.headers_mut().insert(name, id.clone());
-            }
-            if let Some((log, headers)) = &logged {
-                let finished = Finished {
-                    status,
-                    bytes,
-                    address,
-                    headers,
-                    operations: &operations,
-                };
-                let dropped = log.log(record, &finished);
-                if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {
-                    metrics.count(Event::LogLineDropped);
-                }
-            }
+            self.end(&serving.options, record, parts, address, &mut response);
         }
         if let Some(bytes_min) = serving.options.encoded_bytes_min {
-            encode(&accepted, bytes_min, &mut response);
+            encode(&parts.headers, bytes_min, &mut response);
         }
-        if let Some((preflight, headers)) = asked {
-            cors.write(&headers, preflight, response.headers_mut());
+        let cors = &serving.options.cors;
+        if cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path) {
+            let preflight = Cors::is_preflight(parts);
+            cors.write(&parts.headers, preflight, response.headers_mut());
         }
         response
+    }
+
+    /// Ends the record of a request.
+    fn end(
+        &self,
+        options: &GatewayOptions,
+        record: &Record,
+        parts: &Parts,
+        address: Option<IpAddr>,
+        response: &mut Response<ResponseBody>,
+    ) {
+        let (status, bytes) = (response.status().as_u16(), response.body().len() as u64);
+        let operations = record.finish(status, bytes);
+        let name = options.observe.request_id.as_ref();
+        if let (Some(name), Some(id)) = (name, &record.request_id) {
+            response.headers_mut().insert(name, id.clone());
+        }
+        if let Some(log) = &self.telemetry.access {
+            let finished = Finished {
+                status,
+                bytes,
+                address,
+                headers: &parts.headers,
+                operations: &operations,
+            };
+            let dropped = log.log(record, &finished);
+            if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {
+                metrics.count(Event::LogLineDropped);
+            }
+        }
     }
 
     /// The record of a GraphQL request, if anybody wants one.
@@ -343,7 +359,7 @@ impl Gateway {
     async fn route<B>(
         &self,
         serving: &Serving,
-        parts: Parts,
+        parts: &Parts,
         body: B,
         lent: Lent<'_>,
     ) -> Response<ResponseBody>
@@ -352,29 +368,41 @@ impl Gateway {
         B::Data: Send,
         B::Error: Display,
     {
+        match self.destination(&serving.options, parts) {
+            Destination::Graphql(id) => self.graphql(serving, parts, body, lent, id).await,
+            Destination::Answered(response) => response,
+        }
+    }
+
+    /// Who answers a request. Whatever is no GraphQL is answered at once.
+    fn destination<'p>(&self, options: &GatewayOptions, parts: &'p Parts) -> Destination<'p> {
         let path = parts.uri.path();
-        let options = &*serving.options;
         if options.cors.is_on()
             && path.starts_with(&options.graphql_path)
-            && Cors::is_preflight(&parts)
+            && Cors::is_preflight(parts)
         {
             let mut response = Response::new(ResponseBody::default());
             *response.status_mut() = StatusCode::NO_CONTENT;
-            return response;
+            return Destination::Answered(response);
         }
         if let Some(id) = document_path(options, path) {
-            let id = id.to_owned();
-            return self.graphql(serving, parts, body, lent, Some(&id)).await;
+            return Destination::Graphql(Some(id));
         }
         if path == options.graphql_path {
             let browser = parts.method == Method::GET && accept(&parts.headers) == Accept::Html;
             // A page that links back to the endpoint with `?query=` is still a page.
             if !browser || options.homepage_path.is_none() {
-                return self.graphql(serving, parts, body, lent, None).await;
+                return Destination::Graphql(None);
             }
         }
+        Destination::Answered(self.page(options, parts))
+    }
+
+    /// The answer to a request that is no GraphQL.
+    fn page(&self, options: &GatewayOptions, parts: &Parts) -> Response<ResponseBody> {
+        let path = parts.uri.path();
         if !matches!(parts.method, Method::GET | Method::HEAD) {
-            return refuse(&not_found_or_allowed(path, options), media_of(&parts));
+            return refuse(&not_found_or_allowed(path, options), media_of(parts));
         }
         if let Some((live, ready)) = &options.health_paths {
             if path == live {
@@ -399,14 +427,14 @@ impl Gateway {
                 return asset;
             }
         }
-        refuse(&not_found_or_allowed(path, options), media_of(&parts))
+        refuse(&not_found_or_allowed(path, options), media_of(parts))
     }
 
     /// The five stops.
     async fn graphql<B>(
         &self,
         serving: &Serving,
-        parts: Parts,
+        parts: &Parts,
         body: B,
         lent: Lent<'_>,
         document_id: Option<&str>,
@@ -416,14 +444,31 @@ impl Gateway {
         B::Data: Send,
         B::Error: Display,
     {
+        let (media, admitted) = match self.admit(&serving.options, parts, lent) {
+            Ok(admitted) => admitted,
+            Err(refused) => return *refused,
+        };
+        let mut answer = self
+            .admitted(serving, parts, body, media, lent, document_id)
+            .await;
+        if let Some(rate) = admitted.rate {
+            rate.write(answer.headers_mut());
+        }
+        answer
+    }
+
+    /// Lets a request for GraphQL in, or refuses it.
+    fn admit(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        lent: Lent<'_>,
+    ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
         let Some(media) = graphql_media(&parts.headers) else {
             let message = "the `accept` header admits neither `application/graphql-response+json` nor \
                            `application/json`";
-            return refused(
-                lent,
-                &RequestError::http(codes::NOT_ACCEPTABLE, message),
-                Media::Json,
-            );
+            let error = RequestError::http(codes::NOT_ACCEPTABLE, message);
+            return Err(Box::new(refused(lent, &error, Media::Json)));
         };
         if self.waiting.load(Ordering::Acquire) {
             let error = RequestError {
@@ -433,31 +478,23 @@ impl Gateway {
                     "the gateway has no schema yet: come back in a moment",
                 )
             };
-            return refused(lent, &error, media);
+            return Err(Box::new(refused(lent, &error, media)));
         }
-        let address = parts.extensions.get::<ClientAddress>().map(|a| a.0);
-        let admitted = self.admission.admit(
-            &serving.options.admission,
-            &parts.headers,
-            address,
-            |name| CallerClaims::named(&parts, name),
-        );
-        if let Ok(admitted) = &admitted {
-            self.exceeded(admitted.exceeded.iter());
+        let (asked, headers) = (&options.admission, &parts.headers);
+        let claim = |name: &str| CallerClaims::named(parts, name);
+        match self.admission.admit(asked, headers, lent.address, claim) {
+            Ok(admitted) => {
+                self.exceeded(admitted.exceeded.iter());
+                Ok((media, admitted))
+            }
+            Err((error, rate)) => {
+                let mut response = refused(lent, &error, media);
+                if let Some(rate) = rate {
+                    rate.write(response.headers_mut());
+                }
+                Err(Box::new(response))
+            }
         }
-        let (answer, rate) = match &admitted {
-            Ok(admitted) => (
-                self.admitted(serving, parts, body, media, lent, document_id)
-                    .await,
-                admitted.rate,
-            ),
-            Err((error, rate)) => (refused(lent, error, media), *rate),
-        };
-        let mut answer = answer;
-        if let Some(rate) = rate {
-            rate.write(answer.headers_mut());
-        }
-        answer
     }
 
     /// Rates of operations are taken from when it is known which operation it is.
@@ -497,7 +534,7 @@ impl Gateway {
     async fn admitted<B>(
         &self,
         serving: &Serving,
-        parts: Parts,
+        parts: &Parts,
         body: B,
         media: Media,
         lent: Lent<'_>,
@@ -510,50 +547,20 @@ impl Gateway {
     {
         let from = lent.record.map(Record::now);
         let mut exceeded = Exceeded::new();
-        let received = async {
-            serving.options.csrf.check(&parts)?;
-            CallerClaims::of(&parts)?;
-            let limits = &serving.options.receive;
-            let span = stop_span!(spans::RECEIVE);
-            let options = serving.options.uploads.as_ref();
-            match options.filter(|_| uploads::is_multipart(&parts.headers)) {
-                // In a box, because it takes much room, and room is moved with every request.
-                Some(options) => Box::pin(uploads::receive(
-                    &parts,
-                    body,
-                    options,
-                    limits,
-                    document_id,
-                    &mut exceeded,
-                ))
-                .instrument(span)
-                .await
-                .map(|(received, uploads)| (received, Some(uploads))),
-                None => receive(
-                    &parts,
-                    body,
-                    limits,
-                    document_id,
-                    &self.heavy,
-                    &mut exceeded,
-                )
-                .instrument(span)
-                .await
-                .map(|received| (received, None)),
-            }
-        };
+        let received = self.received(serving, parts, body, document_id, &mut exceeded);
         let (received, uploads) = match received.await {
             Ok((received, uploads)) => (Ok(received), uploads),
             Err(error) => (Err(error), None),
         };
         self.exceeded(exceeded.iter());
-        let files = |at| uploads.as_ref().map(|uploads| Entry { uploads, at });
+        let files = |at| uploads.as_deref().map(|uploads| Entry { uploads, at });
         if let (Some(record), Some(from)) = (lent.record, from) {
             record.received(from);
         }
         let answer = match received {
-            Ok(Received::One(request)) => {
-                let answer = self.four_stops(serving, &parts, request, media, lent, files(None));
+            Ok(Received::One(mut request)) => {
+                let files = files(None);
+                let answer = self.four_stops(serving, parts, &mut request, media, lent, files);
                 match answer.await {
                     Ok(response) => response,
                     Err(error) => refused(lent, &error, media),
@@ -562,11 +569,10 @@ impl Gateway {
             Ok(Received::Batch(requests)) => {
                 let entries = requests.into_iter().enumerate().map(|(at, request)| {
                     let files = files(Some(at));
-                    let parts = &parts;
                     async move {
                         let response = match request {
-                            Ok(request) => {
-                                self.four_stops(serving, parts, request, media, lent, files)
+                            Ok(mut request) => {
+                                self.four_stops(serving, parts, &mut request, media, lent, files)
                                     .await
                             }
                             Err(error) => Err(error),
@@ -579,16 +585,56 @@ impl Gateway {
             Err(error) => refused(lent, &error, media),
         };
         if let Some(uploads) = &uploads {
-            uploads.linger().await;
+            Box::pin(uploads.linger()).await;
         }
         answer
+    }
+
+    /// Stop 1.
+    async fn received<B>(
+        &self,
+        serving: &Serving,
+        parts: &Parts,
+        body: B,
+        document_id: Option<&str>,
+        exceeded: &mut Exceeded,
+    ) -> Result<(Received, Option<Box<Uploads>>), RequestError>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        serving.options.csrf.check(parts)?;
+        CallerClaims::of(parts)?;
+        let limits = &serving.options.receive;
+        let span = stop_span!(spans::RECEIVE);
+        let options = serving.options.uploads.as_ref();
+        match options.filter(|_| uploads::is_multipart(&parts.headers)) {
+            // In a box, because it takes much room, and room is moved with every request.
+            Some(options) => {
+                let received = Box::pin(uploads::receive(
+                    parts,
+                    body,
+                    options,
+                    limits,
+                    document_id,
+                    exceeded,
+                ));
+                let (received, uploads) = received.instrument(span).await?;
+                Ok((received, Some(Box::new(uploads))))
+            }
+            None => {
+                let received = receive(parts, body, limits, document_id, &self.heavy, exceeded);
+                Ok((received.instrument(span).await?, None))
+            }
+        }
     }
 
     async fn four_stops(
         &self,
         serving: &Serving,
         parts: &Parts,
-        request: GraphqlRequest,
+        request: &mut GraphqlRequest,
         media: Media,
         lent: Lent<'_>,
         files: Option<Entry<'_>>,
@@ -611,15 +657,15 @@ impl Gateway {
     async fn stops(
         &self,
         serving: &Serving,
-        mut request: GraphqlRequest,
+        request: &mut GraphqlRequest,
         media: Media,
         worker: &WorkerState,
         context: &RequestContext<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let (state, headers, watch) = (&serving.state, context.headers, context.watch());
-        let register = resolve(&mut request, &serving.options.documents, &self.registered)?;
+        let register = resolve(request, &serving.options.documents, &self.registered)?;
         let from = watch.map(Watch::now);
-        let prepared = prepare_fairly(state, &mut request, &self.heavy)
+        let prepared = prepare_fairly(state, request, &self.heavy)
             .instrument(stop_span!(spans::PREPARE))
             .await?;
         let name = prepared.operation.definition.name;
@@ -678,12 +724,23 @@ impl Gateway {
                 all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
             }
         });
-        response.headers_mut().extend(context.take_added());
+        let added = context.take_added();
+        if !added.is_empty() {
+            response.headers_mut().extend(added);
+        }
         if let (Some(watch), Some(from)) = (watch, from) {
             watch.stop(Stop::Respond, from);
         }
         Ok(response)
     }
+}
+
+/// Who answers a request.
+enum Destination<'p> {
+    /// The five stops; with the id of a document, if the path has one.
+    Graphql(Option<&'p str>),
+    /// Nobody any more.
+    Answered(Response<ResponseBody>),
 }
 
 fn refused(lent: Lent<'_>, error: &RequestError, media: Media) -> Response<ResponseBody> {

@@ -140,7 +140,7 @@ impl Drop for Heavy {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, thread};
+    use std::{pin::pin, sync::mpsc, thread};
 
     use super::*;
     use crate::panic::contained;
@@ -194,7 +194,7 @@ mod tests {
         };
         tokio::join!(first, leaves);
         assert_eq!(
-            contained(heavy.run(|| panic!("on purpose"))).await,
+            contained(pin!(heavy.run(|| panic!("on purpose")))).await,
             None::<()>
         );
         assert_eq!(heavy.run(|| 3).await, 3);

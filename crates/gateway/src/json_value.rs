@@ -20,6 +20,35 @@ enum Open {
 /// Reads one JSON text. Of members with the same key the last one counts; numbers keep every digit.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, ScanError> {
     let mut scanner = Scanner::with_depth_max(bytes, DEPTH_MAX);
+    let value = value(&mut scanner)?;
+    scanner.finish()?;
+    Ok(value)
+}
+
+/// Reads one JSON text like [`read`]. An object is not made a value: `member` gets its members one by one, and the
+/// result is `None`.
+pub(crate) fn read_members(
+    bytes: &[u8],
+    mut member: impl FnMut(&str, Value),
+) -> Result<Option<Value>, ScanError> {
+    let mut scanner = Scanner::with_depth_max(bytes, DEPTH_MAX);
+    if scanner.peek()? != Kind::Object {
+        let value = value(&mut scanner)?;
+        scanner.finish()?;
+        return Ok(Some(value));
+    }
+    let mut more = scanner.begin_object()?;
+    while more {
+        let key = scanner.key()?.unescape();
+        member(&key, value(&mut scanner)?);
+        more = scanner.next_member()?;
+    }
+    scanner.finish()?;
+    Ok(None)
+}
+
+/// Reads the next value.
+fn value(scanner: &mut Scanner<'_>) -> Result<Value, ScanError> {
     let mut open: Vec<Open> = Vec::new();
     loop {
         let mut value = match scanner.peek()? {
@@ -35,7 +64,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, ScanError> {
             Kind::Object => Value::Object(Map::new()),
             Kind::Array => Value::Array(Vec::new()),
             Kind::String => Value::String(scanner.string()?.unescape().into_owned()),
-            Kind::Number => number(&bytes[scanner.number()?.range]),
+            Kind::Number => {
+                let range = scanner.number()?.range;
+                number(&scanner.text()[range])
+            }
             Kind::True | Kind::False => Value::Bool(scanner.boolean()?),
             Kind::Null => {
                 scanner.null()?;
@@ -45,10 +77,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, ScanError> {
         // Put it where it belongs, and close what ends with it.
         loop {
             match open.pop() {
-                None => {
-                    scanner.finish()?;
-                    return Ok(value);
-                }
+                None => return Ok(value),
                 Some(Open::List(mut items)) => {
                     items.push(value);
                     if scanner.next_item()? {
@@ -97,6 +126,12 @@ mod tests {
             let found = read(text.as_bytes()).unwrap();
             assert_eq!(found, wanted, "{text}");
             assert_eq!(found.to_string(), wanted.to_string(), "{text}");
+            let mut members = Map::new();
+            let whole = read_members(text.as_bytes(), |key, value| {
+                members.insert(key.to_owned(), value);
+            });
+            let found = whole.unwrap().unwrap_or(Value::Object(members));
+            assert_eq!(found.to_string(), wanted.to_string(), "{text}");
         }
     }
 
@@ -113,6 +148,7 @@ mod tests {
             "\"\x01\"",
         ] {
             assert!(read(text.as_bytes()).is_err(), "{text}");
+            assert!(read_members(text.as_bytes(), |_, _| {}).is_err(), "{text}");
         }
         assert!(read(b"\"\xff\"").is_err());
     }

@@ -67,8 +67,19 @@ pub fn graphql_media(headers: &HeaderMap) -> Option<Media> {
 
 /// What the header admits of GraphQL responses, JSON and pages; `None` without a header.
 fn admitted(headers: &HeaderMap) -> Option<[Admitted; 3]> {
-    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
-    values.peek()?;
+    let mut values = headers.get_all(header::ACCEPT).iter();
+    let first = values.next()?;
+    let rest = values.next();
+    if rest.is_none() {
+        // What most programs send, word for word.
+        match first.as_bytes() {
+            b"*/*" => return Some([Some((0, 1000)); 3]),
+            b"application/json" => return Some([None, Some((2, 1000)), None]),
+            b"application/graphql-response+json" => return Some([Some((2, 1000)), None, None]),
+            _ => {}
+        }
+    }
+    let values = [Some(first), rest].into_iter().flatten().chain(values);
     // Quality of each candidate and how specific the range was that gave it; later ranges win only if more specific.
     let (mut graphql, mut json, mut html) = (None, None, None);
     let ranges = values
@@ -153,6 +164,9 @@ pub fn content_type_is_json(headers: &HeaderMap) -> Result<(), ContentTypeError>
     let value = headers
         .get(header::CONTENT_TYPE)
         .ok_or(ContentTypeError::Missing)?;
+    if value == "application/json" {
+        return Ok(());
+    }
     let text = value.to_str().unwrap_or_default();
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();

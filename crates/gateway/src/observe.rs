@@ -3,7 +3,7 @@
 //! A [`Watch`] accompanies one GraphQL operation; it is the transport's observer, too. When the operation is done, what
 //! it noted goes into the [`Record`] of the HTTP request.
 
-use std::{cell::RefCell, io, time::Duration};
+use std::{cell::RefCell, io, net::IpAddr, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{Config, LogFormat};
@@ -169,11 +169,13 @@ impl Gateway {
     }
 }
 
-/// What is lent to a request: its thread's possessions and its record.
+/// What is lent to a request: its thread's possessions, its record and what is known of its client.
 #[derive(Clone, Copy)]
 pub(crate) struct Lent<'a> {
     pub(crate) worker: &'a WorkerState,
     pub(crate) record: Option<&'a Record>,
+    /// Where the client is, if it has an address.
+    pub(crate) address: Option<IpAddr>,
 }
 
 /// Notes what becomes of one operation.

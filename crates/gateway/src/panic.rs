@@ -3,15 +3,16 @@
 use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::Pin,
 };
 
 /// Runs a future; a panic inside ends only that future and gives `None`.
 ///
 /// What the future was working on is dropped with it. State it shares with other requests (caches, the connection
 /// pool, counters) is only ever replaced whole or guarded by its own cell, so there is nothing half-changed to see.
-pub(crate) async fn contained<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
+///
+/// Pinned by the caller: an `async fn` has room for its arguments and again for what they become.
+pub(crate) async fn contained<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Some),
@@ -23,6 +24,8 @@ pub(crate) async fn contained<F: Future>(future: F) -> Option<F::Output> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
@@ -31,7 +34,7 @@ mod tests {
             tokio::task::yield_now().await;
             panic!("on purpose")
         }
-        assert_eq!(contained(fails()).await, None);
-        assert_eq!(contained(async { 3 }).await, Some(3));
+        assert_eq!(contained(pin!(fails())).await, None);
+        assert_eq!(contained(pin!(async { 3 })).await, Some(3));
     }
 }

@@ -94,9 +94,19 @@ pub async fn plan_fairly(
         true => BitSet::new(),
         false => state.labels.on(&entry.labels, headers),
     };
-    if let Some(known) = known(state, entry, &on) {
-        return Ok(known);
+    match known(state, entry, &on) {
+        Some(known) => Ok(known),
+        // In a box, because it takes much room, and room is moved with every request.
+        None => Box::pin(plan_anew(state, entry, on, heavy)).await,
     }
+}
+
+async fn plan_anew(
+    state: &Arc<SchemaState>,
+    entry: &Arc<PreparedOperation>,
+    on: BitSet,
+    heavy: &Heavy,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     if is_light(&entry.operation) {
         return plan_with(state, entry, on).await;
     }

@@ -88,6 +88,16 @@ pub async fn prepare_fairly(
     if is_light {
         return prepare_with(state, request, found);
     }
+    // In a box, because it takes much room, and room is moved with every request.
+    Box::pin(prepare_elsewhere(state, request, found, heavy)).await
+}
+
+async fn prepare_elsewhere(
+    state: &Arc<SchemaState>,
+    request: &mut GraphqlRequest,
+    found: Option<Arc<PreparedOperation>>,
+    heavy: &Heavy,
+) -> Result<Prepared, RequestError> {
     let (state, mut moved) = (Arc::clone(state), std::mem::take(request));
     let work = heavy.run(move || {
         let prepared = prepare_with(&state, &moved, found);

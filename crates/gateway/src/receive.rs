@@ -23,7 +23,7 @@ use crate::{
     heavy::{Heavy, LIGHT_BODY},
     json_value,
     linger::linger,
-    measured::{Exceeded, note},
+    measured::{Exceeded, is_measured, note},
     media::{self, ContentTypeError},
     percent,
 };
@@ -115,8 +115,9 @@ where
         Method::POST => {
             let encoding = check_content(&parts.headers)?;
             let mut body = read_body(&parts.headers, body, limits, exceeded).await?;
+            // What is rare is in a box, because it takes much room, and room is moved with every request.
             if let Some(encoding) = encoding {
-                body = decoded(encoding, &body, limits).await?;
+                body = Box::pin(decoded(encoding, &body, limits)).await?;
             }
             note(&limits.body, &body.len(), exceeded);
             let received = match body.len() <= LIGHT_BODY {
@@ -124,7 +125,7 @@ where
                 false => {
                     let (limits, id) = (*limits, document_id.map(str::to_owned));
                     let work = heavy.run(move || received(&body, &limits, id.as_deref()));
-                    work.await
+                    Box::pin(work).await
                 }
             }?;
             note_batch(&received, limits, exceeded);
@@ -210,7 +211,7 @@ where
     if announced.unwrap_or(body.size_hint().lower()) > max as u64 {
         // Whoever asks before sending (`expect: 100-continue`) is told not to.
         if !headers.contains_key(header::EXPECT) {
-            linger(body).await;
+            Box::pin(linger(body)).await;
         }
         return Err(too_large());
     }
@@ -233,7 +234,7 @@ where
             let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
             let read = so_far + data.len();
             if read > max {
-                linger(body.as_mut()).await;
+                Box::pin(linger(body.as_mut())).await;
                 return Err(too_large());
             }
             match &mut rest {
@@ -253,7 +254,7 @@ where
         }
         Ok(rest.map_or(first, BytesMut::freeze))
     };
-    let began = Instant::now();
+    let began = is_measured(&limits.body_timeout).then(Instant::now);
     let body = tokio::time::timeout(limits.body_timeout.ceiling, reading)
         .await
         .unwrap_or_else(|_| {
@@ -262,7 +263,9 @@ where
                 "the request's body did not arrive in time",
             ))
         })?;
-    note(&limits.body_timeout, &began.elapsed(), exceeded);
+    if let Some(began) = began {
+        note(&limits.body_timeout, &began.elapsed(), exceeded);
+    }
     // What it becomes when it is decoded is looked at, too.
     note(&limits.body, &body.len(), exceeded);
     Ok(body)
@@ -302,9 +305,14 @@ fn received(
             "the request's body is empty: send a JSON object with `query`",
         ));
     }
-    let value = json_value::read(body)
-        .map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
-    let mut received = received_value(value, limits, document_id)?;
+    let mut members = Members::default();
+    let whole = json_value::read_members(body, |name, value| members.put(name, value));
+    let whole =
+        whole.map_err(|error| invalid(format!("the request's body is not JSON: {error}")))?;
+    let mut received = match whole {
+        None => Received::One(members.request(document_id)?),
+        Some(value) => received_value(value, limits, document_id)?,
+    };
     match &mut received {
         Received::One(request) => request.bytes = counted(body.len()),
         Received::Batch(requests) => {
@@ -347,41 +355,77 @@ pub(crate) fn received_value(
 }
 
 fn from_value(value: Value, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
-    let Value::Object(mut members) = value else {
+    let Value::Object(all) = value else {
         return Err(invalid("the request's body is not a JSON object"));
     };
-    let extensions = object("extensions", members.swap_remove("extensions"))?;
-    let mut id = document_id.map(str::to_owned);
-    for name in DOCUMENT_ID {
-        match members.swap_remove(name) {
-            Some(Value::String(text)) => id = id.or(Some(text)),
-            None | Some(Value::Null) => {}
-            // Other tools use these names for other things.
-            Some(_) => {}
-        }
+    let mut members = Members::default();
+    for (name, value) in all {
+        members.put(&name, value);
     }
-    let query = match members.swap_remove("query") {
-        Some(Value::String(query)) => query,
-        None | Some(Value::Null) if id.is_some() || extensions.contains_key("persistedQuery") => {
-            String::new()
+    members.request(document_id)
+}
+
+/// The members of a request that mean something.
+#[derive(Default)]
+struct Members {
+    query: Option<Value>,
+    operation_name: Option<Value>,
+    variables: Option<Value>,
+    extensions: Option<Value>,
+    /// By [`DOCUMENT_ID`].
+    ids: [Option<Value>; DOCUMENT_ID.len()],
+}
+
+impl Members {
+    /// Takes a member; of those with the same name the last one counts.
+    fn put(&mut self, name: &str, value: Value) {
+        let place = match name {
+            "query" => &mut self.query,
+            "operationName" => &mut self.operation_name,
+            "variables" => &mut self.variables,
+            "extensions" => &mut self.extensions,
+            _ => match DOCUMENT_ID.iter().position(|id| *id == name) {
+                Some(index) => &mut self.ids[index],
+                None => return,
+            },
+        };
+        *place = Some(value);
+    }
+
+    fn request(self, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
+        let extensions = object("extensions", self.extensions)?;
+        let mut id = document_id.map(str::to_owned);
+        for value in self.ids {
+            // Other tools use these names for other things.
+            if let Some(Value::String(text)) = value {
+                id = id.or(Some(text));
+            }
         }
-        None | Some(Value::Null) => return Err(invalid("the request has no `query`")),
-        Some(_) => return Err(invalid("`query` is not a string")),
-    };
-    let operation_name = match members.swap_remove("operationName") {
-        Some(Value::String(name)) => Some(name),
-        None | Some(Value::Null) => None,
-        Some(_) => return Err(invalid("`operationName` is not a string")),
-    };
-    Ok(GraphqlRequest {
-        query,
-        document_id: id,
-        operation_name: operation_name.filter(|name| !name.is_empty()),
-        variables: object("variables", members.swap_remove("variables"))?,
-        extensions,
-        read_only: false,
-        bytes: 0,
-    })
+        let query = match self.query {
+            Some(Value::String(query)) => query,
+            None | Some(Value::Null)
+                if id.is_some() || extensions.contains_key("persistedQuery") =>
+            {
+                String::new()
+            }
+            None | Some(Value::Null) => return Err(invalid("the request has no `query`")),
+            Some(_) => return Err(invalid("`query` is not a string")),
+        };
+        let operation_name = match self.operation_name {
+            Some(Value::String(name)) => Some(name),
+            None | Some(Value::Null) => None,
+            Some(_) => return Err(invalid("`operationName` is not a string")),
+        };
+        Ok(GraphqlRequest {
+            query,
+            document_id: id,
+            operation_name: operation_name.filter(|name| !name.is_empty()),
+            variables: object("variables", self.variables)?,
+            extensions,
+            read_only: false,
+            bytes: 0,
+        })
+    }
 }
 
 /// Where clients write the id of a document: GraphQL over HTTP's appendix, then Relay's habits.

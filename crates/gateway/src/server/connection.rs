@@ -14,8 +14,9 @@
 use std::{
     cell::{Cell, RefCell},
     convert::Infallible,
-    future::Future,
+    future::{Future, poll_fn},
     io,
+    net::IpAddr,
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
@@ -24,7 +25,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, Version, header};
+use http::{HeaderValue, Response, StatusCode, Version, header, request::Parts};
 use hyper::{
     Request,
     body::{Body, Frame, Incoming, SizeHint},
@@ -33,17 +34,19 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ogive_config::Measured;
 use ogive_telemetry::codes;
 use ogive_transport::{ServerTls, Socket, Stream};
 use tokio::{
     io::AsyncReadExt,
     sync::{Notify, watch},
+    task::coop::unconstrained,
     time::{Instant, timeout},
 };
 
-use super::{ServeOptions, listener::Accepted, strangers::Stranger};
+use super::{ServeOptions, clock::Clock, listener::Accepted, strangers::Stranger};
 use crate::{
-    Gateway, RequestError, WorkerState, admission::ClientAddress, body::ResponseBody, media::Media,
+    Gateway, RequestError, WorkerState, body::ResponseBody, measured::is_measured, media::Media,
     respond::refuse,
 };
 
@@ -51,15 +54,38 @@ use crate::{
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Streams that a client has given up before anybody looked at them; more close the connection.
 const PENDING_RESETS_MAX: usize = 20;
+/// Headers of a request that HTTP/1.1's parser admits unless it is told otherwise.
+const PARSER_HEADERS_MAX: usize = 100;
 
 /// What all connections of a worker have in common.
-#[derive(Clone)]
 pub(super) struct Shared {
     pub(super) gateway: Arc<Gateway>,
     pub(super) worker: Rc<WorkerState>,
     pub(super) options: Rc<ServeOptions>,
     pub(super) tls: Option<Arc<ServerTls>>,
+    /// Never waited with: whoever waits has a copy.
     pub(super) draining: watch::Receiver<bool>,
+}
+
+impl Shared {
+    /// Whether draining began. Takes no lock, because it is asked with every request.
+    fn is_draining(&self) -> bool {
+        // There is one change only, and nobody looks at it here; the sender goes after it.
+        self.draining.has_changed().unwrap_or(true)
+    }
+}
+
+/// A connection on which requests come.
+struct Connection {
+    shared: Rc<Shared>,
+    address: Option<IpAddr>,
+    version: Version,
+    stranger: Stranger,
+    activity: Rc<Activity>,
+    /// How long a head may take.
+    patience: Measured<Duration>,
+    headers: Measured<usize>,
+    header_bytes: Measured<usize>,
 }
 
 /// What happens on one connection.
@@ -68,6 +94,8 @@ struct Activity {
     begun: Cell<u32>,
     given_up: Cell<u32>,
     given_up_max: u32,
+    /// Whether anybody wants to know when something happened last.
+    timed: bool,
     last: Cell<Instant>,
     /// Answers on their way: number, and when something was taken of them last.
     answers: RefCell<Vec<(u64, Instant)>>,
@@ -82,8 +110,9 @@ struct Running<'a> {
 }
 
 impl Activity {
-    fn new(given_up_max: u32) -> Self {
+    fn new(given_up_max: u32, timed: bool) -> Self {
         Activity {
+            timed,
             running: Cell::new(0),
             begun: Cell::new(0),
             given_up: Cell::new(0),
@@ -116,7 +145,9 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         let activity = self.activity;
         activity.running.set(activity.running.get() - 1);
-        activity.last.set(Instant::now());
+        if activity.timed {
+            activity.last.set(Instant::now());
+        }
         if !self.answered {
             let given_up = activity.given_up.get() + 1;
             activity.given_up.set(given_up);
@@ -189,7 +220,7 @@ impl Body for Taken {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(accepted: Accepted, shared: Shared, stranger: Stranger) {
+pub(super) async fn serve(accepted: Accepted, shared: Rc<Shared>, stranger: Stranger) {
     if let Err(error) = try_serve(accepted, shared, stranger).await {
         // Clients leave in all kinds of ways; nobody is to be woken for it.
         tracing::debug!(%error, "a client connection ended early");
@@ -200,11 +231,12 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 async fn try_serve(
     accepted: Accepted,
-    mut shared: Shared,
+    shared: Rc<Shared>,
     stranger: Stranger,
 ) -> Result<(), Error> {
     let (socket, address) = accepted.join()?;
     let options = Rc::clone(&shared.options);
+    let mut draining = shared.draining.clone();
     let (began, patience) = (Instant::now(), options.header_timeout());
     let opening = timeout(
         patience.ceiling,
@@ -213,42 +245,63 @@ async fn try_serve(
     // Whoever has not said anything yet is not waited for once draining began.
     let opened = tokio::select! {
         opened = opening => opened,
-        () = drained(&mut shared.draining, options.drain_idle_timeout) => return Ok(()),
+        () = drained(&mut draining, options.drain_idle_timeout) => return Ok(()),
     };
     let (mut stream, version) = opened??;
     shared.gateway.note(&patience, &began.elapsed());
     stream.set_write_timeout(options.write_timeout);
-    let activity = Rc::new(Activity::new(match version {
+    let given_up_max = match version {
         Version::HTTP_2 => options.http2_resets_max,
         _ => u32::MAX,
-    }));
-    let address = address.map(|address| ClientAddress(address.ip()));
-    let service = service_fn({
-        let (shared, activity) = (shared.clone(), Rc::clone(&activity));
-        move |mut request: Request<Incoming>| {
-            if let Some(address) = address {
-                request.extensions_mut().insert(address);
+    };
+    let timed = version == Version::HTTP_2 || is_measured(&patience);
+    let activity = Rc::new(Activity::new(given_up_max, timed));
+    let connection = Rc::new(Connection {
+        address: address.map(|address| address.ip()),
+        version,
+        stranger,
+        activity: Rc::clone(&activity),
+        patience,
+        headers: options.headers(),
+        header_bytes: options.header_bytes(),
+        shared: Rc::clone(&shared),
+    });
+    let service = service_fn(move |request: Request<Incoming>| {
+        let connection = Rc::clone(&connection);
+        let (mut parts, body) = request.into_parts();
+        // In a box of its own, because a connection keeps room for it while nothing is asked.
+        Box::pin(async move {
+            let activity = &connection.activity;
+            if activity.timed && activity.running.get() == 0 {
+                // Since the last answer was ready; the parser's own time begins when all of it is sent.
+                let waited = activity.last.get().elapsed();
+                connection
+                    .shared
+                    .gateway
+                    .note(&connection.patience, &waited);
             }
-            let (shared, activity) = (shared.clone(), Rc::clone(&activity));
-            let stranger = stranger.clone();
-            // In a box of its own, because a connection keeps room for it while nothing is asked.
-            Box::pin(async move {
-                if activity.running.get() == 0 {
-                    // Since the last answer was ready; the parser's own time begins when all of it is sent.
-                    let waited = activity.last.get().elapsed();
-                    shared.gateway.note(&patience, &waited);
+            let mut running = activity.begin();
+            // Before it is answered: clients that are known may wait for what it does, because they share what a
+            // subgraph is asked, or a thread for heavy work; and a subgraph that has answered is not slow.
+            connection.stranger.is_known();
+            let mut response = match connection.refusal(&parts) {
+                Some(refusal) => *refusal,
+                None => {
+                    let (gateway, worker) = (&connection.shared.gateway, &connection.shared.worker);
+                    worker.requests.set(worker.requests.get().wrapping_add(1));
+                    gateway
+                        .answer(&mut parts, body, connection.address, worker)
+                        .await
                 }
-                let mut running = activity.begin();
-                // Before it is answered: clients that are known may wait for what it does, because they share what a
-                // subgraph is asked, or a thread for heavy work; and a subgraph that has answered is not slow.
-                stranger.is_known();
-                let response = answer(request, &shared).await;
-                running.answered = true;
-                drop(running);
-                let activity = (version == Version::HTTP_2).then_some(activity);
-                Ok::<_, Infallible>(response.map(|body| Taken::new(body, activity)))
-            })
-        }
+            };
+            if connection.version < Version::HTTP_2 && connection.shared.is_draining() {
+                close_after(&mut response);
+            }
+            running.answered = true;
+            drop(running);
+            let activity = (connection.version == Version::HTTP_2).then(|| Rc::clone(activity));
+            Ok::<_, Infallible>(response.map(|body| Taken::new(body, activity)))
+        })
     });
     match version {
         Version::HTTP_2 => {
@@ -269,7 +322,7 @@ async fn try_serve(
                     () = activity.too_many.notified() => {
                         return Err("most requests are given up".into());
                     }
-                    _ = shared.draining.wait_for(|draining| *draining), if !leaving => {
+                    _ = draining.wait_for(|draining| *draining), if !leaving => {
                         leaving = true;
                         serving.as_mut().graceful_shutdown();
                     }
@@ -289,16 +342,36 @@ async fn try_serve(
             }
         }
         _ => {
-            let serving = http1::Builder::new()
-                .timer(TokioTimer::new())
+            let mut builder = http1::Builder::new();
+            builder
+                .timer(Clock::default())
                 .header_read_timeout(patience.ceiling)
-                .max_headers(options.headers().ceiling)
-                .max_header_size(options.header_bytes().ceiling)
-                .serve_connection(TokioIo::new(stream), service);
+                .max_header_size(options.header_bytes().ceiling);
+            // Where it is told, the parser clears so much room for every request.
+            let headers_max = options.headers().ceiling;
+            if headers_max != PARSER_HEADERS_MAX {
+                builder.max_headers(headers_max);
+            }
+            let serving = builder.serve_connection(TokioIo::new(stream), service);
             let mut serving = pin!(serving);
-            tokio::select! {
-                result = serving.as_mut() => return Ok(result?),
-                () = drained(&mut shared.draining, options.drain_idle_timeout) => {}
+            // Not part of the task's share of time: it is to wait as soon as it was asked.
+            let drained = unconstrained(drained(&mut draining, options.drain_idle_timeout));
+            let mut drained = pin!(drained);
+            let mut waits = false;
+            let served = poll_fn(|cx| {
+                if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+                    return Poll::Ready(Some(result));
+                }
+                // Asked once, so that it wakes this task, and then only when there is something to hear: asking takes
+                // locks.
+                if (!waits || shared.is_draining()) && drained.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                waits = true;
+                Poll::Pending
+            });
+            if let Some(result) = served.await {
+                return Ok(result?);
             }
             serving.as_mut().graceful_shutdown();
             Ok(serving.await?)
@@ -313,47 +386,45 @@ async fn drained(draining: &mut watch::Receiver<bool>, idle: Duration) {
     tokio::time::sleep(idle).await;
 }
 
-async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<ResponseBody> {
-    let http1 = request.version() < Version::HTTP_2;
-    // HTTP/1.1's parser counts by itself.
-    let headers = shared.options.headers();
-    if !http1 && request.headers().len() > headers.ceiling {
-        let mut response = Response::new(ResponseBody::default());
-        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return response;
-    }
-    shared.gateway.note(&headers, &request.headers().len());
-    let bytes = shared.options.header_bytes();
-    if bytes.ceiling > bytes.limit {
-        shared.gateway.note(&bytes, &head_bytes(&request));
-    }
-    // RFC 9112, section 3.2: whoever came before us may have believed another one.
-    let hosts = request.headers().get_all(header::HOST).iter().count();
-    let mut response = if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+impl Connection {
+    /// The answer to a request that nobody needs to look into.
+    fn refusal(&self, parts: &Parts) -> Option<Box<Response<ResponseBody>>> {
+        let (gateway, headers) = (&self.shared.gateway, &parts.headers);
+        // HTTP/1.1's parser counts by itself.
+        if self.version == Version::HTTP_2 && headers.len() > self.headers.ceiling {
+            let mut response = Response::new(ResponseBody::default());
+            *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Some(Box::new(response));
+        }
+        gateway.note(&self.headers, &headers.len());
+        if is_measured(&self.header_bytes) {
+            gateway.note(&self.header_bytes, &head_bytes(parts));
+        }
+        // RFC 9112, section 3.2: whoever came before us may have believed another one.
+        let hosts = headers.get_all(header::HOST).iter().count();
+        if hosts == 1 || (hosts == 0 && parts.version != Version::HTTP_11) {
+            return None;
+        }
         let message = "the request has no `host` header, or several";
         let error = RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message);
         let mut response = refuse(&error, Media::Json);
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
-        response
-    } else {
-        let requests = &shared.worker.requests;
-        requests.set(requests.get().wrapping_add(1));
-        shared.gateway.handle(request, &shared.worker).await
-    };
-    if http1 && *shared.draining.borrow() {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
+        close_after(&mut response);
+        Some(Box::new(response))
     }
-    response
+}
+
+/// Says that the connection ends with this answer.
+fn close_after(response: &mut Response<ResponseBody>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
 }
 
 /// About as many bytes as the head of a request has in HTTP/1.1.
-fn head_bytes(request: &Request<Incoming>) -> usize {
-    let uri = request.uri().path_and_query();
+fn head_bytes(request: &Parts) -> usize {
+    let uri = request.uri.path_and_query();
     let uri = uri.map_or(0, |uri| uri.as_str().len());
-    let line = request.method().as_str().len() + uri + " HTTP/1.1\r\n\r\n ".len();
-    let fields = request.headers().iter();
+    let line = request.method.as_str().len() + uri + " HTTP/1.1\r\n\r\n ".len();
+    let fields = request.headers.iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     line + fields.sum::<usize>()
 }

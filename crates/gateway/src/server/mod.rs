@@ -9,6 +9,7 @@
 //! after its current answer ([`connection`]); what is not done at the deadline is cut off.
 
 mod clients;
+mod clock;
 mod connection;
 mod listener;
 mod strangers;

@@ -14,8 +14,9 @@ use std::{
 
 use ogive_transport::ServerTls;
 use tokio::{
+    runtime::{Builder, LocalOptions},
     sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch},
-    task::{JoinSet, LocalSet},
+    task::JoinSet,
 };
 
 use super::{
@@ -74,10 +75,6 @@ impl Worker {
         room: Arc<Notify>,
         threads: Threads,
     ) -> io::Result<Worker> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(BLOCKING_THREADS_MAX)
-            .build()?;
         let (connections, incoming) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();
         let counts = Arc::new(Counts {
@@ -86,13 +83,23 @@ impl Worker {
             room,
         });
         let counted = Arc::clone(&counts);
+        let (tell, told) = std::sync::mpsc::channel();
         std::thread::Builder::new()
             .name(format!("ogive-worker-{index}"))
             .spawn(move || {
                 if let Some(start) = threads.start {
                     start();
                 }
-                let local = LocalSet::new();
+                // A runtime of this thread alone, so that tasks that stay on it need no queue of their own.
+                let runtime = Builder::new_current_thread()
+                    .enable_all()
+                    .max_blocking_threads(BLOCKING_THREADS_MAX)
+                    .build_local(LocalOptions::default());
+                let runtime = match runtime {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(tell.send(Err(error))),
+                };
+                let _ = tell.send(Ok(()));
                 let shared = Shared {
                     gateway,
                     worker: Rc::new(WorkerState::new()),
@@ -101,12 +108,13 @@ impl Worker {
                     draining,
                 };
                 if let Some(give_back) = threads.give_back {
-                    local.spawn_local(rest(Rc::clone(&shared.worker), give_back));
+                    runtime.spawn_local(rest(Rc::clone(&shared.worker), give_back));
                 }
-                let cut_off = local.block_on(&runtime, run(shared, incoming, counted));
+                let cut_off = runtime.block_on(run(shared, incoming, counted));
                 // Whoever asked may be gone already.
                 let _ = finish.send(cut_off);
             })?;
+        told.recv().map_err(io::Error::other)??;
         Ok(Worker {
             connections,
             counts,
@@ -145,7 +153,7 @@ async fn run(
     mut incoming: mpsc::UnboundedReceiver<Connection>,
     counts: Arc<Counts>,
 ) -> usize {
-    let line = Rc::new(Line::default());
+    let (shared, line) = (Rc::new(shared), Rc::new(Line::default()));
     tokio::task::spawn_local(Rc::clone(&line).advance());
     let mut tasks = JoinSet::new();
     let mut begun = 0;
@@ -156,7 +164,7 @@ async fn run(
                     counts.waiting.fetch_sub(1, Ordering::Relaxed);
                     counts.room.notify_one();
                     let guard = OpenGuard(Arc::clone(&counts));
-                    let (shared, line) = (shared.clone(), Rc::clone(&line));
+                    let (shared, line) = (Rc::clone(&shared), Rc::clone(&line));
                     tasks.spawn_local(async move {
                         let _held = (guard, permit, place);
                         let stranger = Stranger::new();
