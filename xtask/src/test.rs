@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// Seconds each fuzz target runs.
+/// Seconds a fuzz target runs.
 const FUZZ_SECONDS: &str = "60";
 
 #[derive(Default)]
@@ -146,12 +146,17 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     if quick {
         println!("== fuzz: left out (--quick)");
     } else if has("c++") {
-        for (what, target) in [("lexer and parser", "parse"), ("composition", "compose")] {
+        for (what, target, seconds) in [
+            ("lexer and parser", "parse", FUZZ_SECONDS),
+            // Small, and all of its paths are reached at once.
+            ("HTTP answers", "answer", "10"),
+            ("composition", "compose", FUZZ_SECONDS),
+        ] {
             step(
                 root,
                 &mut count,
                 &format!("fuzz: {what}"),
-                &["bash", "fuzz/run.sh", target, FUZZ_SECONDS, "-verbosity=0"],
+                &["bash", "fuzz/run.sh", target, seconds, "-verbosity=0"],
                 &[],
             );
         }

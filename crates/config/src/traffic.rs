@@ -147,7 +147,8 @@ section! {
         pub deadline_header: Option<HeaderName> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
-        /// Most idle connections per worker and origin; default 100.
+        /// Most idle connections per worker and origin; default 2000. More only helps if more requests than that are under way
+        /// at a time.
         pub pool_idle_max: Option<NonZeroUsize> = None,
     }
 }
@@ -258,7 +259,7 @@ impl Config {
                 Duration::seconds(50),
             )
             .0,
-            pool_idle_max: pick(own.pool_idle_max, all.pool_idle_max, nonzero(100)).get(),
+            pool_idle_max: pick(own.pool_idle_max, all.pool_idle_max, nonzero(2_000)).get(),
         }
     }
 }

@@ -2,41 +2,68 @@
 //!
 //! Timeouts: `connect_timeout` for connecting, `first_byte_timeout` up to the head of the answer, `timeout` for
 //! everything up to its last byte; the last is laid around the whole exchange by
-//! [`RequestTransport`](crate::RequestTransport).
+//! [`RequestTransport`](crate::RequestTransport). HTTP/1.1 is [`crate::http1`], HTTP/2 is hyper's.
 
-use std::{
-    pin::pin,
-    time::{Duration, SystemTime},
-};
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Uri, Version, header, response::Parts, uri::Scheme,
-};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Incoming};
-use ogive_execute::{SubgraphResponse, TransportError};
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use http_body_util::Full;
+use hyper::client::conn::http2::SendRequest;
+use ogive_execute::TransportError;
 
 use crate::{
     ClientTls,
+    answer::{Exchanged, Intake, no_redirect, whole},
     budget::Budget,
-    connect::connect,
-    encoding::{self, DecodeError, Encoding},
+    connect::{connect, speak_http2},
+    encoding::{self, Encoding},
     endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
-    error::{ExchangeError, HTTP_ERROR, REDIRECT, TIMEOUT, chain, failed, over_budget, transient},
+    error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
     flights::Flights,
-    pool::{Origin, Pool, Sender},
+    http1::{
+        Asked, Connection, Unanswered,
+        framing::Wanted,
+        request::{self, Headers},
+    },
+    over_hyper,
+    pool::{Origin, Pool, Ready},
     request::{Outcome, RequestKey},
-    upload::{Attachment, FeedError, Pieces},
 };
 
+macro_rules! user_agent {
+    () => {
+        concat!("ogive/", env!("CARGO_PKG_VERSION"))
+    };
+}
+macro_rules! json {
+    () => {
+        "application/json"
+    };
+}
+macro_rules! accept {
+    () => {
+        "application/graphql-response+json, application/json;q=0.9"
+    };
+}
+macro_rules! accept_encoding {
+    () => {
+        "zstd, br, gzip"
+    };
+}
+
 /// What the gateway calls itself.
-pub(crate) const USER_AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("ogive/", env!("CARGO_PKG_VERSION")));
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("zstd, br, gzip");
-const ACCEPT: HeaderValue =
-    HeaderValue::from_static("application/graphql-response+json, application/json;q=0.9");
+pub(crate) const USER_AGENT: HeaderValue = HeaderValue::from_static(user_agent!());
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static(json!());
+pub(crate) const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static(accept_encoding!());
+pub(crate) const ACCEPT: HeaderValue = HeaderValue::from_static(accept!());
+
+/// The same as lines.
+pub(crate) const USER_AGENT_LINE: &[u8] = concat!("user-agent: ", user_agent!(), "\r\n").as_bytes();
+const JSON_LINES: &[u8] =
+    concat!("content-type: ", json!(), "\r\naccept: ", accept!(), "\r\n").as_bytes();
+const ACCEPT_ENCODING_LINE: &[u8] =
+    concat!("accept-encoding: ", accept_encoding!(), "\r\n").as_bytes();
 
 /// The subgraph client of one worker thread.
 #[derive(Default)]
@@ -46,25 +73,39 @@ pub struct Client {
     pub(crate) flights: Flights<RequestKey, Outcome>,
 }
 
+/// A request to send.
+pub(crate) struct Ask<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) address: &'a Address,
+    pub(crate) headers: Headers<'a>,
+    pub(crate) body: Bytes,
+    /// What the body is encoded in.
+    pub(crate) encoding: Option<Encoding>,
+    pub(crate) budget: &'a Budget,
+    tls: Option<&'a ClientTls>,
+    origin: Origin<'a>,
+}
+
 /// How a try ended without an answer.
 enum Failed {
-    /// The connection was closed before the subgraph answered anything. `returned` holds the request if not one byte
-    /// of it was written.
+    /// The connection was closed before the subgraph answered anything. `unsent`: not one byte of the request was
+    /// written.
     Stale {
-        returned: Option<Box<Request<Full<Bytes>>>>,
+        unsent: bool,
         error: TransportError,
     },
     Final(ExchangeError),
 }
 
-/// A whole answer.
-#[derive(Clone)]
-pub(crate) struct Exchanged {
-    pub(crate) response: SubgraphResponse,
-    /// How long the subgraph asks to be left alone.
-    pub(crate) retry_after: Option<Duration>,
-    /// The head of the answer.
-    pub(crate) headers: HeaderMap,
+impl From<ExchangeError> for Failed {
+    fn from(error: ExchangeError) -> Self {
+        Failed::Final(error)
+    }
+}
+impl From<TransportError> for Failed {
+    fn from(error: TransportError) -> Self {
+        Failed::Final(error.into())
+    }
 }
 
 impl Client {
@@ -85,8 +126,8 @@ impl Client {
         replicas.addresses().map(count).sum()
     }
 
-    /// Closes idle connections that are too old; says how many. They are closed when their origin is used next in any
-    /// case, so that this is for times when nothing is.
+    /// Closes idle connections that are too old or that the subgraph has closed; says how many. Requests do that as they
+    /// come, so that this is for times when there are none.
     pub fn trim(&self) -> usize {
         self.pool.trim()
     }
@@ -97,65 +138,51 @@ impl Client {
         &self,
         endpoint: &Endpoint,
         address: &Address,
-        headers: HeaderMap,
-        (body, idempotent): (Bytes, bool),
+        headers: Headers<'_>,
+        (mut body, idempotent): (Bytes, bool),
         budget: &Budget,
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
-        let origin = origin(endpoint, address, tls);
-        let (mut headers, mut body) = (headers, body);
-        if endpoint.traffic.accept_compression {
-            headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
-        }
-        if let Some(encoding) = endpoint.traffic.compression
+        let mut encoding = None;
+        if let Some(wanted) = endpoint.traffic.compression
             && body.len() >= ENCODED_BYTES_MIN
-            && let Ok(encoded) = encoding::encode(encoding, &body)
+            && let Ok(encoded) = encoding::encode(wanted, &body)
         {
             body = encoded.into();
-            let name = HeaderValue::from_static(encoding.name());
-            headers.insert(header::CONTENT_ENCODING, name);
+            encoding = Some(wanted);
         }
-        let mut request = build(headers, Full::new(body));
-        if let Some(sender) = self.idle_sender(endpoint, &origin, idempotent).await {
-            let spare = idempotent.then(|| request.clone());
-            match self
-                .attempt(endpoint, address, &origin, (sender, request), budget)
-                .await
-            {
+        let ask = Ask {
+            endpoint,
+            address,
+            headers,
+            body,
+            encoding,
+            budget,
+            tls,
+            origin: origin(endpoint, address, tls),
+        };
+        if let Some(ready) = self.idle(&ask, idempotent).await {
+            match self.attempt(&ask, ready).await {
                 Ok(response) => return Ok(response),
                 Err(Failed::Final(error)) => return Err(error),
-                Err(Failed::Stale { returned, error }) => {
-                    // Never written at all: safe to send even if it is a mutation.
-                    request = match returned.map(|r| *r).or(spare) {
-                        Some(request) => request,
-                        None => return Err(transient(error)),
-                    };
+                // Never written at all: safe to send even if it is a mutation.
+                Err(Failed::Stale { unsent, .. }) if unsent || idempotent => {
                     tracing::debug!(
                         subgraph = &*endpoint.name,
                         "kept-alive connection was stale"
                     );
                 }
+                Err(Failed::Stale { error, .. }) => return Err(transient(error)),
             }
         }
         // In a box, because futures are moved, and connecting takes most of the room while it hardly ever happens.
-        let made = (&origin, tls);
-        Box::pin(self.exchange_anew(endpoint, address, made, request, budget)).await
+        Box::pin(self.exchange_anew(&ask)).await
     }
 
     /// The same on a new connection.
-    async fn exchange_anew(
-        &self,
-        endpoint: &Endpoint,
-        address: &Address,
-        (origin, tls): (&Origin<'_>, Option<&ClientTls>),
-        request: Request<Full<Bytes>>,
-        budget: &Budget,
-    ) -> Result<Exchanged, ExchangeError> {
-        let sender = self.new_sender(endpoint, address, origin, tls).await?;
-        match self
-            .attempt(endpoint, address, origin, (sender, request), budget)
-            .await
-        {
+    async fn exchange_anew(&self, ask: &Ask<'_>) -> Result<Exchanged, ExchangeError> {
+        let ready = self.connected(ask).await?;
+        match self.attempt(ask, ready).await {
             Ok(response) => Ok(response),
             Err(Failed::Final(error)) => Err(error),
             Err(Failed::Stale { error, .. }) => Err(transient(error)),
@@ -163,258 +190,226 @@ impl Client {
     }
 
     /// A kept-alive connection that is ready for a request.
-    async fn idle_sender(
-        &self,
-        endpoint: &Endpoint,
-        origin: &Origin<'_>,
-        idempotent: bool,
-    ) -> Option<Sender> {
-        if !idempotent && self.pool.idle(origin) > 0 {
-            // A mutation has one try: let the reactor report connections that were closed in the meantime first.
-            tokio::task::yield_now().await;
-        }
-        let timeout = endpoint.traffic.idle_timeout;
-        while let Some(mut sender) = self.pool.take(origin, timeout) {
-            // Its task may still have to notice the end of the last answer, or that the subgraph has closed.
-            let ready = match &mut sender {
-                Sender::Http1(sender) => sender.ready().await,
-                Sender::Http2(sender) => sender.ready().await,
+    async fn idle(&self, ask: &Ask<'_>, idempotent: bool) -> Option<Ready> {
+        let timeout = ask.endpoint.traffic.idle_timeout;
+        while let Some(mut ready) = self.pool.take(&ask.origin, timeout) {
+            let usable = match &mut ready {
+                Ready::Http1(_) if idempotent => true,
+                // A mutation has one try.
+                Ready::Http1(connection) => connection.is_open().await,
+                Ready::Http2(sender) => {
+                    if !idempotent {
+                        // Let the reactor report connections that were closed in the meantime first.
+                        tokio::task::yield_now().await;
+                    }
+                    sender.ready().await.is_ok()
+                }
             };
-            if ready.is_ok() {
-                return Some(sender);
+            if usable {
+                return Some(ready);
             }
         }
         None
     }
 
     /// A new connection; requests that can share one wait for it instead of making one each.
-    async fn new_sender(
-        &self,
-        endpoint: &Endpoint,
-        address: &Address,
-        origin: &Origin<'_>,
-        tls: Option<&ClientTls>,
-    ) -> Result<Sender, ExchangeError> {
-        let traffic = &endpoint.traffic;
-        let gate = self.pool.gate(origin);
+    async fn connected(&self, ask: &Ask<'_>) -> Result<Ready, ExchangeError> {
+        let traffic = &ask.endpoint.traffic;
+        let gate = self.pool.gate(&ask.origin);
         let _first = match &gate {
             Some(gate) => {
                 let first = gate.lock().await;
-                if let Some(sender @ Sender::Http2(_)) =
-                    self.pool.take(origin, traffic.idle_timeout)
+                if let Some(ready @ Ready::Http2(_)) =
+                    self.pool.take(&ask.origin, traffic.idle_timeout)
                 {
-                    return Ok(sender);
+                    return Ok(ready);
                 }
                 Some(first)
             }
             None => None,
         };
-        let sender: Sender = connect(endpoint, address, tls).await.map_err(transient)?;
-        if let Sender::Http2(shared) = &sender {
-            let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
-            let shared = Sender::Http2(shared.clone());
-            self.pool.keep(origin, shared, timeout, max);
+        let stream = connect(ask.endpoint, ask.address, ask.tls).await;
+        let (stream, http2) = stream.map_err(transient)?;
+        if !http2 {
+            return Ok(Ready::Http1(Box::new(Connection::new(stream))));
         }
-        Ok(sender)
+        let shared = speak_http2(stream).await.map_err(|error| {
+            let what = "the connection failed before an answer came";
+            transient(failed(HTTP_ERROR, &ask.endpoint.name, what, chain(&error)))
+        })?;
+        self.keep(ask, Ready::Http2(shared.clone()));
+        Ok(Ready::Http2(shared))
     }
 
-    async fn attempt(
-        &self,
-        endpoint: &Endpoint,
-        address: &Address,
-        origin: &Origin<'_>,
-        (mut sender, mut request): (Sender, Request<Full<Bytes>>),
-        budget: &Budget,
-    ) -> Result<Exchanged, Failed> {
-        fit(&mut request, address, &sender);
-        let sending = async {
-            match &mut sender {
-                Sender::Http1(sender) => sender.try_send_request(request).await,
-                Sender::Http2(sender) => sender.try_send_request(request).await,
-            }
-        };
-        let sent = match endpoint.traffic.first_byte_timeout {
-            None => sending.await,
-            Some(timeout) => match tokio::time::timeout(timeout, sending).await {
-                Ok(sent) => sent,
-                Err(_) => {
-                    return Err(Failed::Final(transient(failed(
-                        TIMEOUT,
-                        &endpoint.name,
-                        "the subgraph took too long to begin its answer",
-                        format!("no head of an answer within {timeout:?}"),
-                    ))));
-                }
-            },
-        };
-        let response = match sent {
-            Ok(response) => response,
-            Err(mut refused) => {
-                let returned = refused.take_message().map(Box::new);
-                let error = refused.into_error();
-                // A connection that ends before the head of an answer was closed by a subgraph that had tired of it;
-                // anything else (a malformed answer, say) would only happen again.
-                let stale = returned.is_some()
-                    || error.is_canceled()
-                    || error.is_closed()
-                    || error.is_incomplete_message()
-                    || is_reset(&error);
-                let error = failed(
-                    HTTP_ERROR,
-                    &endpoint.name,
-                    "the connection failed before an answer came",
-                    chain(&error),
-                );
-                return Err(if stale {
-                    Failed::Stale { returned, error }
-                } else {
-                    Failed::Final(error.into())
-                });
-            }
-        };
-        let (head, body) = response.into_parts();
-        no_redirect(endpoint, &head).map_err(|error| Failed::Final(error.into()))?;
-        let body = read_body(endpoint, body, budget)
-            .await
-            .map_err(Failed::Final)?;
-        let traffic = &endpoint.traffic;
+    fn keep(&self, ask: &Ask<'_>, ready: Ready) {
+        let traffic = &ask.endpoint.traffic;
         let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
-        if let Sender::Http1(_) = sender {
-            self.pool.keep(origin, sender, timeout, max);
-        }
-        whole(endpoint, head, body, budget)
-            .await
-            .map_err(|error| Failed::Final(error.into()))
+        self.pool.keep(&ask.origin, ready, timeout, max);
     }
 
-    /// Sends a body that is made while it is sent, on a connection of its own: it can be sent only once. Reads the
-    /// whole answer.
-    pub(crate) async fn upload(
+    async fn attempt(&self, ask: &Ask<'_>, ready: Ready) -> Result<Exchanged, Failed> {
+        match ready {
+            Ready::Http1(connection) => self.over_http1(ask, connection).await,
+            // Futures are moved: the rare one stays out of the other's room.
+            Ready::Http2(sender) => Box::pin(over_http2(ask, sender)).await,
+        }
+    }
+
+    async fn over_http1(
         &self,
-        endpoint: &Endpoint,
-        address: &Address,
-        mut headers: HeaderMap,
-        attachment: Attachment<'_>,
-        budget: &Budget,
-    ) -> Result<Exchanged, ExchangeError> {
-        let tls = tls_of(endpoint, address)?;
-        if endpoint.traffic.accept_compression {
-            headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
-        }
-        let mut sender: Sender<Pieces> = connect(endpoint, address, tls).await?;
-        let mut request = build(headers, attachment.pieces);
-        let content_type = attachment.content_type;
-        request
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, content_type);
-        fit(&mut request, address, &sender);
-        let answering = async {
-            let sent = match &mut sender {
-                Sender::Http1(sender) => sender.send_request(request).await,
-                Sender::Http2(sender) => sender.send_request(request).await,
-            };
-            let response = sent.map_err(|error| {
-                failed(
-                    HTTP_ERROR,
-                    &endpoint.name,
-                    "the connection failed before an answer came",
-                    chain(&error),
-                )
-            })?;
-            let (head, body) = response.into_parts();
-            no_redirect(endpoint, &head)?;
-            let body = read_body(endpoint, body, budget).await?;
-            Ok(whole(endpoint, head, body, budget).await?)
-        };
-        let mut answering = pin!(answering);
-        let mut feed = attachment.feed;
-        tokio::select! {
-            // A subgraph may answer before it has read everything.
-            answer = answering.as_mut() => return answer,
-            fed = feed.as_mut() => match fed {
-                Ok(()) | Err(FeedError::NobodyReads) => {}
-                Err(FeedError::Refused { code, message }) => {
-                    let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
-                    return Err(TransportError { code, message, detail }.into());
-                }
+        ask: &Ask<'_>,
+        connection: Box<Connection>,
+    ) -> Result<Exchanged, Failed> {
+        let endpoint = ask.endpoint;
+        let mut lent = Lent(Some(connection));
+        let connection = lent.connection();
+        let asked = Asked {
+            head: &|out| write_head(out, ask),
+            body: &ask.body,
+            is_head: false,
+            wanted: match endpoint.response_headers.is_empty() {
+                true => Wanted::Deciding,
+                false => Wanted::All,
             },
+        };
+        let answer = connection.ask(asked);
+        let head = match endpoint.traffic.first_byte_timeout {
+            None => answer.await,
+            Some(timeout) => match tokio::time::timeout(timeout, answer).await {
+                Ok(head) => head,
+                Err(_) => return Err(Failed::Final(no_head(endpoint, timeout))),
+            },
+        };
+        let head = head.map_err(|why| unanswered(endpoint, why))?;
+        no_redirect(endpoint, head.status, &head.headers)?;
+        let body = read_body(Intake::new(endpoint, ask.budget), connection).await?;
+        if let Some(connection) = lent.back() {
+            self.keep(ask, Ready::Http1(connection));
         }
-        drop(feed);
-        answering.await
+        let head = (head.status, head.headers);
+        Ok(whole(endpoint, head, body, ask.budget).await?)
     }
 }
 
-fn no_redirect(endpoint: &Endpoint, head: &Parts) -> Result<(), TransportError> {
-    match head.headers.get(header::LOCATION) {
-        Some(to) if head.status.is_redirection() => Err(failed(
-            REDIRECT,
-            &endpoint.name,
-            "the subgraph answered with a redirect, which is not followed",
-            format!("{} to {to:?}: correct its URL", head.status),
-        )),
-        _ => Ok(()),
+/// A connection that carries an exchange, and is closed if that does not end well.
+///
+/// Closing waits until the task that gives the exchange up is done with it: whoever sees the connection end may rely on
+/// the client's request being over, with everything that it held.
+struct Lent(Option<Box<Connection>>);
+
+impl Lent {
+    fn connection(&mut self) -> &mut Connection {
+        let connection = self.0.as_deref_mut();
+        connection.expect("it is given back at the end only")
+    }
+    /// Gives it back if it can carry another exchange.
+    fn back(mut self) -> Option<Box<Connection>> {
+        self.0.take_if(|connection| connection.is_reusable())
     }
 }
 
-/// An answer that has arrived, decoded.
-async fn whole(
-    endpoint: &Endpoint,
-    head: Parts,
-    body: Bytes,
-    budget: &Budget,
-) -> Result<Exchanged, TransportError> {
-    let body = match Encoding::of(&head.headers) {
-        Ok(None) => body,
-        Ok(Some(encoding)) => Box::pin(decoded(endpoint, encoding, &body, budget)).await?,
-        Err(name) => {
-            let what = "the answer is in an encoding that is not supported";
-            let detail = format!("content-encoding `{name}`");
-            return Err(failed(HTTP_ERROR, &endpoint.name, what, detail));
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move { drop(connection) });
         }
-    };
-    Ok(Exchanged {
-        response: SubgraphResponse {
-            status: head.status.as_u16(),
-            body,
+    }
+}
+
+async fn over_http2(
+    ask: &Ask<'_>,
+    mut sender: SendRequest<Full<Bytes>>,
+) -> Result<Exchanged, Failed> {
+    let endpoint = ask.endpoint;
+    let sending = sender.try_send_request(over_hyper::request(ask));
+    let sent = match endpoint.traffic.first_byte_timeout {
+        None => sending.await,
+        Some(timeout) => match tokio::time::timeout(timeout, sending).await {
+            Ok(sent) => sent,
+            Err(_) => return Err(Failed::Final(no_head(endpoint, timeout))),
         },
-        retry_after: retry_after(&head.headers),
-        headers: head.headers,
-    })
+    };
+    let response = sent.map_err(|mut refused| {
+        let unsent = refused.take_message().is_some();
+        let error = refused.into_error();
+        // A connection that ends before the head of an answer was closed by a subgraph that had tired of it;
+        // anything else (a malformed answer, say) would only happen again.
+        let stale = unsent
+            || error.is_canceled()
+            || error.is_closed()
+            || error.is_incomplete_message()
+            || over_hyper::is_reset(&error);
+        let what = "the connection failed before an answer came";
+        let error = failed(HTTP_ERROR, &endpoint.name, what, chain(&error));
+        match stale {
+            true => Failed::Stale { unsent, error },
+            false => Failed::Final(error.into()),
+        }
+    })?;
+    let (head, body) = response.into_parts();
+    no_redirect(endpoint, head.status, &head.headers)?;
+    let body = over_hyper::read_body(Intake::new(endpoint, ask.budget), body).await?;
+    let head = (head.status, head.headers);
+    Ok(whole(endpoint, head, body, ask.budget).await?)
 }
 
-fn build<B>(mut headers: HeaderMap, body: B) -> Request<B> {
-    headers.insert(header::CONTENT_TYPE, JSON);
-    headers.insert(header::ACCEPT, ACCEPT);
-    headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
-    let mut request = Request::new(body);
-    *request.method_mut() = Method::POST;
-    *request.headers_mut() = headers;
-    request
+/// The head of a request to a subgraph.
+fn write_head(out: &mut Vec<u8>, ask: &Ask<'_>) {
+    let mut lines: [&[u8]; 6] = [JSON_LINES, b"", b"", b"", b"", b""];
+    if !ask.headers.contains(&header::USER_AGENT) {
+        lines[1] = USER_AGENT_LINE;
+    }
+    if ask.endpoint.traffic.accept_compression {
+        lines[2] = ACCEPT_ENCODING_LINE;
+    }
+    if let Some(encoding) = ask.encoding {
+        lines[3..].copy_from_slice(&[b"content-encoding: ", encoding.name().as_bytes(), b"\r\n"]);
+    }
+    let target = ("POST", ask.address);
+    request::write(out, target, &lines, &ask.headers, Some(ask.body.len()));
 }
 
-/// Writes the request's target as the connection's version of HTTP wants it.
-pub(crate) fn fit<B>(request: &mut Request<B>, address: &Address, sender: &Sender<B>) {
-    match sender {
-        Sender::Http1(_) => {
-            let host = address.host.clone();
-            request.headers_mut().insert(header::HOST, host);
-            *request.uri_mut() = address.path.clone().into();
-            *request.version_mut() = Version::HTTP_11;
+/// Reads a body to its end.
+pub(crate) async fn read_body(
+    mut intake: Intake<'_>,
+    connection: &mut Connection,
+) -> Result<Bytes, ExchangeError> {
+    loop {
+        let whole = connection.look().map_err(|why| intake.cut(why))?;
+        intake.announced(connection.announced())?;
+        intake.came(connection.came()).await?;
+        if whole || !connection.more().await.map_err(|why| intake.cut(why))? {
+            break;
         }
-        Sender::Http2(_) => {
-            request.headers_mut().remove(header::HOST);
-            let scheme = match address.https {
-                true => Scheme::HTTPS,
-                false => Scheme::HTTP,
-            };
-            let uri = Uri::builder()
-                .scheme(scheme)
-                .authority(address.host.as_bytes())
-                .path_and_query(address.path.clone());
-            // The parts come from a URL that was taken apart.
-            *request.uri_mut() = uri.build().unwrap_or_default();
-            *request.version_mut() = Version::HTTP_2;
-        }
+    }
+    intake.whole();
+    Ok(connection.take())
+}
+
+fn no_head(endpoint: &Endpoint, timeout: Duration) -> ExchangeError {
+    transient(failed(
+        TIMEOUT,
+        &endpoint.name,
+        "the subgraph took too long to begin its answer",
+        format!("no head of an answer within {timeout:?}"),
+    ))
+}
+
+fn unanswered(endpoint: &Endpoint, why: Unanswered) -> Failed {
+    let error = |detail: String| {
+        let what = "the connection failed before an answer came";
+        failed(HTTP_ERROR, &endpoint.name, what, detail)
+    };
+    match why {
+        Unanswered::Closed { unsent, why } => Failed::Stale {
+            unsent,
+            error: error(why),
+        },
+        Unanswered::Cut(why) => Failed::Final(transient(error(why))),
+        // It would only happen again.
+        why => Failed::Final(error(why.to_string()).into()),
     }
 }
 
@@ -444,148 +439,4 @@ fn origin<'e>(endpoint: &Endpoint, address: &'e Address, tls: Option<&ClientTls>
         tls: tls.map(|tls| tls.current().1),
         http2: endpoint.traffic.http2,
     }
-}
-
-pub(crate) async fn decoded(
-    endpoint: &Endpoint,
-    encoding: Encoding,
-    body: &[u8],
-    budget: &Budget,
-) -> Result<Bytes, TransportError> {
-    let most = endpoint.traffic.response_bytes_refused();
-    let limit = most.min(budget.left());
-    let (what, detail) = match encoding::decode(encoding, body, limit).await {
-        Ok(body) => {
-            measure(endpoint, body.len(), budget);
-            return Ok(body);
-        }
-        Err(DecodeError::TooLarge) if limit < most => {
-            return Err(over_budget(&endpoint.name, budget.max()));
-        }
-        Err(DecodeError::TooLarge) => (
-            "the answer is too large",
-            format!("the decoded answer is larger than {limit} bytes"),
-        ),
-        Err(DecodeError::Malformed(why)) => (
-            "the answer cannot be decoded",
-            format!("it is no {}: {why}", encoding.name()),
-        ),
-    };
-    Err(failed(HTTP_ERROR, &endpoint.name, what, detail))
-}
-
-/// `retry-after`, in seconds or as a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(
-        date.duration_since(SystemTime::now())
-            .unwrap_or(Duration::ZERO),
-    )
-}
-
-pub(crate) async fn read_body(
-    endpoint: &Endpoint,
-    mut body: Incoming,
-    budget: &Budget,
-) -> Result<Bytes, ExchangeError> {
-    let limit = endpoint.traffic.response_bytes_refused();
-    let too_large = || {
-        failed(
-            HTTP_ERROR,
-            &endpoint.name,
-            "the answer is too large",
-            format!("the answer is larger than {limit} bytes"),
-        )
-    };
-    let expected = body.size_hint().lower();
-    if expected > limit as u64 {
-        return Err(too_large().into());
-    }
-    // The announced length is only a hint from outside: never reserve more than this ahead of the bytes themselves.
-    const RESERVE_MAX: u64 = 16 << 20;
-    /// Bytes that are read in one go; then other requests have their turn.
-    const TURN: usize = 64 << 10;
-    let mut turn = TURN;
-    let mut reading = budget.read();
-    let mut first = Bytes::new();
-    let mut rest: Option<BytesMut> = None;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            transient(failed(
-                HTTP_ERROR,
-                &endpoint.name,
-                "the connection failed in the middle of an answer",
-                chain(&error),
-            ))
-        })?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
-        let read = so_far + data.len();
-        if read > limit {
-            return Err(too_large().into());
-        }
-        if !reading.take(data.len()) {
-            return Err(over_budget(&endpoint.name, budget.max()).into());
-        }
-        match &mut rest {
-            Some(buffer) => buffer.extend_from_slice(&data),
-            // Small answers come as one frame and are never copied.
-            None if first.is_empty() => first = data,
-            None => {
-                let room = read.max(expected.min(RESERVE_MAX) as usize);
-                let mut buffer = BytesMut::with_capacity(room);
-                buffer.extend_from_slice(&first);
-                buffer.extend_from_slice(&data);
-                rest = Some(buffer);
-            }
-        }
-        if read >= turn {
-            turn = read + TURN;
-            tokio::task::yield_now().await;
-        }
-    }
-    let body = rest.map_or(first, BytesMut::freeze);
-    measure(endpoint, body.len(), budget);
-    Ok(body)
-}
-
-/// Notes an answer beyond a limit that is only measured.
-fn measure(endpoint: &Endpoint, bytes: usize, budget: &Budget) {
-    let limit = endpoint.traffic.response_bytes_max;
-    if bytes > limit && budget.note_answer() {
-        let subgraph = &*endpoint.name;
-        tracing::warn!(
-            subgraph,
-            bytes,
-            limit,
-            "an answer exceeds `response_max_bytes`, which is only measured"
-        );
-    }
-}
-
-fn is_reset(error: &hyper::Error) -> bool {
-    use std::{error::Error, io::ErrorKind};
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            return matches!(
-                io.kind(),
-                ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
-            );
-        }
-        // HTTP/2: the connection is being closed, or the stream was turned away unread.
-        if let Some(http2) = error.downcast_ref::<h2::Error>() {
-            return http2.is_go_away()
-                || http2.is_io()
-                || http2.reason() == Some(h2::Reason::REFUSED_STREAM);
-        }
-        cause = error.source();
-    }
-    false
 }

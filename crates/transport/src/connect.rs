@@ -14,7 +14,6 @@ use crate::{
     ClientTls, Http2, Socket, Stream,
     endpoint::{Address, Endpoint, Target},
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
-    pool::Sender,
 };
 
 /// How often a subgraph has to show that it is still there while HTTP/2 requests wait for it, and how long that may
@@ -34,12 +33,20 @@ impl<B> Carried for B where
 {
 }
 
-/// Connects within the endpoint's time for it.
-pub(crate) async fn connect<B: Carried>(
+/// hyper's handle of a connection; `B` is what its requests carry.
+pub(crate) enum Sender<B> {
+    /// For one request at a time.
+    Http1(http1::SendRequest<B>),
+    /// For many.
+    Http2(http2::SendRequest<B>),
+}
+
+/// Connects within the endpoint's time for it; says whether to speak HTTP/2.
+pub(crate) async fn connect(
     endpoint: &Endpoint,
     address: &Address,
     tls: Option<&ClientTls>,
-) -> Result<Sender<B>, TransportError> {
+) -> Result<(Stream, bool), TransportError> {
     let timeout = endpoint.traffic.connect_timeout;
     let target = &address.target;
     let stream = match tokio::time::timeout(timeout, open(address, tls)).await {
@@ -66,18 +73,7 @@ pub(crate) async fn connect<B: Carried>(
         Http2::Enable => stream.agreed_on_http2(),
         Http2::Disable => false,
     };
-    let sender = match http2 {
-        true => speak_http2(stream).await,
-        false => speak_http1(stream).await,
-    };
-    sender.map_err(|error| {
-        failed(
-            HTTP_ERROR,
-            &endpoint.name,
-            "the connection failed before an answer came",
-            chain(&error),
-        )
-    })
+    Ok((stream, http2))
 }
 
 pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
@@ -107,7 +103,10 @@ pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<S
     Ok(Stream::tls(stream))
 }
 
-pub(crate) async fn speak_http1<B: Carried>(stream: Stream) -> hyper::Result<Sender<B>> {
+/// HTTP/1.1 for requests whose bodies are made while they are sent; all others have [`crate::http1`].
+pub(crate) async fn speak_http1<B: Carried>(
+    stream: Stream,
+) -> hyper::Result<http1::SendRequest<B>> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Ends with the connection; a dropped sender closes it.
     tokio::spawn(async move {
@@ -115,10 +114,12 @@ pub(crate) async fn speak_http1<B: Carried>(stream: Stream) -> hyper::Result<Sen
             tracing::debug!(error = chain(&error), "subgraph connection ended");
         }
     });
-    Ok(Sender::Http1(sender))
+    Ok(sender)
 }
 
-pub(crate) async fn speak_http2<B: Carried>(stream: Stream) -> hyper::Result<Sender<B>> {
+pub(crate) async fn speak_http2<B: Carried>(
+    stream: Stream,
+) -> hyper::Result<http2::SendRequest<B>> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(PING.0)
@@ -131,5 +132,5 @@ pub(crate) async fn speak_http2<B: Carried>(stream: Stream) -> hyper::Result<Sen
             tracing::debug!(error = chain(&error), "subgraph connection ended");
         }
     });
-    Ok(Sender::Http2(sender))
+    Ok(sender)
 }

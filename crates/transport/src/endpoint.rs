@@ -50,7 +50,8 @@ pub struct Traffic {
     pub deadline_header: Option<HeaderName>,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
-    /// Most idle connections per worker and origin; default 100.
+    /// Most idle connections per worker and origin; default 2,000. With fewer than there are requests at a time, connections
+    /// are closed and made all the time.
     pub idle_max: usize,
 }
 
@@ -81,7 +82,7 @@ impl Default for Traffic {
             http2: Http2::Enable,
             deadline_header: None,
             idle_timeout: Duration::from_secs(50),
-            idle_max: 100,
+            idle_max: 2_000,
         }
     }
 }

@@ -1,17 +1,23 @@
 //! One request outside the hot path, for a schema: a connection of its own, no retries, and the head of the answer.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, header};
+use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::Full;
 use ogive_execute::TransportError;
 
 use crate::{
     Encoding, Endpoint,
+    answer::{Intake, decoded},
     budget::Budget,
-    client::{decoded, fit, read_body, tls_of},
-    connect::connect,
+    client::{self, tls_of},
+    connect::{connect, speak_http2},
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
-    pool::Sender,
+    http1::{
+        Asked, Connection,
+        framing::Wanted,
+        request::{self, Headers},
+    },
+    over_hyper::{self, fit_http2},
 };
 
 /// A whole answer.
@@ -57,27 +63,49 @@ async fn exchange(
     let replicas = replicas.map_err(|error| fail(error.to_string()))?;
     let address = replicas.addresses().next();
     let address = address.ok_or_else(|| fail("it has no URL".into()))?;
-    let mut sender = connect(endpoint, address, tls_of(endpoint, address)?).await?;
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = Method::POST;
-    *request.headers_mut() = headers;
-    fit(&mut request, address, &sender);
-    let response = match &mut sender {
-        Sender::Http1(sender) => sender.try_send_request(request).await,
-        Sender::Http2(sender) => sender.try_send_request(request).await,
-    };
-    let response = response.map_err(|refused| fail(chain(&refused.into_error())))?;
-    let (parts, body) = response.into_parts();
-    if parts.status.is_redirection()
-        && let Some(to) = parts.headers.get(header::LOCATION)
-    {
-        return Err(fail(format!("{} to {to:?}", parts.status)));
-    }
+    let (stream, http2) = connect(endpoint, address, tls_of(endpoint, address)?).await?;
     let budget = Budget::new(usize::MAX);
-    let body = read_body(endpoint, body, &budget)
-        .await
-        .map_err(|e| e.error)?;
-    let body = match Encoding::of(&parts.headers) {
+    let intake = Intake::new(endpoint, &budget);
+    let no_redirect = |status: StatusCode, headers: &HeaderMap| match headers.get(header::LOCATION)
+    {
+        Some(to) if status.is_redirection() => Err(fail(format!("{status} to {to:?}"))),
+        _ => Ok(()),
+    };
+    let (status, headers, body) = match http2 {
+        true => {
+            let mut request = Request::new(Full::new(body));
+            *request.method_mut() = Method::POST;
+            *request.headers_mut() = headers;
+            fit_http2(&mut request, address);
+            let mut sender = speak_http2(stream).await.map_err(|e| fail(chain(&e)))?;
+            let response = sender.send_request(request).await;
+            let (head, body) = response.map_err(|error| fail(chain(&error)))?.into_parts();
+            no_redirect(head.status, &head.headers)?;
+            let body = over_hyper::read_body(intake, body).await;
+            (head.status, head.headers, body)
+        }
+        false => {
+            let mut connection = Connection::new(stream);
+            let headers = Headers {
+                common: &headers,
+                own: HeaderMap::new(),
+            };
+            let length = Some(body.len());
+            let asked = Asked {
+                head: &|out| request::write(out, ("POST", address), &[], &headers, length),
+                body: &body,
+                is_head: false,
+                wanted: Wanted::All,
+            };
+            let head = connection.ask(asked).await;
+            let head = head.map_err(|why| fail(why.to_string()))?;
+            no_redirect(head.status, &head.headers)?;
+            let body = client::read_body(intake, &mut connection).await;
+            (head.status, head.headers, body)
+        }
+    };
+    let body = body.map_err(|e| e.error)?;
+    let body = match Encoding::of(&headers) {
         Ok(None) => body,
         Ok(Some(encoding)) => decoded(endpoint, encoding, &body, &budget).await?,
         Err(name) => {
@@ -87,8 +115,8 @@ async fn exchange(
         }
     };
     Ok(Fetched {
-        status: parts.status.as_u16(),
-        headers: parts.headers,
+        status: status.as_u16(),
+        headers,
         body,
     })
 }

@@ -13,10 +13,13 @@
 //! - Messages for clients name the subgraph, never its host.
 //!
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
-//! the executor), `client` (one exchange), `budget` (bytes of one request), [`mod@fetch`] and [`source`] (single requests outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`]
-//! (compressed bodies), [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging),
-//! [`balance`] (several replicas), [`upload`] (bodies made while they are sent), `error`.
+//! the executor), `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
+//! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), [`mod@fetch`] and [`source`] (single requests
+//! outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`] (compressed bodies),
+//! [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
+//! replicas), [`upload`] (bodies made while they are sent), `error`.
 
+mod answer;
 pub mod balance;
 mod budget;
 mod client;
@@ -27,7 +30,9 @@ mod error;
 pub mod fetch;
 pub mod flights;
 pub mod headers;
+mod http1;
 pub mod observe;
+mod over_hyper;
 mod pool;
 pub mod request;
 pub mod resilience;

@@ -6,8 +6,8 @@ use http::HeaderMap;
 pub trait Observer {
     /// A subgraph is to be asked. The number is for the other two.
     fn asked(&self, subgraph: u32) -> u32;
-    /// The request is about to be sent, once more if it was sent before; may add headers, which do not keep equal
-    /// requests from being shared. Not called for a request that joins an equal one under way.
+    /// The request is about to be sent, once more if it was sent before; may add headers, which replace those of
+    /// the same name that the rules say and do not keep equal requests from being shared. Not called for a request that joins an equal one under way.
     fn sending(&self, number: u32, headers: &mut HeaderMap);
     /// It is answered, or will not be.
     fn answered(&self, number: u32, answered: Answered);

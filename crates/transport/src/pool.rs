@@ -1,12 +1,13 @@
 //! Connections of one worker that can take a request.
 //!
 //! HTTP/1.1: idle connections, last in, first out, so the busiest stay warm and the others age out. HTTP/2: one
-//! connection per origin, shared by requests at the same time. Nothing runs in the background; connections that are too
-//! old are dropped when their origin is used next or another one is kept ([`Pool::keep`] sweeps), so at most `idle_max`
-//! per origin are held. Whoever knows that there is nothing else to do calls [`Pool::trim`].
+//! connection per origin, shared by requests at the same time. Nothing runs in the background. Connections that are too
+//! old, and those at the old end that were closed, are dropped when one of their origin is kept, and every time something
+//! is kept one origin more has its turn, so all of them age out as long as there are requests at all ([`Pool::keep`]); each is
+//! dropped once, so this is constant per request. Whoever knows that there is nothing else to do calls [`Pool::trim`].
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,16 +15,19 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2::SendRequest;
 
-use crate::endpoint::{Http2, Target};
+use crate::{
+    endpoint::{Http2, Target},
+    http1::Connection,
+};
 
-/// The handle of a connection; `B` is what its requests carry.
-pub(crate) enum Sender<B = Full<Bytes>> {
-    /// For one request at a time.
-    Http1(http1::SendRequest<B>),
-    /// For many.
-    Http2(http2::SendRequest<B>),
+/// A connection that can take a request.
+pub(crate) enum Ready {
+    /// One at a time. In a box, because it moves from here to a request and back.
+    Http1(Box<Connection>),
+    /// Many.
+    Http2(SendRequest<Full<Bytes>>),
 }
 
 /// What connections are pooled by: requests share one only if they would have made it alike.
@@ -35,11 +39,16 @@ pub(crate) struct Origin<'a> {
     pub(crate) http2: Http2,
 }
 
+/// How long connections of an origin are idle before any was.
+const NEW: Duration = Duration::from_secs(60);
+
 /// All connections.
 #[derive(Default)]
 pub(crate) struct Pool {
     /// A handful of origins: a list is faster than hashing names.
     origins: RefCell<Vec<Entry>>,
+    /// Whose turn it is to age.
+    turn: Cell<usize>,
 }
 
 struct Entry {
@@ -47,7 +56,7 @@ struct Entry {
     tls: Option<u64>,
     http2: Http2,
     idle: VecDeque<Idle>,
-    shared: Option<(http2::SendRequest<Full<Bytes>>, Instant)>,
+    shared: Option<(SendRequest<Full<Bytes>>, Instant)>,
     /// Whether the last connection spoke HTTP/2, so that newcomers better wait for one than make one each.
     speaks_http2: bool,
     connecting: Arc<tokio::sync::Mutex<()>>,
@@ -57,7 +66,7 @@ struct Entry {
 }
 
 struct Idle {
-    sender: http1::SendRequest<Full<Bytes>>,
+    connection: Box<Connection>,
     since: Instant,
 }
 
@@ -65,37 +74,39 @@ impl Entry {
     fn is(&self, origin: &Origin<'_>) -> bool {
         self.tls == origin.tls && self.http2 == origin.http2 && self.target == *origin.target
     }
-    fn age(&mut self, idle_timeout: Duration) {
-        while self
-            .idle
-            .front()
-            .is_some_and(|oldest| oldest.since.elapsed() > idle_timeout)
-        {
+    /// Drops the oldest connections, as far as they are too old or closed.
+    fn age(&mut self, now: Instant) {
+        let timeout = self.idle_timeout;
+        while let Some(oldest) = self.idle.front_mut() {
+            let age = now.saturating_duration_since(oldest.since);
+            if age <= timeout && oldest.connection.is_quiet() {
+                break;
+            }
             self.idle.pop_front();
         }
     }
 }
 
 impl Pool {
-    /// The connection to use next that is still open and young enough.
-    pub(crate) fn take(&self, origin: &Origin<'_>, idle_timeout: Duration) -> Option<Sender> {
+    /// The connection to use next that is young enough and, as far as is known, still open.
+    pub(crate) fn take(&self, origin: &Origin<'_>, idle_timeout: Duration) -> Option<Ready> {
         let mut origins = self.origins.borrow_mut();
         let entry = origins.iter_mut().find(|entry| entry.is(origin))?;
         if let Some((sender, used)) = &mut entry.shared {
             if !sender.is_closed() && used.elapsed() <= idle_timeout {
                 *used = Instant::now();
-                return Some(Sender::Http2(sender.clone()));
+                return Some(Ready::Http2(sender.clone()));
             }
             entry.shared = None;
         }
-        while let Some(newest) = entry.idle.pop_back() {
+        while let Some(mut newest) = entry.idle.pop_back() {
             if newest.since.elapsed() > idle_timeout {
                 // All others are older still.
                 entry.idle.clear();
                 return None;
             }
-            if !newest.sender.is_closed() {
-                return Some(Sender::Http1(newest.sender));
+            if newest.connection.is_quiet() {
+                return Some(Ready::Http1(newest.connection));
             }
         }
         None
@@ -105,49 +116,58 @@ impl Pool {
     pub(crate) fn keep(
         &self,
         origin: &Origin<'_>,
-        sender: Sender,
+        ready: Ready,
         idle_timeout: Duration,
         idle_max: usize,
     ) {
+        let now = Instant::now();
         let mut origins = self.origins.borrow_mut();
-        let entry = Self::entry(&mut origins, origin);
-        entry.used = Instant::now();
+        let at = Self::place(&mut origins, origin);
+        let entry = &mut origins[at];
+        entry.used = now;
         entry.idle_timeout = idle_timeout;
-        entry.speaks_http2 = matches!(sender, Sender::Http2(_));
-        entry.age(idle_timeout);
-        match sender {
-            Sender::Http1(sender) if !sender.is_closed() => {
+        entry.speaks_http2 = matches!(ready, Ready::Http2(_));
+        entry.age(now);
+        match ready {
+            Ready::Http1(connection) => {
                 while entry.idle.len() >= idle_max.max(1) {
                     entry.idle.pop_front();
                 }
                 entry.idle.push_back(Idle {
-                    sender,
-                    since: Instant::now(),
+                    connection,
+                    since: now,
                 });
             }
-            Sender::Http2(sender) if !sender.is_closed() => {
+            Ready::Http2(sender) if !sender.is_closed() => {
                 let open = entry.shared.as_ref().is_some_and(|(s, _)| !s.is_closed());
                 if !open {
-                    entry.shared = Some((sender, Instant::now()));
+                    entry.shared = Some((sender, now));
                 }
             }
-            _ => {}
+            Ready::Http2(_) => {}
         }
-        // Origins that nobody asks any more: replicas that are gone, certificates that were replaced.
-        let old = |entry: &Entry| entry.used.elapsed() > idle_timeout.saturating_mul(2);
-        if origins.iter().any(old) {
-            origins.retain(|entry| !old(entry));
+        let turn = self.turn.get() % origins.len();
+        self.turn.set(turn + 1);
+        if turn != at {
+            let other = &mut origins[turn];
+            other.age(now);
+            // Nobody asks it any more: a replica that is gone, a certificate that was replaced.
+            let unused = now.saturating_duration_since(other.used);
+            if unused > other.idle_timeout.saturating_mul(2) {
+                origins.swap_remove(turn);
+            }
         }
     }
 
     /// Drops connections that are too old or closed; says how many.
     pub(crate) fn trim(&self) -> usize {
+        let now = Instant::now();
         let mut dropped = 0;
         let mut origins = self.origins.borrow_mut();
         for entry in origins.iter_mut() {
             let before = entry.idle.len() + usize::from(entry.shared.is_some());
-            entry.age(entry.idle_timeout);
-            entry.idle.retain(|idle| !idle.sender.is_closed());
+            entry.age(now);
+            entry.idle.retain_mut(|idle| idle.connection.is_quiet());
             entry.idle.shrink_to_fit();
             let timeout = entry.idle_timeout;
             entry
@@ -165,7 +185,8 @@ impl Pool {
             let found = origins.iter().find(|entry| entry.is(origin))?;
             return found.speaks_http2.then(|| Arc::clone(&found.connecting));
         }
-        Some(Arc::clone(&Self::entry(&mut origins, origin).connecting))
+        let at = Self::place(&mut origins, origin);
+        Some(Arc::clone(&origins[at].connecting))
     }
 
     /// Number of idle connections to an origin; a shared one counts as idle.
@@ -177,24 +198,22 @@ impl Pool {
         })
     }
 
-    fn entry<'e>(origins: &'e mut Vec<Entry>, origin: &Origin<'_>) -> &'e mut Entry {
-        let at = match origins.iter().position(|entry| entry.is(origin)) {
-            Some(at) => at,
-            None => {
-                origins.push(Entry {
-                    target: origin.target.clone(),
-                    tls: origin.tls,
-                    http2: origin.http2,
-                    idle: VecDeque::new(),
-                    shared: None,
-                    speaks_http2: false,
-                    connecting: Arc::default(),
-                    used: Instant::now(),
-                    idle_timeout: Duration::ZERO,
-                });
-                origins.len() - 1
-            }
-        };
-        &mut origins[at]
+    /// Where an origin is in the list.
+    fn place(origins: &mut Vec<Entry>, origin: &Origin<'_>) -> usize {
+        let found = origins.iter().position(|entry| entry.is(origin));
+        found.unwrap_or_else(|| {
+            origins.push(Entry {
+                target: origin.target.clone(),
+                tls: origin.tls,
+                http2: origin.http2,
+                idle: VecDeque::new(),
+                shared: None,
+                speaks_http2: false,
+                connecting: Arc::default(),
+                used: Instant::now(),
+                idle_timeout: NEW,
+            });
+            origins.len() - 1
+        })
     }
 }

@@ -13,13 +13,14 @@ use tokio::time::Instant;
 
 use crate::{
     Answered, Client, Collected, Endpoint, Observer,
+    answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
-    client::Exchanged,
     error::{
         BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
         over_budget,
     },
+    http1::request::Headers,
     upload::{Attachment, Files},
 };
 
@@ -210,7 +211,7 @@ impl RequestTransport<'_> {
         let upload = self.client.upload(
             endpoint,
             chosen.address(),
-            headers,
+            headers.into_map(),
             attachment,
             &self.budget,
         );
@@ -237,13 +238,13 @@ impl RequestTransport<'_> {
     }
 
     /// What is sent besides the body.
-    fn headers(
+    fn headers<'h>(
         &self,
         endpoint: &Endpoint,
-        headers: &HeaderMap,
+        common: &'h HeaderMap,
         (deadline, watched): (Instant, Option<u32>),
-    ) -> HeaderMap {
-        let mut headers = headers.clone();
+    ) -> Headers<'h> {
+        let mut headers = HeaderMap::new();
         if let Some(name) = &endpoint.traffic.deadline_header {
             let left = deadline.saturating_duration_since(Instant::now());
             headers.insert(name, HeaderValue::from(left.as_millis() as u64));
@@ -251,7 +252,10 @@ impl RequestTransport<'_> {
         if let (Some(observer), Some(number)) = (self.observer, watched) {
             observer.sending(number, &mut headers);
         }
-        headers
+        Headers {
+            common,
+            own: headers,
+        }
     }
 
     /// One try at one replica.

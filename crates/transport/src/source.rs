@@ -9,12 +9,16 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
 use crate::{
-    ClientTls, Fetched, Http2,
-    client::USER_AGENT,
-    connect::{open, speak_http1, speak_http2},
+    ClientTls, Fetched, Http2, Stream,
+    client::{USER_AGENT, USER_AGENT_LINE},
+    connect::{open, speak_http2},
     endpoint::Address,
     error::chain,
-    pool::Sender,
+    http1::{
+        Asked, Connection,
+        framing::Wanted,
+        request::{self, Headers},
+    },
     tls::ClientTlsOptions,
 };
 
@@ -84,27 +88,69 @@ impl Source {
     ) -> Result<Fetched, String> {
         let stream = open(&self.address, self.tls.as_ref()).await?;
         let http2 = stream.agreed_on_http2() || (!self.address.https && self.http2 == Http2::Only);
+        if !http2 {
+            return self.over_http1(stream, &method, &headers, &body).await;
+        }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.headers_mut() = headers;
         let headers = request.headers_mut();
         headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
-        let sender = match http2 {
-            true => {
-                *request.uri_mut() = self.absolute()?;
-                speak_http2(stream).await
-            }
-            false => {
-                headers.insert(header::HOST, self.address.host.clone());
-                *request.uri_mut() = self.address.path.clone().into();
-                speak_http1(stream).await
-            }
-        };
-        let answer = match sender.map_err(|error| chain(&error))? {
-            Sender::Http1(mut sender) => sender.send_request(request).await,
-            Sender::Http2(mut sender) => sender.send_request(request).await,
-        };
+        *request.uri_mut() = self.absolute()?;
+        let mut sender = speak_http2(stream).await.map_err(|error| chain(&error))?;
+        let answer = sender.send_request(request).await;
         self.read(answer.map_err(|error| chain(&error))?).await
+    }
+
+    async fn over_http1(
+        &self,
+        stream: Stream,
+        method: &Method,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Fetched, String> {
+        let mut connection = Connection::new(stream);
+        let headers = Headers {
+            common: headers,
+            own: HeaderMap::new(),
+        };
+        let user_agent = match headers.contains(&header::USER_AGENT) {
+            true => b"",
+            false => USER_AGENT_LINE,
+        };
+        // RFC 9110, section 8.6: methods without a body by nature say no length.
+        let has_body =
+            !body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(method);
+        let length = has_body.then_some(body.len());
+        let target = (method.as_str(), &self.address);
+        let asked = Asked {
+            head: &|out| request::write(out, target, &[user_agent], &headers, length),
+            body,
+            is_head: method == Method::HEAD,
+            wanted: Wanted::All,
+        };
+        let head = connection.ask(asked).await;
+        let head = head.map_err(|why| why.to_string())?;
+        loop {
+            let whole = connection.look()?;
+            if connection.announced() > self.body_bytes_max as u64
+                || connection.came() > self.body_bytes_max
+            {
+                return Err(self.too_large());
+            }
+            if whole || !connection.more().await? {
+                break;
+            }
+        }
+        Ok(Fetched {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: connection.take(),
+        })
+    }
+
+    fn too_large(&self) -> String {
+        format!("the answer is larger than {} bytes", self.body_bytes_max)
     }
 
     /// HTTP/2 names the host in the URL.
@@ -128,10 +174,7 @@ impl Source {
             let frame = frame.map_err(|error| chain(&error))?;
             match frame.into_data() {
                 Ok(data) if whole.len() + data.len() > self.body_bytes_max => {
-                    return Err(format!(
-                        "the answer is larger than {} bytes",
-                        self.body_bytes_max
-                    ));
+                    return Err(self.too_large());
                 }
                 Ok(data) => whole.extend_from_slice(&data),
                 Err(frame) => headers.extend(frame.into_trailers().unwrap_or_default()),

@@ -7,12 +7,14 @@ use std::{
     fmt,
     future::Future,
     io::{self, ErrorKind},
+    os::fd::AsFd,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::{Buf, Bytes};
+use rustix::{io::Errno, net::RecvFlags};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
@@ -75,6 +77,47 @@ impl Stream {
             Kind::Plain(_) => false,
             Kind::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
+    }
+
+    /// Whether the other side has said nothing, as far as the reactor knows: no system call, unless something came. An
+    /// idle connection of which this is not true must not be used.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        let blocked = |read: io::Result<usize>| {
+            read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        };
+        match &mut self.kind {
+            _ if !self.before.is_empty() => false,
+            Kind::Plain(Socket::Tcp(stream)) => blocked(stream.try_read(&mut byte)),
+            Kind::Plain(Socket::Unix(stream)) => blocked(stream.try_read(&mut byte)),
+            // What is no data, such as new keys, is taken in.
+            Kind::Tls(stream) => {
+                let mut context = Context::from_waker(Waker::noop());
+                let mut buffer = ReadBuf::new(&mut byte);
+                let stream = Pin::new(&mut **stream);
+                stream.poll_read(&mut context, &mut buffer).is_pending()
+            }
+        }
+    }
+
+    /// Whether nothing at all came, not even the end of the connection: asks the operating system, which may know more
+    /// than the reactor. With TLS `false` may only mean that it was not data.
+    pub(crate) fn is_silent(&self) -> bool {
+        let socket = match &self.kind {
+            Kind::Plain(socket) => socket,
+            Kind::Tls(stream) => stream.get_ref().0,
+        };
+        let socket = match socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
+        };
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        rustix::net::recv(socket, &mut [0; 1], flags)
+            .is_err_and(|error| error == Errno::AGAIN || error == Errno::WOULDBLOCK)
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self.kind, Kind::Tls(_))
     }
 
     fn writing<T>(

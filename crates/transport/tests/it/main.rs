@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod flights;
+mod http1;
 mod server;
 
 use std::time::Duration;
@@ -36,11 +37,21 @@ async fn send_with(
     headers: &HeaderMap,
     idempotent: bool,
 ) -> Result<SubgraphResponse, TransportError> {
+    let body = Bytes::from_static(br#"{"query":"{a}"}"#);
+    send_body(client, endpoint, headers, (body, idempotent)).await
+}
+
+async fn send_body(
+    client: &Client,
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+    (body, idempotent): (Bytes, bool),
+) -> Result<SubgraphResponse, TransportError> {
     let endpoints = [endpoint.clone()];
     let transport = RequestTransport::new(client, &endpoints, headers, None);
     let request = SubgraphRequest {
         subgraph: 0,
-        body: Bytes::from_static(br#"{"query":"{a}"}"#),
+        body,
         idempotent,
     };
     transport.send(request).await

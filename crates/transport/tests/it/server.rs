@@ -22,6 +22,18 @@ pub(crate) enum Act {
     Close,
     /// Read a request and say nothing.
     Silence,
+    /// Read a request and write these bytes, a packet each.
+    Drip(&'static str),
+    /// Read a request, write these bytes and close.
+    Last(Vec<u8>),
+    /// Read a request, write these bytes, and end only this direction.
+    HalfClose(&'static str),
+    /// Read the head of a request and write these bytes before anything of its body is read.
+    Early(&'static str),
+    /// The same, and close without reading the rest.
+    EarlyLast(&'static str),
+    /// Write these bytes without being asked.
+    Say(&'static str),
 }
 
 #[derive(Clone, Default)]
@@ -29,6 +41,7 @@ struct Seen {
     connections: usize,
     requests: Vec<String>,
     closed: Vec<usize>,
+    said: usize,
 }
 
 pub(crate) struct Server {
@@ -83,6 +96,11 @@ impl Server {
             .await
             .unwrap();
     }
+    /// Waits until something was said without being asked.
+    pub(crate) async fn said(&self) {
+        let mut seen = self.seen.clone();
+        seen.wait_for(|s| s.said > 0).await.unwrap();
+    }
     /// Frees the port.
     pub(crate) async fn stop(self) {
         self.accepting.abort();
@@ -91,25 +109,53 @@ impl Server {
 }
 
 async fn play(mut stream: TcpStream, acts: Vec<Act>, tell: &watch::Sender<Seen>) {
+    stream.set_nodelay(true).unwrap();
     for act in acts {
-        if matches!(act, Act::Close) {
-            return;
+        match act {
+            Act::Close => return,
+            Act::Say(bytes) => {
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+                tell.send_modify(|seen| seen.said += 1);
+                continue;
+            }
+            _ => {}
         }
-        let Some(request) = read_request(&mut stream).await else {
+        let is_early = matches!(act, Act::Early(_) | Act::EarlyLast(_));
+        let Some(request) = read_request(&mut stream, !is_early).await else {
             return;
         };
         tell.send_modify(|seen| seen.requests.push(request));
         match act {
-            Act::Answer(bytes) => stream.write_all(bytes.as_bytes()).await.unwrap(),
-            Act::Silence => {}
+            Act::Answer(bytes) | Act::Early(bytes) => {
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+            }
+            Act::EarlyLast(bytes) => {
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+                return;
+            }
+            Act::Last(bytes) => {
+                stream.write_all(&bytes).await.unwrap();
+                return;
+            }
+            Act::HalfClose(bytes) => {
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+                stream.shutdown().await.unwrap();
+            }
+            Act::Drip(bytes) => {
+                for byte in bytes.as_bytes() {
+                    stream.write_all(&[*byte]).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+            Act::Silence | Act::Say(_) => {}
             Act::ReadAndClose | Act::Close => return,
         }
     }
-    let mut byte = [0; 1];
-    while stream.read(&mut byte).await.is_ok_and(|n| n > 0) {}
+    let mut bytes = vec![0; 64 << 10];
+    while stream.read(&mut bytes).await.is_ok_and(|n| n > 0) {}
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<String> {
+async fn read_request(stream: &mut TcpStream, with_body: bool) -> Option<String> {
     let mut bytes = Vec::new();
     let mut byte = [0; 1];
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -123,7 +169,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "))
         .map_or(0, |n| n.parse().unwrap());
-    let mut body = vec![0; length];
+    let mut body = vec![0; if with_body { length } else { 0 }];
     stream.read_exact(&mut body).await.ok()?;
     bytes.extend(body);
     Some(String::from_utf8(bytes).unwrap())

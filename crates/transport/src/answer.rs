@@ -1,0 +1,186 @@
+//! What becomes of an answer, whatever brings it: its limits while it arrives, redirects, decoding.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use ogive_execute::{SubgraphResponse, TransportError};
+
+use crate::{
+    budget::{Budget, Reading},
+    encoding::{self, DecodeError, Encoding},
+    endpoint::Endpoint,
+    error::{ExchangeError, HTTP_ERROR, REDIRECT, failed, over_budget, transient},
+};
+
+/// Bytes that are read in one go; then other requests have their turn.
+const TURN: usize = 64 << 10;
+
+/// A whole answer.
+#[derive(Clone)]
+pub(crate) struct Exchanged {
+    pub(crate) response: SubgraphResponse,
+    /// How long the subgraph asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
+    /// Its headers; without rules for them, only those that decided what became of it.
+    pub(crate) headers: HeaderMap,
+}
+
+/// The limits of an answer that arrives.
+pub(crate) struct Intake<'e> {
+    endpoint: &'e Endpoint,
+    budget: &'e Budget,
+    reading: Reading<'e>,
+    limit: usize,
+    came: usize,
+    turn: usize,
+}
+
+impl<'e> Intake<'e> {
+    pub(crate) fn new(endpoint: &'e Endpoint, budget: &'e Budget) -> Self {
+        Intake {
+            endpoint,
+            budget,
+            reading: budget.read(),
+            limit: endpoint.traffic.response_bytes_refused(),
+            came: 0,
+            turn: TURN,
+        }
+    }
+
+    /// The answer will have at least so many bytes.
+    pub(crate) fn announced(&self, bytes: u64) -> Result<(), ExchangeError> {
+        if bytes <= self.limit as u64 {
+            return Ok(());
+        }
+        let what = "the answer is too large";
+        let detail = format!("the answer is larger than {} bytes", self.limit);
+        Err(failed(HTTP_ERROR, &self.endpoint.name, what, detail).into())
+    }
+
+    /// So many bytes of it have come altogether. Gives other requests a turn now and then.
+    pub(crate) async fn came(&mut self, bytes: usize) -> Result<(), ExchangeError> {
+        self.announced(bytes as u64)?;
+        if !self.reading.take(bytes - self.came) {
+            return Err(over_budget(&self.endpoint.name, self.budget.max()).into());
+        }
+        self.came = bytes;
+        if bytes >= self.turn {
+            self.turn = bytes + TURN;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// It is whole.
+    pub(crate) fn whole(self) {
+        measure(self.endpoint, self.came, self.budget);
+    }
+
+    /// The connection ended before that.
+    pub(crate) fn cut(&self, why: String) -> ExchangeError {
+        transient(failed(
+            HTTP_ERROR,
+            &self.endpoint.name,
+            "the connection failed in the middle of an answer",
+            why,
+        ))
+    }
+}
+
+pub(crate) fn no_redirect(
+    endpoint: &Endpoint,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<(), TransportError> {
+    match headers.get(header::LOCATION) {
+        Some(to) if status.is_redirection() => Err(failed(
+            REDIRECT,
+            &endpoint.name,
+            "the subgraph answered with a redirect, which is not followed",
+            format!("{status} to {to:?}: correct its URL"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An answer that has arrived, decoded.
+pub(crate) async fn whole(
+    endpoint: &Endpoint,
+    (status, headers): (StatusCode, HeaderMap),
+    body: Bytes,
+    budget: &Budget,
+) -> Result<Exchanged, TransportError> {
+    let body = match Encoding::of(&headers) {
+        Ok(None) => body,
+        Ok(Some(encoding)) => Box::pin(decoded(endpoint, encoding, &body, budget)).await?,
+        Err(name) => {
+            let what = "the answer is in an encoding that is not supported";
+            let detail = format!("content-encoding `{name}`");
+            return Err(failed(HTTP_ERROR, &endpoint.name, what, detail));
+        }
+    };
+    Ok(Exchanged {
+        response: SubgraphResponse {
+            status: status.as_u16(),
+            body,
+        },
+        retry_after: retry_after(&headers),
+        headers,
+    })
+}
+
+pub(crate) async fn decoded(
+    endpoint: &Endpoint,
+    encoding: Encoding,
+    body: &[u8],
+    budget: &Budget,
+) -> Result<Bytes, TransportError> {
+    let most = endpoint.traffic.response_bytes_refused();
+    let limit = most.min(budget.left());
+    let (what, detail) = match encoding::decode(encoding, body, limit).await {
+        Ok(body) => {
+            measure(endpoint, body.len(), budget);
+            return Ok(body);
+        }
+        Err(DecodeError::TooLarge) if limit < most => {
+            return Err(over_budget(&endpoint.name, budget.max()));
+        }
+        Err(DecodeError::TooLarge) => (
+            "the answer is too large",
+            format!("the decoded answer is larger than {limit} bytes"),
+        ),
+        Err(DecodeError::Malformed(why)) => (
+            "the answer cannot be decoded",
+            format!("it is no {}: {why}", encoding.name()),
+        ),
+    };
+    Err(failed(HTTP_ERROR, &endpoint.name, what, detail))
+}
+
+/// `retry-after`, in seconds or as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(
+        date.duration_since(SystemTime::now())
+            .unwrap_or(Duration::ZERO),
+    )
+}
+
+/// Notes an answer beyond a limit that is only measured.
+fn measure(endpoint: &Endpoint, bytes: usize, budget: &Budget) {
+    let limit = endpoint.traffic.response_bytes_max;
+    if bytes > limit && budget.note_answer() {
+        let subgraph = &*endpoint.name;
+        tracing::warn!(
+            subgraph,
+            bytes,
+            limit,
+            "an answer exceeds `response_max_bytes`, which is only measured"
+        );
+    }
+}
