@@ -26,7 +26,7 @@ use ogive_bench::{
     units::{self, Time},
 };
 
-use crate::terminal;
+use crate::{serve, terminal};
 
 /// Gateways `--quick` runs when none are named.
 const QUICK_GATEWAYS: [&str; 2] = ["ogive", "apollo-gateway"];
@@ -393,6 +393,8 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
         folder: std::path::absolute(folder).context("the folder for results")?,
         command: command_line(),
     };
+    // Clients and gateways need a file for each connection; the gateways inherit this.
+    serve::raise_file_limit();
     let equipment = Equipment {
         servers: Servers::of(&cache.ogive),
         cache,

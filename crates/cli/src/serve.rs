@@ -109,7 +109,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Some(polling) => Some(polling.feed()),
         None => composing.as_ref().map(Composing::feed),
     };
-    raise_file_limit(config.http.connections_max.get());
+    raise_file_limit();
+    warn_of_few_files(config.http.connections_max.get());
     let dev = arguments.dev;
     let what = match (&composing, &polling) {
         (Some(composing), _) => format!("{} subgraphs, composed", composing.subgraphs()),
@@ -429,7 +430,7 @@ pub(crate) fn start_log(config: &Config, argument: Option<&str>) -> Result<()> {
 }
 
 /// Lets the process open as many files as it may: shells give few, because some old programs cannot deal with more.
-fn raise_file_limit(connections_max: usize) {
+pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
@@ -437,6 +438,9 @@ fn raise_file_limit(connections_max: usize) {
             tracing::debug!(%error, "the limit on open files stays as it is");
         }
     }
+}
+
+fn warn_of_few_files(connections_max: usize) {
     let files = getrlimit(Resource::Nofile).current;
     if let Some(files) = files.filter(|files| *files < connections_max as u64) {
         tracing::warn!(

@@ -4,6 +4,7 @@ use std::{
     fmt::Write as _,
     io::{Read, Write},
     net::TcpStream,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -121,4 +122,23 @@ fn ten_thousand_idle_connections_hold_up_nobody() {
     put("idle", &table);
     serve.signal("TERM");
     assert_eq!(serve.ended().0, Some(0));
+}
+
+#[test]
+fn subgraphs_open_as_many_files_as_they_may() {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -Sn 64; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_ogive"))
+        .args(["mock", "--config", &demo("mock.yaml")])
+        .args(["--listen", "127.0.0.1:0"]);
+    let mut mock = Running::of(command);
+    mock.printed("accounts ");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", mock.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let numbers: Vec<&str> = line.unwrap().split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "{limits}");
+    assert_ne!(numbers[0], "64");
 }

@@ -83,7 +83,10 @@ fn life() -> Duration {
 
 impl Running {
     pub(crate) fn start<A: AsRef<OsStr>>(arguments: &[A]) -> Running {
-        let mut child = ogive(arguments)
+        Running::of(ogive(arguments))
+    }
+    pub(crate) fn of(mut command: Command) -> Running {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
