@@ -169,7 +169,7 @@ impl Config {
         let supergraph = &self.supergraph;
         note(
             supergraph.url.is_some() && supergraph.path.is_some(),
-            "`supergraph.path` and `supergraph.url` are both set; one of them has no effect",
+            "`supergraph.path` has no effect: `supergraph.url` is set, too",
         );
         if let Some(rate) = &self.traffic_shaping.router.rate_limit {
             note(

@@ -587,7 +587,7 @@ fn what_has_no_effect_is_said() {
         ),
         (
             "supergraph: { path: a.graphql, url: 'http://a/' }",
-            "both set",
+            "`supergraph.path` has no effect",
         ),
         (
             "traffic_shaping: { router: { rate_limit: { key: ip, header: x-a } } }",

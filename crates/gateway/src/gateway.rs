@@ -33,6 +33,7 @@ use crate::{
     expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     graphiql,
     heavy::Heavy,
+    linger::read_refused,
     measured::{Exceeded, code, log},
     media::{Accept, Media, accept, graphql_media},
     notice::{self, Notice},
@@ -370,7 +371,10 @@ impl Gateway {
     {
         match self.destination(&serving.options, parts) {
             Destination::Graphql(id) => self.graphql(serving, parts, body, lent, id).await,
-            Destination::Answered(response) => response,
+            Destination::Answered(response) => {
+                read_refused(&parts.headers, body).await;
+                response
+            }
         }
     }
 
@@ -446,7 +450,10 @@ impl Gateway {
     {
         let (media, admitted) = match self.admit(&serving.options, parts, lent) {
             Ok(admitted) => admitted,
-            Err(refused) => return *refused,
+            Err(refused) => {
+                read_refused(&parts.headers, body).await;
+                return *refused;
+            }
         };
         let mut answer = self
             .admitted(serving, parts, body, media, lent, document_id)
@@ -604,8 +611,11 @@ impl Gateway {
         B::Data: Send,
         B::Error: Display,
     {
-        serving.options.csrf.check(parts)?;
-        CallerClaims::of(parts)?;
+        let checked = serving.options.csrf.check(parts);
+        if let Err(error) = checked.and_then(|()| CallerClaims::of(parts)) {
+            read_refused(&parts.headers, body).await;
+            return Err(error);
+        }
         let limits = &serving.options.receive;
         let span = stop_span!(spans::RECEIVE);
         let options = serving.options.uploads.as_ref();

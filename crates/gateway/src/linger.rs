@@ -5,10 +5,11 @@
 
 use std::{
     future::poll_fn,
-    pin::Pin,
+    pin::{Pin, pin},
     time::{Duration, Instant},
 };
 
+use http::{HeaderMap, header};
 use hyper::body::{Body, Buf};
 
 /// Most bytes read for nothing.
@@ -19,6 +20,22 @@ const TURN: usize = 256 << 10;
 const TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest pause of a client that may be waiting for the answer already.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Reads the body of a request that its head alone has refused. Over HTTP/2 the stream would be reset otherwise, behind
+/// the answer, and some clients that are still sending then drop the answer. In a box: what is refused need not make
+/// room for itself in what is served.
+pub(crate) fn read_refused<B: Body>(
+    headers: &HeaderMap,
+    body: B,
+) -> Pin<Box<impl Future<Output = ()> + use<B>>> {
+    // Whoever asks before sending (`expect: 100-continue`) is told not to.
+    let sends = !body.is_end_stream() && !headers.contains_key(header::EXPECT);
+    Box::pin(async move {
+        if sends {
+            linger(pin!(body)).await;
+        }
+    })
+}
 
 /// Reads on until the end, a pause or a limit.
 pub(crate) async fn linger<B: Body>(mut body: Pin<&mut B>) {

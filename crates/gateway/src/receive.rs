@@ -22,7 +22,7 @@ use crate::{
     error::RequestError,
     heavy::{Heavy, LIGHT_BODY},
     json_value,
-    linger::linger,
+    linger::{linger, read_refused},
     measured::{Exceeded, is_measured, note},
     media::{self, ContentTypeError},
     percent,
@@ -113,7 +113,13 @@ where
             query_request(query, document_id).map(Received::One)
         }
         Method::POST => {
-            let encoding = check_content(&parts.headers)?;
+            let encoding = match check_content(&parts.headers) {
+                Ok(encoding) => encoding,
+                Err(error) => {
+                    read_refused(&parts.headers, body).await;
+                    return Err(error);
+                }
+            };
             let mut body = read_body(&parts.headers, body, limits, exceeded).await?;
             // What is rare is in a box, because it takes much room, and room is moved with every request.
             if let Some(encoding) = encoding {
@@ -131,13 +137,16 @@ where
             note_batch(&received, limits, exceeded);
             Ok(received)
         }
-        _ => Err(RequestError {
-            allow: Some("GET, POST"),
-            ..RequestError::http(
-                codes::METHOD_NOT_ALLOWED,
-                format!("{} is not allowed here: use GET or POST", parts.method),
-            )
-        }),
+        _ => {
+            read_refused(&parts.headers, body).await;
+            Err(RequestError {
+                allow: Some("GET, POST"),
+                ..RequestError::http(
+                    codes::METHOD_NOT_ALLOWED,
+                    format!("{} is not allowed here: use GET or POST", parts.method),
+                )
+            })
+        }
     }
 }
 

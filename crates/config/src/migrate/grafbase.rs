@@ -52,6 +52,12 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("subgraphs.*.retry.ttl", "the budget is one of ten seconds"),
     call("gateway.retry.retry_mutations", retry_mutations),
     call("subgraphs.*.retry.retry_mutations", retry_mutations),
+    to("operation_caching.enabled", "query_planning.cache.enabled"),
+    to("operation_caching.limit", "query_planning.cache.size"),
+    unneeded(
+        "operation_caching.warm_on_reload",
+        "every kept operation is planned before a new schema serves",
+    ),
     call("gateway.rate_limit.storage", storage),
     to(
         "gateway.rate_limit.global.limit",

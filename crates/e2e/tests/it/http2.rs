@@ -440,3 +440,62 @@ fn http1_goes_on_beside_it() {
     connection.write(&whole[1..]);
     assert_eq!(connection.read().text(), ANSWER);
 }
+
+/// What is refused by its head is read all the same: a stream that is reset behind its answer costs some clients the
+/// answer. More is sent than the gateway takes without reading.
+#[test]
+fn refusals_reach_clients_that_are_still_sending() {
+    let graph = Graph::with(
+        "file_uploads: { enabled: true }\n\
+         traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: header, header: x-client } } }",
+    );
+    let address = graph.address();
+    run(async {
+        let (sender, _ended) = open(address).await;
+        let first = ask(
+            &sender,
+            head(address, &[("x-client", "a")]),
+            "{ __typename }",
+        );
+        assert_eq!(first.await.unwrap().0, 200);
+        let json = ("content-type", "application/json");
+        for (path, method, headers, status) in [
+            ("/nowhere", "POST", &[json][..], 404),
+            (
+                "/graphql",
+                "POST",
+                &[("content-type", "multipart/form-data; boundary=x")],
+                400,
+            ),
+            ("/graphql", "POST", &[json, ("accept", "text/html")], 406),
+            ("/graphql", "PUT", &[json, ("x-client", "b")], 405),
+            ("/graphql", "POST", &[json, ("x-client", "a")], 429),
+            (
+                "/graphql",
+                "POST",
+                &[json, ("x-client", "c"), ("content-encoding", "x")],
+                415,
+            ),
+        ] {
+            let mut request = Request::builder()
+                .method(method)
+                .uri(format!("http://{address}{path}"));
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let mut sender = sender.clone().ready().await.unwrap();
+            let request = request.body(()).unwrap();
+            let (response, mut body) = sender.send_request(request, false).unwrap();
+            let mut left = 3 << 20;
+            while left > 0 {
+                body.reserve_capacity(left);
+                let room = std::future::poll_fn(|cx| body.poll_capacity(cx)).await;
+                let room = room.expect("the stream goes on").expect("it is not reset");
+                body.send_data(vec![b' '; room].into(), room == left)
+                    .unwrap();
+                left -= room;
+            }
+            assert_eq!(response.await.unwrap().status(), status, "{path}");
+        }
+    });
+}
