@@ -230,6 +230,7 @@ fn read_lookup(
         return Ok(());
     }
     reader.twins.restart();
+    reader.is_single = n_items == 1;
     let before = (reader.store.mark(), reader.errors.mark());
     let n_entities = data.entities.len();
     let mut nulls = Vec::new();
@@ -359,7 +360,9 @@ impl<'p> Absorb<'_, 'p> {
         match self.fetch.root.as_ref().filter(|_| self.root) {
             None if self.reentries().next().is_none() => self.read_lookups(scanner, data)?,
             Some(root) if self.gathered.n_representations() == 0 => {
-                if !self.reader().read_into(scanner, root.shape, Store::ROOT)? {
+                let mut reader = self.reader();
+                reader.is_single = true;
+                if !reader.read_into(scanner, root.shape, Store::ROOT)? {
                     scanner.skip_value()?;
                 }
             }

@@ -371,12 +371,15 @@ fn begin<L: Lanes>(
         Some(b'{') if coming.lists == 0 && *here.depth < here.depth_max && inside == b'"' => {
             let start = here.cursor.at;
             let steps = &reader.derived.reads[coming.child];
-            let twin = match reader.twins.look(
-                text,
-                at,
-                (coming.child, *here.depth),
-                steps.typename.is_some(),
-            ) {
+            // What can be there once only has no twin.
+            let look = match reader.is_single && !steps.in_list {
+                true => Look::Off,
+                false => {
+                    let place = (coming.child, *here.depth);
+                    reader.twins.look(text, at, place, steps.typename.is_some())
+                }
+            };
+            let twin = match look {
                 Look::Same(entry) => {
                     if let Some(record) = reader.copy(coming, &entry) {
                         here.cursor.at += entry.len as usize;

@@ -175,7 +175,7 @@ impl<'e, 'p> Output<'e, 'p> {
         self.text.extend_from_slice(text);
     }
     /// Appends a byte of ours.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn byte(&mut self, byte: u8) {
         if self.run.len > 0 {
             let end = (self.run.start + self.run.len) as usize;

@@ -76,6 +76,8 @@ pub(crate) struct Reader<'s, 'p> {
     failed_lists: FastSet<(u32, ShapeId)>,
     /// Objects that were read before.
     pub(crate) twins: Twins,
+    /// Whether no more than one root or entity is read in the text.
+    pub(crate) is_single: bool,
     /// Steps that were not taken in the fast lane.
     pub(crate) steps: u32,
 }
@@ -149,6 +151,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             last_type: None,
             failed_lists: FastSet::default(),
             twins: Twins::default(),
+            is_single: false,
             steps: 0,
         }
     }

@@ -26,7 +26,7 @@ use crate::{
     lookups::{LookupFacts, lookup_facts},
     order::LearnedOrder,
     sizes::LearnedSizes,
-    steps::{KeyTable, OutStep, ShapeSteps, out_steps, shape_steps},
+    steps::{KeyTable, OutStep, ShapeSteps, note_lists, out_steps, shape_steps},
 };
 
 /// A [`Derived`] that is worked out when first asked for.
@@ -171,8 +171,9 @@ fn derive(plan: &Plan) -> Derived {
             }
         }
     }
-    for shape in children_first(plan) {
-        deriver.shape(shape);
+    let children_first = children_first(plan);
+    for shape in &children_first {
+        deriver.shape(*shape);
     }
     let mut classes = FastMap::default();
     let mut shapes: IdVec<ShapeId, ShapeFacts> = IdVec::new();
@@ -190,9 +191,10 @@ fn derive(plan: &Plan) -> Derived {
     let only_type: IdVec<LayoutId, _> = plan.layouts.iter().map(|(_, l)| l.only_type()).collect();
     let mut keys = KeyTable::default();
     let reads = plan.shapes.iter();
-    let reads = reads
+    let mut reads = reads
         .map(|(id, shape)| shape_steps(plan, shape, &shapes[id].fields, &only_type, &mut keys))
         .collect();
+    note_lists(plan, &mut reads, children_first.into_iter().rev());
     let layouts = plan.layouts.iter();
     let outputs = layouts
         .map(|(_, layout)| out_steps(layout, &mut keys))

@@ -19,6 +19,8 @@ pub struct ShapeSteps {
     pub typename: Option<u32>,
     /// The type of all objects, if no key tells it and there is only one.
     pub known_type: Option<RuntimeType>,
+    /// Whether there is a list above its objects, so that a root or an entity can have several of them.
+    pub in_list: bool,
 }
 
 /// How a member is read.
@@ -123,6 +125,26 @@ pub(crate) fn shape_steps(
             Some(_) => None,
             None => only_type.get(shape.layout).copied().flatten(),
         },
+        in_list: false,
+    }
+}
+
+/// Notes which shapes have a list above them. `parents_first` are all shapes, none before one that contains it.
+pub(crate) fn note_lists(
+    plan: &Plan,
+    reads: &mut IdVec<ShapeId, ShapeSteps>,
+    parents_first: impl Iterator<Item = ShapeId>,
+) {
+    for id in parents_first {
+        let in_list = reads[id].in_list;
+        for at in 0..reads[id].fields.len() {
+            let step = reads[id].fields[at];
+            if let Some(child) = step.child
+                && plan.shapes.get(child).is_some()
+            {
+                reads[child].in_list |= in_list || step.lists > 0;
+            }
+        }
     }
 }
 
