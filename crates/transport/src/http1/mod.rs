@@ -284,7 +284,10 @@ impl Connection {
         .await
     }
     fn poll_first(&mut self, cx: &mut Context<'_>, room: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        room.resize(FIRST_READ, 0);
+        if room.is_empty() {
+            // Pages that no answer has reached yet take no memory.
+            *room = vec![0; FIRST_READ];
+        }
         let mut read = ReadBuf::new(room);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
         self.buffer = BytesMut::from(read.filled());
