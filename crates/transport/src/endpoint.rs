@@ -260,10 +260,11 @@ impl Address {
             ),
             https,
             host: HeaderValue::from_str(authority.as_str()).map_err(|e| malformed(&e))?,
-            path: uri
-                .path_and_query()
-                .cloned()
-                .unwrap_or_else(|| PathAndQuery::from_static("/")),
+            path: match uri.path_and_query() {
+                // As text it begins with a slash, also that of `http://a?x=1`.
+                Some(path) => path.to_string().parse().map_err(|e| malformed(&e))?,
+                None => PathAndQuery::from_static("/"),
+            },
         })
     }
 
@@ -320,6 +321,9 @@ mod tests {
         assert_eq!(a.host, "example.org");
         let a = Address::parse("https://example.org/a").unwrap();
         assert_eq!((target(&a).as_str(), a.https), ("example.org:443", true));
+        for (url, path) in [("http://a?x=1", "/?x=1"), ("http://a#b", "/")] {
+            assert_eq!(Address::parse(url).unwrap().path.as_str(), path);
+        }
         let a = Address::parse("unix:///run/a.sock?path=/graphql?x=1").unwrap();
         assert_eq!(target(&a), "unix:/run/a.sock");
         assert_eq!(
