@@ -20,6 +20,7 @@ use crate::{
         BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
         over_budget,
     },
+    headers::is_hop_by_hop,
     http1::request::Headers,
     upload::{Attachment, Files},
 };
@@ -245,7 +246,9 @@ impl RequestTransport<'_> {
         (deadline, watched): (Instant, Option<u32>),
     ) -> Headers<'h> {
         let mut headers = HeaderMap::new();
-        if let Some(name) = &endpoint.traffic.deadline_header {
+        if let Some(name) = &endpoint.traffic.deadline_header
+            && !is_hop_by_hop(name)
+        {
             let left = deadline.saturating_duration_since(Instant::now());
             headers.insert(name, HeaderValue::from(left.as_millis() as u64));
         }
@@ -386,8 +389,8 @@ impl RequestTransport<'_> {
                 .filter(|retry| may_retry && attempt < retry.attempts)
                 .and_then(|retry| health.withdraw(&retry, attempt))
                 .map(|wait| wait.max(at_least.unwrap_or_default()))
-                // An answer that comes too late helps nobody.
-                .filter(|wait| Instant::now() + *wait < deadline);
+                // An answer that comes too late helps nobody. (A subgraph may ask for longer than clocks can say.)
+                .filter(|wait| *wait < deadline.saturating_duration_since(Instant::now()));
             let Some(wait) = wait else {
                 return exchanged.map_err(|e| e.error);
             };

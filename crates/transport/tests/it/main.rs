@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_execute::{SubgraphRequest, SubgraphResponse, Transport, TransportError};
 use ogive_transport::{
-    Client, Endpoint, HeaderRule, HeaderRules, NameMatch, RequestTransport, Traffic,
+    Client, Endpoint, HeaderRule, HeaderRules, NameMatch, RequestTransport, Retry, Traffic,
 };
 use server::{Act, Server};
 
@@ -99,6 +99,43 @@ async fn any_status_is_an_answer() {
     let (client, endpoint) = (Client::new(), endpoint(&server, Traffic::default()));
     let response = send(&client, &endpoint, true).await.unwrap();
     assert_eq!((response.status, &response.body[..]), (503, &b"abcde"[..]));
+}
+
+#[tokio::test]
+async fn a_subgraph_may_ask_for_more_time_than_clocks_can_say() {
+    let busy = "HTTP/1.1 503 No\r\nretry-after: 18446744073709551615\r\ncontent-length: 0\r\n\r\n";
+    let server = Server::start(vec![vec![Act::Answer(busy), Act::Answer(OK)]]).await;
+    let traffic = Traffic {
+        retry: Some(Retry {
+            attempts: 1,
+            backoff: Duration::ZERO,
+            backoff_max: Duration::ZERO,
+            budget_percent: 100,
+            budget_per_second: 0,
+        }),
+        ..Traffic::default()
+    };
+    let (client, endpoint) = (Client::new(), endpoint(&server, traffic));
+    let answer = send(&client, &endpoint, true).await.unwrap();
+    assert_eq!((answer.status, server.requests().len()), (503, 1));
+}
+
+#[tokio::test]
+async fn the_time_left_replaces_no_header_of_the_exchange() {
+    for (name, count) in [("x-time-left", 1), ("content-type", 0)] {
+        let server = Server::start(vec![vec![Act::Answer(OK)]]).await;
+        let traffic = Traffic {
+            deadline_header: Some(HeaderName::from_static(name)),
+            ..Traffic::default()
+        };
+        let (client, endpoint) = (Client::new(), endpoint(&server, traffic));
+        send(&client, &endpoint, true).await.unwrap();
+        let request = &server.requests()[0];
+        let left = request.lines().filter_map(|line| line.split_once(": "));
+        let left = left.filter(|(n, value)| *n == name && value.parse::<u64>().is_ok());
+        assert_eq!(left.count(), count, "{request}");
+        assert_eq!(request.matches("content-type: ").count(), 1, "{request}");
+    }
 }
 
 #[tokio::test]
