@@ -10,12 +10,13 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
+use tokio::time::Instant;
 
 use crate::{
     endpoint::{Http2, Target},
@@ -95,6 +96,7 @@ impl Pool {
         if let Some((sender, used)) = &mut entry.shared {
             if !sender.is_closed() && used.elapsed() <= idle_timeout {
                 *used = Instant::now();
+                entry.used = *used;
                 return Some(Ready::Http2(sender.clone()));
             }
             entry.shared = None;
@@ -215,5 +217,35 @@ impl Pool {
             });
             origins.len() - 1
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::client::conn::http2;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shared_connection_stays_for_as_long_as_it_is_used() {
+        let (near, _far) = tokio::io::duplex(1 << 16);
+        let http2 = http2::Builder::new(TokioExecutor::new());
+        let (sender, connection) = http2.handshake(TokioIo::new(near)).await.unwrap();
+        tokio::spawn(connection);
+        let targets = [1, 2].map(|port| Target::Tcp("a".into(), port));
+        let [used, other] = [0, 1].map(|at| Origin {
+            target: &targets[at],
+            tls: None,
+            http2: Http2::Only,
+        });
+        let (pool, timeout) = (Pool::default(), Duration::from_secs(10));
+        pool.keep(&used, Ready::Http2(sender.clone()), timeout, 1);
+        for _ in 0..8 {
+            tokio::time::advance(timeout).await;
+            assert!(pool.take(&used, timeout).is_some());
+            // Origins that nobody asks any more go when others are kept.
+            pool.keep(&other, Ready::Http2(sender.clone()), timeout, 1);
+        }
     }
 }
