@@ -5,10 +5,10 @@
 
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     io::{self, ErrorKind},
     os::fd::AsFd,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -18,6 +18,7 @@ use rustix::{io::Errno, net::RecvFlags};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
+    task::coop::unconstrained,
     time::Sleep,
 };
 use tokio_rustls::TlsStream;
@@ -92,10 +93,12 @@ impl Stream {
             Kind::Plain(Socket::Unix(stream)) => blocked(stream.try_read(&mut byte)),
             // What is no data, such as new keys, is taken in.
             Kind::Tls(stream) => {
-                let mut context = Context::from_waker(Waker::noop());
                 let mut buffer = ReadBuf::new(&mut byte);
-                let stream = Pin::new(&mut **stream);
-                stream.poll_read(&mut context, &mut buffer).is_pending()
+                let read = poll_fn(|cx| Pin::new(&mut **stream).poll_read(cx, &mut buffer));
+                // A task that has had its turn would be told that nothing came, whatever came.
+                let read = pin!(unconstrained(read));
+                read.poll(&mut Context::from_waker(Waker::noop()))
+                    .is_pending()
             }
         }
     }
@@ -118,6 +121,15 @@ impl Stream {
 
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self.kind, Kind::Tls(_))
+    }
+
+    /// Says that nothing will be written any more, as far as there is a word for it besides closing, and as far as that
+    /// does not have to be waited for. (RFC 8446, section 6.1: without it nobody knows whether that was the end.)
+    pub(crate) fn end(&mut self) {
+        if let Kind::Tls(stream) = &mut self.kind {
+            let mut context = Context::from_waker(Waker::noop());
+            let _ = Pin::new(&mut **stream).poll_shutdown(&mut context);
+        }
     }
 
     fn writing<T>(

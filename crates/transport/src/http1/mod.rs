@@ -303,6 +303,12 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stream.end();
+    }
+}
+
 impl Rest {
     fn is_empty(&self) -> bool {
         self.head.is_empty() && self.body.is_empty()

@@ -5,6 +5,7 @@
 mod flights;
 mod http1;
 mod server;
+mod tls;
 
 use std::time::Duration;
 
