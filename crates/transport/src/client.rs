@@ -4,7 +4,7 @@
 //! everything up to its last byte; the last is laid around the whole exchange by
 //! [`RequestTransport`](crate::RequestTransport). HTTP/1.1 is [`crate::http1`], HTTP/2 is hyper's.
 
-use std::time::Duration;
+use std::{io::ErrorKind, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -408,6 +408,10 @@ fn unanswered(endpoint: &Endpoint, why: Unanswered) -> Failed {
             error: error(why),
         },
         Unanswered::Cut(why) => Failed::Final(transient(error(why))),
+        // Hosts and networks come back. What TLS refuses is `InvalidData`.
+        Unanswered::Broken(why) if why.kind() != ErrorKind::InvalidData => {
+            Failed::Final(transient(error(why.to_string())))
+        }
         // It would only happen again.
         why => Failed::Final(error(why.to_string()).into()),
     }
@@ -438,5 +442,27 @@ fn origin<'e>(endpoint: &Endpoint, address: &'e Address, tls: Option<&ClientTls>
         target: &address.target,
         tls: tls.map(|tls| tls.current().1),
         http2: endpoint.traffic.http2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HeaderRules, Traffic};
+
+    #[test]
+    fn what_the_network_does_may_be_over_a_moment_later() {
+        let endpoint = Endpoint::new("a", "http://a/", Traffic::default(), HeaderRules::default());
+        for (kind, expected) in [
+            (ErrorKind::HostUnreachable, true),
+            (ErrorKind::TimedOut, true),
+            (ErrorKind::InvalidData, false),
+        ] {
+            let failed = unanswered(&endpoint, Unanswered::Broken(kind.into()));
+            let Failed::Final(error) = failed else {
+                panic!("{kind}: the request may have arrived");
+            };
+            assert_eq!(error.transient, expected, "{kind}");
+        }
     }
 }
