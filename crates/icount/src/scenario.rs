@@ -5,7 +5,7 @@ use std::{cell::RefCell, hint::black_box, path::Path};
 use anyhow::{Context as _, Result, ensure};
 use ogive_base::SourceId;
 use ogive_execute::{ExecuteOptions, ResponseBody, Reuse};
-use ogive_json::scan::validate;
+use ogive_json::{Scanner, scan::validate, write_string};
 use ogive_operation::{
     NormaliseLimits, ValidationLimits, normalise, validate as validate_operation,
 };
@@ -19,7 +19,11 @@ use crate::{
 
 /// Every scenario: name and what it does.
 pub const SCENARIOS: &[(&str, &str)] = &[
-    ("parse", "parse the shop's TestQuery"),
+    (
+        "unescape",
+        "take the shop's TestQuery out of a request, where its line breaks are escaped",
+    ),
+    ("parse", "parse it"),
     ("validate", "validate it against the API schema"),
     ("normalise", "bring it into normal form"),
     ("plan", "plan it, everything before included"),
@@ -98,6 +102,16 @@ impl Scenario {
         }
         let shop = || Graph::read("shop", "test-query", "{}");
         Ok(Scenario(match name {
+            "unescape" => {
+                let (graph, mut text) = (shop()?, Vec::new());
+                write_string(&mut text, graph.operation.as_str());
+                Box::new(move || {
+                    let document = Scanner::new(&text).string()?;
+                    ensure!(document.has_escapes());
+                    black_box(document.unescape());
+                    Ok(())
+                })
+            }
             "parse" => {
                 let graph = shop()?;
                 Box::new(move || {

@@ -2,6 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::{
+    key::append_short,
+    lanes::{BASELINE, Baseline, KEY_BLOCK, Lanes},
+};
+
 /// The contents of a validated JSON string, as written between its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonStr<'a> {
@@ -35,19 +40,43 @@ impl<'a> JsonStr<'a> {
         if !self.escapes {
             return String::from_utf8_lossy(self.raw);
         }
-        let mut out = Vec::with_capacity(self.raw.len());
-        let mut rest = self.raw;
-        while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
-            out.extend_from_slice(&rest[..at]);
-            rest = unescape_one(&rest[at + 1..], &mut out);
+        let raw = self.raw;
+        // Short runs are copied as a whole block.
+        let mut out = Vec::with_capacity(raw.len() + KEY_BLOCK);
+        let mut at = 0;
+        while let Some(slash) = next_slash(raw, at) {
+            append_short(&mut out, raw, at, slash - at);
+            at = raw.len() - unescape_one(&raw[slash + 1..], &mut out).len();
         }
-        out.extend_from_slice(rest);
+        append_short(&mut out, raw, at, raw.len() - at);
         // Only whole characters were added to the validated rest, so nothing is lost here.
         Cow::Owned(
             String::from_utf8(out)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         )
     }
+}
+
+/// Where the next backslash of a string's contents is. There are no control characters in them, and quotes only behind
+/// backslashes.
+#[inline]
+fn next_slash(raw: &[u8], from: usize) -> Option<usize> {
+    const BLOCK: usize = <Baseline as Lanes>::BLOCK;
+    let mut at = from;
+    while let Some(masks) = BASELINE.string_masks(raw, at) {
+        if masks.stop != 0 {
+            return Some(at + masks.stop.trailing_zeros() as usize);
+        }
+        at += BLOCK;
+    }
+    // The last block, some of which was looked at before.
+    let last = raw.len().checked_sub(BLOCK);
+    if let Some((last, masks)) = last.and_then(|at| Some((at, BASELINE.string_masks(raw, at)?))) {
+        let stop = masks.stop >> (at - last);
+        return (stop != 0).then(|| at + stop.trailing_zeros() as usize);
+    }
+    let rest = raw.get(at..)?;
+    Some(at + rest.iter().position(|byte| *byte == b'\\')?)
 }
 
 /// Decodes the escape whose backslash has just been read; returns what follows it.

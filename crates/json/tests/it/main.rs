@@ -278,6 +278,26 @@ fn surrogates_are_paired_or_replaced() {
 }
 
 #[test]
+fn escapes_are_found_wherever_they_are() {
+    let escapes = [r"\n", r#"\""#, r"\\", r"\u00e9", r"\ud83d\ude00", r"\n\n\t"];
+    for escape in escapes {
+        for before in 0..70 {
+            for after in [0, 1, 2, 5, 14, 15, 16, 17, 31, 33, 70] {
+                let (before, after) = ("x".repeat(before), "é".repeat(after));
+                for text in [
+                    format!("\"{before}{escape}{after}\""),
+                    format!("\"{after}{escape}{before}{escape}\""),
+                ] {
+                    let mut scanner = Scanner::new(text.as_bytes());
+                    let expected: String = serde_json::from_str(&text).unwrap();
+                    assert_eq!(scanner.string().unwrap().unescape(), expected, "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn errors_say_where() {
     for (text, message) in [
         (&b"[1,"[..], "unexpected end at byte 3"),
