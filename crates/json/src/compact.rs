@@ -38,9 +38,9 @@ struct State {
     inside: u64,
     /// Whether the next byte is escaped.
     escaped: bool,
-    /// Whether the byte before is part of a number or literal.
+    /// Whether the byte before is part of a number or literal, for [`State::kept`].
     word: bool,
-    /// Whether the byte before is white space, behind a number or literal.
+    /// Whether the byte before is white space, behind a number or literal; for [`State::by_runs`] behind anything.
     gap: bool,
     /// Whether only white space stood between two numbers or literals.
     joined: bool,
@@ -85,19 +85,24 @@ impl Job for Compact<'_> {
                 return None;
             }
         }
-        if !L::SQUEEZES {
-            let word = out.last().is_some_and(|last| is_word(*last));
-            (state.word, state.gap) = (word && !state.gap, word && state.gap);
-        }
         let rest = &text[at..];
         let mut last = [b' '; BLOCK_MAX];
         last[..rest.len()].copy_from_slice(rest);
         if let Some(masks) = lanes.text_masks(&last, 0) {
-            // What was added could be inside a string that does not end.
-            let keep = state.kept(lanes, masks) & !(u64::MAX << rest.len());
             let mut block = [0; BLOCK_MAX];
-            lanes.squeeze(&last, 0, keep, &mut block);
-            out.extend_from_slice(&block[..keep.count_ones() as usize]);
+            let len = if L::SQUEEZES {
+                let keep = state.kept(lanes, masks);
+                lanes.squeeze(&last, 0, keep, &mut block);
+                keep.count_ones() as usize
+            } else {
+                state.by_runs(lanes, masks, &last, &mut block)
+            };
+            // What was added stays only inside a string that does not end.
+            let added = match state.inside {
+                0 => 0,
+                _ => L::BLOCK - rest.len(),
+            };
+            out.extend_from_slice(&block[..len - added]);
         }
         (!state.joined).then_some(out)
     }
@@ -134,7 +139,6 @@ impl State {
     }
 
     /// Takes in a block, the first of `text`, and writes what stays of it, one run after another; says how much that is.
-    /// `gap` means any white space here.
     #[inline(always)]
     fn by_runs<L: Lanes>(
         &mut self,

@@ -155,7 +155,7 @@ pub trait Lanes: Copy {
     const BLOCK: usize;
     /// Bytes per block of [`Lanes::digit_mask`]: numbers are short.
     const DIGIT_BLOCK: usize;
-    /// Whether [`Lanes::squeeze`] is quick, however many gaps there are.
+    /// Whether there is an instruction for [`Lanes::squeeze`].
     const SQUEEZES: bool = false;
 
     /// What is in the block at `at`; `None` if the text ends within it.
@@ -175,35 +175,11 @@ pub trait Lanes: Copy {
         }
         parities
     }
-    /// Copies the bytes of the block at `at` that `keep` names to the beginning of `out`, without gaps; what is behind
-    /// them there may be anything afterwards, for up to two blocks. The block must be a whole one.
+    /// Copies the bytes of the block at `at`, which must be a whole one, that `keep` names to the beginning of `out`,
+    /// without gaps; what is behind them there may be anything afterwards, for up to a block. Copies nothing without an
+    /// instruction for it ([`Lanes::SQUEEZES`]).
     #[inline(always)]
-    fn squeeze(self, text: &[u8], at: usize, keep: u64, out: &mut [u8]) {
-        let (mut left, mut to) = (keep, 0);
-        while left != 0 {
-            let start = left.trailing_zeros() as usize;
-            let len = (!(left >> start)).trailing_zeros() as usize;
-            let from = at + start;
-            // A whole block if there is one: its length is known to the compiler.
-            match (
-                text.get(from..from + Self::BLOCK),
-                out.get_mut(to..to + Self::BLOCK),
-            ) {
-                (Some(text), Some(out)) => out.copy_from_slice(text),
-                _ => {
-                    if let (Some(text), Some(out)) =
-                        (text.get(from..from + len), out.get_mut(to..to + len))
-                    {
-                        out.copy_from_slice(text);
-                    }
-                }
-            }
-            to += len;
-            left &= u64::MAX
-                .checked_shl((start + len) as u32)
-                .unwrap_or_default();
-        }
-    }
+    fn squeeze(self, _text: &[u8], _at: usize, _keep: u64, _out: &mut [u8]) {}
     /// Whether the [`KEY_BLOCK`] bytes at `at` agree with `key` in those that `mask` names; `None` if the text ends
     /// within them.
     fn matches(self, text: &[u8], at: usize, key: &[u8; KEY_BLOCK], mask: u32) -> Option<bool>;
