@@ -134,11 +134,8 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
         out.number(layout.0.into());
         optional_number(*variable, out);
     });
-    let numbers = |part: &Vec<u32>, out: &mut Encoder| {
-        list(part, out, |number, out| out.number((*number).into()));
-    };
-    list(parts, out, numbers);
-    numbers(fetches, out);
+    list(parts, out, |part, out| numbers(part.iter().copied(), out));
+    numbers(fetches.iter().copied(), out);
     list(outputs, out, |output, out| {
         let DeferredOutput {
             layout,
@@ -152,21 +149,13 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
 }
 
 fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
-    let optional = |from: &mut Decoder<'_>| -> Result<Option<u32>> {
-        Ok(match from.number()? {
-            0 => None,
-            number => {
-                Some(u32::try_from(number - 1).map_err(|_| DecodeError::Invalid("a number"))?)
-            }
-        })
-    };
     Ok(Box::new(Deferral {
         groups: from.list(|from| {
             Ok(DeferredGroup {
                 label: from.optional_string()?,
-                parent: optional(from)?,
+                parent: read_optional_number(from)?,
                 layout: LayoutId(from.u32()?),
-                variable: optional(from)?,
+                variable: read_optional_number(from)?,
             })
         })?,
         parts: from.list(|from| from.list(Decoder::u32))?,
@@ -260,9 +249,22 @@ fn optional_set(types: Option<&BitSet>, out: &mut Encoder) {
     }
 }
 
+fn numbers(items: impl ExactSizeIterator<Item = u32>, out: &mut Encoder) {
+    out.number(items.len() as u64);
+    items.for_each(|number| out.number(number.into()));
+}
+
 /// `None` is 0.
 fn optional_number(number: Option<u32>, out: &mut Encoder) {
     out.number(number.map_or(0, |number| 1 + u64::from(number)));
+}
+fn read_optional_number(from: &mut Decoder<'_>) -> Result<Option<u32>> {
+    match from.number()? {
+        0 => Ok(None),
+        number => u32::try_from(number - 1)
+            .map(Some)
+            .map_err(|_| DecodeError::Invalid("a number is too large")),
+    }
 }
 
 /// `"name":`, which nearly always is the JSON of a text at hand.
@@ -377,7 +379,7 @@ fn write_shape(shape: &ObjectShape, out: &mut Encoder) {
     } = shape;
     out.number(layout.0.into());
     out.optional_string(typename_key.as_deref());
-    list(interface_objects, out, |name, out| out.string(name));
+    strings(interface_objects, out);
     list(fields, out, |field, out| {
         let ShapeField {
             key,
@@ -408,8 +410,9 @@ fn write_fetch(fetch: &Fetch, out: &mut Encoder) {
     } = fetch;
     out.number((*subgraph).into());
     out.number((*wave).into());
-    list(dependencies, out, |id, out| out.number(id.0.into()));
-    list(successors, out, |id, out| out.number(id.0.into()));
+    for fetches in [dependencies, successors] {
+        numbers(fetches.iter().map(|id| id.0), out);
+    }
     out.byte(*kind as u8);
     list(segments, out, |segment, out| {
         let Segment { text, gates } = segment;
@@ -551,12 +554,7 @@ impl Read<'_, '_> {
         self.from.bool()?.then(|| self.set()).transpose()
     }
     fn optional_number(&mut self) -> Result<Option<u32>> {
-        match self.from.number()? {
-            0 => Ok(None),
-            number => u32::try_from(number - 1)
-                .map(Some)
-                .map_err(|_| DecodeError::Invalid("a number is too large")),
-        }
+        read_optional_number(self.from)
     }
     fn optional_u16(&mut self) -> Result<Option<u16>> {
         let number = self.optional_number()?.map(u16::try_from);
