@@ -656,8 +656,8 @@ impl<'s, 'p> Reader<'s, 'p> {
 
     /// Marks what this provider would have put into the objects of a list as failed.
     fn fail_list(&mut self, list: ListRange, lists: u8, child: ShapeId) {
-        // Once is enough, however often a subgraph repeats a key.
-        if !self.failed_lists.insert((list.start, child)) {
+        // Once is enough, however often a subgraph repeats a key. (An empty list begins where the next one does.)
+        if list.len == 0 || !self.failed_lists.insert((list.start, child)) {
             return;
         }
         let mut open = vec![(list, lists)];

@@ -115,3 +115,17 @@ fn lists_of_different_length_are_not_merged() {
         }
     }
 }
+
+#[test]
+fn a_list_behind_an_empty_one_fails_on_its_own() {
+    let answer = |items: &str| ok(&format!(r#"{{"data":{{"items":{items}}}}}"#));
+    let first = r#"[[],[{"a":1}]]"#;
+    let second = r#"[[{"b":1}],[{"b":1},{"b":2}]]"#;
+    let answers = vec![vec![answer(first)], vec![answer(second).after(3)]];
+    let text = run(&shared("[[Item]]"), answers);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["data"], serde_json::json!({"items": [[], [null]]}));
+    let errors = json["errors"].as_array().unwrap();
+    let paths: Vec<_> = errors.iter().map(|e| e["path"].to_string()).collect();
+    assert_eq!(paths, [r#"["items",0]"#, r#"["items",1]"#], "{text}");
+}
