@@ -269,6 +269,64 @@ fn read_lookup(
     Ok(())
 }
 
+/// Reads entities of earlier answers into the records that would have asked for them, and gives them values of objects
+/// of other places. One reader serves all of them.
+fn read_reused(
+    reader: &mut Reader<'_, '_>,
+    (whole, fetch): (FetchId, &Fetch),
+    gathered: &Gathered,
+) -> Result<(), LimitReached> {
+    let (plan, limits) = (reader.store.plan(), *reader.store.limits());
+    let mut scanned = 0;
+    // Many entities are of the same answer.
+    let (mut read_from, mut answer) = (None, Bytes::new());
+    for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
+        let (mut of_target, mut donors) = (None, &[][..]);
+        for (held, instance) in &lookup.held {
+            if of_target != Some(instance.target) {
+                of_target = Some(instance.target);
+                let target = usize::from(instance.target);
+                donors = plan.reusable().donors.of(whole, at, target);
+            }
+            let store = &mut *reader.store;
+            let layout = store.layout(*held);
+            let donor = donors.iter().find(|donor| donor.layout == layout);
+            let (theirs, ours) = (store.slots(*held), store.slots(instance.record));
+            for (from, to) in donor.iter().flat_map(|donor| &donor.values) {
+                let value = store.get(theirs, *from);
+                store.put(ours, *to, value);
+            }
+        }
+        for (answered, range, instance) in &lookup.reused {
+            scanned += u64::from(range.len);
+            if scanned > limits.rescanned_bytes_max {
+                return Err(LimitReached("rescanned_bytes_max"));
+            }
+            if read_from != Some(*answered) {
+                read_from = Some(*answered);
+                answer = reader.store.answer(*answered);
+                reader.source = *answered;
+                // What is known is known of another text.
+                reader.forget();
+            }
+            reader.twins.restart();
+            let shape = asked.targets[usize::from(instance.target)].shape;
+            let start = range.start as usize;
+            let text = Scanner::with_depth_max(&answer, limits.depth_max);
+            let mut scanner = text.within(start..start + range.len as usize);
+            match reader.read_into(&mut scanner, shape, instance.record) {
+                Ok(true) => {}
+                // It was read before, so it is not malformed.
+                Ok(false) | Err(Stop::Malformed(_)) => {
+                    fail_fields(reader.store, shape, instance.record);
+                }
+                Err(Stop::Limit(limit)) => return Err(limit),
+            }
+        }
+    }
+    Ok(())
+}
+
 fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
     GraphqlError::new(codes::SUBREQUEST_MALFORMED_RESPONSE, message)
 }
@@ -468,49 +526,12 @@ impl<'p> Absorb<'_, 'p> {
         }
     }
 
-    /// Reads entities of earlier answers into the records that would have asked for them.
+    /// Takes in what earlier answers have for this fetch.
     pub(crate) fn absorb_reused(&mut self) {
-        let (gathered, fetch) = (self.gathered, self.fetch);
-        let limits = *self.store.limits();
-        let mut scanned = 0;
-        let plan = self.store.plan();
-        for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
-            let (mut of_target, mut donors) = (None, &[][..]);
-            for (held, instance) in &lookup.held {
-                if of_target != Some(instance.target) {
-                    of_target = Some(instance.target);
-                    let target = usize::from(instance.target);
-                    donors = plan.reusable().donors.of(self.whole, at, target);
-                }
-                let layout = self.store.layout(*held);
-                let donor = donors.iter().find(|donor| donor.layout == layout);
-                let (theirs, ours) = (self.store.slots(*held), self.store.slots(instance.record));
-                for (from, to) in donor.iter().flat_map(|donor| &donor.values) {
-                    let value = self.store.get(theirs, *from);
-                    self.store.put(ours, *to, value);
-                }
-            }
-            for (answered, range, instance) in &lookup.reused {
-                scanned += u64::from(range.len);
-                if scanned > limits.rescanned_bytes_max {
-                    return self.fail_fetch(too_large(LimitReached("rescanned_bytes_max")));
-                }
-                let shape = asked.targets[usize::from(instance.target)].shape;
-                let answer = self.store.answer(*answered);
-                let start = range.start as usize;
-                let text = Scanner::with_depth_max(&answer, limits.depth_max);
-                let mut scanner = text.within(start..start + range.len as usize);
-                let mut reader = self.reader();
-                reader.source = *answered;
-                match reader.read_into(&mut scanner, shape, instance.record) {
-                    Ok(true) => {}
-                    // It was read before, so it is not malformed.
-                    Ok(false) | Err(Stop::Malformed(_)) => {
-                        fail_fields(self.store, shape, instance.record);
-                    }
-                    Err(Stop::Limit(limit)) => return self.fail_fetch(too_large(limit)),
-                }
-            }
+        let (asked, gathered) = ((self.whole, self.fetch), self.gathered);
+        let read = read_reused(&mut self.reader(), asked, gathered);
+        if let Err(limit) = read {
+            self.fail_fetch(too_large(limit));
         }
     }
 

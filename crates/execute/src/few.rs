@@ -132,6 +132,13 @@ mod tests {
         few.sort_unstable();
         list.sort_unstable();
         assert_eq!(*few, *list);
+        let mut few: Few<u32, 2> = Few::default();
+        few.pop();
+        few.push(5);
+        few.pop();
+        assert!(few.is_empty());
+        few.push(6);
+        assert_eq!(*few, [6]);
         let mut few: Few<u32, 2> = [7].into_iter().collect();
         few.reserve(1);
         assert!(matches!(few, Few::Here(..)));

@@ -113,3 +113,50 @@ impl<'f, K: Copy, T> InFlight<'f, K, T> {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, pin::pin};
+
+    use super::*;
+
+    /// Says that it is polled; is done the time after `waits`.
+    fn waiting(
+        polled: &RefCell<String>,
+        name: char,
+        mut waits: u32,
+    ) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(poll_fn(move |context| {
+            polled.borrow_mut().push(name);
+            if waits == 0 {
+                return Poll::Ready(());
+            }
+            waits -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+    fn next(set: &mut InFlight<'_, char, ()>) -> Poll<Option<char>> {
+        let mut context = Context::from_waker(Waker::noop());
+        let done = pin!(set.next()).as_mut().poll(&mut context);
+        done.map(|done| done.map(|(name, ())| name))
+    }
+
+    #[test]
+    fn new_ones_are_polled_before_those_that_have_arrived() {
+        let polled = RefCell::default();
+        let mut set = InFlight::new();
+        set.push('a', waiting(&polled, 'a', 1));
+        set.push('b', waiting(&polled, 'b', 1));
+        assert_eq!(next(&mut set), Poll::Pending);
+        assert_eq!(next(&mut set), Poll::Ready(Some('a')));
+        // `b` has arrived, too.
+        set.push('c', waiting(&polled, 'c', 0));
+        set.push('d', waiting(&polled, 'd', 1));
+        assert_eq!(next(&mut set), Poll::Ready(Some('c')));
+        assert_eq!(next(&mut set), Poll::Ready(Some('b')));
+        assert_eq!(next(&mut set), Poll::Ready(Some('d')));
+        assert_eq!(next(&mut set), Poll::Ready(None));
+        assert_eq!(*polled.borrow(), "abacdbd");
+    }
+}

@@ -248,8 +248,8 @@ impl<'e> Run<'e> {
         }
     }
 
-    /// Builds the requests of a fetch, or of a part that is sent early, whose dependencies are complete: one, unless it has more representations than the
-    /// subgraph takes at a time.
+    /// Builds the requests of a fetch, or of a part that is sent early, whose dependencies are complete: one, unless it
+    /// has more representations than the subgraph takes at a time.
     fn prepare(&mut self, id: FetchId) -> Prepared {
         let (whole, split) = (self.whole(id), self.split(id));
         let fetch = &self.plan.fetches[whole];

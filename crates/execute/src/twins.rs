@@ -14,8 +14,10 @@ use ogive_plan::ShapeId;
 
 use crate::store::Extent;
 
-/// Objects that are remembered at a time.
-const ENTRIES: usize = 64;
+/// So many bits of a hash say where an object is remembered...
+const SLOT_BITS: u32 = 6;
+/// ... and so many objects are at a time.
+const ENTRIES: usize = 1 << SLOT_BITS;
 /// How often in a row objects of a shape may be new before it is no longer looked whether they are.
 const MISSES_MAX: u8 = 32;
 /// Shapes share this many counts.
@@ -58,8 +60,8 @@ pub(crate) const NOWHERE: u8 = u8::MAX;
 /// The objects that were read last.
 #[derive(Default)]
 pub(crate) struct Twins {
-    /// Each with the generation it is of.
-    entries: Vec<Option<(u32, Entry)>>,
+    /// Each with the generation it is of; empty until something is looked for.
+    entries: Vec<(u32, Entry)>,
     /// Those of earlier generations may be changed since.
     generation: u32,
     misses: Vec<u8>,
@@ -94,7 +96,16 @@ impl Twins {
             return Look::Off;
         }
         if self.entries.is_empty() {
-            self.entries.resize(ENTRIES, None);
+            let nothing = Entry {
+                shape,
+                depth,
+                start: 0,
+                len: 0,
+                from: Extent::default(),
+                to: Extent::default(),
+                untouched: (0, 0),
+            };
+            self.entries.resize(ENTRIES, (self.generation, nothing));
             self.misses.resize(COUNTS, 0);
         }
         let misses = &mut self.misses[shape.index() % COUNTS];
@@ -114,9 +125,9 @@ impl Twins {
         let hash = low.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ high.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
             ^ (shape.index() as u64).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        let slot = (hash >> 58) as usize % ENTRIES;
-        if let Some((generation, entry)) = &self.entries[slot]
-            && *generation == self.generation
+        let slot = (hash >> (u64::BITS - SLOT_BITS)) as usize;
+        let (generation, entry) = &self.entries[slot];
+        if *generation == self.generation
             && entry.len > 0
             && entry.shape == shape
             && entry.depth == depth
@@ -133,7 +144,7 @@ impl Twins {
     }
     /// Notes that an object begins.
     pub(crate) fn begin(&mut self, slot: u8, entry: Entry) {
-        self.entries[usize::from(slot)] = Some((self.generation, entry));
+        self.entries[usize::from(slot)] = (self.generation, entry);
     }
     /// Notes that the object that was read into record number `record` is complete.
     pub(crate) fn complete(
@@ -143,10 +154,8 @@ impl Twins {
         end: usize,
         (to, untouched): (Extent, (usize, u32)),
     ) {
-        if let Some((_, entry)) = &mut self.entries[usize::from(slot)]
-            && entry.from.records == record
-            && entry.untouched == untouched
-        {
+        let (_, entry) = &mut self.entries[usize::from(slot)];
+        if entry.from.records == record && entry.untouched == untouched {
             entry.len = end as u32 - entry.start;
             entry.to = to;
         }

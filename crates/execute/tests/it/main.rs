@@ -11,6 +11,7 @@ mod fixture;
 mod leaves;
 mod lies;
 mod limits;
+mod lookups;
 mod merging;
 mod nulls;
 mod order;

@@ -60,7 +60,7 @@ fn plan() -> Plan {
 }
 
 /// The same plan, but nothing in it passes: every layout has two shapes.
-fn piece_by_piece(plan: &Plan) -> Plan {
+pub(crate) fn piece_by_piece(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for shape in plan.shapes.ids().collect::<Vec<_>>() {
         let copy = plan.shapes[shape].clone();
@@ -83,9 +83,9 @@ fn truth() -> Value {
     ]}})
 }
 
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -225,7 +225,7 @@ fn what_passes_is_what_reading_piece_by_piece_gives() {
 }
 
 /// The same text with a space behind every comma and colon, from some way into it on: it begins as if it had none.
-fn spaced_later(body: &[u8]) -> Vec<u8> {
+pub(crate) fn spaced_later(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut inside, mut escaped) = (false, false);
     for (at, byte) in body.iter().enumerate() {
