@@ -24,7 +24,7 @@ use crate::{
     reuse::{Entities, Known},
     scan::{Reader, Stop, applies, fail_fields},
     store::{LimitReached, RawRange, RecordId, Source, Store, Value},
-    transport::{SubgraphResponse, TransportError},
+    transport::{MaskedError, SubgraphResponse, TransportError},
 };
 
 /// What an answer is read with, and where it goes.
@@ -37,6 +37,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) error_extensions: &'s [Box<str>],
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
+    /// Who learns of errors that the client may not see.
+    pub(crate) masked: &'s dyn Fn(MaskedError<'_>),
     pub(crate) source: Source,
     /// The fetch of the plan, of which the answered one may be a part.
     pub(crate) whole: FetchId,
@@ -100,6 +102,7 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
     let n_errors = errors.len();
     let path = this.affected_path();
     for error in errors {
+        this.tell_masked(&error);
         let error = this.client_error(error).at(path.clone());
         this.push(error);
     }
@@ -126,6 +129,11 @@ pub(crate) fn failed_as_a_whole(response: &SubgraphResponse, limits: &ExecuteLim
 
 /// Largest answer that is looked at for whether it says no more than that a request failed.
 const FAILURE_BYTES_MAX: usize = 64 << 10;
+
+/// As much of a text as fits into so many bytes.
+fn clip(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
 
 fn check_size(body: &Bytes, limits: &ExecuteLimits, left: usize) -> Result<(), LimitReached> {
     // Ranges of answers are stored as 32-bit numbers.
@@ -404,6 +412,7 @@ impl<'p> Absorb<'_, 'p> {
                 self.push(self.client_error(error));
                 continue;
             }
+            self.tell_masked(&error);
             self.distribute(error, has_data, &mut data.nulls);
         }
     }
@@ -674,6 +683,32 @@ impl<'p> Absorb<'_, 'p> {
             };
         }
         path
+    }
+
+    /// Tells of an error before the client learns no more than that there was one.
+    fn tell_masked(&self, error: &SubgraphError<'_>) {
+        if self.shows_errors {
+            return;
+        }
+        let max = self.store.limits().error_message_bytes_max;
+        let mut path = String::new();
+        for step in error.path.iter().flatten() {
+            if path.len() >= max {
+                break;
+            }
+            if !path.is_empty() {
+                path.push('.');
+            }
+            match step {
+                Step::Key(key) => path.push_str(clip(key, max)),
+                Step::Index(index) => path.push_str(&index.to_string()),
+            }
+        }
+        (self.masked)(MaskedError {
+            code: error.code.as_deref().map(|code| clip(code, max)),
+            message: clip(error.message.as_deref().unwrap_or_default(), max),
+            path,
+        });
     }
 
     fn client_error(&self, error: SubgraphError<'_>) -> GraphqlError<'p> {

@@ -21,7 +21,7 @@ use crate::{
     respond::{Respond, respond},
     reuse::{Entities, Reuse},
     store::{LimitReached, Source, Store},
-    transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
+    transport::{MaskedError, SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
 
 /// What one execution works on.
@@ -457,13 +457,15 @@ impl<'e> Run<'e> {
         let whole = self.whole(source.fetch());
         let fetch = &self.plan.fetches[whole];
         let used = usize::try_from(self.stats.answer_bytes).unwrap_or(usize::MAX);
+        let transport = self.transport;
         then(Absorb {
             store: &mut self.store,
             errors: &mut self.errors,
             conditions: &self.conditions,
             options: self.input.options,
             error_extensions: self.input.error_extensions,
-            shows_errors: self.transport.shows_errors(fetch.subgraph),
+            shows_errors: transport.shows_errors(fetch.subgraph),
+            masked: &|error: MaskedError<'_>| transport.masked(fetch.subgraph, error),
             source,
             whole,
             is_only: self.open[source.fetch().index()].1 == 1,

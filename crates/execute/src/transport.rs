@@ -37,6 +37,18 @@ pub struct TransportError {
     pub detail: String,
 }
 
+/// An error as the subgraph tells it, of which the client learns no more than where it was. Texts may be cut off at
+/// [`error_message_bytes_max`](crate::ExecuteLimits::error_message_bytes_max).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MaskedError<'a> {
+    /// `extensions.code`, if there is one.
+    pub code: Option<&'a str>,
+    /// What happened.
+    pub message: &'a str,
+    /// Where in the answer of the subgraph, steps separated by dots; empty if it does not say.
+    pub path: String,
+}
+
 /// A future of a subgraph's answer. Dropping it cancels the request.
 pub type TransportFuture<'a> =
     Pin<Box<dyn Future<Output = Result<SubgraphResponse, TransportError>> + 'a>>;
@@ -81,5 +93,10 @@ pub trait Transport {
     fn shows_errors(&self, subgraph: u32) -> bool {
         let _ = subgraph;
         true
+    }
+
+    /// Learns of an error that the client may not see, so that operators can. Default: nobody does.
+    fn masked(&self, subgraph: u32, error: MaskedError<'_>) {
+        let _ = (subgraph, error);
     }
 }

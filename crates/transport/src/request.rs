@@ -8,7 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use ogive_execute::{RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture};
+use ogive_execute::{
+    MaskedError, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
+};
 use tokio::time::Instant;
 
 use crate::{
@@ -48,7 +50,13 @@ pub struct RequestTransport<'a> {
     observer: Option<&'a dyn Observer>,
     files: Option<&'a dyn Files>,
     budget: Budget,
+    /// Errors that the client may not see, so far.
+    masked: Cell<u32>,
 }
+
+/// Errors that are logged for one client request because the client may not see them. There may be one for every
+/// entity.
+const MASKED_LOGGED_MAX: u32 = 10;
 
 /// What one client request sends to a subgraph besides bodies.
 struct Outgoing {
@@ -105,6 +113,7 @@ impl<'a> RequestTransport<'a> {
             observer: None,
             files: None,
             budget: Budget::new(usize::MAX),
+            masked: Cell::new(0),
         }
     }
 
@@ -516,5 +525,27 @@ impl Transport for RequestTransport<'_> {
     fn shows_errors(&self, subgraph: u32) -> bool {
         let endpoint = self.endpoints.get(subgraph as usize);
         endpoint.is_none_or(|endpoint| endpoint.shows_errors)
+    }
+
+    fn masked(&self, subgraph: u32, error: MaskedError<'_>) {
+        let so_far = self.masked.get();
+        self.masked.set(so_far.saturating_add(1));
+        let endpoint = self.endpoints.get(subgraph as usize);
+        let subgraph = endpoint.map_or("", |endpoint| &*endpoint.name);
+        match so_far {
+            // Fields are quoted, so that what a subgraph says cannot pretend to be another line.
+            0..MASKED_LOGGED_MAX => tracing::info!(
+                subgraph,
+                code = error.code,
+                path = error.path,
+                said = error.message,
+                "an error of a subgraph is kept from the client"
+            ),
+            MASKED_LOGGED_MAX => tracing::info!(
+                subgraph,
+                "further errors of subgraphs are kept from the same client, and not logged"
+            ),
+            _ => {}
+        }
     }
 }

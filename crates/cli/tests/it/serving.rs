@@ -134,6 +134,56 @@ fn a_second_signal_ends_it_at_once() {
     serve.ended();
 }
 
+/// What clients may not see, operators do; ten errors of a request.
+#[test]
+fn errors_kept_from_clients_are_logged() {
+    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = file(
+        "masked.yaml",
+        format!(
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{}/' }}\n",
+            accounts.local_addr().unwrap()
+        ),
+    );
+    let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    let query = r#"{"query":"{ me { name } }"}"#;
+    let client = ask(&gateway, "POST", "/graphql", query);
+    let (mut upstream, _) = accounts.accept().unwrap();
+    let errors: Vec<String> = (0..12)
+        .map(|n| {
+            format!(
+                r#"{{"message":"no\nrow {n}","path":["me","name"],"extensions":{{"code":"GONE"}}}}"#
+            )
+        })
+        .collect();
+    let body = format!(
+        r#"{{"data":{{"me":null}},"errors":[{}]}}"#,
+        errors.join(",")
+    );
+    write!(
+        upstream,
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let (status, text) = answer(client);
+    assert!(status == 200 && text.contains("DOWNSTREAM_SERVICE_ERROR"));
+    assert!(!text.contains("row") && !text.contains("GONE"), "{text}");
+    for n in 0..10 {
+        let line = serve.logged("kept from the client");
+        let said = format!(r#""no\nrow {n}""#);
+        for part in ["accounts", "GONE", "me.name", &said] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+    }
+    serve.logged("kept from the same client");
+    serve.signal("TERM");
+    let (code, rest) = serve.ended();
+    assert_eq!(code, Some(0));
+    assert!(!rest.contains("kept from"), "{rest}");
+}
+
 #[test]
 fn notes_about_the_configuration_are_logged() {
     let config = file(
