@@ -55,5 +55,7 @@ pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
 pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderRules};
 pub use source::Source;
 pub use stream::{Socket, Stream};
-pub use tls::{ClientTls, ClientTlsOptions, Identity, Pem, ServerTls, ServerTlsOptions, TlsError};
+pub use tls::{
+    ClientTls, ClientTlsOptions, Identity, Pem, ServerTls, ServerTlsOptions, TlsError, Validity,
+};
 pub use upload::{Attachment, FeedError, Files, PieceSender, Pieces};

@@ -8,11 +8,16 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::WebPkiClientVerifier,
@@ -134,11 +139,22 @@ pub struct ServerTls {
     loaded: Mutex<Loaded<ServerConfig>>,
 }
 
+/// When a certificate is good, in seconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Validity {
+    /// Its first second.
+    pub begins: u64,
+    /// Its last second.
+    pub ends: u64,
+}
+
 #[derive(Debug)]
 struct Loaded<C> {
     config: Arc<C>,
     /// Of everything that was read.
     hash: u64,
+    /// Of the certificate that is shown, if it can be told.
+    validity: Option<Validity>,
 }
 
 impl<C> Clone for Loaded<C> {
@@ -146,6 +162,7 @@ impl<C> Clone for Loaded<C> {
         Loaded {
             config: Arc::clone(&self.config),
             hash: self.hash,
+            validity: self.validity,
         }
     }
 }
@@ -157,6 +174,7 @@ impl ClientTls {
         let loaded = Mutex::new(Loaded {
             config: Arc::new(options.config(&read, http2)?),
             hash: read.hash,
+            validity: None,
         });
         Ok(ClientTls {
             options,
@@ -171,7 +189,7 @@ impl ClientTls {
             return Ok(false);
         }
         let config = Arc::new(self.options.config(&read, self.http2)?);
-        replace(&self.loaded, config, read.hash);
+        replace(&self.loaded, config, read.hash, None);
         Ok(true)
     }
     /// What connections are made with, and a number that is another one for every other configuration.
@@ -194,6 +212,7 @@ impl ServerTls {
         let loaded = Mutex::new(Loaded {
             config: Arc::new(options.config(&read)?),
             hash: read.hash,
+            validity: read.validity(),
         });
         Ok(ServerTls { options, loaded })
     }
@@ -204,12 +223,16 @@ impl ServerTls {
             return Ok(false);
         }
         let config = Arc::new(self.options.config(&read)?);
-        replace(&self.loaded, config, read.hash);
+        replace(&self.loaded, config, read.hash, read.validity());
         Ok(true)
     }
     /// What new connections are served with.
     pub fn config(&self) -> Arc<ServerConfig> {
         current(&self.loaded).config
+    }
+    /// When the certificate is good that clients are shown; `None` if it does not say so as others do.
+    pub fn validity(&self) -> Option<Validity> {
+        current(&self.loaded).validity
     }
 }
 
@@ -220,8 +243,12 @@ fn current<C>(loaded: &Mutex<Loaded<C>>) -> Loaded<C> {
         .clone()
 }
 
-fn replace<C>(loaded: &Mutex<Loaded<C>>, config: Arc<C>, hash: u64) {
-    *loaded.lock().unwrap_or_else(PoisonError::into_inner) = Loaded { config, hash };
+fn replace<C>(loaded: &Mutex<Loaded<C>>, config: Arc<C>, hash: u64, validity: Option<Validity>) {
+    *loaded.lock().unwrap_or_else(PoisonError::into_inner) = Loaded {
+        config,
+        hash,
+        validity,
+    };
 }
 
 /// The bytes of all files.
@@ -260,6 +287,42 @@ impl Read {
             .map_err(|error| TlsError(format!("the key is no PEM key: {error}")))?;
         Ok(Some((certificates(chain)?, key)))
     }
+    fn validity(&self) -> Option<Validity> {
+        let (chain, _) = self.identity.as_ref()?;
+        validity(certificates(chain).ok()?.first()?)
+    }
+}
+
+/// The last second of the year 9999, which is later than any certificate ends but for those that never do (RFC 5280,
+/// section 4.1.2.5).
+const LATEST: Duration = Duration::from_secs(253_402_300_799);
+
+/// When a certificate is good. Whoever checks certificates says so of those that are not good yet or any more, and
+/// looks at that first; so it is asked at the ends of time.
+fn validity(certificate: &CertificateDer<'static>) -> Option<Validity> {
+    let mut roots = RootCertStore::empty();
+    // Somebody must be trusted; who it is does not matter.
+    roots.add(certificate.clone()).ok()?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+    let verifier = verifier.build().ok()?;
+    let name = ServerName::try_from("localhost").ok()?;
+    let wrong = |time: Duration| {
+        let time = UnixTime::since_unix_epoch(time);
+        let checked = verifier.verify_server_cert(certificate, &[], &name, &[], time);
+        match checked {
+            Err(rustls::Error::InvalidCertificate(error)) => Some(error),
+            _ => None,
+        }
+    };
+    let ends = match wrong(LATEST)? {
+        CertificateError::ExpiredContext { not_after, .. } => not_after.as_secs(),
+        _ => return None,
+    };
+    let begins = match wrong(Duration::ZERO) {
+        Some(CertificateError::NotValidYetContext { not_before, .. }) => not_before.as_secs(),
+        _ => 0,
+    };
+    Some(Validity { begins, ends })
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -408,5 +471,41 @@ impl ServerCertVerifier for TrustEverybody {
         provider()
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    #[test]
+    fn when_a_certificate_is_good() {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut shown = |from, to| {
+            (params.not_before, params.not_after) = (from, to);
+            let chain = params.self_signed(&key).unwrap().pem();
+            let tls = ServerTls::load(ServerTlsOptions {
+                identity: Identity {
+                    chain: Pem::Text(chain),
+                    key: Pem::Text(key.serialize_pem()),
+                },
+                client_authorities: None,
+                client_required: false,
+                http2: true,
+            });
+            tls.unwrap().validity()
+        };
+        assert_eq!(
+            shown(date_time_ymd(2020, 1, 1), date_time_ymd(2020, 3, 1)),
+            Some(Validity {
+                begins: 1_577_836_800,
+                ends: 1_583_020_800,
+            })
+        );
+        let future = shown(date_time_ymd(2100, 1, 1), date_time_ymd(2100, 1, 2)).unwrap();
+        assert_eq!(future.ends - future.begins, 86_400);
     }
 }
