@@ -3,6 +3,7 @@
 use std::{
     io,
     net::SocketAddr,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -17,7 +18,8 @@ const BACKLOG: u32 = 4_096;
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener, SocketAddr),
-    Unix(UnixListener, SocketFile),
+    /// The file goes first: as long as the socket is there, its number is nobody else's.
+    Unix(SocketFile, UnixListener),
 }
 
 /// A client's connection on its way to another thread.
@@ -26,14 +28,34 @@ pub(super) enum Accepted {
     Unix(std::os::unix::net::UnixStream),
 }
 
-/// The file of a unix socket; removed with it.
+/// The file of a unix socket; removed with it, unless another process has put its own there meanwhile.
 #[derive(Debug)]
-pub(super) struct SocketFile(PathBuf);
+pub(super) struct SocketFile {
+    path: PathBuf,
+    number: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> Self {
+        SocketFile {
+            path: path.to_owned(),
+            number: number(path),
+        }
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if self.number.is_some() && self.number == number(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// What tells a file from all others: its file system, and its number there.
+fn number(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 impl Listener {
@@ -43,7 +65,7 @@ impl Listener {
             let path = Path::new(path);
             remove_stale(path)?;
             let listener = UnixListener::bind(path)?;
-            return Ok(Listener::Unix(listener, SocketFile(path.to_owned())));
+            return Ok(Listener::Unix(SocketFile::new(path), listener));
         }
         let listener = bind_tcp(listen).await?;
         let address = listener.local_addr()?;
@@ -60,7 +82,7 @@ impl Listener {
         match self {
             Listener::Tcp(_, address) if tls => format!("https://{address}"),
             Listener::Tcp(_, address) => format!("http://{address}"),
-            Listener::Unix(_, file) => format!("unix://{}", file.0.display()),
+            Listener::Unix(file, _) => format!("unix://{}", file.path.display()),
         }
     }
     pub(super) async fn accept(&self) -> io::Result<Accepted> {
@@ -70,7 +92,7 @@ impl Listener {
                 let (stream, _) = listener.accept().await?;
                 stream.into_std().map(Accepted::Tcp)
             }
-            Listener::Unix(listener, _) => {
+            Listener::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.into_std().map(Accepted::Unix)
             }
@@ -90,7 +112,9 @@ impl Listener {
                     }
                 }
             }
-            Listener::Unix(listener, _file) => {
+            Listener::Unix(file, listener) => {
+                // From now on another process may have the path.
+                drop(file);
                 if let Ok(listener) = listener.into_std() {
                     while let Ok((stream, _)) = listener.accept() {
                         if stream.set_nonblocking(true).is_ok() {
@@ -172,4 +196,30 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_socket_of_another_process_is_not_removed() {
+        let name = format!("ogive-listener-{}.sock", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let listen = format!("unix://{}", path.display());
+        for closes in [true, false] {
+            let before = Listener::bind(&listen).await.unwrap();
+            // Whoever deploys the next one makes room for it.
+            std::fs::remove_file(&path).unwrap();
+            let after = Listener::bind(&listen).await.unwrap();
+            match closes {
+                true => assert!(before.close().is_empty()),
+                false => drop(before),
+            }
+            let client = UnixStream::connect(&path).await;
+            assert!(client.is_ok(), "{client:?}");
+            assert_eq!(after.close().len(), 1);
+            assert!(!path.exists());
+        }
+    }
 }
