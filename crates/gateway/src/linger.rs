@@ -13,13 +13,14 @@ use http::{HeaderMap, header};
 use hyper::body::{Body, Buf};
 
 /// Most bytes read for nothing.
-const BYTES_MAX: usize = 32 << 20;
+pub(crate) const BYTES_MAX: usize = 32 << 20;
 /// Bytes read in one go; then other requests have their turn.
 const TURN: usize = 256 << 10;
 /// Longest time altogether.
-const TIME_MAX: Duration = Duration::from_secs(2);
-/// Longest pause of a client that may be waiting for the answer already.
-const PAUSE_MAX: Duration = Duration::from_millis(50);
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(2);
+/// Longest pause of a client that may be waiting for the answer already. Over HTTP/2 a client that is far away pauses
+/// for a round trip whenever it has sent what it may.
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(300);
 
 /// Reads the body of a request that its head alone has refused. Over HTTP/2 the stream would be reset otherwise, behind
 /// the answer, and some clients that are still sending then drop the answer. In a box: what is refused need not make

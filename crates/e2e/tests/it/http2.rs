@@ -459,8 +459,29 @@ fn refusals_reach_clients_that_are_still_sending() {
         );
         assert_eq!(first.await.unwrap().0, 200);
         let json = ("content-type", "application/json");
+        let many = [("x-many", "1"); 101];
+        let passes = ("apollo-require-preflight", "true");
+        let no_boundary = ("content-type", "multipart/form-data");
         for (path, method, headers, status) in [
             ("/nowhere", "POST", &[json][..], 404),
+            ("/graphql", "POST", &many, 431),
+            (
+                "/graphql",
+                "POST",
+                &[no_boundary, passes, ("x-client", "d")],
+                400,
+            ),
+            (
+                "/graphql",
+                "POST",
+                &[
+                    no_boundary,
+                    passes,
+                    ("x-client", "e"),
+                    ("content-encoding", "gzip"),
+                ],
+                415,
+            ),
             (
                 "/graphql",
                 "POST",
@@ -495,7 +516,8 @@ fn refusals_reach_clients_that_are_still_sending() {
                     .unwrap();
                 left -= room;
             }
-            assert_eq!(response.await.unwrap().status(), status, "{path}");
+            let found = response.await.unwrap().status();
+            assert_eq!(found, status, "{path} {headers:?}");
         }
     });
 }

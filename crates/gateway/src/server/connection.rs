@@ -46,8 +46,8 @@ use tokio::{
 
 use super::{ServeOptions, clock::Clock, listener::Accepted, strangers::Stranger};
 use crate::{
-    Gateway, RequestError, WorkerState, body::ResponseBody, measured::is_measured, media::Media,
-    respond::refuse,
+    Gateway, RequestError, WorkerState, body::ResponseBody, linger::read_refused,
+    measured::is_measured, media::Media, respond::refuse,
 };
 
 /// What an HTTP/2 client sends first.
@@ -285,7 +285,10 @@ async fn try_serve(
             // subgraph is asked, or a thread for heavy work; and a subgraph that has answered is not slow.
             connection.stranger.is_known();
             let mut response = match connection.refusal(&parts) {
-                Some(refusal) => *refusal,
+                Some(refusal) => {
+                    read_refused(&parts.headers, body).await;
+                    *refusal
+                }
                 None => {
                     let (gateway, worker) = (&connection.shared.gateway, &connection.shared.worker);
                     worker.requests.set(worker.requests.get().wrapping_add(1));

@@ -5,7 +5,7 @@ use std::{
     io,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -16,6 +16,7 @@ use ogive_telemetry::codes;
 use ogive_transport::{FeedError, PieceSender};
 
 use super::{NOTHING, Refusal, State, Uploads, invalid, out_of_order, refusal};
+use crate::linger::{BYTES_MAX, PAUSE_MAX, TIME_MAX};
 
 /// A body as the parser wants it: at most so many bytes, and one piece at a time. The parser would take whatever is
 /// there, and a client that is faster than the subgraph would fill memory.
@@ -356,19 +357,12 @@ fn head(field: &Field<'_>) -> String {
     head
 }
 
-/// Most bytes read for nothing.
-const LINGER_BYTES_MAX: usize = 32 << 20;
-/// Longest time altogether.
-const LINGER_MAX: Duration = Duration::from_secs(2);
-/// Longest pause of a client that may be waiting for the answer already.
-const LINGER_PAUSE_MAX: Duration = Duration::from_millis(50);
-
 /// Reads on until the end, a pause or a limit, as [`crate::linger`] does.
 pub(super) async fn linger(mut multipart: Multipart<'static>) {
     let began = Instant::now();
     let mut read = 0;
     let mut field: Option<Field<'static>> = None;
-    while read < LINGER_BYTES_MAX && began.elapsed() < LINGER_MAX {
+    while read < BYTES_MAX && began.elapsed() < TIME_MAX {
         let next = async {
             match &mut field {
                 Some(open) => match open.chunk().await {
@@ -383,7 +377,7 @@ pub(super) async fn linger(mut multipart: Multipart<'static>) {
             }
             true
         };
-        match tokio::time::timeout(LINGER_PAUSE_MAX, next).await {
+        match tokio::time::timeout(PAUSE_MAX, next).await {
             Ok(true) => {}
             _ => return,
         }

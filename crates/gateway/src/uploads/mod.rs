@@ -20,7 +20,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{header, request::Parts};
+use http::{HeaderMap, header, request::Parts};
 use hyper::body::Body;
 use multer::Multipart;
 use ogive_base::FastMap;
@@ -34,7 +34,7 @@ use serde_json::Value;
 use crate::{
     error::RequestError,
     json_value,
-    linger::linger,
+    linger::{linger, read_refused},
     measured::{Exceeded, note},
     prepare::Prepared,
     receive::{ReceiveLimits, Received, note_batch, received_value},
@@ -155,7 +155,7 @@ pub(crate) struct Entry<'a> {
 }
 
 /// Whether a request's body is `multipart/form-data`.
-pub(crate) fn is_multipart(headers: &http::HeaderMap) -> bool {
+pub(crate) fn is_multipart(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE);
     let text = value.and_then(|v| v.to_str().ok()).unwrap_or_default();
     let name = text.split(';').next().unwrap_or_default().trim();
@@ -177,14 +177,13 @@ where
     B::Error: Display,
 {
     let headers = &parts.headers;
-    if headers.contains_key(header::CONTENT_ENCODING) {
-        let message = "a body with files must not be encoded as a whole";
-        return Err(RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message));
-    }
-    let content_type = headers.get(header::CONTENT_TYPE);
-    let content_type = content_type.and_then(|v| v.to_str().ok());
-    let boundary = multer::parse_boundary(content_type.unwrap_or_default())
-        .map_err(|_| invalid("`content-type: multipart/form-data` has no `boundary`"))?;
+    let boundary = match boundary(headers) {
+        Ok(boundary) => boundary,
+        Err(error) => {
+            read_refused(headers, body).await;
+            return Err(error);
+        }
+    };
     let announced = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
@@ -233,6 +232,19 @@ where
             Err(refusal.into())
         }
     }
+}
+
+/// What stands between the fields.
+fn boundary(headers: &HeaderMap) -> Result<String, RequestError> {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        let message = "a body with files must not be encoded as a whole";
+        return Err(RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|v| v.to_str().ok());
+    let boundary = multer::parse_boundary(content_type.unwrap_or_default());
+    let message = "`content-type: multipart/form-data` has no `boundary`";
+    boundary.map_err(|_| invalid(message).into())
 }
 
 impl Uploads {
