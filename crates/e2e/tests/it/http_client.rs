@@ -223,7 +223,7 @@ pub(crate) fn send(
     body: &[u8],
 ) -> Answer {
     let mut connection = Connection::open(address);
-    connection.write(&request(method, path, headers, body));
+    connection.write_what_is_taken(&request(method, path, headers, body));
     connection.read()
 }
 

@@ -72,7 +72,8 @@ mod tests {
 
     use super::*;
 
-    const TICK: Duration = Duration::from_millis(20);
+    /// Longer than anything that comes in between.
+    const TICK: Duration = Duration::from_millis(200);
 
     /// Begins to wait, as the parser does for a head that is not there yet.
     async fn asks(alarm: &mut Pin<Box<dyn Sleep>>) -> bool {

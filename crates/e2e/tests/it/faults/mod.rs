@@ -2,9 +2,10 @@
 //! is made from the same tables, so the page says what the tests have seen.
 
 mod clients;
-// It says which core each thread may run on.
+// They say which core each thread may run on.
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
 mod neighbours;
 mod smuggling;
 mod subgraphs;
