@@ -10,12 +10,12 @@ use ogive_config::{Config, LogFormat};
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
-    metrics::{Gauges, MetricsOptions},
+    metrics::{Gauges, MetricsOptions, SubgraphGauges},
     propagation::Propagation,
     timeline,
     traces::TracingOptions,
 };
-use ogive_transport::{Answered, Observer};
+use ogive_transport::{Answered, Endpoint, Observer};
 
 use crate::{error::RequestError, gateway::Gateway, sharing::WorkerState, state::SchemaState};
 
@@ -165,7 +165,18 @@ impl Gateway {
             plans: state.plans.len(),
             plan_bytes: state.plans.bytes(),
             ready: self.is_ready(),
+            subgraphs: state.endpoints.iter().map(gauges).collect(),
         }
+    }
+}
+
+fn gauges(endpoint: &Endpoint) -> SubgraphGauges {
+    let (traffic, replicas) = (&endpoint.traffic, endpoint.replicas.as_ref().ok());
+    let replicas = replicas.filter(|_| traffic.outlier.is_some());
+    SubgraphGauges {
+        name: endpoint.name.clone(),
+        is_open: traffic.breaker.map(|_| endpoint.health.is_open()),
+        ejected: replicas.map(|replicas| replicas.ejected()),
     }
 }
 

@@ -85,6 +85,12 @@ metrics! {
     SUBGRAPH_JOINED = "ogive.subgraph.joined" Counter "1" []
         "Requests to subgraphs that were not sent because an equal one was under way.";
     /// See the table.
+    BREAKER_OPEN = "ogive.subgraph.breaker.open" Gauge "1" [SUBGRAPH]
+        "1 while the circuit breaker of a subgraph is open, or its probe under way; of subgraphs that have one.";
+    /// See the table.
+    REPLICAS_EJECTED = "ogive.subgraph.replicas.ejected" Gauge "1" [SUBGRAPH]
+        "Replicas that are left alone because they failed too often; of subgraphs with `outlier_ejection`.";
+    /// See the table.
     STOP_DURATION = "ogive.stop.duration" Histogram "s" [STOP]
         "The five stops of requests.";
     /// See the table.

@@ -120,6 +120,13 @@ impl Replicas {
         self.list.iter().map(|replica| &replica.address)
     }
 
+    /// How many of them are left alone now.
+    pub fn ejected(&self) -> usize {
+        let now = Instant::now();
+        let ejected = |replica: &&Replica| replica.state().is_ejected(now);
+        self.list.iter().filter(ejected).count()
+    }
+
     /// The replica to ask next; not the one to avoid if there is another that is well.
     pub(crate) fn choose(&self, avoid: Option<usize>) -> Chosen<'_> {
         let at = match self.list.len() {
@@ -191,12 +198,7 @@ impl Replicas {
             return;
         }
         drop(state);
-        let ejected = self
-            .list
-            .iter()
-            .filter(|replica| replica.state().is_ejected(now))
-            .count();
-        if (ejected + 1) * 100 > self.list.len() * outlier.max_ejection_percent as usize {
+        if (self.ejected() + 1) * 100 > self.list.len() * outlier.max_ejection_percent as usize {
             return;
         }
         let mut state = self.list[at].state();

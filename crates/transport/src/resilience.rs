@@ -157,6 +157,11 @@ impl Health {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the circuit breaker is open: the subgraph is left alone, or has not answered well since.
+    pub fn is_open(&self) -> bool {
+        self.state().open_until.is_some()
+    }
+
     /// Permission to ask the subgraph; `None` while it is left alone.
     pub(crate) fn admit(&self, breaker: Option<CircuitBreaker>) -> Option<Permit<'_>> {
         let mut permit = Permit {

@@ -17,6 +17,7 @@ use crate::{
     certificates::Folder,
     graph::Graph,
     http_client::{Connection, post, request, send},
+    telemetry::scrape,
     toxic::{Reply, Toxic, answer},
 };
 
@@ -255,6 +256,37 @@ fn a_replica_that_keeps_failing_is_left_alone() {
         let fewer = one.asked().min(two.asked());
         assert_eq!(fewer == 1, left_alone, "{percent}: {fewer}");
     }
+}
+
+#[test]
+fn metrics_tell_who_is_left_alone() {
+    let (one, two) = (
+        Toxic::answering(500, "", "no"),
+        Toxic::answering(500, "", "no"),
+    );
+    let graph = Graph::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }} }}\n\
+         traffic_shaping: {{ subgraphs: {{ accounts: {{ urls: ['{}', '{}'], \
+         circuit_breaker: {{ volume_threshold: 4, reset_timeout: 1h }}, \
+         outlier_ejection: {{ consecutive_failures: 1, base_ejection_time: 1h, max_ejection_percent: 50 }} }} }} }}",
+        one.url(),
+        two.url()
+    ));
+    let found = || {
+        let text = scrape(&graph);
+        let lines = text.lines().filter_map(|line| {
+            let rest = line.strip_prefix("ogive_subgraph_")?;
+            rest.split_once("{subgraph_name=\"accounts\"} ")
+        });
+        lines
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(), ["breaker_open 0", "replicas_ejected 0"]);
+    for _ in 0..4 {
+        post(graph.address(), "{ me { name } }");
+    }
+    assert_eq!(found(), ["breaker_open 1", "replicas_ejected 1"]);
 }
 
 #[test]

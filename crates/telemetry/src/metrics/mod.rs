@@ -123,7 +123,7 @@ pub struct Family {
 }
 
 /// What is not counted but looked at when somebody asks.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Gauges {
     /// Operations kept.
     pub operations: usize,
@@ -133,6 +133,40 @@ pub struct Gauges {
     pub plan_bytes: u64,
     /// Whether new requests are welcome.
     pub ready: bool,
+    /// How subgraphs are.
+    pub subgraphs: Vec<SubgraphGauges>,
+}
+
+/// How a subgraph is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubgraphGauges {
+    /// Its name.
+    pub name: Box<str>,
+    /// Whether its circuit breaker is open, if it has one.
+    pub is_open: Option<bool>,
+    /// Replicas that are left alone, if any may be.
+    pub ejected: Option<usize>,
+}
+
+impl SubgraphGauges {
+    fn is_open(&self) -> Option<f64> {
+        self.is_open.map(|is_open| f64::from(u8::from(is_open)))
+    }
+    fn ejected(&self) -> Option<f64> {
+        self.ejected.map(|ejected| ejected as f64)
+    }
+    /// The numbers of all subgraphs that have one.
+    fn series(all: &[Self], number: fn(&Self) -> Option<f64>) -> Vec<Series> {
+        let series = all.iter().filter_map(|subgraph| {
+            Some(Series {
+                labels: vec![(names::SUBGRAPH, subgraph.name.to_string())],
+                value: Value::Gauge(number(subgraph)?),
+            })
+        });
+        let mut series: Vec<Series> = series.collect();
+        series.sort_by(|one, other| one.labels.cmp(&other.labels));
+        series
+    }
 }
 
 /// What happens seldom.
@@ -318,6 +352,18 @@ impl Metrics {
         single(&names::PLANS_REFINED, load(&self.plans_refined));
         single(&names::PLANS_IMPROVED, load(&self.plans_improved));
         single(&names::REFINEMENT_DROPPED, load(&self.refinement_dropped));
+        let each = |number: fn(&SubgraphGauges) -> Option<f64>| {
+            SubgraphGauges::series(&gauges.subgraphs, number)
+        };
+        let of_subgraphs = [
+            (&names::BREAKER_OPEN, each(SubgraphGauges::is_open)),
+            (&names::REPLICAS_EJECTED, each(SubgraphGauges::ejected)),
+        ];
+        for (metric, series) in of_subgraphs {
+            if !series.is_empty() {
+                out.push(Family { metric, series });
+            }
+        }
         out.sort_by_key(|family| family.metric.name);
         out
     }
