@@ -91,8 +91,9 @@ fn answers(random: &mut Random) -> (String, [Vec<usize>; 3], String) {
             if !asked[ty].contains(&id) {
                 asked[ty].push(id);
             }
-            let part = ["null", r#"{"x":1}"#, r#"{"x":null}"#][random.below(3)];
-            let parts = ["null", "null", "null", "[]", r#"[{"q":"x"}]"#][random.below(5)];
+            // Mostly nothing is there: what is there keeps the reader from remembering.
+            let part = ["null", r#"{"x":1}"#, r#"{"x":null}"#][random.below(16).saturating_sub(13)];
+            let parts = ["null", "[]", r#"[{"q":"x"}]"#][random.below(16).saturating_sub(13)];
             let ty = TYPES[ty];
             format!(r#"{{"__typename":"{ty}","id":{id},"part":{part},"parts":{parts}}}"#)
         })
@@ -106,7 +107,7 @@ fn answers(random: &mut Random) -> (String, [Vec<usize>; 3], String) {
                 _ => count,
             };
             let items = (0..n).map(|_| {
-                let n_parts = [1, 1, 1, 2, 3, 0][random.below(6)];
+                let n_parts = [1, 2, 3, 4, 5, 0][random.below(6)];
                 let parts: Vec<Value> = (0..n_parts).map(|_| part(random)).collect();
                 let one = [
                     json!(null),
@@ -255,22 +256,25 @@ fn reused_entities_are_what_asking_again_would_have_brought() {
         let mut random = Random(seed);
         let pet = |random: &mut Random| match random.below(12) {
             0 => json!(null),
-            1 => json!({"age": 1, "name": null}),
+            1 if random.below(4) == 0 => json!({"age": 1, "name": null}),
             2 => json!({"name": "the other way round", "age": 2}),
+            // As long as others, and different only where it ends.
             n => {
-                json!({"age": n % 3, "name": "a pet with a name that is long enough to be looked for"})
+                let name = "a pet of the same name ".repeat(10);
+                json!({"age": n % 2, "name": format!("{name}{}", random.below(3))})
             }
         };
         let entities: Vec<Value> = (0..4)
             .map(|_| {
-                let pets: Vec<Value> = (0..random.below(6)).map(|_| pet(&mut random)).collect();
+                let pets: Vec<Value> = (0..3 + random.below(4)).map(|_| pet(&mut random)).collect();
                 json!({"best": pet(&mut random), "pets": pets})
             })
             .collect();
         let mut list = || {
             let users = (0..random.below(6)).map(|_| {
                 let best = [json!(null), json!({"age": 9})];
-                json!({"id": random.below(4), "best": best[random.below(2)]})
+                let best = &best[random.below(8) / 7];
+                json!({"id": random.below(4), "best": best})
             });
             users.collect::<Vec<_>>()
         };
