@@ -44,7 +44,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{ServeOptions, clock::Clock, listener::Accepted, strangers::Stranger};
+use super::{ServeOptions, clock::Clock, listener::Accepted, starts::Starts, strangers::Stranger};
 use crate::{
     Gateway, RequestError, WorkerState, body::ResponseBody, linger::read_refused,
     measured::is_measured, media::Media, respond::refuse,
@@ -65,6 +65,7 @@ pub(super) struct Shared {
     pub(super) tls: Option<Arc<ServerTls>>,
     /// Never waited with: whoever waits has a copy.
     pub(super) draining: watch::Receiver<bool>,
+    pub(super) starts: Rc<Starts>,
 }
 
 impl Shared {
@@ -292,6 +293,7 @@ async fn try_serve(
                 None => {
                     let (gateway, worker) = (&connection.shared.gateway, &connection.shared.worker);
                     worker.requests.set(worker.requests.get().wrapping_add(1));
+                    let _begun = connection.shared.starts.begin().await;
                     gateway
                         .answer(&mut parts, body, connection.address, worker)
                         .await

@@ -3,7 +3,8 @@
 //! The accepting task hands every connection to the worker with the fewest open ones; from then on nothing about the
 //! connection is shared between threads. A permit per connection bounds their number: beyond it the operating
 //! system's listen queue holds newcomers back. It also does while all workers have some to begin ([`worker`]); those
-//! that a worker has begun wait in a line until they have asked something ([`strangers`]).
+//! that a worker has begun wait in a line until they have asked something ([`strangers`]). Requests of a worker that is
+//! asked more than it can answer are begun in turns ([`starts`]).
 //!
 //! Draining: on shutdown readiness turns to 503; after `drain_delay` the listener closes, and every connection ends
 //! after its current answer ([`connection`]); what is not done at the deadline is cut off.
@@ -12,6 +13,7 @@ mod clients;
 mod clock;
 mod connection;
 mod listener;
+mod starts;
 mod strangers;
 mod worker;
 

@@ -106,6 +106,7 @@ impl Worker {
                     options: Rc::new(options),
                     tls,
                     draining,
+                    starts: Rc::default(),
                 };
                 if let Some(give_back) = threads.give_back {
                     runtime.spawn_local(rest(Rc::clone(&shared.worker), give_back));
@@ -155,6 +156,7 @@ async fn run(
 ) -> usize {
     let (shared, line) = (Rc::new(shared), Rc::new(Line::default()));
     tokio::task::spawn_local(Rc::clone(&line).advance());
+    tokio::task::spawn_local(Rc::clone(&shared.starts).advance());
     let mut tasks = JoinSet::new();
     let mut begun = 0;
     loop {
