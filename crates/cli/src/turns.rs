@@ -6,13 +6,26 @@
 //! wakes interrupts one with longer slices than its own (EEVDF, `sched_runtime` of `sched_setattr(2)`). So workers ask for
 //! the shortest, and threads for heavy work for long ones. It costs nothing where cores are free, and no right is needed
 //! for it. Older kernels and other systems leave everything as it is.
+//!
+//! The kernel compares slices only when some thread wakes, and at the ticks of its clock, milliseconds apart. A worker that
+//! has just had more than its share when it wakes is not due yet, and would wait for the next tick, although it is due a
+//! moment later. So where there is only one core, something wakes every [`LOOK`] while there is heavy work, and has the
+//! kernel look again.
 
-use std::time::Duration;
+use std::{
+    cell::RefCell,
+    num::NonZeroUsize,
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread,
+    time::Duration,
+};
 
 /// Of workers; the shortest there is.
 const WORKER: Duration = Duration::from_micros(100);
 /// Of threads for heavy work.
 const HEAVY: Duration = Duration::from_millis(20);
+/// How often the kernel looks who is due on a single core. Costs about half a percent of it.
+const LOOK: Duration = Duration::from_micros(250);
 
 /// For a thread that answers clients, called on it.
 pub(crate) fn of_worker() {
@@ -22,6 +35,27 @@ pub(crate) fn of_worker() {
 /// For a thread that does what takes long, called on it.
 pub(crate) fn of_heavy_work() {
     ask_for(HEAVY);
+    if cfg!(target_os = "linux")
+        && thread::available_parallelism().is_ok_and(|cores| cores == NonZeroUsize::MIN)
+    {
+        LOOKED_AT.with_borrow_mut(|looked_at| *looked_at = look_while_this_runs());
+    }
+}
+
+thread_local! {
+    /// What goes with the thread.
+    static LOOKED_AT: RefCell<Option<Sender<()>>> = const { RefCell::new(None) };
+}
+
+/// Wakes a thread again and again, until what this gives is dropped.
+fn look_while_this_runs() -> Option<Sender<()>> {
+    let (sender, receiver) = mpsc::channel();
+    let look = move || {
+        of_worker();
+        while receiver.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {}
+    };
+    let started = thread::Builder::new().name("ogive-look".into()).spawn(look);
+    started.ok().map(|_| sender)
 }
 
 #[cfg(target_os = "linux")]

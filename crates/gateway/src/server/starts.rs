@@ -21,7 +21,7 @@ use std::{
 use tokio::sync::Notify;
 
 /// Requests under way at a time that are begun without waiting for a turn.
-const FREE: usize = 32;
+const FREE: usize = 64;
 /// Most requests that are begun in a turn while there are more.
 const BEGUN_MAX: usize = 32;
 
