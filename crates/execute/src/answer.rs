@@ -120,7 +120,9 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
 /// itself was refused there is no `data` at all, and asking again in pieces would be refused, too.) Only small ones
 /// are looked at: a response without data has nothing to be large of.
 pub(crate) fn failed_as_a_whole(response: &SubgraphResponse, limits: &ExecuteLimits) -> bool {
+    // Of duplicate members the first counts: data that is an object is not null.
     response.body.len() <= FAILURE_BYTES_MAX
+        && !response.body.starts_with(b"{\"data\":{")
         && Envelope::read(&response.body, limits).is_ok_and(|envelope| {
             let errors = envelope.errors(&response.body, limits, ExecuteOptions::default(), &[]);
             envelope.has_null_data() && errors.is_some_and(|errors| !errors.is_empty())
@@ -266,7 +268,9 @@ fn read_lookup(
     }
     if n == n_items {
         data.outcomes[at] = Outcome::Read;
-        data.nulls.extend(nulls);
+        if !nulls.is_empty() {
+            data.nulls.extend(nulls);
+        }
     } else {
         reader.store.roll_back(before.0);
         reader.errors.roll_back(before.1);

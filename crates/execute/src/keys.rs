@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use ogive_plan::{Programs, Representation, RuntimeType, Target};
+use ogive_plan::{Prefix, Programs, Representation, RuntimeType, Target};
 
 use crate::{
     request::{
@@ -38,6 +38,8 @@ pub(crate) struct Seen<'s, T> {
 
 /// Up to so many are compared one by one.
 const COMPARED_MAX: usize = 4;
+/// The representations of up to so many records are written, and compared as they were written.
+const WRITTEN_MAX: usize = 8;
 
 impl<T> Default for Seen<'_, T> {
     fn default() -> Self {
@@ -180,41 +182,61 @@ pub(crate) fn gather_leaves<'a>(
     programs: &Programs,
     fresh: &mut bool,
     scratch: &mut Scratch<'a>,
-    gathered: &mut GatheredLookup,
+    (gathered, out): (&mut GatheredLookup, &mut Vec<u8>),
 ) -> Result<(), LimitReached> {
     let (store, fetch) = (from.store, from.fetch);
     let Scratch { seen, sent } = scratch;
     let places = fetch.lookups[lookup].targets.iter();
-    let n_records = places
+    let n_records: usize = places
         .map(|target| store.of_layout(target.layout).len())
         .sum();
-    seen.begin(n_records);
-    sent.begin();
+    out.reserve(n_records.min(RESERVED_MAX) * REPRESENTATION_BYTES);
+    let few = n_records <= WRITTEN_MAX;
+    if !few {
+        seen.begin(n_records);
+        sent.begin();
+    }
     let mut in_order = true;
     for (target_index, target) in fetch.lookups[lookup].targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup, target_index) else {
             continue;
         };
         let known = from.entities.as_deref().filter(|_| looks_up);
-        // What is known of a representation is known for one target; without any such knowledge all are alike.
-        let of_target = known.map_or(0, |_| target_index as u64 + 1);
-        sent.used |= known.is_some();
         let records = store.of_layout(target.layout);
         gathered.instances.reserve(records.len());
-        if n_records <= COMPARED_MAX && !sent.used {
+        let known_of = |representation: &[u8]| {
+            let key = known.map(|known| {
+                known.get(Key {
+                    subgraph: fetch.subgraph,
+                    selection: target.selection,
+                    representation,
+                })
+            });
+            match key.unwrap_or(Known::No) {
+                Known::Held(held) if donors.iter().all(|d| d.layout != store.layout(held)) => {
+                    Known::No
+                }
+                known => known,
+            }
+        };
+        if few {
+            let prefix = programs.prefixes[target_index].as_ref();
             for &record in records {
                 let instance = Instance {
                     representation: 0,
                     target: target_index as u16,
                     record,
                 };
-                if let Some(fate) = gathered.add(store, target, record, n_records)? {
-                    *fresh = true;
+                let asked = (target, prefix, record);
+                if let Some(fate) = gathered.add(store, asked, out, fresh, known_of)? {
                     gathered.give(fate, instance, &mut in_order);
                 }
             }
             continue;
         }
+        // What is known of a representation is known for one target; without any such knowledge all are alike.
+        let of_target = known.map_or(0, |_| target_index as u64 + 1);
+        sent.used |= known.is_some();
         let mut fates = Fates::default();
         let numbers = &programs.numbers[target_index];
         for &record in records {
@@ -245,12 +267,9 @@ pub(crate) fn gather_leaves<'a>(
             let fate = match found {
                 Found::Known(fate) => fate,
                 Found::New(new) => {
-                    let out = &mut gathered.representations;
                     let end = out.len();
-                    if end > 0 {
+                    if end > gathered.text.start {
                         out.push(b',');
-                    } else {
-                        out.reserve(n_records.min(RESERVED_MAX) * REPRESENTATION_BYTES);
                     }
                     let begin = out.len();
                     if !write_representation(store, representation, record, out) {
@@ -258,20 +277,9 @@ pub(crate) fn gather_leaves<'a>(
                         out.truncate(end);
                         continue;
                     }
-                    let known = known.map_or(Known::No, |known| {
-                        known.get(Key {
-                            subgraph: fetch.subgraph,
-                            selection: target.selection,
-                            representation: &out[begin..],
-                        })
-                    });
-                    let fate = match known {
+                    let fate = match known_of(&out[begin..]) {
                         Known::Answered(answered, range) => Fate::Answered(answered, range),
-                        Known::Held(held)
-                            if donors.iter().any(|d| d.layout == store.layout(held)) =>
-                        {
-                            Fate::Held(held)
-                        }
+                        Known::Held(held) => Fate::Held(held),
                         known => {
                             *fresh |= !matches!(known, Known::UnderWay(_));
                             let new = (begin, out.len());
@@ -281,7 +289,8 @@ pub(crate) fn gather_leaves<'a>(
                                     Fate::Sent(at)
                                 }
                                 None => {
-                                    if out.len() > store.limits().request_bytes_max {
+                                    let bytes = out.len() - gathered.text.start;
+                                    if bytes > store.limits().request_bytes_max {
                                         return Err(LimitReached("request_bytes_max"));
                                     }
                                     gathered.ranges.push(new);
@@ -311,33 +320,58 @@ pub(crate) fn gather_leaves<'a>(
 }
 
 impl GatheredLookup {
-    /// Sends the representation of one of few records of which nobody knows anything; `None` if it has none. What is
-    /// written is compared with the others.
+    /// What becomes of the representation of one of few records; `None` if it has none. What is written is compared with
+    /// the others.
+    #[inline(always)]
     fn add(
         &mut self,
         store: &Store<'_>,
-        target: &Target,
-        record: RecordId,
-        n_records: usize,
+        (target, prefix, record): (&Target, Option<&Prefix>, RecordId),
+        out: &mut Vec<u8>,
+        fresh: &mut bool,
+        known_of: impl Fn(&[u8]) -> Known,
     ) -> Result<Option<Fate>, LimitReached> {
-        let out = &mut self.representations;
         let end = out.len();
-        if end > 0 {
+        if end > self.text.start {
             out.push(b',');
-        } else {
-            out.reserve(n_records * REPRESENTATION_BYTES);
         }
         let begin = out.len();
-        if !represent(store, target, record, out) {
+        let prefix = prefix.filter(|prefix| match prefix.ty {
+            Some(_) => store.known_type(record) == prefix.ty,
+            None => true,
+        });
+        let written = match prefix.map(|prefix| (prefix, store.value(record, prefix.slot))) {
+            Some((prefix, Value::Raw(range))) => {
+                is_wanted(store, target, record) && {
+                    prefix.text.append(out, true);
+                    out.extend_from_slice(store.raw(range));
+                    out.push(b'}');
+                    true
+                }
+            }
+            _ => represent(store, target, record, out),
+        };
+        if !written {
             out.truncate(end);
             return Ok(None);
+        }
+        match known_of(&out[begin..]) {
+            Known::Answered(answered, range) => {
+                out.truncate(end);
+                return Ok(Some(Fate::Answered(answered, range)));
+            }
+            Known::Held(held) => {
+                out.truncate(end);
+                return Ok(Some(Fate::Held(held)));
+            }
+            known => *fresh |= !matches!(known, Known::UnderWay(_)),
         }
         let same = |(from, to): &(usize, usize)| out[*from..*to] == out[begin..];
         if let Some(at) = self.ranges.iter().position(same) {
             out.truncate(end);
             return Ok(Some(Fate::Sent(at as u32)));
         }
-        if out.len() > store.limits().request_bytes_max {
+        if out.len() - self.text.start > store.limits().request_bytes_max {
             return Err(LimitReached("request_bytes_max"));
         }
         self.ranges.push((begin, out.len()));

@@ -146,20 +146,28 @@ impl Job for Lane<'_, '_, '_, '_> {
                             });
                         }
                         let start = cursor.at;
-                        let leaf = leaf(&mut cursor, &derived.pattern, step, reader.source);
-                        let value = match leaf {
-                            Some(value) => value,
-                            None => {
-                                scanner.resume(start, depth);
-                                let value = reader.leaf(scanner, step.verbatim)?;
-                                cursor.at = scanner.position();
-                                value
+                        match leaf(&mut cursor, &derived.pattern, step, reader.source) {
+                            // Most are, and what is known of a value makes it cheaper to put.
+                            Some(Leaf::Range(range)) if !taped => {
+                                reader.store.put(slots, step.slot, Value::Raw(range));
                             }
-                        };
-                        if taped {
-                            reader.tape.push((field, value));
+                            leaf => {
+                                let value = match leaf {
+                                    Some(Leaf::Range(range)) => Value::Raw(range),
+                                    Some(Leaf::Null) => Value::Null,
+                                    None => {
+                                        scanner.resume(start, depth);
+                                        let value = reader.leaf(scanner, step.verbatim)?;
+                                        cursor.at = scanner.position();
+                                        value
+                                    }
+                                };
+                                if taped {
+                                    reader.tape.push((field, value));
+                                }
+                                reader.store.put_any(slots, step.slot, value);
+                            }
                         }
-                        reader.store.put(slots, step.slot, value);
                         match cursor.text.get(cursor.at) {
                             Some(b',') => cursor.at += 1,
                             Some(b'}') => {
@@ -282,6 +290,12 @@ fn remember(reader: &mut Reader<'_, '_>, at: usize, next: usize) {
     }
 }
 
+/// A leaf that is as expected.
+enum Leaf {
+    Null,
+    Range(RawRange),
+}
+
 /// The leaf that begins here, if it is as expected; otherwise anything may have been read.
 #[inline(always)]
 fn leaf<L: Lanes>(
@@ -289,7 +303,7 @@ fn leaf<L: Lanes>(
     pattern: &Pattern,
     step: &ReadStep,
     source: Source,
-) -> Option<Value> {
+) -> Option<Leaf> {
     let start = cursor.at;
     let byte = *cursor.text.get(start)?;
     let Some(verbatim) = step.verbatim else {
@@ -304,18 +318,18 @@ fn leaf<L: Lanes>(
             }
             _ => return None,
         }
-        return Some(Value::Raw(RawRange::unchecked(source, start..cursor.at)));
+        return Some(Leaf::Range(RawRange::unchecked(source, start..cursor.at)));
     };
     let (scalar, non_null) = PatternValue::as_scalar(verbatim)?;
     if byte == b'n' && !non_null {
         cursor.literal(b"null").ok()?;
-        return Some(Value::Null);
+        return Some(Leaf::Null);
     }
     if scalar == PatternScalar::Any {
         return None;
     }
     pattern.scalar(cursor, scalar, byte, 0)?;
-    Some(Value::Raw(RawRange::verbatim(source, start..cursor.at)))
+    Some(Leaf::Range(RawRange::verbatim(source, start..cursor.at)))
 }
 
 /// Where the lane is.

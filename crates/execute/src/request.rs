@@ -4,7 +4,7 @@
 //! representations of one look-up are sent once, in the order in which they first occur; an index table remembers
 //! which records wait for which.
 
-use std::hash::BuildHasher;
+use std::{hash::BuildHasher, ops::Range};
 
 use bytes::Bytes;
 use foldhash::quality::RandomState;
@@ -32,6 +32,8 @@ pub(crate) struct Gathered {
     /// Whether the fetch's root fields are asked.
     pub(crate) root: bool,
     pub(crate) lookups: Vec<GatheredLookup>,
+    /// The representations of all look-ups: of each, JSON objects separated by commas.
+    pub(crate) text: Vec<u8>,
     /// Variables whose values come from objects above those that are looked up, as JSON members each behind a comma.
     pub(crate) context: Vec<u8>,
     /// Whether it is what is left of a request that failed as a whole.
@@ -41,14 +43,14 @@ pub(crate) struct Gathered {
 /// The representations of one look-up.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredLookup {
-    /// JSON objects, separated by commas.
-    pub(crate) representations: Vec<u8>,
-    /// Where each of them stands in there.
-    pub(crate) ranges: Few<(usize, usize), 2>,
+    /// Where its representations stand in [`Gathered::text`]...
+    pub(crate) text: Range<usize>,
+    /// ... and each of them.
+    pub(crate) ranges: Few<(usize, usize), 4>,
     /// Number of them.
     pub(crate) n_representations: u32,
     /// Who waits for which answer, sorted by representation.
-    pub(crate) instances: Few<Instance, 2>,
+    pub(crate) instances: Few<Instance, 4>,
     /// By representation, the ticket by which others can reuse its answer; empty if nobody could.
     pub(crate) tickets: Vec<Option<u32>>,
     /// By representation, the group of values from above it goes with; empty if the look-up needs none.
@@ -136,17 +138,22 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     let root = root.is_some_and(|root| from.conditions.hold(root.cond));
     let mut fresh = root;
     let mut lookups = Vec::with_capacity(from.fetch.lookups.len());
+    let mut text = Vec::new();
     let mut scratch = Scratch::default();
     for at in 0..from.fetch.lookups.len() {
         lookups.push(GatheredLookup::default());
         if let Some(gathered) = lookups.last_mut() {
-            gather_lookup(&mut from, at, &mut fresh, &mut scratch, gathered)?;
+            gathered.text = text.len()..text.len();
+            let out = (&mut *gathered, &mut text);
+            gather_lookup(&mut from, at, &mut fresh, &mut scratch, out)?;
+            gathered.text.end = text.len();
         }
     }
     drop(scratch);
     let gathered = Gathered {
         root,
         lookups,
+        text,
         context: Vec::new(),
         is_retry: false,
     };
@@ -156,9 +163,11 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     if let Some(entities) = from.entities {
         let asked_twice = &from.store.plan().derived().asked_twice;
         let mut gathered = gathered;
+        let text = &gathered.text;
         for (at, lookup) in gathered.lookups.iter_mut().enumerate() {
             let targets = &from.fetch.lookups[at].targets;
             lookup.announce(
+                text,
                 entities,
                 (from.sent_as, from.fetch.subgraph),
                 targets,
@@ -174,6 +183,7 @@ impl GatheredLookup {
     /// Tells the others what is about to be sent.
     fn announce(
         &mut self,
+        text: &[u8],
         entities: &mut Entities,
         (id, subgraph): (FetchId, u32),
         targets: &[Target],
@@ -191,7 +201,7 @@ impl GatheredLookup {
                 let key = Key {
                     subgraph,
                     selection: targets[target].selection,
-                    representation: &self.representations[start..end],
+                    representation: &text[start..end],
                 };
                 self.tickets[at] = entities.send(key, id);
             }
@@ -204,27 +214,33 @@ fn gather_lookup<'a>(
     lookup_index: usize,
     fresh: &mut bool,
     scratch: &mut Scratch<'a>,
-    gathered: &mut GatheredLookup,
+    (gathered, out): (&mut GatheredLookup, &mut Vec<u8>),
 ) -> Result<(), LimitReached> {
     let (store, conditions, fetch) = (from.store, from.conditions, from.fetch);
     let lookup = &fetch.lookups[lookup_index];
     let facts = &store.plan().derived().lookups[from.id][lookup_index];
     if let Some(programs) = &facts.programs {
-        return gather_leaves(from, lookup_index, programs, fresh, scratch, gathered);
+        return gather_leaves(
+            from,
+            lookup_index,
+            programs,
+            fresh,
+            scratch,
+            (gathered, out),
+        );
     }
     // The hash is seeded anew for every process and only finds candidates; bytes decide.
     let hasher = RandomState::default();
     let mut seen: HashTable<u32> = HashTable::new();
-    let mut ranges: Few<(usize, usize), 2> = Few::Empty;
+    let mut ranges: Few<(usize, usize), 4> = Few::Empty;
     for (target_index, target) in lookup.targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup_index, target_index) else {
             continue;
         };
         let known = from.entities.as_deref().filter(|_| looks_up);
         for &record in store.of_layout(target.layout) {
-            let out = &mut gathered.representations;
             let end = out.len();
-            if end > 0 {
+            if end > gathered.text.start {
                 out.push(b',');
             }
             let start = out.len();
@@ -289,7 +305,7 @@ fn gather_lookup<'a>(
                 }
                 None => {
                     let at = ranges.len() as u32;
-                    if out.len() > store.limits().request_bytes_max {
+                    if out.len() - gathered.text.start > store.limits().request_bytes_max {
                         return Err(LimitReached("request_bytes_max"));
                     }
                     ranges.push(new);
@@ -674,10 +690,9 @@ pub(crate) fn body(
     }
     let live = |lookup| gathered.is_live(lookup);
     let texts = fetch.segments.iter().map(|segment| segment.text.len());
-    let lookups = gathered.lookups.iter().map(|l| l.representations.len());
     let facts = &plan.derived().lookups[id];
     let variables_of_lookups = facts.iter().map(|facts| facts.variable.len() + 3);
-    let likely = texts.sum::<usize>() + lookups.sum::<usize>() + gathered.context.len();
+    let likely = texts.sum::<usize>() + gathered.text.len() + gathered.context.len();
     let likely = likely + variables_of_lookups.sum::<usize>();
     let mut out = Vec::with_capacity(likely + BODY_FRAME_BYTES);
     out.extend_from_slice(b"{\"query\":\"");
@@ -705,12 +720,12 @@ pub(crate) fn body(
         }
     }
     let lookups = fetch.lookups.iter().zip(facts);
-    for ((lookup, facts), gathered) in lookups.zip(&gathered.lookups) {
-        if gathered.n_representations > 0 && !lookup.is_reentry() {
+    for ((lookup, facts), asked) in lookups.zip(&gathered.lookups) {
+        if asked.n_representations > 0 && !lookup.is_reentry() {
             begin(&mut out);
             out.extend_from_slice(&facts.variable);
             out.push(b'[');
-            out.extend_from_slice(&gathered.representations);
+            out.extend_from_slice(&gathered.text[asked.text.clone()]);
             out.push(b']');
         }
     }

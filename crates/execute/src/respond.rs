@@ -51,7 +51,7 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
         compared: Vec::new(),
     };
     emit.out.literal(b"{\"data\":");
-    emit.open_object(Store::ROOT);
+    emit.open_object(Store::ROOT, &plan.layouts[Plan::ROOT]);
     emit.walk();
     let n_errors = emit.errors.len();
     let mut out = emit.out;
@@ -291,8 +291,20 @@ impl<'p> Emit<'_, 'p> {
         }
     }
 
+    /// Writes an object at the current position, or opens it.
+    #[inline(always)]
     fn put_object(&mut self, record: RecordId) {
         let layout = &self.plan.layouts[self.store.layout(record)];
+        let is_known = matches!(self.store.type_state(record), TypeState::Known(_));
+        // Most are of a known type that everybody may see.
+        if is_known && layout.restricted.is_empty() {
+            return self.open_object(record, layout);
+        }
+        self.put_other_object(record, layout);
+    }
+
+    #[inline(never)]
+    fn put_other_object(&mut self, record: RecordId, layout: &'p Layout) {
         let state = self.store.type_state(record);
         let is_refused = layout.restricted.iter().any(|restricted| {
             let may_be = match state {
@@ -306,7 +318,7 @@ impl<'p> Emit<'_, 'p> {
             return self.put_refused();
         }
         let explained = match state {
-            TypeState::Known(_) => return self.open_object(record),
+            TypeState::Known(_) => return self.open_object(record, layout),
             TypeState::Unknown => false,
             TypeState::Failed | TypeState::Rejected => true,
         };
@@ -316,7 +328,7 @@ impl<'p> Emit<'_, 'p> {
             by_type && self.conditions.hold(field.cond)
         };
         if state != TypeState::Rejected && !layout.output.iter().any(depends_on_type) {
-            return self.open_object(record);
+            return self.open_object(record, layout);
         }
         if !explained && !self.is_explained() {
             let message = "The object's concrete type is unknown.";
@@ -333,28 +345,38 @@ impl<'p> Emit<'_, 'p> {
         self.put_null(Null { explained: true });
     }
 
-    fn open_object(&mut self, record: RecordId) {
-        if let Some(twin) = self.store.twin(record) {
-            if self.put_again(record, twin) {
-                return;
-            }
-            if record == twin {
-                self.being_written.push(Writing {
-                    record,
-                    frames: self.frames.len(),
-                    start: self.out.fresh(),
-                    nulls: self.nulls,
-                });
-            }
+    #[inline(always)]
+    fn open_object(&mut self, record: RecordId, layout: &'p Layout) {
+        if let Some(twin) = self.store.twin(record)
+            && self.open_twin(record, twin)
+        {
+            return;
         }
         self.frames.push(Frame::Object {
             record,
-            layout: &self.plan.layouts[self.store.layout(record)],
+            layout,
             next: 0,
             empty: true,
             start: self.out.position(),
         });
         self.out.byte(b'{');
+    }
+
+    /// Writes the text of an object's twin, or notes that its own is to be written again.
+    #[inline(never)]
+    fn open_twin(&mut self, record: RecordId, twin: RecordId) -> bool {
+        if self.put_again(record, twin) {
+            return true;
+        }
+        if record == twin {
+            self.being_written.push(Writing {
+                record,
+                frames: self.frames.len(),
+                start: self.out.fresh(),
+                nulls: self.nulls,
+            });
+        }
+        false
     }
 
     /// Writes the text of an object's twin, if it was written and looks the same.

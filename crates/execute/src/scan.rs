@@ -490,6 +490,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// Makes the record for a coming object.
+    #[inline]
     pub(crate) fn create(&mut self, coming: &Coming, state: TypeState) -> Result<RecordId, Stop> {
         let layout = self.store.plan().shapes[coming.child].layout;
         self.place(coming, |store, place| {
@@ -511,6 +512,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         (errors + left_out, self.steps)
     }
     /// Says where a coming object hangs.
+    #[inline(always)]
     fn place<T>(
         &mut self,
         coming: &Coming,

@@ -25,6 +25,7 @@ impl Gathered {
                 .iter()
                 .map(|_| GatheredLookup::default())
                 .collect(),
+            text: Vec::new(),
             context: self.context.clone(),
             is_retry: self.is_retry,
         }
@@ -44,6 +45,7 @@ impl Gathered {
         let mut out: Vec<Gathered> = Vec::new();
         let mut rest = self.empty();
         rest.root = self.root;
+        rest.text.clone_from(&self.text);
         for at in 0..self.lookups.len() {
             if self.lookups[at].contexts.is_empty() {
                 rest.lookups[at] = std::mem::take(&mut self.lookups[at]);
@@ -58,7 +60,7 @@ impl Gathered {
                 let members: Vec<u32> = (0..lookup.n_representations).filter(of_group).collect();
                 let mut part = self.empty();
                 part.context.clone_from(context);
-                part.lookups[at] = lookup.pick(&members);
+                part.lookups[at] = lookup.pick(&members, (&self.text, &mut part.text));
                 out.push(part);
             }
         }
@@ -87,7 +89,8 @@ impl Gathered {
                 }
                 let end = lookup.n_representations.min(start + room);
                 if let Some(part) = out.last_mut() {
-                    part.lookups[at] = lookup.part(start, end);
+                    let texts = (&*self.text, &mut part.text);
+                    part.lookups[at] = lookup.part(start, end, texts);
                 }
                 room -= end - start;
                 start = end;
@@ -114,6 +117,7 @@ impl Gathered {
             let mut part = Gathered {
                 root: false,
                 lookups: lookups.iter().map(|_| GatheredLookup::default()).collect(),
+                text: self.text.clone(),
                 context: self.context.clone(),
                 is_retry: true,
             };
@@ -125,17 +129,20 @@ impl Gathered {
 }
 
 impl GatheredLookup {
-    /// The representations from `start` up to `end`, exclusive, with everybody who waits for them.
-    fn part(&self, start: u32, end: u32) -> GatheredLookup {
+    /// The representations from `start` up to `end`, exclusive, with everybody who waits for them. Their text goes from
+    /// one to another.
+    fn part(&self, start: u32, end: u32, (text, out): (&[u8], &mut Vec<u8>)) -> GatheredLookup {
         let (first, last) = (start as usize, end as usize);
         let from = self.ranges[first].0;
         let to = self.ranges[last - 1].1;
+        let begin = out.len();
+        out.extend_from_slice(&text[from..to]);
         let waiting = self.instances.iter();
         GatheredLookup {
-            representations: self.representations[from..to].to_vec(),
+            text: begin..out.len(),
             ranges: self.ranges[first..last]
                 .iter()
-                .map(|(a, b)| (a - from, b - from))
+                .map(|(a, b)| (begin + a - from, begin + b - from))
                 .collect(),
             n_representations: end - start,
             instances: waiting
@@ -156,8 +163,9 @@ impl GatheredLookup {
         }
     }
 
-    /// Some of the representations, in order, with everybody who waits for them.
-    fn pick(&self, members: &[u32]) -> GatheredLookup {
+    /// Some of the representations, in order, with everybody who waits for them. Their text goes from one to another.
+    fn pick(&self, members: &[u32], (text, to): (&[u8], &mut Vec<u8>)) -> GatheredLookup {
+        let begin = to.len();
         let mut out = GatheredLookup {
             n_representations: members.len() as u32,
             ..GatheredLookup::default()
@@ -165,12 +173,11 @@ impl GatheredLookup {
         for (new, old) in members.iter().enumerate() {
             let (start, end) = self.ranges[*old as usize];
             if new > 0 {
-                out.representations.push(b',');
+                to.push(b',');
             }
-            let from = out.representations.len();
-            out.representations
-                .extend_from_slice(&self.representations[start..end]);
-            out.ranges.push((from, out.representations.len()));
+            let from = to.len();
+            to.extend_from_slice(&text[start..end]);
+            out.ranges.push((from, to.len()));
             let waiting = self.waiting_for(*old).iter();
             out.instances.extend(waiting.map(|instance| Instance {
                 representation: new as u32,
@@ -178,6 +185,7 @@ impl GatheredLookup {
             }));
             out.tickets.extend(self.tickets.get(*old as usize));
         }
+        out.text = begin..to.len();
         out
     }
 }

@@ -389,6 +389,7 @@ impl<'p> Store<'p> {
         self.records.len()
     }
     /// Makes a record with empty slots.
+    #[inline]
     pub(crate) fn create(
         &mut self,
         layout: LayoutId,
@@ -625,10 +626,15 @@ impl<'p> Store<'p> {
         if slots.undoable {
             self.undo.push(Undo::Value(at as u32, *held));
         }
-        *held = match *held {
-            Value::Absent => value,
-            held => held.merged_with(value),
-        };
+        match held {
+            Value::Absent => *held = value,
+            held => put_over(held, value),
+        }
+    }
+    /// [`Store::put`] where it is rare.
+    #[inline(never)]
+    pub(crate) fn put_any(&mut self, slots: Slots, slot: SlotIndex, value: Value) {
+        self.put(slots, slot, value);
     }
     /// All values from the first slot of a record on; those of later records follow.
     #[inline]
@@ -691,6 +697,12 @@ impl<'p> Store<'p> {
         }
         path
     }
+}
+
+/// Puts a value where there is one.
+#[inline(never)]
+fn put_over(held: &mut Value, value: Value) {
+    *held = held.merged_with(value);
 }
 
 /// Appends what some of the values become elsewhere.

@@ -213,7 +213,11 @@ fn derive(plan: &Plan) -> Derived {
             .iter()
             .map(|(_, l)| earlier_entries(l))
             .collect(),
-        lookups: plan.fetches.iter().map(|(_, f)| lookup_facts(f)).collect(),
+        lookups: plan
+            .fetches
+            .iter()
+            .map(|(_, f)| lookup_facts(plan, f))
+            .collect(),
         order: LearnedOrder::default(),
         sizes: LearnedSizes::default(),
         reuse: OnceLock::new(),

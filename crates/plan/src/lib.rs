@@ -40,7 +40,7 @@ pub use encode::{Header, decode, encode};
 pub use graph::graph;
 pub use ir::*;
 pub use json_form::json;
-pub use lookups::{LookupFacts, Programs};
+pub use lookups::{LookupFacts, Prefix, Programs};
 pub use mermaid::mermaid;
 pub use order::{KnownOrder, LearnedOrder};
 pub use requirement::{Claims, Granted, Requirement};

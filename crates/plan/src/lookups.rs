@@ -2,6 +2,8 @@
 //!
 //! Part of what is [derived](crate::derived) from a plan; says nothing the plan does not say.
 
+use ogive_json::Key;
+
 use crate::ir::*;
 
 /// What is known of a look-up.
@@ -21,6 +23,20 @@ pub struct Programs {
     pub numbers: Box<[Box<[u32]>]>,
     /// By number: whether the type of the record shows.
     pub by_type: Box<[bool]>,
+    /// By target: what stands before the only value there is, if its representations have one member that is written for
+    /// records of all types, and only one type name.
+    pub prefixes: Box<[Option<Prefix>]>,
+}
+
+/// A representation of one leaf.
+#[derive(Debug)]
+pub struct Prefix {
+    /// `{"__typename":"Type","name":`.
+    pub text: Key,
+    /// Where the value is.
+    pub slot: SlotIndex,
+    /// The type a record must be known to have; `None` for any, and none.
+    pub ty: Option<RuntimeType>,
 }
 
 /// Whether a representation has nothing but leaves.
@@ -37,20 +53,20 @@ pub fn shows_type(representation: &Representation) -> bool {
 }
 
 /// The facts of all look-ups of a fetch.
-pub(crate) fn lookup_facts(fetch: &Fetch) -> Box<[LookupFacts]> {
+pub(crate) fn lookup_facts(plan: &Plan, fetch: &Fetch) -> Box<[LookupFacts]> {
     let facts = fetch.lookups.iter().map(|lookup| {
         let mut variable = Vec::with_capacity(lookup.variable.len() + 3);
         ogive_json::write_string(&mut variable, &lookup.variable);
         variable.push(b':');
         LookupFacts {
             variable: variable.into(),
-            programs: leaf_programs(lookup),
+            programs: leaf_programs(plan, lookup),
         }
     });
     facts.collect()
 }
 
-fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
+fn leaf_programs(plan: &Plan, lookup: &Lookup) -> Option<Programs> {
     let targets = &lookup.targets;
     let are_plain = targets
         .iter()
@@ -79,6 +95,38 @@ fn leaf_programs(lookup: &Lookup) -> Option<Programs> {
     Some(Programs {
         numbers,
         by_type: by_type.collect(),
+        prefixes: targets.iter().map(|target| prefix(plan, target)).collect(),
+    })
+}
+
+fn prefix(plan: &Plan, target: &Target) -> Option<Prefix> {
+    let [representation] = &*target.representations else {
+        return None;
+    };
+    let [member] = &*representation.members else {
+        return None;
+    };
+    let slot = member.slot?;
+    let (typename, ty) = match representation.typename.as_deref() {
+        Some(name) => (name, None),
+        None => {
+            let ty = plan.layouts.get(target.layout)?.only_type()?;
+            (&**plan.types.get(ty)?, Some(ty))
+        }
+    };
+    if member.types.is_some() {
+        return None;
+    }
+    let before = [
+        b"{\"__typename\":\"",
+        typename.as_bytes(),
+        b"\",",
+        &member.key_json,
+    ];
+    Some(Prefix {
+        text: Key::from_json(&before.concat()),
+        slot,
+        ty,
     })
 }
 
