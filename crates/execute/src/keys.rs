@@ -39,7 +39,7 @@ pub(crate) struct Seen<'s, T> {
 /// Up to so many are compared one by one.
 const COMPARED_MAX: usize = 4;
 /// The representations of up to so many records are written, and compared as they were written.
-const WRITTEN_MAX: usize = 8;
+const WRITTEN_MAX: usize = 16;
 
 impl<T> Default for Seen<'_, T> {
     fn default() -> Self {
@@ -164,7 +164,7 @@ pub(crate) enum Fate {
 }
 
 /// Room is made for so many representations of so many bytes.
-const RESERVED_MAX: usize = 16;
+const RESERVED_MAX: usize = 32;
 const REPRESENTATION_BYTES: usize = 48;
 
 /// Room to gather in, for all look-ups of a fetch.
@@ -190,7 +190,11 @@ pub(crate) fn gather_leaves<'a>(
     let n_records: usize = places
         .map(|target| store.of_layout(target.layout).len())
         .sum();
-    out.reserve(n_records.min(RESERVED_MAX) * REPRESENTATION_BYTES);
+    if out.capacity() == 0 {
+        // Mostly every look-up of a fetch has a record at least.
+        let n_likely = n_records.max(fetch.lookups.len()).min(RESERVED_MAX);
+        out.reserve(n_likely * REPRESENTATION_BYTES);
+    }
     let few = n_records <= WRITTEN_MAX;
     if !few {
         seen.begin(n_records);

@@ -45,10 +45,10 @@ impl Gathered {
         let mut out: Vec<Gathered> = Vec::new();
         let mut rest = self.empty();
         rest.root = self.root;
-        rest.text.clone_from(&self.text);
         for at in 0..self.lookups.len() {
             if self.lookups[at].contexts.is_empty() {
                 rest.lookups[at] = std::mem::take(&mut self.lookups[at]);
+                rest.lookups[at].move_text(&self.text, &mut rest.text);
             }
         }
         if rest.root || rest.n_representations() > 0 {
@@ -117,11 +117,12 @@ impl Gathered {
             let mut part = Gathered {
                 root: false,
                 lookups: lookups.iter().map(|_| GatheredLookup::default()).collect(),
-                text: self.text.clone(),
+                text: Vec::new(),
                 context: self.context.clone(),
                 is_retry: true,
             };
             part.lookups[at] = std::mem::take(&mut lookups[at]);
+            part.lookups[at].move_text(&self.text, &mut part.text);
             out.push(part);
         }
         out
@@ -129,6 +130,16 @@ impl Gathered {
 }
 
 impl GatheredLookup {
+    /// Goes on with its representations in another text.
+    fn move_text(&mut self, text: &[u8], to: &mut Vec<u8>) {
+        let (before, now) = (self.text.start, to.len());
+        to.extend_from_slice(&text[self.text.clone()]);
+        self.text = now..to.len();
+        for (start, end) in self.ranges.iter_mut() {
+            (*start, *end) = (*start - before + now, *end - before + now);
+        }
+    }
+
     /// The representations from `start` up to `end`, exclusive, with everybody who waits for them. Their text goes from
     /// one to another.
     fn part(&self, start: u32, end: u32, (text, out): (&[u8], &mut Vec<u8>)) -> GatheredLookup {
