@@ -118,13 +118,20 @@ impl Job for Lane<'_, '_, '_, '_> {
                     loop {
                         // A key begins here.
                         let mut found = expected;
-                        while let Some(step) = steps.get(found)
-                            && step.by_type
-                            && !applies(&shape.fields[found], reader.store.known_type(record))
-                        {
-                            found += 1;
-                        }
-                        let step = steps.get(found);
+                        let step = loop {
+                            match steps.get(found) {
+                                Some(step)
+                                    if step.by_type
+                                        && !applies(
+                                            &shape.fields[found],
+                                            reader.store.known_type(record),
+                                        ) =>
+                                {
+                                    found += 1;
+                                }
+                                step => break step,
+                            }
+                        };
                         let Some(step) =
                             step.filter(|step| cursor.key(&derived.keys[step.key as usize]))
                         else {
@@ -146,7 +153,14 @@ impl Job for Lane<'_, '_, '_, '_> {
                             });
                         }
                         let start = cursor.at;
-                        match leaf(&mut cursor, &derived.pattern, step, reader.source) {
+                        let read = match step.is_string && short_string(&mut cursor) {
+                            true => {
+                                let range = start..cursor.at;
+                                Some(Leaf::Range(RawRange::verbatim(reader.source, range)))
+                            }
+                            false => leaf(&mut cursor, &derived.pattern, step, reader.source),
+                        };
+                        match read {
                             // Most are, and what is known of a value makes it cheaper to put.
                             Some(Leaf::Range(range)) if !taped => {
                                 reader.store.put(slots, step.slot, Value::Raw(range));
@@ -288,6 +302,29 @@ fn remember(reader: &mut Reader<'_, '_>, at: usize, next: usize) {
     {
         (*field, *expected) = (at, next);
     }
+}
+
+/// Reads a string that ends within a block and is ASCII without escapes, as most are; otherwise reads nothing.
+#[inline(always)]
+fn short_string<L: Lanes>(cursor: &mut Cursor<'_, L>) -> bool {
+    let (text, inside) = (cursor.text, cursor.at + 1);
+    if text.get(cursor.at) != Some(&b'"') {
+        return false;
+    }
+    let Some(masks) = cursor.lanes.string_masks(text, inside) else {
+        return false;
+    };
+    // Up to the first byte that could end it.
+    let before = masks.stop ^ masks.stop.wrapping_sub(1);
+    if masks.stop == 0 || masks.high & before != 0 {
+        return false;
+    }
+    let end = inside + masks.stop.trailing_zeros() as usize;
+    let is_whole = text.get(end) == Some(&b'"');
+    if is_whole {
+        cursor.at = end + 1;
+    }
+    is_whole
 }
 
 /// A leaf that is as expected.

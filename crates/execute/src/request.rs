@@ -137,17 +137,16 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     let root = from.fetch.root.as_ref();
     let root = root.is_some_and(|root| from.conditions.hold(root.cond));
     let mut fresh = root;
-    let mut lookups = Vec::with_capacity(from.fetch.lookups.len());
+    let n_lookups = from.fetch.lookups.len();
+    let mut lookups = Vec::with_capacity(n_lookups);
+    lookups.resize_with(n_lookups, GatheredLookup::default);
     let mut text = Vec::new();
     let mut scratch = Scratch::default();
-    for at in 0..from.fetch.lookups.len() {
-        lookups.push(GatheredLookup::default());
-        if let Some(gathered) = lookups.last_mut() {
-            gathered.text = text.len()..text.len();
-            let out = (&mut *gathered, &mut text);
-            gather_lookup(&mut from, at, &mut fresh, &mut scratch, out)?;
-            gathered.text.end = text.len();
-        }
+    for (at, gathered) in lookups.iter_mut().enumerate() {
+        gathered.text = text.len()..text.len();
+        let out = (&mut *gathered, &mut text);
+        gather_lookup(&mut from, at, &mut fresh, &mut scratch, out)?;
+        gathered.text.end = text.len();
     }
     drop(scratch);
     let gathered = Gathered {

@@ -3,7 +3,7 @@
 //! Part of what is [derived](crate::derived) from a plan; says nothing the plan does not say.
 
 use ogive_base::{FastMap, IdVec};
-use ogive_json::{Key, PatternValue};
+use ogive_json::{Key, PatternScalar, PatternValue};
 
 use crate::{
     derived::{FieldFacts, needs_no_escapes},
@@ -38,6 +38,8 @@ pub struct ReadStep {
     pub child: Option<ShapeId>,
     /// How the value looks if it can be used as it stands.
     pub verbatim: Option<PatternValue>,
+    /// Whether it is a leaf that can be used as it stands if it is a string, whichever.
+    pub is_string: bool,
 }
 
 /// How an entry of an output list is written.
@@ -111,6 +113,14 @@ pub(crate) fn shape_steps(
             by_type: field.types.is_some(),
             child: field.shape,
             verbatim: facts.verbatim,
+            is_string: field.shape.is_none()
+                && facts.verbatim.is_some_and(|verbatim| {
+                    let scalar = verbatim.as_scalar().map(|(scalar, _)| scalar);
+                    matches!(
+                        scalar,
+                        Some(PatternScalar::String | PatternScalar::StringOrInteger)
+                    )
+                }),
         });
     let fields = fields.collect();
     let is_free = |key: &&str| shape.fields.iter().all(|field| *field.key != **key);
