@@ -163,7 +163,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                         match read {
                             // Most are, and what is known of a value makes it cheaper to put.
                             Some(Leaf::Range(range)) if !taped => {
-                                reader.store.put(slots, step.slot, Value::Raw(range));
+                                reader.store.put_raw(slots, step.slot, range);
                             }
                             leaf => {
                                 let value = match leaf {
@@ -179,7 +179,7 @@ impl Job for Lane<'_, '_, '_, '_> {
                                 if taped {
                                     reader.tape.push((field, value));
                                 }
-                                reader.store.put_any(slots, step.slot, value);
+                                reader.store.put(slots, step.slot, value);
                             }
                         }
                         match cursor.text.get(cursor.at) {

@@ -626,15 +626,25 @@ impl<'p> Store<'p> {
         if slots.undoable {
             self.undo.push(Undo::Value(at as u32, *held));
         }
-        match held {
-            Value::Absent => *held = value,
-            held => put_over(held, value),
-        }
+        *held = match *held {
+            Value::Absent => value,
+            held => held.merged_with(value),
+        };
     }
-    /// [`Store::put`] where it is rare.
-    #[inline(never)]
-    pub(crate) fn put_any(&mut self, slots: Slots, slot: SlotIndex, value: Value) {
-        self.put(slots, slot, value);
+    /// [`Store::put`] of bytes of an answer, which go from registers straight into the slot.
+    #[inline(always)]
+    pub(crate) fn put_raw(&mut self, slots: Slots, slot: SlotIndex, range: RawRange) {
+        let at = slots.base + usize::from(slot);
+        let Some(held) = self.values.get_mut(at) else {
+            return;
+        };
+        if slots.undoable {
+            self.undo.push(Undo::Value(at as u32, *held));
+        }
+        match held {
+            Value::Absent => *held = Value::Raw(range),
+            held => put_over(held, range),
+        }
     }
     /// All values from the first slot of a record on; those of later records follow.
     #[inline]
@@ -699,10 +709,10 @@ impl<'p> Store<'p> {
     }
 }
 
-/// Puts a value where there is one.
+/// Puts bytes of an answer where there is something.
 #[inline(never)]
-fn put_over(held: &mut Value, value: Value) {
-    *held = held.merged_with(value);
+fn put_over(held: &mut Value, range: RawRange) {
+    *held = held.merged_with(Value::Raw(range));
 }
 
 /// Appends what some of the values become elsewhere.

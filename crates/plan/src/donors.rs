@@ -34,8 +34,6 @@ pub struct Donor {
 #[derive(Debug, Default)]
 pub struct Donors {
     targets: FastMap<(FetchId, u16, u16), Vec<Donor>>,
-    /// By fetch: whether any of its targets has some; may be shorter than there are fetches.
-    has: Vec<bool>,
 }
 
 impl Donors {
@@ -45,9 +43,6 @@ impl Donors {
     }
     /// The donors of one target, by fetch, index of the look-up and index of the target.
     pub fn of(&self, fetch: FetchId, lookup: usize, target: usize) -> &[Donor] {
-        if self.has.get(fetch.index()) != Some(&true) {
-            return &[];
-        }
         let key = (fetch, lookup as u16, target as u16);
         self.targets.get(&key).map_or(&[], Vec::as_slice)
     }
@@ -83,8 +78,6 @@ pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
                     .collect();
                 if !found.is_empty() {
                     donors.targets.insert((id, at as u16, n as u16), found);
-                    donors.has.resize(id.index() + 1, false);
-                    donors.has[id.index()] = true;
                 }
             }
         }
