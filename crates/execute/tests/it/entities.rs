@@ -61,6 +61,62 @@ fn equal_representations_are_sent_once_in_order() {
     );
 }
 
+/// Few records are told apart by what was written for them, many by a table.
+#[test]
+fn equal_representations_are_sent_once_however_many_records_there_are() {
+    let (mut b, author) = posts();
+    let shape = b.shape(author, &[("name", None)]);
+    let target = b.target(author, &["id"], shape);
+    b.fetch(
+        1,
+        ENTITIES,
+        &[ogive_plan::FetchId(0)],
+        vec![lookup(vec![target])],
+    );
+    let plan = b.build();
+    for n in 1..40_usize {
+        let ids = (0..n).map(|at| match at * 7 % 11 {
+            3 => "null".to_owned(),
+            id if id % 2 == 0 => format!(r#""{id}""#),
+            id => format!(r#""quite a long name, so that no block holds it: {id}""#),
+        });
+        let ids: Vec<String> = ids.collect();
+        let mut sent: Vec<&String> = Vec::new();
+        for id in ids.iter().filter(|id| *id != "null") {
+            if !sent.contains(&id) {
+                sent.push(id);
+            }
+        }
+        let list = |item: &dyn Fn(&String) -> String| {
+            let items: Vec<String> = ids.iter().map(item).collect();
+            items.join(",")
+        };
+        let posts = list(&|id| format!(r#"{{"author":{{"id":{id}}}}}"#));
+        let entities: Vec<String> = sent
+            .iter()
+            .map(|id| format!(r#"{{"name":{id}}}"#))
+            .collect();
+        let script = Script::new(vec![
+            vec![ok(&format!(r#"{{"data":{{"posts":[{posts}]}}}}"#))],
+            vec![ok(&format!(
+                r#"{{"data":{{"_entities":[{}]}}}}"#,
+                entities.join(",")
+            ))],
+        ]);
+        let output = run_with(&plan, &Setup::default(), &script);
+        let asked = sent
+            .iter()
+            .map(|id| format!(r#"{{"__typename":"User","id":{id}}}"#));
+        let asked: Vec<String> = asked.collect();
+        assert_eq!(
+            representations(&script.sent()[1].1),
+            format!("[{}]", asked.join(","))
+        );
+        let seen = list(&|id| format!(r#"{{"author":{{"name":{id}}}}}"#));
+        assert_eq!(text(output), format!(r#"{{"data":{{"posts":[{seen}]}}}}"#));
+    }
+}
+
 #[test]
 fn a_lookup_without_representations_is_not_sent() {
     let (mut b, author) = posts();
