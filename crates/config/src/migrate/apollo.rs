@@ -1,18 +1,17 @@
 //! Apollo Router's `router.yaml`, whose words are ours wherever both have a thing.
 
 use super::{
-    convert::{address, duration, negated, same, size, text_map},
-    headers,
+    convert::{address, duration, negated, percent, same, size, text_map},
+    grafbase, headers,
     rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, text, to, unneeded, with},
+    section::OFF,
     telemetry,
+    why::{CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, SUBSCRIPTIONS},
 };
 use crate::yaml::{Node, Value};
 
-const EXTENSION: &str = "nothing of this kind is here yet";
 const STUDIO: &str = "it is about Apollo's own services";
-const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
 const ALWAYS: &str = "it always is so here";
-const CLAIMS: &str = "a proxy in front checks who callers are, and says so: `authorization.claims`";
 
 pub(super) const RULES: &[Rule] = &[
     with("supergraph.listen", "listen", address),
@@ -46,7 +45,10 @@ pub(super) const RULES: &[Rule] = &[
         "supergraph.defer_support",
         "`@defer` is accepted, and answered in one response",
     ),
-    no("supergraph.redact_query_validation_errors", EXTENSION),
+    call(
+        "supergraph.redact_query_validation_errors",
+        validation_messages,
+    ),
     keep("health_check.enabled"),
     keep("health_check.path"),
     with("health_check.listen", "health_check.listen", address),
@@ -99,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
     call("headers.subgraphs.*.request", headers::steps),
     call("headers.all.response", headers::steps),
     call("headers.subgraphs.*.response", headers::steps),
-    no("headers.connector", EXTENSION),
+    no("headers.connector", CONNECTORS),
     keep("override_subgraph_url.*"),
     with(
         "traffic_shaping.router.timeout",
@@ -146,6 +148,40 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.pool_idle_timeout",
         duration,
     ),
+    to(
+        "traffic_shaping.all.experimental_retry.min_per_sec",
+        "traffic_shaping.all.retry.min_per_sec",
+    ),
+    to(
+        "traffic_shaping.subgraphs.*.experimental_retry.min_per_sec",
+        "traffic_shaping.subgraphs.*.retry.min_per_sec",
+    ),
+    with(
+        "traffic_shaping.all.experimental_retry.retry_percent",
+        "traffic_shaping.all.retry.budget_percent",
+        percent,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.experimental_retry.retry_percent",
+        "traffic_shaping.subgraphs.*.retry.budget_percent",
+        percent,
+    ),
+    unneeded(
+        "traffic_shaping.all.experimental_retry.ttl",
+        grafbase::BUDGET,
+    ),
+    unneeded(
+        "traffic_shaping.subgraphs.*.experimental_retry.ttl",
+        grafbase::BUDGET,
+    ),
+    call(
+        "traffic_shaping.all.experimental_retry.retry_mutations",
+        grafbase::retry_mutations,
+    ),
+    call(
+        "traffic_shaping.subgraphs.*.experimental_retry.retry_mutations",
+        grafbase::retry_mutations,
+    ),
     no(
         "traffic_shaping.all.dns_resolution_strategy",
         "addresses are tried in the order in which the system gives them",
@@ -182,7 +218,7 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.global_rate_limit",
         "rates are limited per client, not per subgraph",
     ),
-    no("traffic_shaping.connector", EXTENSION),
+    no("traffic_shaping.connector", CONNECTORS),
     keep("apq.enabled"),
     keep("apq.router.cache.in_memory.limit"),
     no(
@@ -320,12 +356,15 @@ pub(super) const RULES: &[Rule] = &[
         "what may not be seen is an error of the response, and logged with `dry_run`",
     ),
     no("authorization", CLAIMS),
-    no("coprocessor", EXTENSION),
-    no("rhai", EXTENSION),
-    no("plugins", EXTENSION),
-    no("demand_control", EXTENSION),
-    no("connectors", EXTENSION),
-    no("progressive_override", EXTENSION),
+    no("coprocessor", CODE),
+    no("rhai", CODE),
+    no("plugins", CODE),
+    no("demand_control", COSTS),
+    no("connectors", CONNECTORS),
+    no(
+        "progressive_override",
+        "labels are switched in `override_labels`",
+    ),
     to("preview_file_uploads.enabled", "file_uploads.enabled"),
     unneeded(
         "preview_file_uploads.protocols.multipart.enabled",
@@ -341,13 +380,10 @@ pub(super) const RULES: &[Rule] = &[
         "preview_file_uploads.protocols.multipart.limits.max_files",
         "file_uploads.max_files",
     ),
-    no("preview_entity_cache", EXTENSION),
-    no("response_cache", EXTENSION),
-    no(
-        "experimental_type_conditioned_fetching",
-        "type conditions are always followed",
-    ),
-    no("forbid_mutations", EXTENSION),
+    no("preview_entity_cache", CACHES),
+    no("response_cache", CACHES),
+    unneeded("experimental_type_conditioned_fetching", ALWAYS),
+    call("forbid_mutations", mutations),
 ];
 
 /// What Apollo Router does without being told.
@@ -459,6 +495,23 @@ fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
+fn validation_messages(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, OFF),
+        _ => {
+            let why = "messages name what is wrong, and suggest nothing; `persisted_queries.mode: require` hides them";
+            walk.unsupported(path, why);
+        }
+    }
+}
+
+fn mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, OFF),
+        _ => walk.unsupported(path, MUTATIONS),
+    }
+}
+
 /// Whether errors are shown, and which of their extensions. Extensions are those of all subgraphs here.
 fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     const EXTENSIONS: &str = "include_subgraph_errors.extensions";
@@ -499,7 +552,7 @@ fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-fn enforced(_: super::Format, node: &Node) -> Result<Node, String> {
+pub(super) fn enforced(_: super::Format, node: &Node) -> Result<Node, String> {
     Ok(plain(match scalar(node) {
         Some("false") => "ignore",
         _ => "enforce",

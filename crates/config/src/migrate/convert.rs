@@ -169,6 +169,22 @@ pub(super) fn texts(format: Format, node: &Node) -> Result<Node, String> {
     }
 }
 
+/// The path of a file, or those of several that are one text together.
+pub(super) fn files(format: Format, node: &Node) -> Result<Node, String> {
+    let Value::List(items) = &node.value else {
+        return same(format, node);
+    };
+    let paths: Option<Vec<&str>> = items.iter().map(scalar).collect();
+    match paths.as_deref() {
+        Some([one]) => Ok(text(environment(format, one))),
+        Some(several) if !several.iter().any(|path| path.contains('$')) => {
+            let texts = several.iter().map(|path| format!("${{file.{path}}}"));
+            Ok(text(texts.collect::<Vec<_>>().join("\n")))
+        }
+        _ => Err("put the certificates into one file and name that".into()),
+    }
+}
+
 /// A mapping of names to texts.
 pub(super) fn text_map(format: Format, node: &Node) -> Result<Node, String> {
     let Value::Map(entries) = &node.value else {
@@ -247,7 +263,7 @@ fn toml_node(value: &toml::Value) -> Node {
 }
 
 /// Like `set`, for a key that may hold dots.
-fn set_key(root: &mut Node, key: &str, value: Node) {
+pub(super) fn set_key(root: &mut Node, key: &str, value: Node) {
     set(root, "x", value);
     if let Value::Map(entries) = &mut root.value
         && let Some((last, _)) = entries.iter_mut().find(|(k, _)| k.text == "x")
@@ -276,6 +292,16 @@ mod tests {
         for found in ["", "30", "s", "5 parsecs"] {
             assert_eq!(milliseconds(found), None, "{found}");
         }
+    }
+
+    #[test]
+    fn files_that_are_one_text() {
+        let file = |name: &str| text(name);
+        let several = files(Format::Hive, &list(vec![file("a.pem"), file("b.pem")])).unwrap();
+        assert_eq!(scalar(&several), Some("${file.a.pem}\n${file.b.pem}"));
+        let one = files(Format::Hive, &list(vec![file("a.pem")])).unwrap();
+        assert_eq!(scalar(&one), Some("a.pem"));
+        assert!(files(Format::Hive, &list(vec![file("a"), file("${B}")])).is_err());
     }
 
     #[test]

@@ -2,17 +2,16 @@
 
 use super::{
     apollo,
-    convert::{address, duration, same, size},
+    convert::{address, duration, negated, same, size},
     headers,
     rules::{Rule, Walk, at, call, map, no, noted, plain, scalar, set, to, unneeded, with},
     section::{Entry, OFF, section},
     telemetry,
+    why::{CLAIMS, CODE, MUTATIONS, SUBSCRIPTIONS, TOOLS},
 };
 use crate::yaml::{Node, Value};
 
-const EXTENSION: &str = "nothing of this kind is here yet";
 const COSMO: &str = "it is about Cosmo's own services";
-const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
 const SUPERGRAPH: &str =
     "Cosmo's execution configuration is no supergraph; compose one with `ogive compose`";
 
@@ -22,7 +21,10 @@ pub(super) const RULES: &[Rule] = &[
     to("graphql_path", "http.graphql_endpoint"),
     to("introspection_enabled", "supergraph.introspection"),
     to("introspection.enabled", "supergraph.introspection"),
-    no("introspection.secret", EXTENSION),
+    no(
+        "introspection.secret",
+        "introspection is for everybody or nobody",
+    ),
     to("playground.enabled", "homepage.enabled"),
     to("playground.path", "homepage.path"),
     unneeded("playground.concurrency_limit", "the page costs nothing"),
@@ -57,7 +59,10 @@ pub(super) const RULES: &[Rule] = &[
     call("headers.all.response", headers::operations),
     call("headers.subgraphs.*.response", headers::operations),
     call("headers.router.response", router_response),
-    no("headers.cookie_whitelist", EXTENSION),
+    no(
+        "headers.cookie_whitelist",
+        "a rule for `cookie` passes all cookies on or none",
+    ),
     to(
         "override_routing_url.subgraphs.*",
         "override_subgraph_url.*",
@@ -154,12 +159,10 @@ pub(super) const RULES: &[Rule] = &[
         "security.operation_name_length_limit",
         "the body's limit bounds it",
     ),
-    no("security.block_mutations", EXTENSION),
-    no("security.block_subscriptions", SUBSCRIPTIONS),
-    no(
-        "security.block_non_persisted_operations",
-        "set `persisted_queries.mode: require`",
-    ),
+    call("security.block_mutations", block_mutations),
+    unneeded("security.block_subscriptions", SUBSCRIPTIONS),
+    call("security.block_non_persisted_operations", only_persisted),
+    call("security.block_persisted_operations", no_persisted),
     call("rate_limit", rate_limit),
     to("automatic_persisted_queries.enabled", "apq.enabled"),
     unneeded(
@@ -175,11 +178,12 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("persisted_operations.cache", "manifests are kept whole"),
     no(
         "persisted_operations.storage",
-        "name files in `persisted_queries.local_manifests`",
+        "a file per operation with JSON in it is no manifest here; name one of Apollo's or Relay's kind in `persisted_queries.local_manifests`",
     ),
-    no(
+    with(
         "persisted_operations.disabled",
-        "set `persisted_queries.enabled`",
+        "persisted_queries.enabled",
+        negated,
     ),
     call("subgraph_error_propagation.mode", error_mode),
     call("subgraph_error_propagation.enabled", error_mode),
@@ -199,6 +203,16 @@ pub(super) const RULES: &[Rule] = &[
     call(
         "subgraph_error_propagation.allow_all_extension_fields",
         all_extensions,
+    ),
+    call("subgraph_error_propagation.omit_locations", omitted),
+    call("subgraph_error_propagation.omit_extensions", omitted),
+    no(
+        "subgraph_error_propagation.propagate_status_codes",
+        "statuses of subgraphs are for the gateway; `telemetry` counts them",
+    ),
+    no(
+        "subgraph_error_propagation.attach_service_name",
+        "names of subgraphs are not told to clients; the log has them",
     ),
     no(
         "subgraph_error_propagation",
@@ -361,14 +375,18 @@ pub(super) const RULES: &[Rule] = &[
         size,
     ),
     to("file_upload.max_files", "file_uploads.max_files"),
-    no("authentication", EXTENSION),
-    no("authorization", EXTENSION),
+    no("authentication", CLAIMS),
+    to(
+        "authorization.reject_operation_if_unauthorized",
+        "authorization.reject_unauthorized",
+    ),
+    call("authorization.require_authentication", authentication),
     no("events", SUBSCRIPTIONS),
     no("websocket", SUBSCRIPTIONS),
-    no("modules", EXTENSION),
-    no("plugins", EXTENSION),
-    no("mcp", EXTENSION),
-    no("connect_rpc", EXTENSION),
+    no("modules", CODE),
+    no("plugins", CODE),
+    no("mcp", TOOLS),
+    no("connect_rpc", TOOLS),
     no("storage_providers", "files are read from where they are"),
 ];
 
@@ -398,6 +416,10 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         && at(walk.root, "liveness_check_path").is_none()
     {
         walk.implied("health_check.path", "/health/live", "Cosmo Router's path");
+    }
+    if walk.has("authorization.reject_unauthorized") {
+        let why = "Cosmo Router enforces them whatever is set";
+        walk.implied("authorization.directives", "enforce", why);
     }
     let prometheus = "telemetry.exporters.metrics.prometheus";
     let why = "Cosmo Router serves metrics unless told otherwise";
@@ -472,8 +494,21 @@ fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.put(path, "cors.allow_any_origin", plain("true"), "");
         return;
     }
+    walk.put(path, "cors.policies", apollo::one(policy(node, false)), "");
+}
+
+/// The policy for a list of origins, some of which hold a `*` that stands for anything; `any_scheme`: those without a
+/// scheme are meant with either.
+pub(super) fn policy(origins: &Node, any_scheme: bool) -> Node {
     let mut policy = map();
-    let (patterns, exact): (Vec<&str>, Vec<&str>) = texts.iter().partition(|t| t.contains('*'));
+    let items: &[Node] = match &origins.value {
+        Value::List(items) => items,
+        _ => &[],
+    };
+    let texts = items.iter().filter_map(scalar);
+    let either = |text: &str| any_scheme && !text.contains("://");
+    let (patterns, exact): (Vec<&str>, Vec<&str>) =
+        texts.partition(|text| text.contains('*') || either(text));
     let list = |items: Vec<String>| {
         super::rules::list(items.into_iter().map(super::rules::text).collect())
     };
@@ -482,12 +517,16 @@ fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         set(&mut policy, "origins", list(exact));
     }
     if !patterns.is_empty() {
-        let patterns = patterns
-            .iter()
-            .map(|t| t.replace('.', "\\.").replace('*', "[^/]*"));
+        let patterns = patterns.iter().map(|text| {
+            let host = text.replace('.', "\\.").replace('*', "[^/]*");
+            match either(text) {
+                true => format!("https?://{host}"),
+                false => host,
+            }
+        });
         set(&mut policy, "match_origins", list(patterns.collect()));
     }
-    walk.put(path, "cors.policies", apollo::one(policy), "");
+    policy
 }
 
 fn router_response(walk: &mut Walk<'_>, path: &[String], _: &Node) {
@@ -575,9 +614,74 @@ fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
+/// A switch, or `{ enabled, condition }`: whether it is on, and whether that depends on the request.
+fn blocks(node: &Node) -> (bool, bool) {
+    let switch = at(node, "enabled").unwrap_or(node);
+    let condition = at(node, "condition").and_then(scalar);
+    (
+        scalar(switch) == Some("true"),
+        condition.is_some_and(|condition| !condition.is_empty()),
+    )
+}
+
+const CONDITIONS: &str = "expressions per request have no counterpart";
+
+fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match blocks(node) {
+        (false, _) => walk.not_needed(path, OFF),
+        (true, _) => walk.unsupported(path, MUTATIONS),
+    }
+}
+
+fn authentication(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, OFF),
+        _ => walk.unsupported(path, CLAIMS),
+    }
+}
+
+fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match blocks(node) {
+        (false, _) => walk.not_needed(path, OFF),
+        (true, true) => walk.unsupported(path, CONDITIONS),
+        (true, false) => {
+            let note = "operations are asked for by their id";
+            walk.put(path, "persisted_queries.mode", plain("require"), note);
+            walk.put(path, "persisted_queries.require_id", plain("true"), note);
+            let why = "Cosmo Router has persisted operations on";
+            walk.implied("persisted_queries.enabled", "true", why);
+        }
+    }
+}
+
+fn no_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match blocks(node) {
+        (false, _) => walk.not_needed(path, OFF),
+        (true, true) => walk.unsupported(path, CONDITIONS),
+        (true, false) => {
+            walk.put(path, "persisted_queries.enabled", plain("false"), "");
+        }
+    }
+}
+
+/// What clients never see here.
+fn omitted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let locations = path.last().is_some_and(|key| key == "omit_locations");
+    match (scalar(node), locations) {
+        (Some("true"), _) => walk.not_needed(path, "it is so here unless told otherwise"),
+        (_, true) => walk.unsupported(path, "places in requests to subgraphs are never shown"),
+        (_, false) => {
+            let all = apollo::one(super::rules::text("*"));
+            walk.put(path, "include_subgraph_errors.extensions", all, "");
+        }
+    }
+}
+
 fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let blocked = at(walk.root, "security.block_non_persisted_operations");
     let mode = match (
-        walk.is_on("persisted_operations.safelist.enabled"),
+        walk.is_on("persisted_operations.safelist.enabled")
+            || blocked.is_some_and(|node| blocks(node) == (true, false)),
         walk.is_on("persisted_operations.log_unknown"),
     ) {
         (true, _) => "require",

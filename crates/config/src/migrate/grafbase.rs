@@ -4,17 +4,22 @@ use super::{
     Verdict, apollo,
     convert::{duration, percent, same, size, texts},
     headers,
-    rules::{Rule, Walk, call, map, no, noted, plain, scalar, set, to, unneeded, with},
+    rules::{Rule, Walk, call, no, noted, plain, scalar, to, unneeded, with},
+    section::OFF,
     telemetry,
+    why::{CACHES, CLAIMS, CODE, COSTS, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
 use crate::yaml::{Node, Value};
 
-const EXTENSION: &str = "nothing of this kind is here yet";
+/// How long a retry budget looks back.
+pub(super) const BUDGET: &str = "the budget is one of ten seconds";
+
+const DEVELOPMENT: &str = "it is for `grafbase dev`; `ogive dev` reads rover's `supergraph.yaml`";
 
 pub(super) const RULES: &[Rule] = &[
     to("graph.path", "http.graphql_endpoint"),
     to("graph.introspection", "supergraph.introspection"),
-    no("graph.websocket_path", "subscriptions are not served yet"),
+    no("graph.websocket_path", SUBSCRIPTIONS),
     to("network.listen_address", "listen"),
     with(
         "gateway.timeout",
@@ -48,8 +53,8 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.retry.budget_percent",
         percent,
     ),
-    unneeded("gateway.retry.ttl", "the budget is one of ten seconds"),
-    unneeded("subgraphs.*.retry.ttl", "the budget is one of ten seconds"),
+    unneeded("gateway.retry.ttl", BUDGET),
+    unneeded("subgraphs.*.retry.ttl", BUDGET),
     call("gateway.retry.retry_mutations", retry_mutations),
     call("subgraphs.*.retry.retry_mutations", retry_mutations),
     to("operation_caching.enabled", "query_planning.cache.enabled"),
@@ -69,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         duration,
     ),
     no("gateway.rate_limit.redis", "rates are counted in memory"),
-    no("gateway.message_signatures", EXTENSION),
+    no("gateway.message_signatures", SIGNATURES),
     with("request_body_limit", "limits.http_max_request_bytes", size),
     no(
         "executable_document_limit",
@@ -79,10 +84,7 @@ pub(super) const RULES: &[Rule] = &[
     to("operation_limits.height", "limits.max_height"),
     to("operation_limits.aliases", "limits.max_aliases"),
     to("operation_limits.root_fields", "limits.max_root_fields"),
-    no(
-        "operation_limits.complexity",
-        "costs of fields are not known here",
-    ),
+    no("operation_limits.complexity", COSTS),
     to("csrf.enabled", "csrf.enabled"),
     with("csrf.header_name", "csrf.required_headers", texts),
     to("cors.allow_credentials", "cors.allow_credentials"),
@@ -91,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
     call("cors.allow_methods", any_list),
     call("cors.allow_headers", any_list),
     call("cors.expose_headers", any_list),
-    no("cors.allow_private_network", EXTENSION),
+    call("cors.allow_private_network", private_network),
     call("headers", all_headers),
     call("subgraphs.*.headers", subgraph_headers),
     to("subgraphs.*.url", "override_subgraph_url.*"),
@@ -100,25 +102,43 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.timeout",
         duration,
     ),
-    no(
-        "subgraphs.*.websocket_url",
-        "subscriptions are not served yet",
-    ),
-    no(
-        "subgraphs.*.subscriptions_protocol",
-        "subscriptions are not served yet",
-    ),
+    no("subgraphs.*.websocket_url", SUBSCRIPTIONS),
+    no("subgraphs.*.subscriptions_protocol", SUBSCRIPTIONS),
     no(
         "subgraphs.*.rate_limit",
         "rates are limited per client, not per subgraph",
     ),
-    no("subgraphs.*.entity_caching", EXTENSION),
-    no("subgraphs.*.message_signatures", EXTENSION),
+    no("subgraphs.*.entity_caching", CACHES),
+    no("subgraphs.*.message_signatures", SIGNATURES),
+    no("subgraphs.*.subscription_protocol", SUBSCRIPTIONS),
+    unneeded("subgraphs.*.schema_path", DEVELOPMENT),
+    unneeded("subgraphs.*.introspection_url", DEVELOPMENT),
+    unneeded("subgraphs.*.introspection_headers", DEVELOPMENT),
+    to(
+        "subgraphs.*.mtls.root.certificate",
+        "tls.subgraph.subgraphs.*.certificate_authorities",
+    ),
+    unneeded(
+        "subgraphs.*.mtls.root.is_bundle",
+        "a file may have one certificate or several",
+    ),
+    call("subgraphs.*.mtls.identity", identity),
+    to(
+        "subgraphs.*.mtls.allow_invalid_certs",
+        "tls.subgraph.subgraphs.*.insecure_skip_verify",
+    ),
+    to(
+        "subgraphs.*.mtls.accept_invalid_certs",
+        "tls.subgraph.subgraphs.*.insecure_skip_verify",
+    ),
     to("health.enabled", "health_check.enabled"),
     to("health.path", "health_check.path"),
     to("trusted_documents.enabled", "persisted_queries.enabled"),
     call("trusted_documents.enforced", enforced),
-    no("trusted_documents.bypass_header", EXTENSION),
+    no(
+        "trusted_documents.bypass_header",
+        "no header lets a client past the manifest; a second gateway without it can serve those clients",
+    ),
     unneeded(
         "trusted_documents.document_id_unknown_log_level",
         "unknown ids are refused with a code of their own",
@@ -134,13 +154,13 @@ pub(super) const RULES: &[Rule] = &[
     no("telemetry.logs", "the log goes to standard error"),
     to("tls.certificate", "tls.supergraph.certificate_chain"),
     to("tls.key", "tls.supergraph.key"),
-    no("authentication", EXTENSION),
-    no("entity_caching", EXTENSION),
-    no("complexity_control", EXTENSION),
-    no("extensions", EXTENSION),
-    no("mcp", EXTENSION),
-    no("hooks", EXTENSION),
-    no("websockets", "subscriptions are not served yet"),
+    no("authentication", CLAIMS),
+    no("entity_caching", CACHES),
+    no("complexity_control", COSTS),
+    no("extensions", CODE),
+    no("mcp", TOOLS),
+    no("hooks", CODE),
+    no("websockets", SUBSCRIPTIONS),
     to(
         "gateway.access_logs.enabled",
         "telemetry.access_log.enabled",
@@ -237,7 +257,7 @@ fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+pub(super) fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("false") => walk.not_needed(path, "they never are"),
         _ => walk.unsupported(path, "mutations are never sent twice"),
@@ -259,18 +279,36 @@ fn enforced(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     walk.put(path, "persisted_queries.mode", plain(mode), "");
 }
 
-/// `"*"` or `"any"`, or a list.
+/// One file with certificate and key.
+fn identity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = format!("tls.subgraph.subgraphs.{}.client_authentication", path[1]);
+    for key in ["certificate_chain", "key"] {
+        walk.try_put(path, &format!("{target}.{key}"), same(walk.format, node));
+    }
+}
+
+fn private_network(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, OFF),
+        _ => {
+            let why = "browsers are not told that pages of public networks may come here";
+            walk.unsupported(path, why);
+        }
+    }
+}
+
+/// `"*"` or `"any"`, or a list, in which others may hold a `*`.
 fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match any(node) {
-        true => walk.put(path, "cors.allow_any_origin", plain("true"), ""),
-        false => match texts(walk.format, node) {
-            Ok(origins) => {
-                let mut policy = map();
-                set(&mut policy, "origins", origins);
-                walk.put(path, "cors.policies", apollo::one(policy), "");
-            }
-            Err(why) => walk.unsupported(path, &why),
-        },
+    if any(node) {
+        walk.put(path, "cors.allow_any_origin", plain("true"), "");
+        return;
+    }
+    match texts(walk.format, node) {
+        Ok(origins) => {
+            let policy = super::cosmo::policy(&origins, true);
+            walk.put(path, "cors.policies", apollo::one(policy), "");
+        }
+        Err(why) => walk.unsupported(path, &why),
     }
 }
 

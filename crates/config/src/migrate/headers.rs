@@ -178,10 +178,19 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
             (Some("remove"), Some((selector, which))) => {
                 set(&mut rule, &format!("remove.{selector}"), text(which));
             }
-            (Some("rename_duplicate"), _) => {
-                let why = "a copy under a second name: write one `propagate` per name";
-                walk.unsupported(&at, why);
-                continue;
+            // Both under its own name and under another.
+            (Some("rename_duplicate"), Some((selector, which))) => {
+                let mut own = map();
+                set(&mut own, &format!("propagate.{selector}"), text(&which));
+                set(&mut rule, &format!("propagate.{selector}"), text(which));
+                if let Some(value) = get("default") {
+                    set(&mut own, "propagate.default", text(&value));
+                    set(&mut rule, "propagate.default", text(value));
+                }
+                if let Some(value) = get("rename") {
+                    set(&mut rule, "propagate.rename", text(value));
+                }
+                walk.push(&at, target, own, false);
             }
             _ => {
                 walk.unsupported(&at, "its `rule` is not known");

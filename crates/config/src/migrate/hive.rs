@@ -2,44 +2,39 @@
 
 use super::{
     apollo,
-    convert::{duration, seconds, size},
-    headers,
-    rules::{Rule, Walk, at, call, keep, no, noted, plain, scalar, text, to, unneeded, with},
+    convert::{duration, files, same, seconds, set_key, size},
+    headers, masking,
+    rules::{
+        Rule, Walk, at, call, keep, list, map, no, noted, plain, scalar, text, to, unneeded, with,
+    },
     section::{Entry, OFF, section},
     telemetry,
+    why::{CLAIMS, CODE, COSTS, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::yaml::{Node, Value};
 
-const EXTENSION: &str = "nothing of this kind is here yet";
+const EXPRESSIONS: &str = "expressions per request have no counterpart";
 
 pub(super) const RULES: &[Rule] = &[
     call("supergraph.source", source),
     call("supergraph.path", path_of_file),
     call("supergraph.poll_interval", poll_interval),
-    no(
-        "supergraph.endpoint",
-        "set `supergraph.url` and `supergraph.headers` by hand",
-    ),
-    no(
-        "supergraph.key",
-        "set `supergraph.url` and `supergraph.headers` by hand",
-    ),
-    no(
+    call("supergraph.endpoint", endpoint),
+    call("supergraph.key", key),
+    with(
         "supergraph.request_timeout",
-        "set `supergraph.url` and `supergraph.headers` by hand",
+        "supergraph.request_timeout",
+        duration,
     ),
-    no(
+    unneeded(
         "supergraph.connect_timeout",
-        "set `supergraph.url` and `supergraph.headers` by hand",
+        "part of the time for the whole request",
     ),
-    no(
+    unneeded(
         "supergraph.retry_policy",
-        "set `supergraph.url` and `supergraph.headers` by hand",
+        "it is asked again at every `supergraph.poll_interval`, and the last good one is kept",
     ),
-    no(
-        "supergraph.accept_invalid_certs",
-        "certificates are always checked",
-    ),
+    call("supergraph.accept_invalid_certs", invalid_certs),
     call("http.host", listen),
     call("http.port", listen),
     keep("http.graphql_endpoint"),
@@ -56,15 +51,11 @@ pub(super) const RULES: &[Rule] = &[
     call("headers.subgraphs.*.response", headers::steps),
     call("override_subgraph_urls.*.url", url),
     call("override_subgraph_urls.subgraphs.*.url", url),
-    no("override_subgraph_urls.all", EXTENSION),
+    no("override_subgraph_urls.all", EXPRESSIONS),
+    call("override_labels", labels),
     unneeded(
-        "override_labels",
-        "it has no effect without progressive overrides",
-    ),
-    with(
         "query_planner.timeout",
-        "traffic_shaping.router.timeout",
-        no_planner_timeout,
+        "planning is bounded by work, not by time",
     ),
     to(
         "query_planner.allow_expose",
@@ -75,13 +66,68 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.router.timeout",
         duration,
     ),
+    to(
+        "traffic_shaping.router.dedupe.enabled",
+        "traffic_shaping.router.deduplicate_query",
+    ),
     unneeded(
-        "traffic_shaping.router.dedupe",
-        "equal requests in flight are decided here",
+        "traffic_shaping.router.dedupe.headers",
+        "requests are equal here if every subgraph would get the same headers",
     ),
     no(
         "traffic_shaping.router.max_long_lived_clients",
-        "subscriptions are not served yet",
+        SUBSCRIPTIONS,
+    ),
+    with(
+        "traffic_shaping.router.tls.cert_file",
+        "tls.supergraph.certificate_chain",
+        files,
+    ),
+    to("traffic_shaping.router.tls.key_file", "tls.supergraph.key"),
+    with(
+        "traffic_shaping.router.tls.client_auth.cert_file",
+        "tls.supergraph.client_authentication.certificate_authorities",
+        files,
+    ),
+    to(
+        "traffic_shaping.router.tls.client_auth.required",
+        "tls.supergraph.client_authentication.required",
+    ),
+    with(
+        "traffic_shaping.all.tls.cert_file",
+        "tls.subgraph.all.certificate_authorities",
+        files,
+    ),
+    with(
+        "traffic_shaping.all.tls.client_auth.cert_file",
+        "tls.subgraph.all.client_authentication.certificate_chain",
+        files,
+    ),
+    to(
+        "traffic_shaping.all.tls.client_auth.key_file",
+        "tls.subgraph.all.client_authentication.key",
+    ),
+    to(
+        "traffic_shaping.all.tls.insecure_skip_ca_verification",
+        "tls.subgraph.all.insecure_skip_verify",
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.tls.cert_file",
+        "tls.subgraph.subgraphs.*.certificate_authorities",
+        files,
+    ),
+    with(
+        "traffic_shaping.subgraphs.*.tls.client_auth.cert_file",
+        "tls.subgraph.subgraphs.*.client_authentication.certificate_chain",
+        files,
+    ),
+    to(
+        "traffic_shaping.subgraphs.*.tls.client_auth.key_file",
+        "tls.subgraph.subgraphs.*.client_authentication.key",
+    ),
+    to(
+        "traffic_shaping.subgraphs.*.tls.insecure_skip_ca_verification",
+        "tls.subgraph.subgraphs.*.insecure_skip_verify",
     ),
     with(
         "traffic_shaping.all.request_timeout",
@@ -114,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
     noted(
         "traffic_shaping.max_connections_per_host",
         "traffic_shaping.all.pool_idle_max",
-        super::convert::same,
+        same,
         "bounds idle connections; busy ones are bounded by the requests",
     ),
     call("traffic_shaping.all.circuit_breaker", circuit_breaker),
@@ -209,18 +255,29 @@ pub(super) const RULES: &[Rule] = &[
     call("telemetry.metrics.exporters", telemetry::exporters),
     call("traffic_shaping.all.allow_only_http2", only_http2),
     call("traffic_shaping.subgraphs.*.allow_only_http2", only_http2),
-    no("jwt", EXTENSION),
-    no("authorization", EXTENSION),
-    no("demand_control", EXTENSION),
-    no("coprocessor", EXTENSION),
-    no("plugins", EXTENSION),
-    no("subscriptions", "subscriptions are not served yet"),
-    no("websocket", "subscriptions are not served yet"),
-    no(
-        "persisted_documents",
-        "set `persisted_queries` by hand: its sources are other ones",
+    no("jwt", CLAIMS),
+    with(
+        "authorization.directives.enabled",
+        "authorization.directives",
+        apollo::enforced,
     ),
-    no("error_masking", "set `include_subgraph_errors` by hand"),
+    call("authorization.directives.unauthorized.mode", unauthorized),
+    no("demand_control", COSTS),
+    no("coprocessor", CODE),
+    no("plugins", CODE),
+    no("hmac_signature", SIGNATURES),
+    no("aws_sig_v4", SIGNATURES),
+    no("subscriptions", SUBSCRIPTIONS),
+    no("websocket", SUBSCRIPTIONS),
+    to("persisted_documents.enabled", "persisted_queries.enabled"),
+    call("persisted_documents.require_id", documents),
+    call("persisted_documents.log_missing_id", documents),
+    call("persisted_documents.storage", storage),
+    no(
+        "persisted_documents.extractors",
+        "ids are looked for in `documentId`, `id`, `doc_id`, `extensions.persistedQuery.sha256Hash` and the path",
+    ),
+    call("error_masking", masking::masking),
 ];
 
 /// What Hive Router does without being told.
@@ -232,6 +289,10 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         "false",
         "Hive Router has this guard off unless told otherwise; on is safer",
     );
+    if walk.has("authorization.reject_unauthorized") {
+        let why = "Hive Router enforces them unless told otherwise";
+        walk.implied("authorization.directives", "enforce", why);
+    }
     walk.implied(
         "supergraph.introspection",
         "true",
@@ -242,7 +303,14 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
 fn source(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("file") => walk.not_needed(path, "files are the default"),
-        _ => walk.unsupported(path, "supergraphs are read from files"),
+        Some("hive") if at(walk.root, "supergraph.endpoint").is_some() => {
+            walk.not_needed(path, "it is asked where a URL is set");
+        }
+        Some("hive") => walk.unsupported(
+            path,
+            "set `supergraph.url`: its endpoint is not in the file",
+        ),
+        _ => walk.unsupported(path, "supergraphs come from files and URLs"),
     }
 }
 
@@ -256,7 +324,7 @@ fn poll_interval(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn path_of_file(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if let Ok(value) = super::convert::same(walk.format, node) {
+    if let Ok(value) = same(walk.format, node) {
         walk.put(path, "supergraph.path", value, "");
     }
     if at(walk.root, "supergraph.poll_interval").is_some() {
@@ -266,7 +334,7 @@ fn path_of_file(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 fn listen(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     let part = |name: &str, default: &str| match at(walk.root, name) {
-        Some(node) => match super::convert::same(walk.format, node) {
+        Some(node) => match same(walk.format, node) {
             Ok(node) => scalar(&node).unwrap_or(default).to_owned(),
             Err(_) => default.to_owned(),
         },
@@ -299,8 +367,7 @@ fn introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             }
         }
         _ => {
-            let why = "expressions per request have no counterpart";
-            walk.unsupported(path, why);
+            walk.unsupported(path, EXPRESSIONS);
         }
     }
 }
@@ -309,13 +376,12 @@ fn url(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let name = path.iter().rev().nth(1).cloned().unwrap_or_default();
     match scalar(node) {
         Some(_) => {
-            if let Ok(value) = super::convert::same(walk.format, node) {
+            if let Ok(value) = same(walk.format, node) {
                 walk.put(path, &format!("override_subgraph_url.{name}"), value, "");
             }
         }
         None => {
-            let why = "expressions per request have no counterpart";
-            walk.unsupported(path, why);
+            walk.unsupported(path, EXPRESSIONS);
         }
     }
 }
@@ -329,8 +395,111 @@ fn only_http2(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-fn no_planner_timeout(_: super::Format, _: &Node) -> Result<Node, String> {
-    Err("planning is bounded by work, not by time".into())
+/// The place of a target's artifacts, below which the supergraph is; of several the first.
+fn endpoint(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let (first, others) = match &node.value {
+        Value::List(items) => (items.first(), items.len() > 1),
+        _ => (Some(node), false),
+    };
+    let url = match first.map(|node| same(walk.format, node)) {
+        Some(Ok(url)) => scalar(&url).unwrap_or_default().to_owned(),
+        _ => return walk.unsupported(path, "it is no URL"),
+    };
+    let whole = url.ends_with("/supergraph") || url.starts_with("${");
+    let note = match (url.starts_with("${"), others) {
+        (true, _) => "it has to end in `/supergraph`",
+        (_, true) => "the first of them; there is one URL here",
+        _ => "",
+    };
+    let url = match whole {
+        true => url,
+        false => format!("{}/supergraph", url.trim_end_matches('/')),
+    };
+    walk.put(path, "supergraph.url", text(url), note);
+}
+
+fn key(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let value = same(walk.format, node);
+    walk.try_put(path, "supergraph.headers.x-hive-cdn-key", value);
+}
+
+fn invalid_certs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, OFF),
+        _ => walk.unsupported(
+            path,
+            "the certificate of the supergraph's URL is always checked",
+        ),
+    }
+}
+
+/// By label a switch, or an expression.
+fn labels(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::Map(entries) = &node.value else {
+        return walk.unsupported(path, "it is no mapping");
+    };
+    let mut known = map();
+    for (label, value) in entries {
+        let mut from = path.to_vec();
+        from.push(label.text.clone());
+        match scalar(value) {
+            Some(word @ ("true" | "false")) => {
+                set_key(&mut known, &label.text, plain(word));
+                // All labels again: the last time all of them are there.
+                walk.put(&from, "override_labels.labels", known.clone(), "");
+            }
+            _ => {
+                let why = "expressions per request have no counterpart; a percentage and the header `override_labels.header` do";
+                walk.unsupported(&from, why);
+            }
+        }
+    }
+}
+
+fn unauthorized(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let reject = match scalar(node) {
+        Some("reject") => "true",
+        _ => "false",
+    };
+    walk.put(path, "authorization.reject_unauthorized", plain(reject), "");
+}
+
+/// Two switches there, one word here.
+fn documents(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let required = walk.is_on("persisted_documents.require_id");
+    let mode = match (required, walk.is_on("persisted_documents.log_missing_id")) {
+        (true, _) => "require",
+        (false, true) => "log",
+        (false, false) => "allow",
+    };
+    walk.put(path, "persisted_queries.mode", plain(mode), "");
+    if required {
+        walk.put(path, "persisted_queries.require_id", plain("true"), "");
+    }
+}
+
+fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let file = at(node, "type").and_then(scalar) == Some("file");
+    match at(node, "path").filter(|_| file) {
+        Some(found) => {
+            let note = "`hot_reload.enabled` watches it";
+            match same(walk.format, found) {
+                Ok(found) => {
+                    walk.put(
+                        path,
+                        "persisted_queries.local_manifests",
+                        list(vec![found]),
+                        note,
+                    );
+                }
+                Err(why) => walk.unsupported(path, &why),
+            }
+        }
+        None => {
+            let why = "documents are read from files: `persisted_queries.local_manifests`";
+            walk.unsupported(path, why);
+        }
+    }
 }
 
 fn required_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -338,11 +507,7 @@ fn required_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         Value::List(items) if items.is_empty() => {
             walk.not_needed(path, "the default headers hold");
         }
-        _ => walk.try_put(
-            path,
-            "csrf.required_headers",
-            super::convert::same(walk.format, node),
-        ),
+        _ => walk.try_put(path, "csrf.required_headers", same(walk.format, node)),
     }
 }
 
@@ -356,9 +521,12 @@ fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// `{ enabled, error_threshold, volume_threshold, reset_timeout }`.
 fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if path.get(1).is_some_and(|key| key == "all") && at(node, "enabled").is_none() {
+        return walk.not_needed(path, OFF);
+    }
     section(walk, path, node, |format, key, value| match key {
         "error_threshold" => Entry::To("error_threshold_percent", percents(value)),
-        "volume_threshold" => Entry::To("volume_threshold", super::convert::same(format, value)),
+        "volume_threshold" => Entry::To("volume_threshold", same(format, value)),
         "reset_timeout" => Entry::To("reset_timeout", duration(format, value)),
         _ => Entry::Unknown,
     });

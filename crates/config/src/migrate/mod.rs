@@ -12,10 +12,12 @@ mod cosmo;
 mod grafbase;
 mod headers;
 mod hive;
+mod masking;
 mod report;
 mod rules;
 mod section;
 mod telemetry;
+mod why;
 mod write;
 
 use ogive_base::{Diagnostic, SourceId};

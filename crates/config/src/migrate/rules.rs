@@ -5,7 +5,7 @@
 
 use ogive_base::Span;
 
-use super::{Format, ReportRow, Verdict, convert::Convert};
+use super::{Format, ReportRow, Verdict, convert::Convert, section::OFF};
 use crate::yaml::{Key, Node, Value};
 
 /// What is to become of a key.
@@ -150,6 +150,7 @@ impl<'n> Walk<'n> {
     fn apply(&mut self, rule: &Rule, path: &[String], node: &Node) {
         match rule.action {
             Action::Drop(why) => self.not_needed(path, why),
+            Action::No(_) if is_off(path, node) => self.not_needed(path, OFF),
             Action::No(why) => self.unsupported(path, why),
             Action::Call(action) => action(self, path, node),
             Action::To(target, convert, note) => {
@@ -248,6 +249,15 @@ impl<'n> Walk<'n> {
     pub(super) fn done(self) -> (Node, Vec<ReportRow>) {
         (self.tree, self.report)
     }
+}
+
+/// Whether it is a section that its switch says is off, or that switch.
+fn is_off(path: &[String], node: &Node) -> bool {
+    let switch = match path.last() {
+        Some(last) if last == "enabled" => Some(node),
+        _ => at(node, "enabled"),
+    };
+    switch.and_then(scalar) == Some("false")
 }
 
 /// The node at a path.

@@ -91,6 +91,212 @@ fn values_arrive() {
     );
 }
 
+fn notes(migration: &Migration, verdict: Verdict) -> Vec<(&str, &str)> {
+    let rows = migration.report.iter().filter(|r| r.verdict == verdict);
+    rows.map(|r| (&*r.from, &*r.note)).collect()
+}
+
+/// Certificates both ways, and what each gateway calls them.
+#[test]
+fn certificates_are_brought_over() {
+    let grafbase = migrated(
+        Format::Grafbase,
+        "[tls]\ncertificate = \"a.pem\"\nkey = \"b.pem\"\n\
+         [subgraphs.products.mtls]\nroot.certificate = \"ca.pem\"\nroot.is_bundle = true\n\
+         identity = \"me.pem\"\nallow_invalid_certs = true\n",
+    );
+    assert_eq!(notes(&grafbase, Verdict::Unsupported), []);
+    let config = loaded(&grafbase);
+    let listener = config.tls.supergraph.as_ref().unwrap();
+    assert_eq!(
+        (&*listener.certificate_chain, &*listener.key),
+        ("a.pem", "b.pem")
+    );
+    let tls = config.subgraph_tls("products");
+    assert_eq!(tls.certificate_authorities.as_deref(), Some("ca.pem"));
+    assert_eq!(tls.insecure_skip_verify, Some(true));
+    // One file with both.
+    let shown = tls.client_authentication.unwrap();
+    assert_eq!(
+        (&*shown.certificate_chain, &*shown.key),
+        ("me.pem", "me.pem")
+    );
+    assert_eq!(config.subgraph_tls("reviews"), Default::default());
+
+    let hive = migrated(
+        Format::Hive,
+        "traffic_shaping:
+  router: { tls: { cert_file: [a.pem], key_file: b.pem, client_auth: { cert_file: ca.pem, required: false } } }
+  all: { tls: { cert_file: ca.pem, client_auth: { cert_file: me.pem, key_file: key.pem } } }
+  subgraphs: { products: { tls: { insecure_skip_ca_verification: true } } }
+",
+    );
+    assert_eq!(notes(&hive, Verdict::Unsupported), []);
+    let config = loaded(&hive);
+    let listener = config.tls.supergraph.as_ref().unwrap();
+    assert_eq!(
+        (&*listener.certificate_chain, &*listener.key),
+        ("a.pem", "b.pem")
+    );
+    let clients = listener.client_authentication.as_ref().unwrap();
+    assert_eq!(
+        (&*clients.certificate_authorities, clients.required),
+        ("ca.pem", false)
+    );
+    let tls = config.subgraph_tls("products");
+    assert_eq!(tls.insecure_skip_verify, Some(true));
+    assert_eq!(tls.client_authentication.unwrap().key, "key.pem");
+}
+
+#[test]
+fn hive_errors_are_masked_as_before() {
+    let masked = |text: &str| {
+        let migration = migrated(Format::Hive, text);
+        let errors = loaded(&migration).include_subgraph_errors;
+        (errors.all, errors.subgraphs, errors.extensions)
+    };
+    let all = || vec!["*".to_owned()];
+    let none = Default::default;
+    assert_eq!(
+        masked("error_masking: { enabled: true }"),
+        (false, none(), vec![])
+    );
+    assert_eq!(
+        masked("error_masking: { enabled: false }"),
+        (true, none(), all())
+    );
+    assert_eq!(
+        masked("error_masking: { enabled: false, all: { enabled: true } }"),
+        (true, none(), all())
+    );
+    assert_eq!(
+        masked("error_masking: { all: { enabled: false } }"),
+        (true, none(), all())
+    );
+    let chosen =
+        "error_masking: { all: { enabled: false, extensions: { mode: allow, keys: [code, a] } } }";
+    assert_eq!(masked(chosen), (true, none(), vec!["a".to_owned()]));
+    let products = [("products".to_owned(), true)].into();
+    let own = "error_masking: { subgraphs: { products: { enabled: false } } }";
+    assert_eq!(masked(own), (false, products, all()));
+}
+
+#[test]
+fn hive_documents_labels_and_the_registry_are_brought_over() {
+    let text = "supergraph: { source: hive, endpoint: [\"https://cdn.example.com/t/\", \"https://b\"], key: { from_env: KEY } }
+persisted_documents: { enabled: true, require_id: true, storage: { type: file, path: ids.json } }
+override_labels: { a.b: true, c: false }
+traffic_shaping: { router: { dedupe: { enabled: true } } }
+authorization: { directives: { unauthorized: { mode: reject } } }
+";
+    let migration = migrated(Format::Hive, text);
+    assert_eq!(notes(&migration, Verdict::Unsupported), []);
+    let config = loaded(&migration);
+    let url = config.supergraph.url.as_ref().map(|url| url.0.to_string());
+    assert_eq!(url.as_deref(), Some("https://cdn.example.com/t/supergraph"));
+    assert_eq!(config.supergraph.headers["x-hive-cdn-key"], "secret");
+    let queries = &config.persisted_queries;
+    assert!(queries.enabled && queries.require_id);
+    assert_eq!(queries.mode, crate::PersistedMode::Require);
+    assert_eq!(queries.local_manifests, ["ids.json"]);
+    assert_eq!(config.override_labels.labels.len(), 2);
+    assert!(config.override_labels.labels.contains_key("a.b"));
+    assert!(config.traffic_shaping.router.deduplicate_query);
+    assert!(config.authorization.reject_unauthorized);
+    assert_eq!(
+        config.authorization.directives,
+        crate::AuthorizationDirectives::Enforce
+    );
+}
+
+#[test]
+fn what_cosmo_blocks_is_refused_or_named() {
+    let text = "security: { block_non_persisted_operations: { enabled: true }, block_mutations: { enabled: false } }
+persisted_operations: { log_unknown: true }
+authorization: { reject_operation_if_unauthorized: true }
+";
+    let migration = migrated(Format::Cosmo, text);
+    assert_eq!(notes(&migration, Verdict::Unsupported), []);
+    let config = loaded(&migration);
+    assert!(config.persisted_queries.enabled && config.persisted_queries.require_id);
+    assert_eq!(config.persisted_queries.mode, crate::PersistedMode::Require);
+    assert!(config.authorization.reject_unauthorized);
+    assert_eq!(
+        config.authorization.directives,
+        crate::AuthorizationDirectives::Enforce
+    );
+
+    let text = "security: { block_mutations: true, block_persisted_operations: { enabled: true } }";
+    let migration = migrated(Format::Cosmo, text);
+    let unsupported = notes(&migration, Verdict::Unsupported);
+    assert_eq!(unsupported, [("security.block_mutations", why::MUTATIONS)]);
+    assert!(!loaded(&migration).persisted_queries.enabled);
+}
+
+#[test]
+fn grafbase_origins_and_copied_headers_are_brought_over() {
+    let text = "[cors]\nallow_origins = [\"*.example.com\", \"https://a.example.org\"]\n\
+                [[headers]]\nrule = \"rename_duplicate\"\nname = \"a\"\nrename = \"b\"\ndefault = \"c\"\n";
+    let migration = migrated(Format::Grafbase, text);
+    assert_eq!(notes(&migration, Verdict::Unsupported), []);
+    let config = loaded(&migration);
+    let policy = &config.cors.policies[0];
+    assert_eq!(policy.origins, ["https://a.example.org"]);
+    assert_eq!(policy.match_origins[0].0, "https?://[^/]*\\.example\\.com");
+    assert_eq!(config.request_header_rules("x").count(), 2);
+}
+
+#[test]
+fn retries_of_older_apollo_routers_are_brought_over() {
+    let text = "traffic_shaping: { all: { experimental_retry: { min_per_sec: 7, ttl: 10s, retry_percent: 0.3, retry_mutations: false } } }
+forbid_mutations: true
+";
+    let migration = migrated(Format::Apollo, text);
+    let unsupported = notes(&migration, Verdict::Unsupported);
+    assert_eq!(unsupported, [("forbid_mutations", why::MUTATIONS)]);
+    let retry = loaded(&migration).traffic("x").retry.unwrap();
+    assert_eq!((retry.min_per_sec, retry.budget_percent), (7, 30));
+}
+
+/// What is off need not be there.
+#[test]
+fn sections_that_are_off_are_not_needed() {
+    for (format, text) in [
+        (Format::Hive, "jwt: { enabled: false, x: 1 }"),
+        (Format::Grafbase, "[entity_caching]\nenabled = false"),
+        (
+            Format::Apollo,
+            "demand_control: { enabled: false, mode: measure }",
+        ),
+        (
+            Format::Cosmo,
+            "authorization: { require_authentication: false }",
+        ),
+    ] {
+        let migration = migrated(format, text);
+        assert_eq!(notes(&migration, Verdict::Unsupported), [], "{text}");
+        assert_eq!(migration.count(Verdict::NotNeeded), 1, "{text}");
+    }
+    let on = migrated(Format::Hive, "jwt: { enabled: true }");
+    assert_eq!(on.count(Verdict::Unsupported), 1);
+}
+
+/// Every reason says something: what is there instead, or why there is nothing.
+#[test]
+fn reasons_are_given() {
+    let tables = [apollo::RULES, hive::RULES, grafbase::RULES, cosmo::RULES];
+    for rule in tables.into_iter().flatten() {
+        if let rules::Action::No(why) | rules::Action::Drop(why) = rule.action {
+            assert!(why.len() > 8 && !why.ends_with('.'), "{}: {why}", rule.from);
+            assert!(
+                !why.contains("nothing of this kind"),
+                "{}: {why}",
+                rule.from
+            );
+        }
+    }
+}
+
 /// Nothing is lost in silence: what no table knows is named.
 #[test]
 fn unknown_keys_are_named() {
