@@ -93,11 +93,11 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
     if (200..300).contains(&response.status) {
         return this.absorb_body(&body);
     }
-    let errors = match Envelope::read(&body, &limits) {
+    let (errors, beyond) = match Envelope::read(&body, &limits) {
         Ok(envelope) => envelope
             .errors(&body, &limits, this.options, this.error_extensions)
             .unwrap_or_default(),
-        Err(_) => Vec::new(),
+        Err(_) => Default::default(),
     };
     let n_errors = errors.len();
     let path = this.affected_path();
@@ -106,6 +106,7 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
         let error = this.client_error(error).at(path.clone());
         this.push(error);
     }
+    this.errors.leave_out(beyond);
     if n_errors > 0 {
         return this.mark_failed();
     }
@@ -125,7 +126,7 @@ pub(crate) fn failed_as_a_whole(response: &SubgraphResponse, limits: &ExecuteLim
         && !response.body.starts_with(b"{\"data\":{")
         && Envelope::read(&response.body, limits).is_ok_and(|envelope| {
             let errors = envelope.errors(&response.body, limits, ExecuteOptions::default(), &[]);
-            envelope.has_null_data() && errors.is_some_and(|errors| !errors.is_empty())
+            envelope.has_null_data() && errors.is_some_and(|(errors, _)| !errors.is_empty())
         })
 }
 
@@ -386,7 +387,7 @@ impl<'p> Absorb<'_, 'p> {
             let message = "The subgraph's answer has a malformed list of errors.";
             self.push(malformed(message));
         }
-        let errors = errors.unwrap_or_default();
+        let (errors, beyond) = errors.unwrap_or_default();
         // What the subgraph explained needs no further explanation.
         let explained = !errors.is_empty();
         let has_data = envelope.has_data();
@@ -419,6 +420,7 @@ impl<'p> Absorb<'_, 'p> {
             self.tell_masked(&error);
             self.distribute(error, has_data, &mut data.nulls);
         }
+        self.errors.leave_out(beyond);
     }
 
     /// Reads the value of `data`.

@@ -97,20 +97,20 @@ impl Envelope {
     }
 
     /// The subgraph's errors, no more than may be shown and one, with the members of their extensions that are in
-    /// `extensions`; `None` if the list is malformed.
+    /// `extensions`, and how many there are beyond; `None` if the list is malformed.
     pub(crate) fn errors<'a>(
         &self,
         body: &'a Bytes,
         limits: &ExecuteLimits,
         options: ExecuteOptions,
         extensions: &[Box<str>],
-    ) -> Option<Vec<SubgraphError<'a>>> {
+    ) -> Option<(Vec<SubgraphError<'a>>, usize)> {
         let part = match &self.errors {
-            None => return Some(Vec::new()),
+            None => return Some((Vec::new(), 0)),
             Some(part) => part,
         };
         match part.kind {
-            Kind::Null => return Some(Vec::new()),
+            Kind::Null => return Some((Vec::new(), 0)),
             Kind::Array => {}
             _ => return None,
         }
@@ -122,7 +122,13 @@ impl Envelope {
             errors.push(SubgraphError::read(&mut scanner, options, extensions).ok()?);
             more = scanner.next_item().ok()?;
         }
-        Some(errors)
+        let mut beyond = 0;
+        while more {
+            scanner.skip_value().ok()?;
+            beyond += 1;
+            more = scanner.next_item().ok()?;
+        }
+        Some((errors, beyond))
     }
 }
 

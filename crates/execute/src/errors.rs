@@ -119,6 +119,14 @@ impl<'p> Errors<'p> {
     pub(crate) fn len(&self) -> usize {
         self.list.len() + usize::from(self.left_out > 0)
     }
+    /// Number of errors, those that are left out included.
+    pub(crate) fn total(&self) -> usize {
+        self.list.len() + self.left_out
+    }
+    /// Counts errors that nobody looked at, because there was no room for them.
+    pub(crate) fn leave_out(&mut self, n: usize) {
+        self.left_out += n;
+    }
 
     pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
         if self.is_full() {

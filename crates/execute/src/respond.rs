@@ -31,8 +31,8 @@ pub(crate) struct Respond<'e, 'p> {
     pub(crate) errors: Errors<'p>,
 }
 
-/// Writes the response; says how many errors it carries.
-pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
+/// Writes the response; says how many errors it carries, and how many there are.
+pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
     let plan = input.store.plan();
     let mut emit = Emit {
         plan,
@@ -53,14 +53,14 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize) {
     emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT, &plan.layouts[Plan::ROOT]);
     emit.walk();
-    let n_errors = emit.errors.len();
+    let (n_errors, total) = (emit.errors.len(), emit.errors.total());
     let mut out = emit.out;
     if n_errors > 0 {
         out.literal(b",\"errors\":");
         emit.errors.write(out.text());
     }
     out.byte(b'}');
-    (out.finish(), n_errors)
+    (out.finish(), n_errors, total)
 }
 
 struct Emit<'e, 'p> {

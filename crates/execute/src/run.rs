@@ -48,6 +48,8 @@ pub struct ExecuteOutput {
     pub body: ResponseBody,
     /// Number of entries in its `errors`.
     pub errors: usize,
+    /// Number of errors, those that the limits left out included.
+    pub errors_total: usize,
     /// What it took.
     pub stats: ExecuteStats,
     /// All fetches in plan order, if asked for.
@@ -527,7 +529,7 @@ impl<'e> Run<'e> {
             rows.sort_by_key(|(source, row)| (row.fetch, *source));
             rows.into_iter().map(|(_, row)| row).collect()
         });
-        let (body, errors) = respond(Respond {
+        let (body, errors, errors_total) = respond(Respond {
             store: &self.store,
             conditions: &self.conditions,
             locals: self.input.locals,
@@ -536,6 +538,7 @@ impl<'e> Run<'e> {
         ExecuteOutput {
             body,
             errors,
+            errors_total,
             stats: self.stats,
             trace,
         }

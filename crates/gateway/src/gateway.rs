@@ -718,7 +718,7 @@ impl Gateway {
         self.exceeded(context.exceeded().iter());
         let output = output?;
         let from = watch.zip(from).map(|(watch, from)| {
-            watch.executed(output.errors);
+            watch.executed(output.errors_total);
             watch.stop(Stop::Execute, from)
         });
         let mut response = stop_span!(spans::RESPOND).in_scope(|| {

@@ -5,7 +5,7 @@ use ogive_plan::Plan;
 
 use crate::{
     fixture::{Builder, lookup, me},
-    script::{Script, Setup, ok, run_with, text},
+    script::{Script, Setup, ok, status, run_with, text},
 };
 
 fn check(limits: ExecuteLimits, expected_data: &str, expected_message: &str) {
@@ -214,4 +214,12 @@ fn errors_are_limited() {
     let messages = run(&many);
     assert_eq!(messages[..3], ["m", "m", "m"]);
     assert!(messages[3].ends_with("further errors are left out."));
+    // Those that nobody looks at are counted, too: all of the subgraph's, and the nulls of the four other items.
+    let many = [r#"{"message":"m","path":["items",0,"x"]}"#; 50].join(",");
+    assert_eq!(run(&many)[3], "51 further errors are left out.");
+    let failed = format!(r#"{{"errors":[{many}]}}"#);
+    for answer in [ok(&failed), status(500, &failed)] {
+        let output = run_with(&plan, &setup, &Script::new(vec![vec![answer]]));
+        assert_eq!((output.errors, output.errors_total), (4, 50));
+    }
 }
