@@ -16,6 +16,9 @@ section! {
         pub all: SubgraphTraffic = SubgraphTraffic::default(),
         /// By subgraph name; what is not set here is taken from `all`.
         pub subgraphs: BTreeMap<String, SubgraphTraffic> = BTreeMap::new(),
+        /// Most idle HTTP/1.1 connections to subgraphs per worker, all origins together, whatever `pool_idle_max` says;
+        /// beyond it the connection is closed that has been idle longest. Of HTTP/2 there is one connection per origin.
+        pub pool_idle_total_max: NonZeroUsize = nonzero(10_000),
     }
 
     /// `traffic_shaping.router`

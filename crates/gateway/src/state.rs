@@ -332,6 +332,7 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
             }),
             idle_timeout: traffic.pool_idle_timeout,
             idle_max: traffic.pool_idle_max,
+            idle_total_max: config.traffic_shaping.pool_idle_total_max.get(),
         },
         HeaderRules::new(
             config

@@ -243,8 +243,9 @@ impl Client {
 
     fn keep(&self, ask: &Ask<'_>, ready: Ready) {
         let traffic = &ask.endpoint.traffic;
-        let (timeout, max) = (traffic.idle_timeout, traffic.idle_max);
-        self.pool.keep(&ask.origin, ready, timeout, max);
+        let max = (traffic.idle_max, traffic.idle_total_max);
+        self.pool
+            .keep(&ask.origin, ready, traffic.idle_timeout, max);
     }
 
     async fn attempt(&self, ask: &Ask<'_>, ready: Ready) -> Result<Exchanged, Failed> {

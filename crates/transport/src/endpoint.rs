@@ -53,6 +53,9 @@ pub struct Traffic {
     /// Most idle connections per worker and origin; default 2,000. With fewer than there are requests at a time, connections
     /// are closed and made all the time.
     pub idle_max: usize,
+    /// Most idle HTTP/1.1 connections per worker, all origins together; default 10,000. Beyond it the connection is
+    /// closed that has been idle longest. The same for all endpoints of a client.
+    pub idle_total_max: usize,
 }
 
 impl Traffic {
@@ -83,6 +86,7 @@ impl Default for Traffic {
             deadline_header: None,
             idle_timeout: Duration::from_secs(50),
             idle_max: 2_000,
+            idle_total_max: 10_000,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! connection per origin, shared by requests at the same time. Nothing runs in the background. Connections that are too
 //! old, and those at the old end that were closed, are dropped when one of their origin is kept, and every time something
 //! is kept one origin more has its turn, so all of them age out as long as there are requests at all ([`Pool::keep`]); each is
-//! dropped once, so this is constant per request. Whoever knows that there is nothing else to do calls [`Pool::trim`].
+//! dropped once, so this is constant per request. Beyond a number for all origins together the oldest of all goes. Whoever knows that there is nothing else to do calls [`Pool::trim`].
 
 use std::{
     cell::{Cell, RefCell},
@@ -50,6 +50,8 @@ pub(crate) struct Pool {
     origins: RefCell<Vec<Entry>>,
     /// Whose turn it is to age.
     turn: Cell<usize>,
+    /// Number of idle HTTP/1.1 connections of all origins.
+    n_idle: Cell<usize>,
 }
 
 struct Entry {
@@ -74,6 +76,20 @@ struct Idle {
 impl Entry {
     fn is(&self, origin: &Origin<'_>) -> bool {
         self.tls == origin.tls && self.http2 == origin.http2 && self.target == *origin.target
+    }
+    /// Takes the youngest connection that is open and young enough.
+    fn newest(&mut self, idle_timeout: Duration) -> Option<Box<Connection>> {
+        while let Some(mut newest) = self.idle.pop_back() {
+            if newest.since.elapsed() > idle_timeout {
+                // All others are older still.
+                self.idle.clear();
+                return None;
+            }
+            if newest.connection.is_quiet() {
+                return Some(newest.connection);
+            }
+        }
+        None
     }
     /// Drops the oldest connections, as far as they are too old or closed.
     fn age(&mut self, now: Instant) {
@@ -101,26 +117,20 @@ impl Pool {
             }
             entry.shared = None;
         }
-        while let Some(mut newest) = entry.idle.pop_back() {
-            if newest.since.elapsed() > idle_timeout {
-                // All others are older still.
-                entry.idle.clear();
-                return None;
-            }
-            if newest.connection.is_quiet() {
-                return Some(Ready::Http1(newest.connection));
-            }
-        }
-        None
+        let before = entry.idle.len();
+        let newest = entry.newest(idle_timeout);
+        self.n_idle
+            .set(self.n_idle.get() - (before - entry.idle.len()));
+        newest.map(Ready::Http1)
     }
 
-    /// Keeps a connection for later.
+    /// Keeps a connection for later. `idle_max`: most idle ones of the origin, and of all together.
     pub(crate) fn keep(
         &self,
         origin: &Origin<'_>,
         ready: Ready,
         idle_timeout: Duration,
-        idle_max: usize,
+        (idle_max, total_max): (usize, usize),
     ) {
         let now = Instant::now();
         let mut origins = self.origins.borrow_mut();
@@ -129,6 +139,7 @@ impl Pool {
         entry.used = now;
         entry.idle_timeout = idle_timeout;
         entry.speaks_http2 = matches!(ready, Ready::Http2(_));
+        let before = entry.idle.len();
         entry.age(now);
         match ready {
             Ready::Http1(connection) => {
@@ -148,17 +159,31 @@ impl Pool {
             }
             Ready::Http2(_) => {}
         }
+        let mut n_idle = self.n_idle.get() + entry.idle.len() - before;
         let turn = self.turn.get() % origins.len();
         self.turn.set(turn + 1);
         if turn != at {
             let other = &mut origins[turn];
+            let before = other.idle.len();
             other.age(now);
+            n_idle -= before - other.idle.len();
             // Nobody asks it any more: a replica that is gone, a certificate that was replaced.
             let unused = now.saturating_duration_since(other.used);
             if unused > other.idle_timeout.saturating_mul(2) {
+                n_idle -= other.idle.len();
                 origins.swap_remove(turn);
             }
         }
+        while n_idle > total_max.max(1) {
+            let oldest = origins.iter_mut().filter(|entry| !entry.idle.is_empty());
+            let Some(entry) = oldest.min_by_key(|entry| entry.idle.front().map(|idle| idle.since))
+            else {
+                break;
+            };
+            entry.idle.pop_front();
+            n_idle -= 1;
+        }
+        self.n_idle.set(n_idle);
     }
 
     /// Drops connections that are too old or closed; says how many.
@@ -167,10 +192,13 @@ impl Pool {
         let mut dropped = 0;
         let mut origins = self.origins.borrow_mut();
         for entry in origins.iter_mut() {
-            let before = entry.idle.len() + usize::from(entry.shared.is_some());
+            let (n_idle, n_shared) = (entry.idle.len(), usize::from(entry.shared.is_some()));
+            let before = n_idle + n_shared;
             entry.age(now);
             entry.idle.retain_mut(|idle| idle.connection.is_quiet());
             entry.idle.shrink_to_fit();
+            self.n_idle
+                .set(self.n_idle.get() - (n_idle - entry.idle.len()));
             let timeout = entry.idle_timeout;
             entry
                 .shared
@@ -240,12 +268,12 @@ mod tests {
             http2: Http2::Only,
         });
         let (pool, timeout) = (Pool::default(), Duration::from_secs(10));
-        pool.keep(&used, Ready::Http2(sender.clone()), timeout, 1);
+        pool.keep(&used, Ready::Http2(sender.clone()), timeout, (1, 1));
         for _ in 0..8 {
             tokio::time::advance(timeout).await;
             assert!(pool.take(&used, timeout).is_some());
             // Origins that nobody asks any more go when others are kept.
-            pool.keep(&other, Ready::Http2(sender.clone()), timeout, 1);
+            pool.keep(&other, Ready::Http2(sender.clone()), timeout, (1, 1));
         }
     }
 }

@@ -138,6 +138,12 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.*.keep_alive_probe_interval",
         "dead connections are noticed and replaced",
     ),
+    noted(
+        "traffic_shaping.all.max_idle_conns",
+        "traffic_shaping.pool_idle_total_max",
+        same,
+        "for each worker thread",
+    ),
     unneeded(
         "traffic_shaping.*.max_idle_conns",
         "idle connections are bounded per subgraph",

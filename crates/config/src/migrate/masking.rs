@@ -42,7 +42,7 @@ pub(super) fn masking(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             ("all", _) => shows |= masks(walk, &from, value, &format!("{SHOWN}.all")),
             ("subgraphs", Value::Map(subgraphs)) => {
                 for (name, value) in subgraphs {
-                    let from = [&*from, &[name.text.clone()]].concat();
+                    let from = [&*from, std::slice::from_ref(&name.text)].concat();
                     let target = format!("{SHOWN}.subgraphs.{}", name.text);
                     shows |= masks(walk, &from, value, &target);
                 }
@@ -63,7 +63,7 @@ fn masks(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) -> boo
     };
     let mut shows = false;
     for (key, value) in entries {
-        let from = [path, &[key.text.clone()]].concat();
+        let from = [path, std::slice::from_ref(&key.text)].concat();
         let of_all = path.last().is_some_and(|last| last == "all");
         match (&*key.text, at(value, "mode").and_then(scalar)) {
             ("enabled", _) => {

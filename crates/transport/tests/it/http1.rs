@@ -351,6 +351,42 @@ async fn only_so_many_connections_are_kept() {
 }
 
 #[tokio::test]
+async fn of_all_origins_the_oldest_connections_are_closed() {
+    let answers = |n| (0..n).map(|_| vec![Act::Answer(OK)]).collect();
+    let traffic = || Traffic {
+        idle_total_max: 3,
+        deduplicate_query: false,
+        ..Traffic::default()
+    };
+    let client = Client::new();
+    let first = Server::start(answers(2)).await;
+    let second = Server::start(answers(2)).await;
+    let answer = || Act::Answer(OK);
+    let third = Server::start(vec![vec![answer(), answer(), answer()]]).await;
+    let [a, b, c] = [&first, &second, &third].map(|server| endpoint(server, traffic()));
+    let idle = || [&a, &b, &c].map(|endpoint| client.idle_connections(endpoint));
+    for endpoint in [&a, &b] {
+        let send = || send(&client, endpoint, true);
+        let (one, two) = tokio::join!(send(), send());
+        assert!(one.is_ok() && two.is_ok());
+    }
+    assert_eq!(idle(), [1, 2, 0]);
+    send(&client, &c, true).await.unwrap();
+    assert_eq!(idle(), [0, 2, 1]);
+    first.closed(0).await;
+    first.closed(1).await;
+    // What is in use does not count, and nobody is closed who need not be.
+    for _ in 0..2 {
+        client.trim();
+        assert_eq!(idle(), [0, 2, 1]);
+        assert_eq!(third.connections(), 1);
+        send(&client, &c, true).await.unwrap();
+    }
+    let made = [&first, &second, &third].map(|server| server.connections());
+    assert_eq!(made, [2, 2, 1]);
+}
+
+#[tokio::test]
 async fn single_requests_are_read_alike() {
     let answer =
         "HTTP/1.1 200 OK\r\nx-a: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
