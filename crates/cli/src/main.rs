@@ -68,7 +68,7 @@ enum Command {
     Graph(graph::Arguments),
     /// Serve subgraphs from SDL with data or generated values, delays and faults
     Mock(mock::Arguments),
-    /// Check a configuration, or write schema and defaults
+    /// Check a configuration, write schema and defaults, or bring another gateway's over
     Config(config::Arguments),
     /// Measure gateways against each other, answers checked
     Bench(bench::Arguments),
