@@ -1,10 +1,12 @@
 //! The listening socket: TCP, or a unix socket whose file goes with it.
 
 use std::{
+    fs::{File, TryLockError},
     io,
     net::SocketAddr,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use ogive_transport::Socket;
@@ -44,8 +46,41 @@ impl SocketFile {
     }
 }
 
+/// Longest wait for others that begin or end to listen in the same folder; each of them takes a moment.
+const FOLDER_WAIT: Duration = Duration::from_secs(5);
+/// How often it is looked whether they are done.
+const FOLDER_PAUSE: Duration = Duration::from_millis(2);
+
+/// Nobody else begins or ends to listen in a folder as long as this is held: two processes that find the same dead
+/// socket would both remove what is there, the second of them the new socket of the first. The lock is one on the folder
+/// itself, so no file is left behind, and it is gone with its process.
+///
+/// `None`: folders cannot be locked there, or not by us.
+fn lock_folder(path: &Path) -> io::Result<Option<File>> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let Ok(folder) = File::open(folder) else {
+        return Ok(None);
+    };
+    let since = Instant::now();
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Ok(Some(folder)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if since.elapsed() > FOLDER_WAIT => {
+                let message = "another process holds a lock on the socket's folder";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(FOLDER_PAUSE),
+        }
+    }
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
+        let _alone = lock_folder(&self.path);
         if self.number.is_some() && self.number == number(&self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -63,6 +98,7 @@ impl Listener {
     pub(super) async fn bind(listen: &str) -> io::Result<Listener> {
         if let Some(path) = listen.strip_prefix("unix://") {
             let path = Path::new(path);
+            let _alone = lock_folder(path)?;
             remove_stale(path)?;
             let listener = UnixListener::bind(path)?;
             return Ok(Listener::Unix(SocketFile::new(path), listener));
@@ -200,7 +236,52 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
+
+    /// Eight at a time, all of whom find the socket of a process that is gone.
+    #[test]
+    fn of_many_that_start_at_once_one_listens() {
+        let folder = std::env::temp_dir().join(format!("ogive-at-once-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("ogive.sock");
+        let listen = format!("unix://{}", path.display());
+        for _ in 0..25 {
+            drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+            let (begin, end) = (Barrier::new(8), Barrier::new(8));
+            let run = || {
+                let mut runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = runtime.enable_io().build().unwrap();
+                begin.wait();
+                let bound = runtime.block_on(Listener::bind(&listen));
+                end.wait();
+                match bound {
+                    // Whoever listens is the one that clients reach.
+                    Ok(listener) => {
+                        let client = std::os::unix::net::UnixStream::connect(&path);
+                        assert!(client.is_ok(), "{client:?}");
+                        let _within = runtime.enter();
+                        // Those that looked whether somebody listens have connected, too.
+                        assert!(!listener.close().is_empty());
+                        true
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+                        false
+                    }
+                }
+            };
+            let listening = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(run)).collect();
+                let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+                ended.filter(|listens| *listens).count()
+            });
+            assert_eq!(listening, 1);
+            assert!(!path.exists());
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[tokio::test(flavor = "current_thread")]
     async fn the_socket_of_another_process_is_not_removed() {
