@@ -169,7 +169,7 @@ impl Entry {
     fn new(slot: &Arc<PlanSlot>) -> Self {
         let shared = slot.current.load();
         Entry {
-            bytes: slot.key.len() + size_of_val(&*shared.parts) + shared.plan.heap_bytes(),
+            bytes: slot.key.len() + size_of_val(&*shared.parts) + shared.plan.heap_bytes_in_use(),
             slot: Arc::clone(slot),
         }
     }

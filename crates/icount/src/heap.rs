@@ -21,6 +21,8 @@ pub struct Heap {
     pub allocations: u64,
     /// Most bytes held at a time, over what was held before.
     pub peak: u64,
+    /// Bytes still held at the end, over what was held before.
+    pub held: i64,
 }
 
 /// Counts what happens in `run`. Not for several threads at a time.
@@ -34,6 +36,7 @@ pub fn count<T>(run: impl FnOnce() -> T) -> (T, Heap) {
     let heap = Heap {
         allocations: CALLS.load(Relaxed),
         peak: PEAK.load(Relaxed).max(0) as u64,
+        held: LIVE.load(Relaxed),
     };
     (out, heap)
 }

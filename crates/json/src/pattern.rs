@@ -174,6 +174,23 @@ impl Pattern {
         self.sets.push(values.into());
         self.sets.len() as u32 - 1
     }
+    /// Gives up spare capacity.
+    pub fn shrink_to_fit(&mut self) {
+        self.objects.shrink_to_fit();
+        self.sets.shrink_to_fit();
+    }
+    /// Bytes on the heap, the value itself not counted; O(n).
+    pub fn heap_bytes(&self) -> usize {
+        let objects = self.objects.iter().map(|fields| {
+            size_of_val(&**fields) + fields.iter().map(|field| field.text.len()).sum::<usize>()
+        });
+        let sets = self.sets.iter().map(|values| {
+            size_of_val(&**values) + values.iter().map(|value| value.len()).sum::<usize>()
+        });
+        self.objects.capacity() * size_of::<Box<[PatternField]>>()
+            + self.sets.capacity() * size_of::<Box<[Box<str>]>>()
+            + objects.chain(sets).sum::<usize>()
+    }
 
     /// The end of the value at `at`, if it is as expected. `depth` says how many containers are open around it and how
     /// many may be.

@@ -33,6 +33,20 @@ use crate::{
 #[derive(Default)]
 pub struct DerivedCell(OnceLock<Box<Derived>>);
 
+impl DerivedCell {
+    /// What was worked out already.
+    pub(crate) fn known(&self) -> Option<&Derived> {
+        self.0.get().map(|derived| &**derived)
+    }
+}
+
+impl Derived {
+    /// What was worked out already.
+    pub(crate) fn known_reuse(&self) -> Option<&Reusable> {
+        self.reuse.get()
+    }
+}
+
 impl Clone for DerivedCell {
     /// Empty: a copy may be changed.
     fn clone(&self) -> Self {
@@ -187,6 +201,9 @@ fn derive(plan: &Plan) -> Derived {
         facts.untyped = shape.fields.iter().all(|field| field.types.is_none());
         shapes.push(facts);
     }
+    // It is kept for as long as the plan is.
+    shapes.shrink_to_fit();
+    deriver.pattern.shrink_to_fit();
     let asked_twice = asked_twice(plan);
     let only_type: IdVec<LayoutId, _> = plan.layouts.iter().map(|(_, l)| l.only_type()).collect();
     let mut keys = KeyTable::default();

@@ -37,6 +37,14 @@ pub struct Donors {
 }
 
 impl Donors {
+    /// Bytes of the table, without what its rows hold.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.targets.allocation_size()
+    }
+    /// All of them.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &Vec<Donor>> {
+        self.targets.values()
+    }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()

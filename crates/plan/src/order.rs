@@ -24,6 +24,28 @@ pub struct LearnedOrder(OnceLock<Orders>);
 type Orders = IdVec<ShapeId, Box<[AtomicU32]>>;
 
 impl LearnedOrder {
+    /// Bytes on the heap of what is noted.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let orders = self.0.get();
+        orders.map_or(0, |orders| {
+            size_of_val(orders.as_slice())
+                + orders
+                    .as_slice()
+                    .iter()
+                    .map(|order| size_of_val(&**order))
+                    .sum::<usize>()
+        })
+    }
+    /// What it will be once anything is noted.
+    pub(crate) fn heap_bytes_noted(plan: &Plan) -> usize {
+        let of = |n_fields: usize| {
+            size_of::<Box<[AtomicU32]>>() + (n_fields + 1) * size_of::<AtomicU32>()
+        };
+        plan.shapes
+            .iter()
+            .map(|(_, shape)| of(shape.fields.len()))
+            .sum()
+    }
     /// What is noted; `None` before the first surprise.
     pub fn get(&self) -> Option<KnownOrder<'_>> {
         self.0.get().map(KnownOrder)

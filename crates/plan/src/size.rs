@@ -6,9 +6,15 @@ use ogive_base::{BitSet, FastMap, IdVec};
 
 use crate::{
     deferral::{Deferral, DeferredGroup, DeferredOutput},
+    derived::{Derived, FieldFacts, Reusable, ShapeFacts},
+    donors::{Donor, Donors},
+    early::EarlyPart,
     ir::*,
+    lookups::{LookupFacts, Prefix, Programs},
+    order::LearnedOrder,
     requirement::Requirement,
     shared::Shared,
+    steps::{OutStep, ReadStep, ShapeSteps},
 };
 
 /// Bytes behind a value, the value itself not counted.
@@ -19,8 +25,8 @@ trait Heap {
 }
 
 impl Plan {
-    /// Bytes the plan takes on the heap, itself included; exact but for what the allocator adds. Lists that a copy of
-    /// the plan shares count half here and half there.
+    /// Bytes the plan takes on the heap now, itself and what was [derived](crate::derived) from it included; exact but
+    /// for what the allocator adds. Lists that a copy of the plan shares count half here and half there.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Plan>()
             + self.subgraphs.heap()
@@ -39,6 +45,18 @@ impl Plan {
                     + deferral.fetches.heap()
                     + deferral.outputs.heap()
             })
+            + self.derived.known().map_or(0, |derived| {
+                size_of::<Derived>() + derived.heap() + derived.order.heap_bytes()
+            })
+    }
+
+    /// Bytes the plan takes once it is executed again and again: what caches weigh. Works out what executions need
+    /// of it ([`Plan::derived`], [`Plan::reusable`]), which the first of them would do otherwise, and counts what they
+    /// may learn of it, so that the figure stays true.
+    pub fn heap_bytes_in_use(&self) -> usize {
+        self.reusable();
+        let order = &self.derived().order;
+        self.heap_bytes() + LearnedOrder::heap_bytes_noted(self) - order.heap_bytes()
     }
 
     /// Gives up spare capacity, and holds equal lists once: worth it before a plan is kept.
@@ -127,9 +145,33 @@ impl Heap for Box<str> {
         self.len()
     }
 }
-impl Heap for Box<[u8]> {
+impl<T: Heap> Heap for Box<[T]> {
+    fn heap(&self) -> usize {
+        size_of_val(&**self) + self.iter().map(Heap::heap).sum::<usize>()
+    }
+}
+impl Heap for ogive_json::Key {
     fn heap(&self) -> usize {
         self.len()
+    }
+}
+impl Heap for Donors {
+    fn heap(&self) -> usize {
+        self.table_bytes() + self.lists().map(Heap::heap).sum::<usize>()
+    }
+}
+impl Heap for Derived {
+    fn heap(&self) -> usize {
+        self.pattern.heap_bytes()
+            + self.shapes.heap()
+            + self.asked_twice.heap()
+            + self.only_type.heap()
+            + self.earlier.heap()
+            + self.keys.heap()
+            + self.reads.heap()
+            + self.outputs.heap()
+            + self.lookups.heap()
+            + self.known_reuse().map_or(0, Heap::heap)
     }
 }
 impl Heap for BitSet {
@@ -146,7 +188,21 @@ macro_rules! flat {
         }
     })* };
 }
-flat!(u32, (u32, bool), FetchId, Gate, RootPart, DeferredOutput);
+flat!(
+    bool,
+    u8,
+    u32,
+    (u32, bool),
+    (SlotIndex, SlotIndex),
+    FetchId,
+    RuntimeType,
+    Gate,
+    RootPart,
+    DeferredOutput,
+    FieldFacts,
+    ReadStep,
+    OutStep
+);
 
 macro_rules! parts {
     ($($ty:ty { $($field:ident),* })*) => { $(impl Heap for $ty {
@@ -175,4 +231,12 @@ parts! {
     ContextValue { variable, members }
     Representation { typename, members }
     Member { key_json, types, members }
+    ShapeFacts { fields }
+    ShapeSteps { fields }
+    LookupFacts { variable, programs }
+    Programs { numbers, by_type, prefixes }
+    Prefix { text }
+    Reusable { donors, early }
+    Donor { fetches, representation, values }
+    EarlyPart { dependencies, targets }
 }

@@ -5,7 +5,7 @@ use ogive_plan::Plan;
 
 use crate::{
     fixture::{Builder, lookup, me},
-    script::{Script, Setup, ok, status, run_with, text},
+    script::{Script, Setup, ok, run_with, status, text},
 };
 
 fn check(limits: ExecuteLimits, expected_data: &str, expected_message: &str) {
