@@ -15,6 +15,7 @@ use ogive_json::{Kind, Scanner};
 use ogive_plan::{Fetch, FetchId, ShapeId, Target};
 
 use crate::{
+    ahead::{self, HeadStart},
     codes,
     condition::Conditions,
     envelope::{Envelope, Part, Step, SubgraphError, find_lookups, lookup_of},
@@ -46,6 +47,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) is_only: bool,
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
+    /// What was found out about the answer while it arrived.
+    pub(crate) head: Option<HeadStart<'p>>,
     /// Where to say what others can reuse.
     pub(crate) entities: Option<&'s mut Entities>,
     /// Whether the root part was asked.
@@ -349,6 +352,9 @@ impl<'p> Absorb<'_, 'p> {
     fn absorb_body(&mut self, sent: &Bytes) {
         // What is printed for people is rewritten first: reading is fastest without white space.
         let spaced = ogive_json::is_spaced(sent);
+        if spaced {
+            self.head = None;
+        }
         let compact = spaced.then(|| ogive_json::compact(sent).map(Bytes::from));
         let body = &compact.flatten().unwrap_or_else(|| sent.clone());
         self.store.keep_answer(self.source, body.clone());
@@ -553,7 +559,9 @@ impl<'p> Absorb<'_, 'p> {
     fn reader(&mut self) -> Reader<'_, 'p> {
         let service = self.service();
         let conditions = self.conditions.for_patterns();
-        Reader::new(self.store, self.errors, self.source, service, conditions)
+        let mut reader = Reader::new(self.store, self.errors, self.source, service, conditions);
+        reader.known = self.head.as_mut().map(|head| ahead::Known { head, so_far: None });
+        reader
     }
 
     /// Maps one subgraph error to the client paths it concerns.

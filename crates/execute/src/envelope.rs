@@ -59,7 +59,7 @@ impl Envelope {
     /// Validates the whole body and finds the parts, but leaves `data` to `read_data`. Of duplicate members the first
     /// counts.
     pub(crate) fn read_with<E: From<ScanError>>(
-        body: &Bytes,
+        body: &[u8],
         limits: &ExecuteLimits,
         mut read_data: impl FnMut(&mut Scanner<'_>) -> Result<Part, E>,
     ) -> Result<Self, E> {

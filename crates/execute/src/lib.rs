@@ -2,12 +2,13 @@
 //! join by record, and the output program streams the answer. Sees neither sockets nor the planner.
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
-//! `request` and `keys` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `scan`, `lane` and `twins` (what becomes of its answer), `respond` and `leaf`
+//! `request` and `keys` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `scan`, `lane` and `twins` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
 //! (stop 5), [`limits`] and [`codes`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
 //! answer does not depend on the order in which subgraphs answer.
 
+mod ahead;
 mod answer;
 pub mod codes;
 mod condition;
@@ -31,6 +32,7 @@ pub mod transport;
 mod twins;
 mod unauthorized;
 
+pub use ahead::{Arriving, ReadAhead};
 pub use limits::{ExecuteLimits, ExecuteOptions};
 pub use output::ResponseBody;
 pub use reuse::Reuse;

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{FetchId, Granted, OperationKind, Plan, early::EarlyPart};
+use ogive_plan::{FetchId, Granted, OperationKind, Plan, ShapeId, early::EarlyPart};
 
 use crate::{
+    ahead::Aheads,
     answer::{self, Absorb},
     condition::Conditions,
     errors::Errors,
@@ -75,6 +76,8 @@ pub struct ExecuteStats {
     pub request_bytes: u64,
     /// Bytes of answers.
     pub answer_bytes: u64,
+    /// Of those, bytes that were known to be as expected before their answer was whole.
+    pub ahead_bytes: u64,
     /// Objects in the response store.
     pub records: u32,
 }
@@ -100,7 +103,9 @@ pub async fn execute(
     input: ExecuteInput<'_>,
     transport: &dyn Transport,
 ) -> ExecuteOutput {
-    let mut run = Run::new(plan, input, transport);
+    let conditions = Conditions::evaluate(plan, input.variables, input.granted);
+    let aheads = Aheads::new(plan, conditions.for_patterns(), input.limits);
+    let mut run = Run::new(plan, input, transport, (&conditions, &aheads));
     let mut in_flight = InFlight::new();
     let mut ready: Vec<FetchId> = plan
         .fetches
@@ -150,7 +155,9 @@ struct Run<'e> {
     plan: &'e Plan,
     input: ExecuteInput<'e>,
     transport: &'e dyn Transport,
-    conditions: Conditions,
+    conditions: &'e Conditions,
+    /// What was found out about answers while they arrived.
+    aheads: &'e Aheads<'e>,
     store: Store<'e>,
     errors: Errors<'e>,
     /// Dependencies still open, by fetch; after the fetches, of the parts that can be sent early.
@@ -165,8 +172,8 @@ struct Run<'e> {
     further: FastMap<Source, Gathered>,
     /// By fetch: how many of its requests are not answered yet, and how many there are.
     open: Vec<(u32, u32)>,
-    /// Requests to send.
-    outbox: Vec<(Source, SubgraphRequest)>,
+    /// Requests to send, with what is expected of the answer if that is known before it is whole.
+    outbox: Vec<(Source, SubgraphRequest, Option<ShapeId>)>,
     /// What was sent and may be reused; none if nothing can be.
     entities: Option<Entities>,
     stats: ExecuteStats,
@@ -175,7 +182,12 @@ struct Run<'e> {
 }
 
 impl<'e> Run<'e> {
-    fn new(plan: &'e Plan, input: ExecuteInput<'e>, transport: &'e dyn Transport) -> Self {
+    fn new(
+        plan: &'e Plan,
+        input: ExecuteInput<'e>,
+        transport: &'e dyn Transport,
+        (conditions, aheads): (&'e Conditions, &'e Aheads<'e>),
+    ) -> Self {
         let fetches = plan.fetches.as_slice();
         let early = match input.options {
             options if options.early && options.reuse == Reuse::All => &*plan.reusable().early,
@@ -187,7 +199,8 @@ impl<'e> Run<'e> {
             plan,
             input,
             transport,
-            conditions: Conditions::evaluate(plan, input.variables, input.granted),
+            conditions,
+            aheads,
             store: Store::new(plan, input.limits),
             errors: Errors::new(&input.limits),
             waiting: dependencies.clone().map(|d| d.len() as u32).collect(),
@@ -245,8 +258,12 @@ impl<'e> Run<'e> {
         &mut self,
         in_flight: &mut InFlight<'e, Source, Result<SubgraphResponse, TransportError>>,
     ) {
-        for (source, request) in self.outbox.drain(..) {
-            in_flight.push(source, self.transport.send(request));
+        for (source, request, root) in self.outbox.drain(..) {
+            let answer = match root {
+                None => self.transport.send(request),
+                Some(shape) => self.transport.send_ahead(request, self.aheads.of(shape)),
+            };
+            in_flight.push(source, answer);
         }
     }
 
@@ -258,7 +275,7 @@ impl<'e> Run<'e> {
         let reuse = self.reuse_of(fetch.subgraph);
         let gathered = request::gather(Gather {
             store: &self.store,
-            conditions: &self.conditions,
+            conditions: self.conditions,
             id: whole,
             fetch,
             sent_as: id,
@@ -342,7 +359,7 @@ impl<'e> Run<'e> {
             let body = request::body(
                 (whole, fetch),
                 &gathered,
-                &self.conditions,
+                self.conditions,
                 self.input.variables,
                 self.plan,
                 &self.input.limits,
@@ -361,6 +378,8 @@ impl<'e> Run<'e> {
             self.stats.fetches_sent += 1;
             self.stats.representations += gathered.n_representations();
             self.stats.request_bytes += body.len() as u64;
+            let root = fetch.root.as_ref().map(|root| root.shape);
+            let root = root.filter(|_| gathered.root && gathered.n_representations() == 0);
             match part {
                 0 => self.gathered[id.index()] = gathered,
                 _ => {
@@ -372,7 +391,7 @@ impl<'e> Run<'e> {
                 body,
                 idempotent: fetch.kind == OperationKind::Query,
             };
-            self.outbox.push((source, request));
+            self.outbox.push((source, request, root));
         }
         sent
     }
@@ -424,7 +443,13 @@ impl<'e> Run<'e> {
             self.post(id, gathered.split_for_retry());
             return self.open[id.index()].0 == 0;
         }
-        self.with(source, &gathered, |absorb| answer::absorb(absorb, result));
+        let head = result.as_ref().ok();
+        let head = head.and_then(|response| self.aheads.take(&response.body));
+        self.stats.ahead_bytes += head.as_ref().map_or(0, |head| head.bytes() as u64);
+        self.with(source, &gathered, |mut absorb| {
+            absorb.head = head;
+            answer::absorb(absorb, result);
+        });
         self.give_up(&gathered);
         self.open[id.index()].0 == 0
     }
@@ -463,7 +488,7 @@ impl<'e> Run<'e> {
         then(Absorb {
             store: &mut self.store,
             errors: &mut self.errors,
-            conditions: &self.conditions,
+            conditions: self.conditions,
             options: self.input.options,
             error_extensions: self.input.error_extensions,
             shows_errors: transport.shows_errors(fetch.subgraph),
@@ -473,6 +498,7 @@ impl<'e> Run<'e> {
             is_only: self.open[source.fetch().index()].1 == 1,
             fetch,
             gathered,
+            head: None,
             entities: self.entities.as_mut(),
             root: gathered.root,
             bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
@@ -531,7 +557,7 @@ impl<'e> Run<'e> {
         });
         let (body, errors, errors_total) = respond(Respond {
             store: &self.store,
-            conditions: &self.conditions,
+            conditions: self.conditions,
             locals: self.input.locals,
             errors: self.errors,
         });

@@ -22,6 +22,7 @@ use ogive_plan::{
 };
 
 use crate::{
+    ahead::{Expected, Known, Passing},
     codes,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     lane::{Lane, Left},
@@ -80,6 +81,8 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) is_single: bool,
     /// Steps that were not taken in the fast lane.
     pub(crate) steps: u32,
+    /// What is known of the text, or is to be found out.
+    pub(crate) known: Option<Known<'s, 'p>>,
 }
 
 /// An open object or list.
@@ -153,6 +156,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             twins: Twins::default(),
             is_single: false,
             steps: 0,
+            known: None,
         }
     }
 
@@ -366,6 +370,34 @@ impl<'s, 'p> Reader<'s, 'p> {
         })
     }
 
+    /// The same of a value of which something may be known, or can be found out while it arrives.
+    #[cold]
+    fn as_known(&mut self, scanner: &mut Scanner<'_>, verbatim: PatternValue) -> Option<Value> {
+        let expected = Expected {
+            start: scanner.position(),
+            value: verbatim,
+            depth: scanner.depth(),
+        };
+        let (text, depth) = (scanner.text(), expected.depth.0);
+        let (plan, conditions) = (self.store.plan(), self.conditions);
+        let known = self.known.as_mut()?;
+        let end = match known.pass(expected, text, plan, conditions) {
+            Passing::End(end) => end,
+            Passing::No => return None,
+            Passing::Arriving => {
+                // What was to be found out is: nothing follows here.
+                scanner.resume(text.len(), depth);
+                return Some(Value::Null);
+            }
+        };
+        scanner.resume(end, depth);
+        Some(if text.get(expected.start) == Some(&b'n') {
+            Value::Null
+        } else {
+            Value::Raw(RawRange::verbatim(self.source, expected.start..end))
+        })
+    }
+
     /// The coming objects, if they are exactly what the client may see. Not tried again and again in vain.
     pub(crate) fn pass(&mut self, scanner: &mut Scanner<'_>, coming: &Coming) -> Option<Value> {
         let verbatim = coming.verbatim?;
@@ -373,7 +405,10 @@ impl<'s, 'p> Reader<'s, 'p> {
         if self.surprises.get(at).is_some_and(|n| *n >= SURPRISES_MAX) {
             return None;
         }
-        let value = self.as_it_stands(scanner, verbatim);
+        let value = match self.known {
+            None => self.as_it_stands(scanner, verbatim),
+            Some(_) => self.as_known(scanner, verbatim),
+        };
         if value.is_none() {
             if self.surprises.is_empty() {
                 self.surprises.resize(self.store.plan().shapes.len(), 0);

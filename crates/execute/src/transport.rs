@@ -4,7 +4,7 @@ use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use bytes::Bytes;
 
-use crate::reuse::Reuse;
+use crate::{ahead::ReadAhead, reuse::Reuse};
 
 /// One request to a subgraph.
 #[derive(Clone, Debug)]
@@ -81,6 +81,17 @@ impl Default for RequestLimits {
 pub trait Transport {
     /// Sends one request.
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_>;
+
+    /// Sends one request whose answer may be large, and lets `ahead` look at the body while it arrives, if it comes as it
+    /// is, in one piece of memory. Default: nobody looks.
+    fn send_ahead<'a>(
+        &'a self,
+        request: SubgraphRequest,
+        ahead: ReadAhead<'a>,
+    ) -> TransportFuture<'a> {
+        let _ = ahead;
+        self.send(request)
+    }
 
     /// How much one request to a subgraph may ask, and what becomes of it when it fails.
     fn request_limits(&self, subgraph: u32) -> RequestLimits {

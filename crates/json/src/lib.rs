@@ -3,7 +3,7 @@
 //! Nothing here builds a tree: a [`Scanner`] walks validated tokens and hands out byte ranges, so that values can be
 //! copied verbatim. No function allocates per value and none recurses.
 //!
-//! Reading order: [`scan`] (reading), [`pattern`] (reading what is expected), [`key`] (keys that are known before),
+//! Reading order: [`scan`] (reading), [`pattern`] (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before),
 //! [`mod@compact`] (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
 
 pub mod compact;
@@ -13,6 +13,7 @@ pub mod lanes;
 pub mod pattern;
 pub mod scan;
 pub mod text;
+pub mod unfinished;
 pub mod write;
 
 pub use compact::{compact, is_spaced};
@@ -22,4 +23,5 @@ pub use lanes::Level;
 pub use pattern::{Conditions, Pattern, PatternField, PatternScalar, PatternValue};
 pub use scan::{Kind, Number, ScanError, ScanErrorKind, Scanner};
 pub use text::JsonStr;
+pub use unfinished::{Advance, Unfinished};
 pub use write::{Writer, write_string, write_string_content};

@@ -206,8 +206,7 @@ impl Pattern {
         let job = Match {
             pattern: self,
             text,
-            at,
-            value,
+            begin: Begin::new(at, value),
             conditions,
             depth_left,
         };
@@ -278,36 +277,80 @@ impl Pattern {
     }
 }
 
-struct Match<'a> {
-    pattern: &'a Pattern,
-    text: &'a [u8],
-    at: usize,
+pub(crate) struct Match<'p, 't> {
+    pub(crate) pattern: &'p Pattern,
+    pub(crate) text: &'t [u8],
+    pub(crate) begin: Begin,
+    pub(crate) conditions: &'t Conditions,
+    /// Containers that may be opened, those counted that are open when it begins.
+    pub(crate) depth_left: u32,
+}
+
+/// Where a value begins, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begin {
+    pub(crate) at: usize,
     value: PatternValue,
-    conditions: &'a Conditions,
-    /// Containers that may be opened.
-    depth_left: u32,
+    /// Lists around what begins here, of those the value has.
+    layer: u8,
+}
+
+impl Begin {
+    pub(crate) fn new(at: usize, value: PatternValue) -> Self {
+        let layer = value.lists;
+        Begin { at, value, layer }
+    }
 }
 
 /// An open container.
-#[derive(Clone, Copy)]
-enum Frame<'a> {
-    Object { rest: &'a [PatternField] },
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Frame<'p> {
+    Object { rest: &'p [PatternField] },
     List { value: PatternValue, layer: u8 },
 }
 
-impl Job for Match<'_> {
+/// How far a text is as expected.
+pub(crate) enum Walked {
+    /// The value ends here.
+    End(usize),
+    /// An item is next.
+    Paused(Begin),
+}
+
+impl Job for Match<'_, '_> {
     type Output = Option<usize>;
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<usize> {
+        // Scalars need no stack.
+        let mut open = Vec::new();
+        match self.walk::<L, false>(lanes, &mut open, usize::MAX)? {
+            Walked::End(end) => Some(end),
+            Walked::Paused(_) => None,
+        }
+    }
+}
+
+impl<'p, 't> Match<'p, 't> {
+    /// Goes on with `open` containers around where it begins. If it `PAUSES`, it does so before the first item of a list
+    /// at `until` or behind it.
+    #[inline(always)]
+    pub(crate) fn walk<L: Lanes, const PAUSES: bool>(
+        &self,
+        lanes: L,
+        open: &mut Vec<Frame<'p>>,
+        until: usize,
+    ) -> Option<Walked> {
+        let Begin {
+            at,
+            mut value,
+            mut layer,
+        } = self.begin;
         let mut cursor = Cursor {
             text: self.text,
-            at: self.at,
+            at,
             lanes,
         };
-        let (mut value, mut layer) = (self.value, self.value.lists);
-        // Scalars need no stack.
-        let mut open: Vec<Frame<'_>> = Vec::new();
         loop {
             // A value of `layer` begins here.
             let byte = *cursor.text.get(cursor.at)?;
@@ -362,7 +405,7 @@ impl Job for Match<'_> {
             // A value is complete.
             loop {
                 let Some(frame) = open.last_mut() else {
-                    return Some(cursor.at);
+                    return Some(Walked::End(cursor.at));
                 };
                 match frame {
                     Frame::Object { rest } => {
@@ -384,6 +427,10 @@ impl Job for Match<'_> {
                             cursor.at += 1;
                             value = *item;
                             layer = *below;
+                            if PAUSES && cursor.at >= until {
+                                let at = cursor.at;
+                                return Some(Walked::Paused(Begin { at, value, layer }));
+                            }
                             break;
                         }
                         Some(b']') => {}
@@ -395,17 +442,15 @@ impl Job for Match<'_> {
             }
         }
     }
-}
 
-impl<'a> Match<'a> {
     fn one_scalar(&self, scalar: PatternScalar) -> Option<usize> {
         let mut cursor = Cursor {
             text: self.text,
-            at: self.at,
+            at: self.begin.at,
             lanes: BASELINE,
         };
         let byte = *cursor.text.get(cursor.at)?;
-        if byte == b'n' && !self.value.is_non_null(0) {
+        if byte == b'n' && !self.begin.value.is_non_null(0) {
             cursor.literal(b"null").ok()?;
         } else {
             self.scalar(&mut cursor, scalar, byte, 0)?;
@@ -426,7 +471,7 @@ impl<'a> Match<'a> {
     }
 
     #[inline(always)]
-    fn key<L: Lanes>(&self, cursor: &mut Cursor<'a, L>, field: &PatternField) -> Option<()> {
+    fn key<L: Lanes>(&self, cursor: &mut Cursor<'t, L>, field: &PatternField) -> Option<()> {
         let len = field.text.len();
         let block = cursor
             .lanes
@@ -443,7 +488,7 @@ impl<'a> Match<'a> {
         Some(())
     }
     #[inline(always)]
-    fn first_key<L: Lanes>(&self, cursor: &mut Cursor<'a, L>, field: &PatternField) -> Option<()> {
+    fn first_key<L: Lanes>(&self, cursor: &mut Cursor<'t, L>, field: &PatternField) -> Option<()> {
         // The bracket stands where the comma would. `cursor.at` is behind it, so this cannot overflow.
         let before = cursor.at - 1;
         let len = field.text.len();
@@ -466,7 +511,7 @@ impl<'a> Match<'a> {
     #[inline(always)]
     fn scalars<L: Lanes>(
         &self,
-        cursor: &mut Cursor<'a, L>,
+        cursor: &mut Cursor<'t, L>,
         value: PatternValue,
         scalar: PatternScalar,
         depth_left: u32,
@@ -491,7 +536,7 @@ impl<'a> Match<'a> {
     #[inline(always)]
     fn scalar<L: Lanes>(
         &self,
-        cursor: &mut Cursor<'a, L>,
+        cursor: &mut Cursor<'t, L>,
         scalar: PatternScalar,
         byte: u8,
         depth_left: u32,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
-use ogive_execute::TransportError;
+use ogive_execute::{ReadAhead, TransportError};
 
 use crate::{
     ClientTls,
@@ -140,7 +140,7 @@ impl Client {
         address: &Address,
         headers: Headers<'_>,
         (mut body, idempotent): (Bytes, bool),
-        budget: &Budget,
+        (budget, ahead): (&Budget, Option<ReadAhead<'_>>),
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         let mut encoding = None;
@@ -162,7 +162,7 @@ impl Client {
             origin: origin(endpoint, address, tls),
         };
         if let Some(ready) = self.idle(&ask, idempotent).await {
-            match self.attempt(&ask, ready).await {
+            match self.attempt((&ask, ahead), ready).await {
                 Ok(response) => return Ok(response),
                 Err(Failed::Final(error)) => return Err(error),
                 // Never written at all: safe to send even if it is a mutation.
@@ -176,13 +176,16 @@ impl Client {
             }
         }
         // In a box, because futures are moved, and connecting takes most of the room while it hardly ever happens.
-        Box::pin(self.exchange_anew(&ask)).await
+        Box::pin(self.exchange_anew((&ask, ahead))).await
     }
 
     /// The same on a new connection.
-    async fn exchange_anew(&self, ask: &Ask<'_>) -> Result<Exchanged, ExchangeError> {
+    async fn exchange_anew(
+        &self,
+        (ask, ahead): (&Ask<'_>, Option<ReadAhead<'_>>),
+    ) -> Result<Exchanged, ExchangeError> {
         let ready = self.connected(ask).await?;
-        match self.attempt(ask, ready).await {
+        match self.attempt((ask, ahead), ready).await {
             Ok(response) => Ok(response),
             Err(Failed::Final(error)) => Err(error),
             Err(Failed::Stale { error, .. }) => Err(transient(error)),
@@ -248,9 +251,13 @@ impl Client {
             .keep(&ask.origin, ready, traffic.idle_timeout, max);
     }
 
-    async fn attempt(&self, ask: &Ask<'_>, ready: Ready) -> Result<Exchanged, Failed> {
+    async fn attempt(
+        &self,
+        (ask, ahead): (&Ask<'_>, Option<ReadAhead<'_>>),
+        ready: Ready,
+    ) -> Result<Exchanged, Failed> {
         match ready {
-            Ready::Http1(connection) => self.over_http1(ask, connection).await,
+            Ready::Http1(connection) => self.over_http1((ask, ahead), connection).await,
             // Futures are moved: the rare one stays out of the other's room.
             Ready::Http2(sender) => Box::pin(over_http2(ask, sender)).await,
         }
@@ -258,7 +265,7 @@ impl Client {
 
     async fn over_http1(
         &self,
-        ask: &Ask<'_>,
+        (ask, ahead): (&Ask<'_>, Option<ReadAhead<'_>>),
         connection: Box<Connection>,
     ) -> Result<Exchanged, Failed> {
         let endpoint = ask.endpoint;
@@ -283,7 +290,11 @@ impl Client {
         };
         let head = head.map_err(|why| unanswered(endpoint, why))?;
         no_redirect(endpoint, head.status, &head.headers)?;
-        let body = read_body(Intake::new(endpoint, ask.budget), connection).await?;
+        // What has to be decoded, or says nothing but what went wrong, is not worth a look before it is whole.
+        let is_plain = matches!(Encoding::of(&head.headers), Ok(None));
+        let ahead = ahead.filter(|_| is_plain && head.status.is_success());
+        let intake = Intake::new(endpoint, ask.budget);
+        let body = read_body_ahead(intake, connection, ahead).await?;
         if let Some(connection) = lent.back() {
             self.keep(ask, Ready::Http1(connection));
         }
@@ -374,19 +385,40 @@ fn write_head(out: &mut Vec<u8>, ask: &Ask<'_>) {
 
 /// Reads a body to its end.
 pub(crate) async fn read_body(
-    mut intake: Intake<'_>,
+    intake: Intake<'_>,
     connection: &mut Connection,
 ) -> Result<Bytes, ExchangeError> {
+    read_body_ahead(intake, connection, None).await
+}
+
+/// The same, and looks at it while it arrives.
+async fn read_body_ahead(
+    mut intake: Intake<'_>,
+    connection: &mut Connection,
+    ahead: Option<ReadAhead<'_>>,
+) -> Result<Bytes, ExchangeError> {
+    let mut arriving = None;
     loop {
         let whole = connection.look().map_err(|why| intake.cut(why))?;
         intake.announced(connection.announced())?;
         intake.came(connection.came()).await?;
+        if let Some(ahead) = ahead
+            && !whole
+            && connection.came() >= ReadAhead::BYTES_MIN
+        {
+            let arriving = arriving.get_or_insert_with(|| ahead.begin());
+            arriving.look(connection.so_far());
+        }
         if whole || !connection.more().await.map_err(|why| intake.cut(why))? {
             break;
         }
     }
     intake.whole();
-    Ok(connection.take())
+    let body = connection.take();
+    if let Some(arriving) = arriving {
+        arriving.whole(&body);
+    }
+    Ok(body)
 }
 
 fn no_head(endpoint: &Endpoint, timeout: Duration) -> ExchangeError {

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use ogive_execute::{
-    MaskedError, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
+    MaskedError, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
 };
 use tokio::time::Instant;
 
@@ -37,6 +37,8 @@ struct Prepared<'p> {
     deadline: Instant,
     /// Its number with the observer.
     watched: Option<u32>,
+    /// Who looks at the answer while it arrives.
+    ahead: Option<ReadAhead<'p>>,
 }
 
 /// Lends a worker's [`Client`] to the execution of one client request. Header rules run at most once per subgraph.
@@ -177,11 +179,12 @@ impl RequestTransport<'_> {
         &self,
         endpoint: &Endpoint,
         outgoing: &Outgoing,
-        request: SubgraphRequest,
+        (request, ahead): (SubgraphRequest, Option<ReadAhead<'_>>),
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
         let tries = move |request| -> Pin<Box<dyn Future<Output = Outcome>>> {
-            Box::pin(self.tries(endpoint, &outgoing.headers, request, (deadline, watched)))
+            let asked = (request, ahead);
+            Box::pin(self.tries(endpoint, &outgoing.headers, asked, (deadline, watched)))
         };
         if !request.idempotent || !endpoint.traffic.deduplicate_query {
             return tries(request).await;
@@ -284,7 +287,7 @@ impl RequestTransport<'_> {
             chosen.address(),
             headers,
             (request.body.clone(), request.idempotent),
-            &self.budget,
+            (&self.budget, request.ahead),
         );
         let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
             Ok(exchanged) => exchanged,
@@ -357,11 +360,12 @@ impl RequestTransport<'_> {
         &self,
         endpoint: &Endpoint,
         headers: &HeaderMap,
-        request: SubgraphRequest,
+        (request, ahead): (SubgraphRequest, Option<ReadAhead<'_>>),
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
         let replicas = replicas(endpoint)?;
         let request = Prepared {
+            ahead,
             endpoint,
             replicas,
             headers,
@@ -449,8 +453,12 @@ fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
     }
 }
 
-impl Transport for RequestTransport<'_> {
-    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+impl RequestTransport<'_> {
+    fn sent<'a>(
+        &'a self,
+        request: SubgraphRequest,
+        ahead: Option<ReadAhead<'a>>,
+    ) -> TransportFuture<'a> {
         Box::pin(async move {
             let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
                 return Err(TransportError {
@@ -466,7 +474,8 @@ impl Transport for RequestTransport<'_> {
             let attachment = self.files.and_then(|files| files.attach(&request.body));
             let result = match attachment {
                 None => {
-                    self.shared(endpoint, outgoing, request, (deadline, watched))
+                    let asked = (request, ahead);
+                    self.shared(endpoint, outgoing, asked, (deadline, watched))
                         .await
                 }
                 Some(attachment) => {
@@ -510,6 +519,20 @@ impl Transport for RequestTransport<'_> {
             }
             result.map(|exchanged| exchanged.response)
         })
+    }
+}
+
+impl Transport for RequestTransport<'_> {
+    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        self.sent(request, None)
+    }
+
+    fn send_ahead<'a>(
+        &'a self,
+        request: SubgraphRequest,
+        ahead: ReadAhead<'a>,
+    ) -> TransportFuture<'a> {
+        self.sent(request, Some(ahead))
     }
 
     fn request_limits(&self, subgraph: u32) -> RequestLimits {

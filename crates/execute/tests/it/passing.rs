@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Shops with stock of all kinds, of which the gateway needs nothing but the shops' ids.
-fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     let mut b = Builder::new(&["a", "b"], &["Query", "Shop", "Item", "Maker"]);
     let shops = b.object(Plan::ROOT, "shops", "[Shop!]", &["Shop"]);
     b.hidden(shops, "id");
@@ -75,7 +75,7 @@ fn item() -> Value {
         "size": "BIG", "tags": [["a", "b"], null, []], "maker": {"name": "M", "city": null},
     })
 }
-fn truth() -> Value {
+pub(crate) fn truth() -> Value {
     json!({"data": {"shops": [
         {"id": 1, "items": [[item(), null, item()], []]},
         {"id": 2, "items": null},
@@ -95,7 +95,7 @@ impl Random {
 }
 
 /// Changes something somewhere.
-fn change(random: &mut Random, value: &mut Value) {
+pub(crate) fn change(random: &mut Random, value: &mut Value) {
     if random.below(10) > 0 {
         match value {
             Value::Object(members) if !members.is_empty() => {

@@ -52,6 +52,7 @@ fn a_root_fetch_and_a_lookup_are_joined() {
             reused: 0,
             request_bytes: (sent[0].1.len() + sent[1].1.len()) as u64,
             answer_bytes: 42 + 63,
+            ahead_bytes: 0,
             records: 2,
         }
     );

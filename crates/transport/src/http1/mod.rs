@@ -191,6 +191,10 @@ impl Connection {
     pub(crate) fn came(&self) -> usize {
         self.body.as_ref().map_or(0, Body::len)
     }
+    /// Those bytes; at any time the first of the body.
+    pub(crate) fn so_far(&self) -> &[u8] {
+        self.buffer.get(..self.came()).unwrap_or_default()
+    }
     /// How many it will have at least.
     pub(crate) fn announced(&self) -> u64 {
         self.body.as_ref().map_or(0, Body::announced)

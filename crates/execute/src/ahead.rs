@@ -1,0 +1,386 @@
+//! Reading large answers while they arrive.
+//!
+//! Nothing of an answer goes to the response store before all of it is there. But what takes the time, finding that a big
+//! value is exactly what the client may see, depends on nothing but its bytes. So that is begun as soon as there is
+//! enough of it ([`Arriving::look`]), with a store of its own that is thrown away, and goes on with every piece that
+//! comes ([`ogive_json::Unfinished`]). When the answer is whole it is read as always; a value about which something is
+//! known already is not compared from its beginning ([`HeadStart`]).
+//!
+//! Invariants: what is known holds for one buffer only, and is found by that buffer, which is held until then, so no
+//! other can be in its place; what is read, and into what, does not depend on whether anything was known; of what arrives
+//! no more than one byte in [`SHARE`] is read in vain. Tests: `tests/it/arriving.rs`.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use ogive_json::{
+    Conditions, Kind, PatternValue, Scanner,
+    unfinished::{Advance, Unfinished},
+};
+use ogive_plan::{FetchId, Plan, ShapeId};
+
+use crate::{
+    envelope::{Envelope, Part},
+    errors::Errors,
+    limits::ExecuteLimits,
+    scan::{Reader, Stop},
+    store::{Source, Store},
+};
+
+/// So many bytes more are worth another look.
+const STEP: usize = 64 << 10;
+/// How far from the end of what came a look ends, at an item of a list.
+const MARGIN: usize = 8 << 10;
+/// One byte in so many may be read in search of a big value.
+const SHARE: usize = 32;
+/// Fewer bytes are not worth a search.
+const SEARCH_MIN: usize = 4 << 10;
+
+/// Lends an execution's knowledge of what it expects to whoever reads an answer. A transport that makes no use of it
+/// loses nothing but time.
+#[derive(Clone, Copy)]
+pub struct ReadAhead<'a> {
+    of: &'a dyn Ahead,
+    shape: ShapeId,
+    eager: bool,
+}
+
+/// An answer of which some has come.
+pub struct Arriving<'a>(Box<dyn Look + 'a>);
+
+/// What there is for all answers of an execution.
+trait Ahead {
+    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + 'a>;
+}
+trait Look {
+    fn look(&mut self, so_far: &[u8]);
+    fn whole(self: Box<Self>, body: &Bytes);
+}
+
+impl<'a> ReadAhead<'a> {
+    /// Smaller answers are read when they are whole; in bytes.
+    pub const BYTES_MIN: usize = 256 << 10;
+
+    /// Looks at whatever has come, however little, instead of waiting until it is worth it: for tests of all cuts.
+    #[must_use]
+    pub fn eagerly(self) -> Self {
+        let eager = true;
+        ReadAhead { eager, ..self }
+    }
+    /// The body of a successful answer begins to arrive. Dropping what this gives forgets all that was found out.
+    pub fn begin(self) -> Arriving<'a> {
+        Arriving(self.of.begin(self.shape, self.eager))
+    }
+}
+
+impl Arriving<'_> {
+    /// Looks at the bytes that have come so far, from the first on. Each time they begin with those of the time before.
+    pub fn look(&mut self, so_far: &[u8]) {
+        self.0.look(so_far);
+    }
+    /// The body is whole. It must begin with what was looked at, and be the buffer that becomes the response.
+    pub fn whole(self, body: &Bytes) {
+        self.0.whole(body);
+    }
+}
+
+/// What was found out about answers of one execution.
+pub(crate) struct Aheads<'p> {
+    plan: &'p Plan,
+    conditions: &'p Conditions,
+    limits: ExecuteLimits,
+    /// Of those that are whole and were not read yet.
+    found: RefCell<Vec<(Bytes, HeadStart<'p>)>>,
+}
+
+impl<'p> Aheads<'p> {
+    pub(crate) fn new(
+        plan: &'p Plan,
+        conditions: &'p Conditions,
+        limits: ExecuteLimits,
+    ) -> Aheads<'p> {
+        Aheads {
+            plan,
+            conditions,
+            limits,
+            found: RefCell::new(Vec::new()),
+        }
+    }
+    /// For the answer to a request of nothing but root fields.
+    pub(crate) fn of(&self, shape: ShapeId) -> ReadAhead<'_> {
+        ReadAhead {
+            of: self,
+            shape,
+            eager: false,
+        }
+    }
+    /// What is known of an answer.
+    pub(crate) fn take(&self, body: &Bytes) -> Option<HeadStart<'p>> {
+        let mut found = self.found.borrow_mut();
+        let is = |held: &Bytes| held.as_ptr() == body.as_ptr() && held.len() == body.len();
+        let at = found.iter().position(|(held, _)| is(held))?;
+        Some(found.swap_remove(at).1)
+    }
+}
+
+impl<'p> Ahead for Aheads<'p> {
+    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + 'a> {
+        Box::new(Looking {
+            of: self,
+            shape,
+            eager,
+            head: HeadStart::default(),
+            stuck: 0,
+            spent: 0,
+            searched: 0,
+            given_up: false,
+        })
+    }
+}
+
+/// A value of an answer, and what it should look like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub(crate) start: usize,
+    pub(crate) value: PatternValue,
+    /// Containers open around it, and how many may be.
+    pub(crate) depth: (u32, u32),
+}
+
+/// What is known of an answer before it is read.
+#[derive(Default)]
+pub(crate) struct HeadStart<'p> {
+    /// Values that are as expected, with their ends, in order.
+    complete: Vec<(Expected, usize)>,
+    /// The one behind them.
+    unfinished: Option<(Expected, Unfinished<'p>)>,
+}
+
+impl<'p> HeadStart<'p> {
+    /// The end of a value, if it is as expected.
+    pub(crate) fn end_of(
+        &mut self,
+        expected: Expected,
+        text: &[u8],
+        plan: &'p Plan,
+        conditions: &Conditions,
+    ) -> Option<usize> {
+        if let Some(end) = self.known_end(expected) {
+            return Some(end);
+        }
+        match &mut self.unfinished {
+            Some((this, unfinished)) if *this == expected => {
+                match unfinished.go_on(text, usize::MAX, conditions) {
+                    Advance::End(end) => Some(end),
+                    Advance::Paused | Advance::Stuck => None,
+                }
+            }
+            _ => {
+                let Expected {
+                    start,
+                    value,
+                    depth,
+                } = expected;
+                let pattern = &plan.derived().pattern;
+                pattern.matches(text, start, value, conditions, depth)
+            }
+        }
+    }
+    /// Bytes of which something is known.
+    pub(crate) fn bytes(&self) -> usize {
+        let complete = self.complete.iter().map(|(at, end)| end - at.start);
+        let unfinished = self.unfinished.iter();
+        let unfinished = unfinished.map(|(at, unfinished)| unfinished.position() - at.start);
+        complete.chain(unfinished).sum()
+    }
+    fn known_end(&self, expected: Expected) -> Option<usize> {
+        let (start, list) = (expected.start, &self.complete);
+        let at = list.binary_search_by_key(&start, |(known, _)| known.start);
+        let (known, end) = list.get(at.ok()?)?;
+        (*known == expected).then_some(*end)
+    }
+}
+
+/// What a reader knows before it reads.
+pub(crate) struct Known<'s, 'p> {
+    pub(crate) head: &'s mut HeadStart<'p>,
+    /// All that has come, if that is not all there will be, and where to stop.
+    pub(crate) so_far: Option<(&'s [u8], usize)>,
+}
+
+/// What comes of a value that may be known.
+pub(crate) enum Passing {
+    /// It is as expected, and ends here.
+    End(usize),
+    /// It is not.
+    No,
+    /// It is, as far as there is text.
+    Arriving,
+}
+
+impl<'p> Known<'_, 'p> {
+    /// Looks at a value.
+    pub(crate) fn pass(
+        &mut self,
+        expected: Expected,
+        text: &[u8],
+        plan: &'p Plan,
+        conditions: &Conditions,
+    ) -> Passing {
+        let Some((so_far, until)) = self.so_far else {
+            return match self.head.end_of(expected, text, plan, conditions) {
+                Some(end) => Passing::End(end),
+                None => Passing::No,
+            };
+        };
+        if let Some(end) = self.head.known_end(expected) {
+            return Passing::End(end);
+        }
+        let pattern = &plan.derived().pattern;
+        let Expected {
+            start,
+            value,
+            depth,
+        } = expected;
+        let mut unfinished = Unfinished::new(pattern, start, value, depth);
+        match unfinished.go_on(so_far, until, conditions) {
+            Advance::End(end) => {
+                self.head.add(expected, end);
+                Passing::End(end)
+            }
+            Advance::Paused => {
+                self.head.unfinished = Some((expected, unfinished));
+                Passing::Arriving
+            }
+            Advance::Stuck => Passing::No,
+        }
+    }
+}
+
+impl HeadStart<'_> {
+    /// Remembers a value behind all others. One inside of another that is known need not be.
+    fn add(&mut self, expected: Expected, end: usize) {
+        let is_behind = |(_, before): &(Expected, usize)| *before <= expected.start;
+        if self.complete.last().is_none_or(is_behind) {
+            self.complete.push((expected, end));
+        }
+    }
+    /// Where the last known value ends, and how many bytes before are of no known value.
+    fn reach(&self) -> (usize, usize) {
+        let reach = self.complete.last().map_or(0, |(_, end)| *end);
+        let known = self.complete.iter().map(|(at, end)| end - at.start);
+        (reach, reach - known.sum::<usize>())
+    }
+}
+
+/// An answer that arrives.
+struct Looking<'a, 'p> {
+    of: &'a Aheads<'p>,
+    shape: ShapeId,
+    eager: bool,
+    head: HeadStart<'p>,
+    /// How much was unread when the unfinished value did not go on; none if it does.
+    stuck: usize,
+    /// Bytes that were read in search of values.
+    spent: usize,
+    /// Bytes behind the last known value that were read in vain.
+    searched: usize,
+    /// Nothing more is looked at.
+    given_up: bool,
+}
+
+impl Look for Looking<'_, '_> {
+    fn look(&mut self, so_far: &[u8]) {
+        if self.given_up {
+            return;
+        }
+        let conditions = self.of.conditions;
+        if let Some((expected, unfinished)) = &mut self.head.unfinished {
+            // What is tried in vain is tried again when there is twice as much.
+            let unread = so_far.len().saturating_sub(unfinished.position());
+            if !self.eager && unread < STEP.max(2 * self.stuck) {
+                return;
+            }
+            match unfinished.go_on(so_far, until(so_far, self.eager), conditions) {
+                Advance::Stuck => return self.stuck = unread,
+                Advance::Paused => return self.stuck = 0,
+                Advance::End(end) => {
+                    let expected = *expected;
+                    self.head.unfinished = None;
+                    self.head.add(expected, end);
+                    (self.stuck, self.searched) = (0, 0);
+                }
+            }
+        }
+        self.search(so_far);
+    }
+
+    fn whole(self: Box<Self>, body: &Bytes) {
+        let head = self.head;
+        if !self.given_up && (!head.complete.is_empty() || head.unfinished.is_some()) {
+            self.of.found.borrow_mut().push((body.clone(), head));
+        }
+    }
+}
+
+/// Where to stop in a text that goes on.
+fn until(so_far: &[u8], eager: bool) -> usize {
+    so_far.len().saturating_sub(if eager { 8 } else { MARGIN })
+}
+
+impl Looking<'_, '_> {
+    /// Reads from the beginning, past all that is known, in search of a value that can be known.
+    fn search(&mut self, so_far: &[u8]) {
+        let (reach, unknown) = self.head.reach();
+        let budget = match self.eager {
+            true => usize::MAX,
+            false => (so_far.len() / SHARE).saturating_sub(self.spent),
+        };
+        let window = budget.saturating_sub(unknown);
+        if !self.eager && window < SEARCH_MIN.max(2 * self.searched) {
+            return;
+        }
+        // White space will be taken out of it, so nothing will be where it is.
+        if ogive_json::is_spaced(so_far) {
+            self.given_up = true;
+            return;
+        }
+        let end = reach.saturating_add(window).min(so_far.len());
+        self.read(so_far, end);
+        let (reached, _) = self.head.reach();
+        let start = |(expected, _): &(Expected, Unfinished<'_>)| expected.start;
+        let stopped = self.head.unfinished.as_ref().map_or(end, start);
+        self.spent += unknown + stopped.saturating_sub(reached);
+        self.searched = match reached > reach {
+            true => 0,
+            false => window,
+        };
+    }
+
+    /// Reads up to `end` of what has come. That fails, at the latest there; what matters is what was found on the way.
+    fn read(&mut self, so_far: &[u8], end: usize) {
+        let (of, limits) = (self.of, self.of.limits);
+        let mut store = Store::new(of.plan, limits);
+        let mut errors = Errors::new(&limits);
+        let source = Source::new(FetchId(0), 0);
+        let mut reader = Reader::new(&mut store, &mut errors, source, None, of.conditions);
+        reader.is_single = true;
+        reader.known = Some(Known {
+            head: &mut self.head,
+            so_far: Some((so_far, until(so_far, self.eager))),
+        });
+        let shape = self.shape;
+        let read_data = |scanner: &mut Scanner<'_>| -> Result<Part, Stop> {
+            let kind = scanner.peek()?;
+            let start = scanner.position();
+            if kind != Kind::Object {
+                return Ok(Part::read(scanner)?);
+            }
+            reader.read_into(scanner, shape, Store::ROOT)?;
+            let range = start..scanner.position();
+            Ok(Part { kind, range })
+        };
+        let text = so_far.get(..end).unwrap_or(so_far);
+        let _ = Envelope::read_with(text, &limits, read_data);
+    }
+}
