@@ -31,6 +31,11 @@ use crate::{
 const STEP: usize = 64 << 10;
 /// How far from the end of what came a look ends, at an item of a list.
 const MARGIN: usize = 8 << 10;
+/// A value that does not go on although so much of it has come is left until all is there: it is something else than
+/// expected, or has no items to stop at.
+const STUCK_MAX: usize = 1 << 20;
+/// Smaller values are not remembered.
+const VALUE_MIN: usize = 4 << 10;
 /// One byte in so many may be read in search of a big value.
 const SHARE: usize = 32;
 /// Fewer bytes are not worth a search.
@@ -204,8 +209,23 @@ impl<'p> HeadStart<'p> {
 /// What a reader knows before it reads.
 pub(crate) struct Known<'s, 'p> {
     pub(crate) head: &'s mut HeadStart<'p>,
-    /// All that has come, if that is not all there will be, and where to stop.
-    pub(crate) so_far: Option<(&'s [u8], usize)>,
+    /// All that has come, if that is not all there will be.
+    pub(crate) so_far: Option<SoFar<'s>>,
+}
+
+/// A text that goes on.
+#[derive(Clone, Copy)]
+pub(crate) struct SoFar<'s> {
+    text: &'s [u8],
+    eager: bool,
+}
+
+impl SoFar<'_> {
+    /// Where a look stops.
+    fn until(self) -> usize {
+        let margin = if self.eager { 8 } else { MARGIN };
+        self.text.len().saturating_sub(margin)
+    }
 }
 
 /// What comes of a value that may be known.
@@ -227,7 +247,7 @@ impl<'p> Known<'_, 'p> {
         plan: &'p Plan,
         conditions: &Conditions,
     ) -> Passing {
-        let Some((so_far, until)) = self.so_far else {
+        let Some(so_far) = self.so_far else {
             return match self.head.end_of(expected, text, plan, conditions) {
                 Some(end) => Passing::End(end),
                 None => Passing::No,
@@ -243,9 +263,11 @@ impl<'p> Known<'_, 'p> {
             depth,
         } = expected;
         let mut unfinished = Unfinished::new(pattern, start, value, depth);
-        match unfinished.go_on(so_far, until, conditions) {
+        match unfinished.go_on(so_far.text, so_far.until(), conditions) {
             Advance::End(end) => {
-                self.head.add(expected, end);
+                if so_far.eager || end - start >= VALUE_MIN {
+                    self.head.add(expected, end);
+                }
                 Passing::End(end)
             }
             Advance::Paused => {
@@ -294,14 +316,19 @@ impl Look for Looking<'_, '_> {
         if self.given_up {
             return;
         }
-        let conditions = self.of.conditions;
+        let (conditions, eager) = (self.of.conditions, self.eager);
+        let so_far = SoFar {
+            text: so_far,
+            eager,
+        };
         if let Some((expected, unfinished)) = &mut self.head.unfinished {
             // What is tried in vain is tried again when there is twice as much.
-            let unread = so_far.len().saturating_sub(unfinished.position());
-            if !self.eager && unread < STEP.max(2 * self.stuck) {
+            let unread = so_far.text.len().saturating_sub(unfinished.position());
+            let is_early = unread < STEP.max(2 * self.stuck) || self.stuck >= STUCK_MAX;
+            if is_early && !eager {
                 return;
             }
-            match unfinished.go_on(so_far, until(so_far, self.eager), conditions) {
+            match unfinished.go_on(so_far.text, so_far.until(), conditions) {
                 Advance::Stuck => return self.stuck = unread,
                 Advance::Paused => return self.stuck = 0,
                 Advance::End(end) => {
@@ -323,29 +350,24 @@ impl Look for Looking<'_, '_> {
     }
 }
 
-/// Where to stop in a text that goes on.
-fn until(so_far: &[u8], eager: bool) -> usize {
-    so_far.len().saturating_sub(if eager { 8 } else { MARGIN })
-}
-
 impl Looking<'_, '_> {
     /// Reads from the beginning, past all that is known, in search of a value that can be known.
-    fn search(&mut self, so_far: &[u8]) {
+    fn search(&mut self, so_far: SoFar<'_>) {
         let (reach, unknown) = self.head.reach();
         let budget = match self.eager {
             true => usize::MAX,
-            false => (so_far.len() / SHARE).saturating_sub(self.spent),
+            false => (so_far.text.len() / SHARE).saturating_sub(self.spent),
         };
         let window = budget.saturating_sub(unknown);
         if !self.eager && window < SEARCH_MIN.max(2 * self.searched) {
             return;
         }
         // White space will be taken out of it, so nothing will be where it is.
-        if ogive_json::is_spaced(so_far) {
+        if ogive_json::is_spaced(so_far.text) {
             self.given_up = true;
             return;
         }
-        let end = reach.saturating_add(window).min(so_far.len());
+        let end = reach.saturating_add(window).min(so_far.text.len());
         self.read(so_far, end);
         let (reached, _) = self.head.reach();
         let start = |(expected, _): &(Expected, Unfinished<'_>)| expected.start;
@@ -358,7 +380,7 @@ impl Looking<'_, '_> {
     }
 
     /// Reads up to `end` of what has come. That fails, at the latest there; what matters is what was found on the way.
-    fn read(&mut self, so_far: &[u8], end: usize) {
+    fn read(&mut self, so_far: SoFar<'_>, end: usize) {
         let (of, limits) = (self.of, self.of.limits);
         let mut store = Store::new(of.plan, limits);
         let mut errors = Errors::new(&limits);
@@ -367,7 +389,7 @@ impl Looking<'_, '_> {
         reader.is_single = true;
         reader.known = Some(Known {
             head: &mut self.head,
-            so_far: Some((so_far, until(so_far, self.eager))),
+            so_far: Some(so_far),
         });
         let shape = self.shape;
         let read_data = |scanner: &mut Scanner<'_>| -> Result<Part, Stop> {
@@ -380,7 +402,7 @@ impl Looking<'_, '_> {
             let range = start..scanner.position();
             Ok(Part { kind, range })
         };
-        let text = so_far.get(..end).unwrap_or(so_far);
+        let text = so_far.text.get(..end).unwrap_or(so_far.text);
         let _ = Envelope::read_with(text, &limits, read_data);
     }
 }

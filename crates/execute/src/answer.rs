@@ -560,7 +560,10 @@ impl<'p> Absorb<'_, 'p> {
         let service = self.service();
         let conditions = self.conditions.for_patterns();
         let mut reader = Reader::new(self.store, self.errors, self.source, service, conditions);
-        reader.known = self.head.as_mut().map(|head| ahead::Known { head, so_far: None });
+        reader.known = self
+            .head
+            .as_mut()
+            .map(|head| ahead::Known { head, so_far: None });
         reader
     }
 

@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use ogive_base::SourceId;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, SubgraphRequest, SubgraphResponse,
-    Transport, TransportFuture, execute,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, ReadAhead, SubgraphRequest,
+    SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_mock::{Data, Generator, GeneratorOptions, Model, Options, Source, Subgraph};
@@ -205,9 +205,14 @@ impl Prepared {
 
     /// Executes the plan over the recorded answers.
     pub fn run(&self) -> Result<ExecuteOutput> {
+        self.run_in_pieces(usize::MAX)
+    }
+    /// The same, and answers are looked at whenever so many bytes more of them have come.
+    pub fn run_in_pieces(&self, piece: usize) -> Result<ExecuteOutput> {
         let transport = Canned {
             answers: &self.answers,
             next: Cell::new(0),
+            piece,
         };
         let granted = Granted::default();
         let input = input(&self.variables, &granted, self.options);
@@ -270,17 +275,46 @@ impl Transport for Recorder<'_> {
 struct Canned<'a> {
     answers: &'a [(Bytes, Bytes)],
     next: Cell<usize>,
+    /// Bytes that come at a time.
+    piece: usize,
 }
 
-impl Transport for Canned<'_> {
-    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+impl Canned<'_> {
+    fn next(&self, request: &SubgraphRequest) -> Bytes {
         let at = self.next.get();
         self.next.set(at + 1);
         // Requests come in the order of the recording, because nothing is random.
-        let body = match self.answers.get(at) {
+        match self.answers.get(at) {
             Some((sent, answer)) if sent.len() == request.body.len() => answer.clone(),
             _ => Bytes::new(),
-        };
+        }
+    }
+}
+
+impl Transport for Canned<'_> {
+    fn send_ahead<'a>(
+        &'a self,
+        request: SubgraphRequest,
+        ahead: ReadAhead<'a>,
+    ) -> TransportFuture<'a> {
+        let body = self.next(&request);
+        if body.len() > self.piece {
+            let mut arriving = ahead.begin();
+            let mut came = ReadAhead::BYTES_MIN;
+            while let Some(so_far) = body.get(..came) {
+                arriving.look(so_far);
+                came += self.piece;
+            }
+            arriving.whole(&body);
+        }
+        Box::pin(std::future::ready(Ok(SubgraphResponse {
+            status: 200,
+            body,
+        })))
+    }
+
+    fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        let body = self.next(&request);
         Box::pin(std::future::ready(Ok(SubgraphResponse {
             status: 200,
             body,

@@ -4,7 +4,7 @@ use std::{cell::RefCell, hint::black_box, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use ogive_base::SourceId;
-use ogive_execute::{ExecuteOptions, ResponseBody, Reuse};
+use ogive_execute::{ExecuteOptions, ExecuteOutput, ResponseBody, Reuse};
 use ogive_json::{Scanner, scan::validate, write_string};
 use ogive_operation::{
     NormaliseLimits, ValidationLimits, normalise, validate as validate_operation,
@@ -50,6 +50,10 @@ pub const SCENARIOS: &[(&str, &str)] = &[
         "341 objects over seven subgraphs: 119 look-ups of an entity or two each",
     ),
     ("execute-big", "eight megabytes, nothing joined"),
+    (
+        "execute-arriving",
+        "the eight megabytes, looked at whenever 64 KiB more of them have come",
+    ),
     ("execute-held", "eight megabytes, four entities joined"),
     (
         "execute-pretty",
@@ -94,6 +98,17 @@ impl Scenario {
                         for (_, answer) in &prepared.answers {
                             validate_and_copy(answer, &mut copy.borrow_mut())?;
                         }
+                        Ok(())
+                    })
+                }
+                "execute-arriving" => {
+                    prepared.plan.derived();
+                    Box::new(move || {
+                        let output = prepared.run_in_pieces(64 << 10)?;
+                        // All but the last piece and what a look leaves.
+                        let unknown = output.stats.answer_bytes - output.stats.ahead_bytes;
+                        ensure!(output.errors == 0 && unknown < 160 << 10);
+                        black_box(into_segments(output));
                         Ok(())
                     })
                 }
@@ -176,8 +191,8 @@ impl Executed {
             "execute-join" => ("four-services", "complex", r#"{"userId":"1"}"#),
             "execute-query" | "execute-reuse" => ("shop", "test-query", "{}"),
             "execute-many" => ("many-plans", "deep", "{}"),
-            "execute-big" | "copy-big" | "scan-big" | "execute-pretty" | "execute-reversed"
-            | "execute-escaped" => ("big-response", "all", "{}"),
+            "execute-big" | "execute-arriving" | "copy-big" | "scan-big" | "execute-pretty"
+            | "execute-reversed" | "execute-escaped" => ("big-response", "all", "{}"),
             "execute-held" => ("big-response", "held", "{}"),
             _ => return None,
         };
@@ -257,6 +272,9 @@ fn execute(prepared: Prepared) -> Box<dyn Fn() -> Result<()>> {
 pub fn respond(prepared: &Prepared) -> Result<usize> {
     let output = prepared.run()?;
     ensure!(output.errors == 0);
+    Ok(into_segments(output))
+}
+fn into_segments(output: ExecuteOutput) -> usize {
     let body: ResponseBody = output.body;
-    Ok(body.into_segments().map(|segment| segment.len()).sum())
+    body.into_segments().map(|segment| segment.len()).sum()
 }

@@ -183,6 +183,9 @@ mod tests {
                 assert_eq!(in_pieces(text, &cuts, depth_max), expected);
             }
         }
-        assert_eq!((at_once(text, 6), at_once(text, 8)), (None, Some(text.len())));
+        assert_eq!(
+            (at_once(text, 6), at_once(text, 8)),
+            (None, Some(text.len()))
+        );
     }
 }

@@ -9,7 +9,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use ogive_execute::{
-    MaskedError, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
+    MaskedError, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError,
+    TransportFuture,
 };
 use tokio::time::Instant;
 

@@ -1,7 +1,15 @@
 //! The subgraph client against scripted servers on real sockets.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(
+    clippy::print_stderr,
+    reason = "a measurement says what it has measured"
+)]
 
+mod arrival;
+mod arriving;
+#[path = "../../../plan/tests/it/fixture.rs"]
+mod fixture;
 mod flights;
 mod http1;
 mod server;
