@@ -53,7 +53,7 @@ async fn executed(plan: &Plan, acts: Vec<Act>, traffic: Traffic) -> ExecuteOutpu
 }
 
 fn text(output: ExecuteOutput) -> Bytes {
-    Bytes::from(output.body.into_bytes())
+    output.body.into_bytes()
 }
 
 fn leaked(text: String) -> &'static str {
