@@ -81,26 +81,26 @@ pub async fn prepare_fairly(
     request: &mut GraphqlRequest,
     heavy: &Heavy,
 ) -> Result<Prepared, RequestError> {
-    let name = request.operation_name.as_deref();
-    let found = state.operations.get(&request.query, name);
-    let is_light =
-        request.bytes as usize <= LIGHT_BODY && (found.is_some() || is_light(&request.query));
-    if is_light {
-        return prepare_with(state, request, found);
+    // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
+    if request.bytes as usize <= LIGHT_BODY {
+        let name = request.operation_name.as_deref();
+        let found = state.operations.get(&request.query, name);
+        if found.is_some() || is_light(&request.query) {
+            return prepare_with(state, request, found);
+        }
     }
     // In a box, because it takes much room, and room is moved with every request.
-    Box::pin(prepare_elsewhere(state, request, found, heavy)).await
+    Box::pin(prepare_elsewhere(state, request, heavy)).await
 }
 
 async fn prepare_elsewhere(
     state: &Arc<SchemaState>,
     request: &mut GraphqlRequest,
-    found: Option<Arc<PreparedOperation>>,
     heavy: &Heavy,
 ) -> Result<Prepared, RequestError> {
     let (state, mut moved) = (Arc::clone(state), std::mem::take(request));
     let work = heavy.run(move || {
-        let prepared = prepare_with(&state, &moved, found);
+        let prepared = prepare(&state, &moved);
         // A million values take their time to go.
         moved.variables.clear();
         (prepared, moved)

@@ -38,7 +38,11 @@ impl<'a> JsonStr<'a> {
     /// The denoted text; lone surrogates become U+FFFD. Borrows unless something is escaped.
     pub fn unescape(self) -> Cow<'a, str> {
         if !self.escapes {
-            return String::from_utf8_lossy(self.raw);
+            // Checking for what is almost always so is many times cheaper than looking for what is not.
+            return match str::from_utf8(self.raw) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => String::from_utf8_lossy(self.raw),
+            };
         }
         let raw = self.raw;
         // Short runs are copied as a whole block.

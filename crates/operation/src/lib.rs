@@ -7,6 +7,7 @@ pub mod coerce;
 pub mod describe;
 pub mod introspection;
 pub mod ir;
+mod least;
 pub mod normalise;
 pub mod validate;
 

@@ -18,7 +18,7 @@ use ogive_syntax::{
     ast::{self, List, Selection, ValueKind},
 };
 
-use crate::ir::*;
+use crate::{ir::*, least::Least};
 
 /// Limits on the normal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,7 @@ pub fn normalise(
             .enumerate()
             .map(|(i, v)| (document.name(v.name), i as u32))
             .collect(),
+        root: operation.selection_set.items,
         occurrences: 0,
         conditional: 0,
         op: Operation {
@@ -142,6 +143,8 @@ struct Work<'a> {
     limits: &'a NormaliseLimits,
     fragments: FastMap<&'a str, &'a ast::FragmentDefinition>,
     variable_index: FastMap<&'a str, u32>,
+    /// What the operation selects.
+    root: List<Selection>,
     occurrences: u32,
     /// Selections so far that are under a condition of their own.
     conditional: u32,
@@ -592,7 +595,10 @@ impl<'a> Work<'a> {
         place: Option<(usize, CondId)>,
     ) -> Result<(), Diagnostic> {
         let written = found[members[0]].field;
-        if self.op.fields.len() as u32 >= self.limits.fields_max {
+        let count = self.op.fields.len();
+        if count as u32 >= self.limits.fields_max
+            || (count == self.document.selection_count() && self.will_be_too_large())
+        {
             return Err(self.too_large(written.span));
         }
         let first = &found[members[0]].clause;
@@ -780,6 +786,17 @@ impl<'a> Work<'a> {
                     .collect::<Result<_, Diagnostic>>()?,
             ),
             _ => ArgValue::Const(const_value(self.document, value)),
+        })
+    }
+
+    /// Whether it is certain already that the limit on fields will be met. Looked at once, when there are more fields than
+    /// were written: fragments multiply them, and whoever makes millions of a few need not see the first 50,000 made.
+    fn will_be_too_large(&self) -> bool {
+        let set = self.op.selection_sets.as_slice().first();
+        let root = set.map(|set| set.ty);
+        root.is_some_and(|root| {
+            let least = Least::new(self.schema, self.document, &self.fragments);
+            least.of(root, self.root) > self.limits.fields_max
         })
     }
 

@@ -13,6 +13,11 @@ pub const NAME_LEN_MAX: usize = 256;
 
 /// The options close to `input`, nearest first, equally near ones in natural order (`a2` before `a10`).
 pub fn suggestions<'a>(input: &str, options: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    // Asked first: lower case of a name of a megabyte costs more than everything else that is done with it. A character
+    // has four bytes at most.
+    if input.len() > 4 * NAME_LEN_MAX {
+        return Vec::new();
+    }
     let lower: Vec<char> = input.chars().flat_map(char::to_lowercase).collect();
     if lower.len() > NAME_LEN_MAX {
         return Vec::new();

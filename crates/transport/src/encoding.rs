@@ -3,7 +3,7 @@
 //! Used towards subgraphs here and towards clients by the gateway. Decoding stops at a limit on the bytes that come
 //! out, so a small body cannot become a huge one, and gives other requests a turn while it works.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -28,10 +28,14 @@ pub enum DecodeError {
     Malformed(String),
 }
 
-/// Bytes that go in at once; what comes out of them is at most about a thousand times as much.
-const PIECE: usize = 4 << 10;
-/// Bytes that come out before other requests get a turn.
-const TURN: usize = 1 << 20;
+/// Bytes that go in or come out before other requests get a turn. At most a few hundred microseconds, whatever they are.
+const TURN: usize = 32 << 10;
+/// Bytes that come out at once.
+const PIECE: usize = 16 << 10;
+/// How many times as much as goes in there is room for at first, and at most how much. The pages of room that nothing
+/// is written to are not taken.
+const EXPANSION: usize = 8;
+const RESERVE_MAX: usize = 16 << 20;
 /// Buffers of the brotli coders.
 const BUFFER: usize = 16 << 10;
 /// Largest window of zstd, as a power of two: what RFC 8878 advises every decoder to support.
@@ -81,105 +85,101 @@ impl Encoding {
 }
 
 /// Decodes a whole body into at most `max` bytes.
+///
+/// Decoders are asked for bytes instead of given them: how many come out of a few that go in is the sender's choice, and
+/// may be a thousand times as many.
 pub async fn decode(encoding: Encoding, body: &[u8], max: usize) -> Result<Bytes, DecodeError> {
-    let out = Bounded {
-        bytes: Vec::new(),
-        max,
-        exceeded: false,
+    let source = Source {
+        rest: body,
+        left: TURN,
     };
-    let mut decoder = Decoder::new(encoding, out).map_err(malformed)?;
+    let mut decoder = Decoder::new(encoding, source).map_err(malformed)?;
+    let expected = body.len().saturating_mul(EXPANSION).min(RESERVE_MAX);
+    let mut out: Vec<u8> = Vec::with_capacity(expected.min(max));
+    let mut piece = vec![0; PIECE];
     let mut turn = TURN;
-    for piece in body.chunks(PIECE) {
-        if let Err(error) = decoder.write(piece) {
-            return Err(match decoder.out().exceeded {
-                true => DecodeError::TooLarge,
-                false => malformed(error),
-            });
+    loop {
+        match decoder.read(&mut piece) {
+            Ok(0) => return Ok(out.into()),
+            Ok(came) if came > max - out.len() => return Err(DecodeError::TooLarge),
+            Ok(came) => out.extend_from_slice(&piece[..came]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => decoder.source().left = 0,
+            Err(error) => return Err(malformed(error)),
         }
-        if decoder.out().bytes.len() >= turn {
-            turn = decoder.out().bytes.len() + TURN;
+        if out.len() >= turn || decoder.source().left == 0 {
+            turn = out.len() + TURN;
+            decoder.source().left = TURN;
             tokio::task::yield_now().await;
         }
     }
-    decoder.finish()
 }
 
 fn malformed(error: io::Error) -> DecodeError {
     DecodeError::Malformed(error.to_string())
 }
 
-struct Bounded {
-    bytes: Vec<u8>,
-    max: usize,
-    exceeded: bool,
+/// What is still to be decoded.
+struct Source<'a> {
+    rest: &'a [u8],
+    /// How many bytes of it are given in this turn.
+    left: usize,
 }
 
-impl Write for Bounded {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + piece.len() > self.max {
-            self.exceeded = true;
-            return Err(io::Error::other("too large"));
+impl BufRead for Source<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.left.min(self.rest.len()) {
+            0 if !self.rest.is_empty() => Err(ErrorKind::WouldBlock.into()),
+            count => Ok(&self.rest[..count]),
         }
-        self.bytes.extend_from_slice(piece);
-        Ok(piece.len())
     }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    fn consume(&mut self, count: usize) {
+        self.rest = &self.rest[count..];
+        self.left -= count;
     }
 }
 
-enum Decoder {
-    Gzip(Box<flate2::write::MultiGzDecoder<Bounded>>),
-    Brotli(Box<brotli::DecompressorWriter<Bounded>>),
-    Zstd(Box<zstd::stream::write::Decoder<'static, Bounded>>),
+impl Read for Source<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(out)?;
+        self.consume(count);
+        Ok(count)
+    }
 }
 
-impl Decoder {
-    fn new(encoding: Encoding, out: Bounded) -> io::Result<Decoder> {
+/// Each of them goes on where it was when there is nothing to read for a while.
+enum Decoder<'a> {
+    Gzip(Box<flate2::bufread::MultiGzDecoder<Source<'a>>>),
+    Brotli(Box<brotli::Decompressor<Source<'a>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, Source<'a>>>),
+}
+
+impl<'a> Decoder<'a> {
+    fn new(encoding: Encoding, source: Source<'a>) -> io::Result<Self> {
         Ok(match encoding {
-            Encoding::Gzip => Decoder::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
+            Encoding::Gzip => Decoder::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(source))),
             Encoding::Brotli => {
-                Decoder::Brotli(Box::new(brotli::DecompressorWriter::new(out, BUFFER)))
+                Decoder::Brotli(Box::new(brotli::Decompressor::new(source, BUFFER)))
             }
             Encoding::Zstd => {
-                let mut decoder = zstd::stream::write::Decoder::new(out)?;
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
                 Decoder::Zstd(Box::new(decoder))
             }
         })
     }
-    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Decoder::Gzip(d) => d.write_all(piece),
-            Decoder::Brotli(d) => d.write_all(piece),
-            Decoder::Zstd(d) => d.write_all(piece),
+            Decoder::Gzip(d) => d.read(out),
+            Decoder::Brotli(d) => d.read(out),
+            Decoder::Zstd(d) => d.read(out),
         }
     }
-    fn out(&self) -> &Bounded {
+    fn source(&mut self) -> &mut Source<'a> {
         match self {
-            Decoder::Gzip(d) => d.get_ref(),
-            Decoder::Brotli(d) => d.get_ref(),
-            Decoder::Zstd(d) => d.get_ref(),
-        }
-    }
-    fn finish(mut self) -> Result<Bytes, DecodeError> {
-        let end = match &mut self {
-            Decoder::Gzip(d) => d.try_finish(),
-            Decoder::Brotli(d) => d.close(),
-            Decoder::Zstd(d) => d.flush(),
-        };
-        if let Err(error) = end {
-            return Err(match self.out().exceeded {
-                true => DecodeError::TooLarge,
-                false => malformed(error),
-            });
-        }
-        let out = match &mut self {
             Decoder::Gzip(d) => d.get_mut(),
             Decoder::Brotli(d) => d.get_mut(),
             Decoder::Zstd(d) => d.get_mut(),
-        };
-        Ok(std::mem::take(&mut out.bytes).into())
+        }
     }
 }
 
@@ -253,6 +253,8 @@ pub fn encode(encoding: Encoding, body: &[u8]) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[tokio::test]
@@ -286,6 +288,72 @@ mod tests {
         }
     }
 
+    /// Whatever goes in, and however much comes out of it: others have their turns meanwhile.
+    #[tokio::test(flavor = "current_thread")]
+    async fn decoding_takes_turns() {
+        let spaces = vec![b' '; 40 * TURN];
+        // Much goes in, and nothing comes out.
+        let mut nothing = Vec::new();
+        let empty = encode(Encoding::Gzip, b"").unwrap();
+        while nothing.len() < 40 * TURN {
+            nothing.extend_from_slice(&empty);
+        }
+        let bombs = Encoding::ALL.map(|e| (e, encode(e, &spaces).unwrap(), spaces.len()));
+        let nothings = [(Encoding::Gzip, nothing, 0)];
+        for (encoding, body, length) in bombs.into_iter().chain(nothings) {
+            let turns = Cell::new(0);
+            let others = async {
+                loop {
+                    tokio::task::yield_now().await;
+                    turns.set(turns.get() + 1);
+                }
+            };
+            let decoded = tokio::select! {
+                decoded = decode(encoding, &body, spaces.len()) => decoded,
+                () = others => unreachable!("they never end"),
+            };
+            assert_eq!(decoded.unwrap().len(), length);
+            // A turn ends with a whole piece.
+            let least = 40 * TURN / (TURN + PIECE);
+            assert!(turns.get() >= least, "{encoding:?}: {}", turns.get());
+        }
+    }
+
+    /// A turn may end anywhere in what goes in.
+    #[test]
+    fn decoders_go_on_after_every_byte() {
+        let text: Vec<u8> = (0..50_000u32).flat_map(u32::to_le_bytes).collect();
+        for encoding in Encoding::ALL {
+            let mut body = encode(encoding, &text).unwrap();
+            if encoding != Encoding::Brotli {
+                // And one more behind it.
+                body.extend_from_slice(&encode(encoding, b"more").unwrap());
+            }
+            let source = Source {
+                rest: &body,
+                left: 0,
+            };
+            let mut decoder = Decoder::new(encoding, source).unwrap();
+            let (mut out, mut piece) = (Vec::new(), [0; 100]);
+            loop {
+                match decoder.read(&mut piece) {
+                    Ok(0) => break,
+                    Ok(count) => out.extend_from_slice(&piece[..count]),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::WouldBlock, "{encoding:?}");
+                        decoder.source().left = 1;
+                    }
+                }
+            }
+            let more: &[u8] = if encoding == Encoding::Brotli {
+                b""
+            } else {
+                b"more"
+            };
+            assert!(out == [&text, more].concat(), "{encoding:?}");
+        }
+    }
+
     #[tokio::test]
     async fn noise_and_cut_off_bodies_are_refused() {
         for encoding in Encoding::ALL {
@@ -295,7 +363,7 @@ mod tests {
                 "{encoding:?}: {noise:?}"
             );
         }
-        for encoding in [Encoding::Gzip, Encoding::Brotli] {
+        for encoding in Encoding::ALL {
             let whole = encode(encoding, &b"0123456789abcdef".repeat(100)).unwrap();
             let cut = decode(encoding, &whole[..whole.len() / 2], 10_000).await;
             assert!(

@@ -2,6 +2,9 @@
 //!
 //! Used towards subgraphs here and towards clients by the gateway. Bytes that were looked at before anybody knew what
 //! they are come first when it is read, and whoever does not take what is written to it within a time is given up.
+//!
+//! A socket may have megabytes for whoever reads it, and room for as many, and what reads and writes here goes on until
+//! it has to wait. So it has to wait after some bytes, until others on the thread have had their turn.
 
 use std::{
     fmt,
@@ -9,19 +12,25 @@ use std::{
     io::{self, ErrorKind},
     os::fd::AsFd,
     pin::{Pin, pin},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
 use bytes::{Buf, Bytes};
 use rustix::{io::Errno, net::RecvFlags};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
     task::coop::unconstrained,
     time::Sleep,
 };
 use tokio_rustls::TlsStream;
+
+/// Bytes that are read or written before others have their turn; most in one go.
+const TURN: usize = 64 << 10;
+
+/// Pieces that are written in one go, at most, where they are too much for a turn.
+const PIECES_MAX: usize = 64;
 
 /// A connection without TLS.
 #[derive(Debug)]
@@ -45,6 +54,9 @@ pub struct Stream {
     write_timeout: Option<Duration>,
     /// Runs while the other side takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
+    turn: usize,
+    /// Bytes that were read and written since others had their turn.
+    moved: usize,
 }
 
 impl Stream {
@@ -62,6 +74,8 @@ impl Stream {
             before: Bytes::new(),
             write_timeout: None,
             stalled: None,
+            turn: TURN,
+            moved: 0,
         }
     }
     /// Gives these bytes back: they are read again, first.
@@ -71,6 +85,19 @@ impl Stream {
     /// Fails writing when the other side has taken nothing for so long; default never.
     pub fn set_write_timeout(&mut self, timeout: Duration) {
         self.write_timeout = Some(timeout);
+    }
+    /// Lets others have their turn after so many bytes, instead of 64 KiB; for what takes long to look at.
+    pub fn set_turn(&mut self, bytes: usize) {
+        self.turn = bytes;
+    }
+    /// Waits until others had their turn, if it is theirs.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.moved < self.turn {
+            return Poll::Ready(());
+        }
+        self.moved = 0;
+        // Wakes this task behind all others, and behind what the network has brought meanwhile.
+        pin!(tokio::task::yield_now()).poll(cx)
     }
     /// Whether both sides agreed on HTTP/2 during the TLS handshake.
     pub fn agreed_on_http2(&self) -> bool {
@@ -130,6 +157,16 @@ impl Stream {
             let mut context = Context::from_waker(Waker::noop());
             let _ = Pin::new(&mut **stream).poll_shutdown(&mut context);
         }
+    }
+
+    fn moved_by(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Ready(Ok(count)) => self.moved += count,
+            Poll::Ready(Err(_)) => {}
+            // Others have their turn now.
+            Poll::Pending => self.moved = 0,
+        }
+        written
     }
 
     fn writing<T>(
@@ -236,11 +273,23 @@ impl AsyncRead for Stream {
             this.before.advance(size);
             return Poll::Ready(Ok(()));
         }
-        match &mut this.kind {
-            Kind::Plain(Socket::Tcp(stream)) => Pin::new(stream).poll_read(cx, buffer),
-            Kind::Plain(Socket::Unix(stream)) => Pin::new(stream).poll_read(cx, buffer),
-            Kind::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buffer),
+        ready!(this.poll_turn(cx));
+        let (before, most) = (buffer.filled().len(), this.turn as u64);
+        let read = match &mut this.kind {
+            Kind::Plain(Socket::Tcp(stream)) => {
+                Pin::new(&mut stream.take(most)).poll_read(cx, buffer)
+            }
+            Kind::Plain(Socket::Unix(stream)) => {
+                Pin::new(&mut stream.take(most)).poll_read(cx, buffer)
+            }
+            Kind::Tls(stream) => Pin::new(&mut stream.take(most)).poll_read(cx, buffer),
+        };
+        match read.is_pending() {
+            // Others have their turn now.
+            true => this.moved = 0,
+            false => this.moved += buffer.filled().len() - before,
         }
+        read
     }
 }
 
@@ -250,16 +299,32 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut()
-            .writing(cx, |stream, cx| stream.poll_write(cx, bytes))
+        let this = self.get_mut();
+        ready!(this.poll_turn(cx));
+        let bytes = &bytes[..bytes.len().min(this.turn)];
+        let written = this.writing(cx, |stream, cx| stream.poll_write(cx, bytes));
+        this.moved_by(written)
     }
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut()
-            .writing(cx, |stream, cx| stream.poll_write_vectored(cx, pieces))
+        let this = self.get_mut();
+        ready!(this.poll_turn(cx));
+        let mut left = this.turn;
+        if pieces.iter().map(|piece| piece.len()).sum::<usize>() <= left {
+            let written = this.writing(cx, |stream, cx| stream.poll_write_vectored(cx, pieces));
+            return this.moved_by(written);
+        }
+        let mut within = [io::IoSlice::new(&[]); PIECES_MAX];
+        for (place, piece) in within.iter_mut().zip(pieces) {
+            *place = io::IoSlice::new(&piece[..piece.len().min(left)]);
+            left -= place.len();
+        }
+        let within = &within[..pieces.len().min(PIECES_MAX)];
+        let written = this.writing(cx, |stream, cx| stream.poll_write_vectored(cx, within));
+        this.moved_by(written)
     }
     fn is_write_vectored(&self) -> bool {
         match &self.kind {
@@ -274,5 +339,61 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut()
             .writing(cx, |stream, cx| stream.poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    const SMALL: usize = 1_000;
+    const ALL: usize = 10 * SMALL;
+
+    /// What a future gives, and how often it had to wait.
+    async fn waiting<F: Future>(future: F) -> (F::Output, usize) {
+        let mut future = pin!(future);
+        let mut waited = 0;
+        poll_fn(|cx| {
+            let polled = future.as_mut().poll(cx);
+            waited += usize::from(polled.is_pending());
+            polled.map(|output| (output, waited))
+        })
+        .await
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn others_have_their_turn_after_some_bytes() {
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let mut stream = Stream::plain(Socket::Unix(one));
+        stream.set_turn(SMALL);
+        let bytes = vec![b'x'; ALL];
+        let halves = bytes.split_at(SMALL / 2);
+        for written in [0, SMALL, 2 * SMALL] {
+            let (count, waited) = match written {
+                0 => waiting(stream.write(&bytes)).await,
+                SMALL => {
+                    let pieces = [io::IoSlice::new(halves.0), io::IoSlice::new(halves.1)];
+                    waiting(stream.write_vectored(&pieces)).await
+                }
+                _ => waiting(stream.write_vectored(&[io::IoSlice::new(&bytes)])).await,
+            };
+            assert_eq!(count.unwrap(), SMALL);
+            assert_eq!(waited, usize::from(written > 0), "{written}");
+        }
+        let mut room = vec![0; ALL];
+        other.read_exact(&mut room[..3 * SMALL]).await.unwrap();
+        // All of it is there at once.
+        other.write_all(&bytes).await.unwrap();
+        let (mut read, mut waits) = (0, 0);
+        while read < ALL {
+            let (count, waited) = waiting(stream.read(&mut room)).await;
+            let count = count.unwrap();
+            assert_eq!(count, SMALL);
+            read += count;
+            waits += waited;
+        }
+        assert!(waits >= 9, "{waits}");
     }
 }

@@ -54,6 +54,9 @@ use crate::{
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Streams that a client has given up before anybody looked at them; more close the connection.
 const PENDING_RESETS_MAX: usize = 20;
+/// Bytes of HTTP/2 that are read and written before others have their turn. Few, because a frame may have 9 bytes, and
+/// each takes its time.
+const HTTP2_TURN: usize = 16 << 10;
 /// Headers of a request that HTTP/1.1's parser admits unless it is told otherwise.
 const PARSER_HEADERS_MAX: usize = 100;
 
@@ -310,6 +313,7 @@ async fn try_serve(
     });
     match version {
         Version::HTTP_2 => {
+            stream.set_turn(HTTP2_TURN);
             let serving = http2::Builder::new(LocalExecutor)
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(options.http2_streams_max)

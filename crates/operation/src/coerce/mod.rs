@@ -30,6 +30,9 @@ pub const DEPTH_MAX: u32 = 200;
 /// Most errors reported for one request.
 pub const ERRORS_MAX: usize = 50;
 
+/// Bytes of messages after which no more are made. One message may have a name of megabytes in it.
+pub(crate) const MESSAGES_BYTES_MAX: usize = 4_000_000;
+
 /// Coerced variable values of one request, in the order of the operation's variable definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
@@ -115,7 +118,10 @@ pub fn coerce_variables(
                 None
             }
             Some(value) => {
-                let mut report = |message| errors.push(label(message, definition.span));
+                let mut report = |message| {
+                    errors.push(label(message, definition.span));
+                    !errors.is_full()
+                };
                 Some(provided::coerce(schema, name, value, ty, &mut report))
             }
         };
@@ -128,17 +134,22 @@ pub fn coerce_variables(
 #[derive(Default)]
 struct Errors {
     list: Vec<Diagnostic>,
+    /// Bytes of their messages, which have names that are as long as clients write them.
+    words: usize,
+    is_cut_off: bool,
 }
 
 impl Errors {
     fn is_full(&self) -> bool {
-        self.list.len() > ERRORS_MAX
+        self.is_cut_off
     }
 
     fn push(&mut self, error: Diagnostic) {
-        if self.list.len() < ERRORS_MAX {
+        if self.list.len() < ERRORS_MAX && self.words <= MESSAGES_BYTES_MAX {
+            self.words += error.message.len();
             self.list.push(error);
         } else if !self.is_full() {
+            self.is_cut_off = true;
             self.list.push(Diagnostic::error(
                 CODE,
                 "Too many errors processing variables, error limit reached. Execution aborted.",

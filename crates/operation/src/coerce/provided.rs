@@ -1,5 +1,7 @@
 //! Values from the request.
 
+use std::borrow::Cow;
+
 use ogive_schema::{Schema, Type, TypeId, TypeKind, suggest};
 use serde_json::{Map, Number, Value};
 
@@ -19,23 +21,30 @@ struct Coercion<'a, 'r> {
     schema: &'a Schema,
     variable: &'a str,
     path: Vec<Step<'a>>,
-    report: &'r mut dyn FnMut(String),
+    report: &'r mut Report<'r>,
+    /// Whether enough is known to be wrong: whatever else is, nobody will hear of it.
+    is_over: bool,
     out: String,
 }
 
-/// The JSON text of `value` as a `ty`. What is wrong with it is reported; the text is then meaningless.
+/// Takes what is wrong; says whether to go on.
+pub(super) type Report<'r> = dyn FnMut(String) -> bool + 'r;
+
+/// The JSON text of `value` as a `ty`. What is wrong with it is reported, until `report` has enough; the text is then
+/// meaningless.
 pub(super) fn coerce(
     schema: &Schema,
     variable: &str,
     value: &Value,
     ty: Type,
-    report: &mut dyn FnMut(String),
+    report: &mut Report<'_>,
 ) -> String {
     let mut coercion = Coercion {
         schema,
         variable,
         path: Vec::new(),
         report,
+        is_over: false,
         out: String::new(),
     };
     coercion.value(value, ty);
@@ -61,8 +70,16 @@ pub(super) fn is_deeper_than(value: &Value, most: u32) -> bool {
 impl<'a> Coercion<'a, '_> {
     /// Reports `value`, which stands at the current path.
     fn error(&mut self, value: &Value, problem: &str) {
+        self.error_about(&inspect(value), problem);
+    }
+
+    /// The same for a value as messages show it.
+    fn error_about(&mut self, shown: &str, problem: &str) {
+        if self.is_over {
+            return;
+        }
         let mut message = format!("Variable \"${}\" got invalid value ", self.variable);
-        message.push_str(&inspect(value));
+        message.push_str(shown);
         if !self.path.is_empty() {
             message.push_str(&format!(" at \"{}", self.variable));
             for step in &self.path {
@@ -75,7 +92,7 @@ impl<'a> Coercion<'a, '_> {
         }
         message.push_str("; ");
         message.push_str(problem);
-        (self.report)(message);
+        self.is_over = !(self.report)(message);
     }
 
     fn value(&mut self, value: &'a Value, ty: Type) {
@@ -99,6 +116,9 @@ impl<'a> Coercion<'a, '_> {
         match value {
             Value::Array(items) => {
                 for (i, value) in items.iter().enumerate() {
+                    if self.is_over {
+                        break;
+                    }
                     if i > 0 {
                         self.out.push(',');
                     }
@@ -176,6 +196,9 @@ impl<'a> Coercion<'a, '_> {
     fn unknown_fields(&mut self, value: &Value, object: &Map<String, Value>, ty: TypeId) {
         let schema = self.schema;
         for name in object.keys() {
+            if self.is_over {
+                return;
+            }
             if schema.input_field_by_name(ty, name).is_some() {
                 continue;
             }
@@ -231,9 +254,7 @@ impl<'a> Coercion<'a, '_> {
         let complaint = match (self.schema.type_name(ty), value) {
             ("Int", Value::Number(number)) => match integer(number) {
                 Some(digits) if digits.parse::<i32>().is_ok() => {
-                    return self
-                        .out
-                        .push_str(if digits == "-0" { "0" } else { &digits });
+                    return self.out.push_str(plain(&digits));
                 }
                 Some(_) => "Int cannot represent non 32-bit signed integer value: ",
                 None => "Int cannot represent non-integer value: ",
@@ -251,8 +272,7 @@ impl<'a> Coercion<'a, '_> {
             ("ID", Value::Number(number)) => match integer(number) {
                 Some(digits) => {
                     self.out.push('"');
-                    self.out
-                        .push_str(if digits == "-0" { "0" } else { &digits });
+                    self.out.push_str(plain(&digits));
                     return self.out.push('"');
                 }
                 None => "ID cannot represent value: ",
@@ -261,7 +281,8 @@ impl<'a> Coercion<'a, '_> {
             // Introspection has no input scalars of its own.
             _ => return self.write(value),
         };
-        self.error(value, &format!("{complaint}{}", inspect(value)));
+        let shown = inspect(value);
+        self.error_about(&shown, &format!("{complaint}{shown}"));
     }
 
     /// Writes a value as it came.
@@ -271,12 +292,20 @@ impl<'a> Coercion<'a, '_> {
 }
 
 /// The digits of a number without fraction, however it was written; `None` if it has one.
-fn integer(number: &Number) -> Option<String> {
+fn integer(number: &Number) -> Option<Cow<'_, str>> {
     let text = number.as_str();
-    if !text.contains(['.', 'e', 'E']) {
-        return Some(text.to_owned());
+    if !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        return Some(Cow::Borrowed(text));
     }
     let value = js_number(number);
     // All finite doubles print without exponent here, so this is their exact integer value.
-    (value.is_finite() && value.fract() == 0.0).then(|| format!("{value:.0}"))
+    (value.is_finite() && value.fract() == 0.0).then(|| Cow::Owned(format!("{value:.0}")))
+}
+
+/// Digits as servers expect them.
+fn plain(digits: &str) -> &str {
+    match digits {
+        "-0" => "0",
+        other => other,
+    }
 }

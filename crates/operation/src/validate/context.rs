@@ -9,7 +9,7 @@ use ogive_syntax::{
 };
 
 use super::{CODE, CODE_TOO_COMPLEX, ValidationLimits};
-use crate::ir::FieldRef;
+use crate::{coerce::MESSAGES_BYTES_MAX, ir::FieldRef};
 
 /// The arguments of a field or directive.
 #[derive(Clone, Copy)]
@@ -63,6 +63,8 @@ pub(super) struct Context<'a> {
     meta: MetaTypes,
     /// Violations so far, in the order in which they are reported.
     pub(super) out: Vec<Diagnostic>,
+    /// Bytes of their messages, which have names that are as long as clients write them.
+    words: usize,
 }
 
 impl<'a> Context<'a> {
@@ -88,6 +90,7 @@ impl<'a> Context<'a> {
                 ty: schema.type_by_name("__Type"),
             },
             out: Vec::new(),
+            words: 0,
         };
         cx.spreads = cx
             .fragments
@@ -222,7 +225,12 @@ impl<'a> Context<'a> {
 
     /// Whether further violations would only be cut off again.
     pub(super) fn is_full(&self) -> bool {
-        self.out.len() > self.limits.errors_max as usize
+        self.out.len() > self.limits.errors_max as usize || self.is_full_of_words()
+    }
+
+    /// Whether there are too many bytes of messages, however few messages.
+    pub(super) fn is_full_of_words(&self) -> bool {
+        self.words > MESSAGES_BYTES_MAX
     }
 
     /// Reports a violation at `places`, the primary one first. `message` is only made if it will be kept.
@@ -231,6 +239,7 @@ impl<'a> Context<'a> {
             return;
         }
         let diagnostic = self.violation(places, message(self));
+        self.words += diagnostic.message.len();
         self.out.push(diagnostic);
     }
 

@@ -113,11 +113,12 @@ impl<'a> Walk<'a> {
             return (vec![refusal], 0);
         }
         variables::check(&mut self.cx, &self.scopes, &self.fragment_usages);
+        let is_cut_off = self.cx.is_full();
         let Context {
             mut out, limits, ..
         } = self.cx;
         let most = limits.errors_max as usize;
-        if out.len() > most {
+        if is_cut_off {
             out.truncate(most);
             out.push(Diagnostic::error(
                 super::CODE,

@@ -352,6 +352,57 @@ fn conditions_that_double_at_every_spread_are_refused() {
 }
 
 #[test]
+fn a_name_of_a_megabyte_is_not_written_a_hundred_times() {
+    let layers = schema("layers");
+    let name = "x".repeat(1_000_000);
+    let uses = repeated(100, |i| format!("a{i}: f(a: $v{i})"));
+    let (messages, _) = count(&layers, &format!("query {name} {{ any {{ {uses} }} }}"));
+    assert_eq!(messages.len(), 5);
+    assert!(messages[0].contains("is not defined by operation"));
+    assert!(messages[4].starts_with("Too many"), "{}", messages[4]);
+    let (messages, _) = count(&layers, &format!("query x {{ any {{ {uses} }} }}"));
+    assert_eq!(messages.len(), 100);
+}
+
+/// However the fragments are ordered and whatever stands around them; and nothing is refused that is small.
+#[test]
+fn fields_that_double_at_every_spread_are_counted_and_not_made() {
+    let layers = schema("layers");
+    let bomb = |n: usize, inside: &dyn Fn(usize) -> String, reversed: bool| {
+        let mut fragments: Vec<String> = (0..n)
+            .map(|i| {
+                let next = inside(i + 1);
+                format!("fragment F{i} on Deep {{ a {{ {next} }} b {{ {next} }} }}")
+            })
+            .collect();
+        if reversed {
+            fragments.reverse();
+        }
+        // Some order in which nothing is known when it is needed.
+        let all = repeated(n, |i| format!("...F{}", n - 1 - i));
+        let fragments = fragments.join(" ");
+        format!("{{ deep {{ {all} }} }} {fragments} fragment F{n} on Deep {{ x }}")
+    };
+    let spread = |i: usize| format!("...F{i}");
+    let inline = |i: usize| format!("... {{ ... on Deep {{ ...F{i} }} }}");
+    for reversed in [false, true] {
+        assert_eq!(normalised(&layers, &bomb(10, &spread, reversed)), Ok(4_093));
+        assert_eq!(normalised(&layers, &bomb(10, &inline, reversed)), Ok(4_093));
+        for inside in [&spread as &dyn Fn(usize) -> String, &inline] {
+            let (code, message) = normalised(&layers, &bomb(100, inside, reversed)).unwrap_err();
+            assert_eq!(code, "OPERATION_TOO_LARGE");
+            assert!(message.contains("more than 50000 fields"), "{message}");
+        }
+    }
+    // As many on paper, but all of them are the same, or none is there.
+    let same = |i: usize| format!("...F{i} ...F{i}");
+    let text = bomb(40, &same, false).replace(" b {", " a {");
+    assert_eq!(normalised(&layers, &text), Ok(81));
+    let never = |i: usize| format!("x ...F{i} @skip(if: true)");
+    assert_eq!(normalised(&layers, &bomb(40, &never, false)), Ok(5));
+}
+
+#[test]
 fn a_thousand_conditions_each_on_a_field_of_its_own_are_fine() {
     let layers = schema("layers");
     let n = 1_000;

@@ -177,6 +177,22 @@ fn deep_values_are_refused_before_anything_recurses() {
     );
 }
 
+/// A million wrong values, each with a message that has a name of a megabyte in it, would take minutes to word.
+#[test]
+fn what_nobody_will_hear_of_is_not_worded() {
+    let zoo = schema("zoo");
+    let name = "x".repeat(1_000_000);
+    let definitions = format!("(${name}: [Int])");
+    let wrong = format!("[{}\"\"]", "\"\",".repeat(1_000_000));
+    let errors = coerce(&zoo, &definitions, &format!("{{\"{name}\":{wrong}}}")).unwrap_err();
+    assert_eq!(errors.len(), 3);
+    assert!(errors[2].starts_with("Too many errors"), "{}", errors[2]);
+    // Twice in each message. A short one is there as often as ever.
+    let errors = coerce(&zoo, "($x: [Int])", &format!("{{\"x\":{wrong}}}")).unwrap_err();
+    assert_eq!(errors.len(), 51);
+    assert!(errors[50].starts_with("Too many errors"), "{}", errors[50]);
+}
+
 #[test]
 fn errors_point_at_the_definition_and_carry_the_code() {
     let text = "query ($a: Int, $b: Int!) { count }";
