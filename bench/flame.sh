@@ -21,10 +21,14 @@ fi
 scratch
 
 # NAME GRAPH OPERATION CONNECTIONS CONFIGURATION..
+# In "deduplication" all clients are one, and subgraphs hold answers for 10 ms, so that there is something to share; in
+# "big-response-held" each answer of eight megabytes waits 100 ms for the second subgraph.
 loads=(
   "trivial single user 64"
   "query shop test-query 32"
   "big-response big-response all 4"
+  "big-response-held big-response held 10"
+  "deduplication shop test-query 200 traffic_shaping: { router: { deduplicate_query: true } }"
   "many-plans many-plans deep 2"
   "many-plans-cold many-plans deep 2 query_planning: { cache: { enabled: false } }"
 )
@@ -33,13 +37,24 @@ for load in "${loads[@]}"; do
   read -r name graph operation connections more <<<"$load"
   case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
   folder=bench/graphs/$graph
-  serve_subgraphs "$folder"
+  hold= token=token
+  case $name in
+    deduplication) hold='delay: 10ms' token= ;;
+    big-response-held) hold=labels ;;
+  esac
+  stubs "$folder" >"$work/stubs.yaml"
+  case $hold in
+    labels) sed -i "s|^  labels: \(.*\)|  labels: { sdl: '\1', delay: 100ms }|" "$work/stubs.yaml" ;;
+    *) echo "$hold" >>"$work/stubs.yaml" ;;
+  esac
+  serve subgraphs "$OGIVE" mock --config "$work/stubs.yaml" --listen 127.0.0.1:0
   subgraphs=$pid
   one_worker "$folder" "$url" "headers: { all: { request: [ { propagate: { named: authorization } } ] } }" "$more" >"$work/$name.yaml"
   serve "$name" "$OGIVE" serve --config "$work/$name.yaml" --listen 127.0.0.1:0
   gateway=$pid
-  # A token for each request, which is passed on, so that no two of them share what subgraphs are asked.
-  wrk_script "$folder" "$operation" token >"$work/$name.lua"
+  # A token for each request, which is passed on, so that no two of them share what subgraphs are asked, unless they are
+  # meant to.
+  wrk_script "$folder" "$operation" $token >"$work/$name.lua"
   wrk -t1 -c"$connections" -d"$((seconds + 2))s" --timeout 60 -s "$work/$name.lua" "$url/graphql" >"$work/$name.wrk" &
   generator=$!
   started+=("$generator")

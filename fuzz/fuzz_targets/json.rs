@@ -5,10 +5,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use ogive_json::{
-    Conditions, Kind, Level, Pattern, PatternField, PatternScalar, PatternValue, ScanError, Scanner,
-    compact, scan::validate,
+    Conditions, Kind, Level, Pattern, PatternField, PatternScalar, PatternValue, ScanError,
+    ScanErrorKind, Scanner, compact, scan::validate,
 };
 use serde_json::Value;
+
+/// Bytes that `compact` takes in at a time.
+const STEP: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, text)) = bytes.split_first() else {
@@ -16,11 +19,21 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let text_is_utf8 = std::str::from_utf8(text).is_ok();
     let reference = text_is_utf8 && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+    // `serde_json` has no limit on what it ignores, the scanner has one.
+    if validate(text).is_err_and(|error| error.kind == ScanErrorKind::TooDeep) {
+        let open = text.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+        assert!(open.count() > Scanner::DEPTH_MAX_DEFAULT as usize);
+        return;
+    }
     // The same bytes somewhere else in memory, with something behind them.
     let offset = usize::from(choice % 64);
     let mut moved = vec![b' '; offset];
     moved.extend_from_slice(text);
     let cut = usize::from(choice) * text.len() / 255;
+    // The same behind so much white space that a step of `compact` ends at the cut: what it knows there, inside a string
+    // or behind a backslash, has to reach the next step.
+    let mut late = vec![b' '; STEP - cut % STEP];
+    late.extend_from_slice(text);
     let mut pattern = Pattern::default();
     let object = shape(&mut pattern);
     let mut expected: Option<(Result<(), ScanError>, Result<(), ScanError>)> = None;
@@ -39,6 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
             Some(out) => assert_eq!(validate(out).is_ok(), reference, "{level:?} compact"),
             None => assert!(!reference, "{level:?} cannot compact"),
         }
+        assert_eq!(compact(&late), out, "{level:?} across a step");
         let known = without_space.get_or_insert_with(|| out.clone());
         assert_eq!(*known, out, "{level:?} differs in compact");
         // A pattern accepts no value that the scanner refuses.

@@ -2,12 +2,14 @@
 //!
 //! - `tidy`: rules of the repository that no compiler knows ([`tidy`]).
 //! - `test`: sets up and runs everything a change must pass ([`test`]); what continuous integration calls.
+//! - `miri` and `foreign`: two of those that need more than a stable toolchain ([`components`]).
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a command line tool speaks to its terminal"
 )]
 
+mod components;
 mod layers;
 mod manifest;
 mod test;
@@ -21,6 +23,8 @@ usage: cargo xtask TASK
 tasks:
   tidy                 check layers, purity, file sizes, module docs
   test [--quick]       set up and run all checks and tests; --quick leaves out oracles, fuzzing and the browser
+  miri                 run the JSON scanner's tests under Miri, if it is installed
+  foreign              type-check the vector instructions of another architecture, if its library is installed
 ";
 
 fn main() -> ExitCode {
@@ -29,6 +33,8 @@ fn main() -> ExitCode {
     let root = root();
     let done = match args.as_slice() {
         ["tidy"] => tidy::run(&root),
+        ["miri"] => components::run(&root, components::miri()),
+        ["foreign"] => components::run(&root, components::foreign()),
         ["test", options @ ..] => test::run(&root, options),
         _ => {
             eprint!("{USAGE}");

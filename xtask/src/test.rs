@@ -12,6 +12,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use crate::components;
+
 /// Seconds a fuzz target runs.
 const FUZZ_SECONDS: &str = "60";
 
@@ -106,6 +108,22 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         let command = "cargo run --quiet --release --package ogive-icount -- check";
         let command: Vec<&str> = command.split(' ').collect();
         step(root, &mut count, "instructions and heap", &command, &[]);
+        let command = "cargo run --quiet --release --package ogive-icount -- memory";
+        let command: Vec<&str> = command.split(' ').collect();
+        step(root, &mut count, "memory of big answers", &command, &[]);
+    }
+    for (name, check) in [
+        ("scanner under Miri", components::miri()),
+        ("vector instructions elsewhere", components::foreign()),
+    ] {
+        match check {
+            _ if quick => println!("== {name}: left out (--quick)"),
+            Err(missing) => println!("== {name}: LEFT OUT ({missing})"),
+            Ok(command) => {
+                let command: Vec<&str> = command.iter().map(String::as_str).collect();
+                step(root, &mut count, name, &command, &[]);
+            }
+        }
     }
     step(
         root,
@@ -150,6 +168,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
             ("lexer and parser", "parse", FUZZ_SECONDS),
             // Small, and all of its paths are reached at once.
             ("HTTP answers", "answer", "10"),
+            ("JSON", "json", FUZZ_SECONDS),
             ("composition", "compose", FUZZ_SECONDS),
         ] {
             step(

@@ -6,11 +6,12 @@
 //!
 //! Other crates may scan with them too: what a [`Job`] does is compiled for every set, and needs no `unsafe`.
 //!
-//! This is the only module of the workspace with `unsafe`. Every load goes through a reference to an array of the
-//! load's size, so nothing is read outside the text.
+//! All `unsafe` of the hot path is here (ARCHITECTURE.md names the other places of the workspace). Every load goes through
+//! a reference to an array of the load's size, so nothing is read outside the text.
 //!
 //! Invariants: all implementations give the same answers (`tests/it`, `fuzz/fuzz_targets/json.rs`); [`Scalar`] has no
-//! `unsafe` and is what Miri runs.
+//! `unsafe` and is what Miri runs, by `cargo xtask miri`. NEON is type-checked (`cargo xtask foreign`); the tests have
+//! not been run on a processor that has it.
 
 #![allow(
     unsafe_code,

@@ -1,6 +1,7 @@
 //! Taking white space out, against `serde_json`, with every instruction set.
 
 use ogive_json::{Key, Level, append_short, compact, is_spaced, scan::validate};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::generate::{self, Random};
@@ -58,7 +59,7 @@ fn handpicked_texts() {
     for text in texts {
         check(text);
         // At every place of a block.
-        for offset in 0..70 {
+        for offset in (0..70).step_by(generate::stride(31)) {
             let mut longer = b"[\"".to_vec();
             longer.resize(2 + offset, b'x');
             longer.extend_from_slice(b"\" , ");
@@ -69,9 +70,98 @@ fn handpicked_texts() {
     }
 }
 
+/// Bytes that are taken in at a time.
+const STEP: usize = 4096;
+
+/// What a text looks like up to the end of a step, and what may stand across it there.
+const ACROSS: &[(&str, u8, &str, &[&str], &str)] = &[
+    (
+        "inside a string",
+        b'x',
+        "[ \"",
+        &[
+            r"\\",
+            r#"\""#,
+            r#"\\\""#,
+            r"\u00e9 \ud83d\ude00",
+            "é😀",
+            "   ",
+            r#"" , ""#,
+            "\" , \" a b \" ,\n \"",
+            "\" , 1 , 22 , \"",
+            "\" 1 , \"",
+            "\" , 1 2 , \"",
+            "\n",
+        ],
+        "\" ]",
+    ),
+    (
+        "behind backslashes",
+        b'\\',
+        "[ \"",
+        &["", r"\", r#"\" , ""#, r#"" , ""#, "n", " "],
+        "\" ]",
+    ),
+    (
+        "in white space",
+        b' ',
+        "[",
+        &[
+            "1 , 2",
+            "1 2",
+            "true  , false",
+            "tr ue",
+            r#""a b" , "c\" d""#,
+            r#"{ "a" : [ ] }"#,
+            r#"""  , """#,
+        ],
+        " ]",
+    ),
+    // A number stays in mind however much white space is behind it.
+    (
+        "behind a number",
+        b' ',
+        "[ 1",
+        &[", 2", "2", "]", "\"a\""],
+        " ]",
+    ),
+    (
+        "in a number",
+        b'1',
+        "[ ",
+        &["2", " 2", "  , 2", "e5", "\"a\""],
+        " ]",
+    ),
+];
+
+#[test]
+fn strings_escapes_and_white_space_across_the_steps() {
+    for (place, filler, before, across, after) in ACROSS {
+        for what in *across {
+            for end in [STEP, 2 * STEP] {
+                // The end of the step is in front of, anywhere in, and behind what stands there; also a block away.
+                let near = (0..=what.len() + 1).chain([64, 65, what.len() + 64]);
+                for shift in near.step_by(generate::stride(7)) {
+                    let mut text = before.as_bytes().to_vec();
+                    text.resize(end - shift, *filler);
+                    text.extend_from_slice(what.as_bytes());
+                    text.extend_from_slice(after.as_bytes());
+                    let reference = serde_json::from_slice::<IgnoredAny>(&text).is_ok();
+                    for level in Level::available() {
+                        assert!(level.force());
+                        let verdict = validate(&text).is_ok();
+                        assert_eq!(verdict, reference, "{level:?}: {what:?} {place}, {shift}");
+                    }
+                    check(&text);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn generated_texts_damaged_and_torn() {
-    for seed in 0..1_500 {
+    for seed in generate::seeds(1_500) {
         let mut random = Random::new(seed);
         let mut text = generate::document(&mut random);
         check(&text);
@@ -110,7 +200,7 @@ fn spaced_texts_are_noticed() {
 
 #[test]
 fn keys_of_any_length_are_compared_and_written() {
-    for len in 0..80 {
+    for len in (0..80).step_by(generate::stride(13)) {
         let name = "k".repeat(len);
         let key = Key::new(&name);
         let member = format!(",\"{name}\":1");

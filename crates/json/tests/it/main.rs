@@ -107,7 +107,7 @@ fn verdicts_agree_on_handpicked_texts() {
 #[test]
 fn verdicts_agree_on_generated_and_damaged_texts() {
     let mut accepted = 0;
-    for seed in 0..20_000 {
+    for seed in generate::seeds(20_000) {
         let mut random = Random::new(seed);
         let mut text = generate::document(&mut random);
         if seed % 4 != 0 {
@@ -123,7 +123,10 @@ fn verdicts_agree_on_generated_and_damaged_texts() {
         accepted += u32::from(ours.is_ok());
     }
     // Both verdicts must really occur.
-    assert!((6_000..16_000).contains(&accepted), "{accepted}");
+    let all = generate::seeds(20_000).end as u32;
+    let [least, most] = if cfg!(miri) { [1, 9] } else { [3, 8] };
+    let tenths = all * least / 10..all * most / 10;
+    assert!(tenths.contains(&accepted), "{accepted}");
 }
 
 /// Rebuilds a value through the stepping interface.
@@ -167,7 +170,7 @@ fn read(scanner: &mut Scanner<'_>) -> Value {
 
 #[test]
 fn values_agree() {
-    for seed in 0..5_000 {
+    for seed in generate::seeds(5_000) {
         let text = generate::document(&mut Random::new(seed));
         let Ok(expected) = serde_json::from_slice::<Value>(&text) else {
             continue; // lone surrogates, which a `Value` cannot hold
@@ -243,9 +246,12 @@ fn depth_is_limited_without_recursion() {
     );
     assert!(skip(&nested(1024), u32::MAX).is_ok());
     assert_eq!(
-        skip(&b"[{\"a\":".repeat(1_000_000), u32::MAX)
-            .unwrap_err()
-            .kind,
+        skip(
+            &b"[{\"a\":".repeat(if cfg!(miri) { 1_000 } else { 1_000_000 }),
+            u32::MAX
+        )
+        .unwrap_err()
+        .kind,
         ScanErrorKind::TooDeep
     );
     // Depth is given back when containers close, whether stepped or skipped.
@@ -281,7 +287,7 @@ fn surrogates_are_paired_or_replaced() {
 fn escapes_are_found_wherever_they_are() {
     let escapes = [r"\n", r#"\""#, r"\\", r"\u00e9", r"\ud83d\ude00", r"\n\n\t"];
     for escape in escapes {
-        for before in 0..70 {
+        for before in (0..70).step_by(generate::stride(9)) {
             for after in [0, 1, 2, 5, 14, 15, 16, 17, 31, 33, 70] {
                 let (before, after) = ("x".repeat(before), "é".repeat(after));
                 for text in [

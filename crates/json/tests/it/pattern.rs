@@ -238,7 +238,7 @@ fn patterns_accept_what_the_scanner_accepts() {
     let mut counts = [0, 0];
     for level in Level::available() {
         assert!(level.force());
-        for seed in 0..12_000 {
+        for seed in generate::seeds(12_000) {
             let mut random = Random::new(seed);
             let ty = Type::random(&mut random, 3);
             let mut text = Vec::new();
@@ -253,7 +253,8 @@ fn patterns_accept_what_the_scanner_accepts() {
             counts[usize::from(accepted)] += 1;
         }
     }
-    assert!(counts[0] > 3_000 && counts[1] > 6_000, "{counts:?}");
+    let all = counts[0] + counts[1];
+    assert!(counts[0] > all / 20 && counts[1] > all / 10, "{counts:?}");
 }
 
 #[test]
