@@ -4,7 +4,7 @@
 //! the work unless an equal request is being answered ([`crate::sharing`]), and computes the fields that no subgraph
 //! answers (introspection).
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
 use ogive_config::Limit;
@@ -80,19 +80,33 @@ pub async fn execute(
     let key = (state.options.share_operations && !trace && uploads.is_none())
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
-    let execution = async {
+    let execution = || async {
         let output = ogive_execute::execute(&planned.plan, input, &transport).await;
         planned.early.learn(&output.stats);
         let headers = transport.collected().merge(output.errors > 0);
-        (output, headers)
-    };
-    let (output, headers) = match key {
-        Some(key) => {
-            let execution: Pin<Box<dyn Future<Output = Executed>>> = Box::pin(execution);
-            worker.operations.fly(key, || execution).await
+        let was_late = output.errors > 0 && Instant::now() >= deadline;
+        Executed {
+            output,
+            headers,
+            was_late,
         }
-        None => execution.await,
     };
+    let executed = match key {
+        Some(key) => {
+            let lead = || -> Pin<Box<dyn Future<Output = Executed> + '_>> { Box::pin(execution()) };
+            let operations = &worker.operations;
+            let shared = operations.fly_until(deadline, Rc::new(key), lead, |e| e.was_late);
+            match Box::pin(shared).await {
+                Some(executed) => executed,
+                // Says what did not come in time, and asks nobody.
+                None => execution().await,
+            }
+        }
+        None => execution().await,
+    };
+    let Executed {
+        output, headers, ..
+    } = executed;
     context.add(headers);
     let mut exceeded = context.exceeded();
     let held = transport.held_most();

@@ -215,6 +215,11 @@ impl Observer for Timed<'_> {
             next.sending(*theirs, headers);
         }
     }
+    fn identity(&self, to: &mut Vec<u8>) {
+        if let Some(next) = self.next {
+            next.identity(to);
+        }
+    }
     fn answered(&self, number: u32, answered: Answered) {
         let asked = self.asked.borrow();
         let Some((theirs, subgraph, since)) = asked.get(number as usize) else {

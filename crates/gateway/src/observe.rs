@@ -278,6 +278,11 @@ impl Observer for Watch<'_> {
             headers.insert(name, value.clone());
         }
     }
+    fn identity(&self, to: &mut Vec<u8>) {
+        if let (Some(_), Some(trace)) = (self.tracing, &self.record.trace) {
+            trace.write_identity(to);
+        }
+    }
     fn answered(&self, number: u32, answered: Answered) {
         let mut operation = self.operation.borrow_mut();
         let Some(call) = operation.calls.get_mut(number as usize) else {

@@ -4,7 +4,7 @@
 //! may see the same of it, and every subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
 //! subgraph request would be equal, and so is the response. Mutations are never shared.
 
-use std::{cell::Cell, ptr, sync::Arc};
+use std::{cell::Cell, ptr, rc::Rc, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -12,8 +12,16 @@ use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Client, Flights, RequestTransport};
 
-/// What equal requests share: the response, and the headers that subgraphs' answers add to it.
-pub(crate) type Executed = (ExecuteOutput, HeaderMap);
+/// What equal requests share.
+#[derive(Clone)]
+pub(crate) struct Executed {
+    /// The response.
+    pub(crate) output: ExecuteOutput,
+    /// The headers that subgraphs' answers add to it.
+    pub(crate) headers: HeaderMap,
+    /// Whether it has errors and was done after the time of whoever asked: others may have more.
+    pub(crate) was_late: bool,
+}
 
 /// What lives as long as a worker thread.
 #[derive(Default)]
@@ -21,7 +29,7 @@ pub struct WorkerState {
     /// Connections to subgraphs, and requests to them under way.
     pub client: Client,
     /// Whole operations under way.
-    pub(crate) operations: Flights<OperationKey, Executed>,
+    pub(crate) operations: Flights<Rc<OperationKey>, Executed>,
     /// How many requests came, so that it can be told when none does.
     pub(crate) requests: Cell<u64>,
 }

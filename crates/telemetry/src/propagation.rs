@@ -61,6 +61,22 @@ pub struct Parent {
     pub sampled: Option<bool>,
 }
 
+impl TraceContext {
+    /// Appends what the client said and subgraphs are told word for word, because they may answer by it. Ids are not
+    /// among it: they name a request, and say nothing about who asks or what for.
+    pub fn write_identity(&self, to: &mut Vec<u8>) {
+        for value in [&self.state, &self.baggage] {
+            let Some(value) = value else {
+                to.push(0);
+                continue;
+            };
+            to.push(1);
+            to.extend_from_slice(&(value.len() as u64).to_ne_bytes());
+            to.extend_from_slice(value.as_bytes());
+        }
+    }
+}
+
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 static BAGGAGE: HeaderName = HeaderName::from_static("baggage");

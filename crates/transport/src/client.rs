@@ -28,7 +28,7 @@ use crate::{
     },
     over_hyper,
     pool::{Origin, Pool, Ready},
-    request::{Outcome, RequestKey},
+    request::{Flown, RequestKey},
 };
 
 macro_rules! user_agent {
@@ -70,7 +70,7 @@ const ACCEPT_ENCODING_LINE: &[u8] =
 pub struct Client {
     pool: Pool,
     /// The queries under way that others may join.
-    pub(crate) flights: Flights<RequestKey, Outcome>,
+    pub(crate) flights: Flights<RequestKey, Flown>,
 }
 
 /// A request to send.

@@ -3,25 +3,28 @@
 //! [`RequestTransport`](crate::RequestTransport) shares requests to subgraphs; a gateway shares whole operations with a
 //! key of its own. For a request, equal means: every byte that would be sent is equal, headers and credentials included.
 //! A keyed hash finds candidates, full comparison decides, so that nobody can aim for somebody else's answer. Only
-//! queries are shared. Everybody gets the same result, failures included. Nothing is kept: a request that comes after
+//! queries are shared. Everybody gets the same result, failures included, unless it is the leader's own affair: too little
+//! time or memory ([`Flights::fly_until`]). Nothing is kept: a request that comes after
 //! the answer is sent again.
 //!
 //! One of those who wait is the leader: its work is done. If the leader's client leaves, its work is cancelled and the
-//! next who is polled leads, with work of its own.
+//! next who is polled leads, with work of its own. Those who came last are woken first: mostly they have the most time
+//! left, so that the lead changes as rarely as can be.
 //!
 //! Lives on one thread: one [`Flights`] per worker.
 
 use std::{
     cell::{Cell, RefCell},
-    future::Future,
+    future::{Future, poll_fn},
     hash::{BuildHasher, Hash},
-    pin::Pin,
+    pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll, Waker},
 };
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
+use tokio::time::{Instant, sleep_until};
 
 /// The work under way on one thread, by what makes it equal: a key `K`, which decides by `Eq`, and its outcome `O`.
 #[derive(Debug)]
@@ -69,7 +72,51 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
             flights: self,
             lead: Some(lead),
             leading: None,
+            seat: None,
             landed: false,
+        }
+    }
+
+    /// The outcome of the work that `key` stands for, for somebody who has a time of their own. Who joins others waits
+    /// for them until `deadline` only: `None` then. (Who leads has the outcome of the own work, whenever it comes.) What
+    /// others got `is_own_affair` of theirs says nothing about this one, who asks again, together with all others whom
+    /// that leaves without an answer.
+    pub async fn fly_until<'a>(
+        &'a self,
+        deadline: Instant,
+        key: K,
+        lead: impl Fn() -> Pin<Box<dyn Future<Output = O> + 'a>>,
+        is_own_affair: impl Fn(&O) -> bool,
+    ) -> Option<O>
+    where
+        K: Clone,
+    {
+        loop {
+            let led = Cell::new(false);
+            let leads = || {
+                led.set(true);
+                lead()
+            };
+            let mut flight = pin!(self.fly(key.clone(), leads));
+            let mut patience = None;
+            let outcome = poll_fn(|context| {
+                if let Poll::Ready(outcome) = flight.as_mut().poll(context) {
+                    return Poll::Ready(Some(outcome));
+                }
+                if led.get() {
+                    return Poll::Pending;
+                }
+                let begin = || Box::pin(sleep_until(deadline));
+                let over = patience.get_or_insert_with(begin).as_mut().poll(context);
+                over.map(|()| None)
+            });
+            let outcome = outcome.await?;
+            if led.get() || !is_own_affair(&outcome) {
+                return Some(outcome);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
         }
     }
 
@@ -114,8 +161,10 @@ struct Flight<K, O> {
 struct State<O> {
     led: bool,
     outcome: Option<O>,
-    /// Of those who wait.
-    wakers: Vec<Waker>,
+    /// One for everybody who has waited; empty once they were woken.
+    seats: Vec<Option<Waker>>,
+    /// Those whose passengers are gone.
+    free: Vec<usize>,
 }
 
 impl<O> Default for State<O> {
@@ -123,15 +172,34 @@ impl<O> Default for State<O> {
         State {
             led: false,
             outcome: None,
-            wakers: Vec::new(),
+            seats: Vec::new(),
+            free: Vec::new(),
         }
+    }
+}
+
+impl<O> State<O> {
+    /// Somebody waits, in the seat they have or in a new one; gives the seat. Takes the same time however many wait.
+    fn wait(&mut self, seat: Option<usize>, waker: &Waker) -> usize {
+        let seat = seat.or_else(|| self.free.pop()).unwrap_or_else(|| {
+            self.seats.push(None);
+            self.seats.len() - 1
+        });
+        match &mut self.seats[seat] {
+            Some(known) => known.clone_from(waker),
+            empty => *empty = Some(waker.clone()),
+        }
+        seat
     }
 }
 
 impl<K, O> Flight<K, O> {
     /// Everybody looks again. Woken after the borrow ends, because an executor may poll at once.
     fn wake_all(&self) {
-        let wakers = std::mem::take(&mut self.state.borrow_mut().wakers);
+        let mut state = self.state.borrow_mut();
+        let waiting = state.seats.iter_mut().rev();
+        let wakers: Vec<Waker> = waiting.filter_map(Option::take).collect();
+        drop(state);
         for waker in wakers {
             waker.wake();
         }
@@ -146,6 +214,8 @@ struct Passenger<'a, K: Eq + Hash, O: Clone, F> {
     lead: Option<F>,
     /// The leader's own work.
     leading: Option<Pin<Box<dyn Future<Output = O> + 'a>>>,
+    /// Where it waits, once it has waited.
+    seat: Option<usize>,
     landed: bool,
 }
 
@@ -167,18 +237,17 @@ where
                 return Poll::Ready(outcome);
             }
             if state.led {
-                if !state.wakers.iter().any(|w| w.will_wake(context.waker())) {
-                    state.wakers.push(context.waker().clone());
-                }
+                this.seat = Some(state.wait(this.seat, context.waker()));
                 return Poll::Pending;
             }
             let Some(lead) = this.lead.take() else {
                 return Poll::Pending;
             };
-            state.led = true;
             drop(state);
             this.flights.led.set(this.flights.led.get() + 1);
             this.leading = Some(lead());
+            // Only now: whoever fails to begin leads nobody.
+            this.flight.state.borrow_mut().led = true;
         }
         let Some(future) = &mut this.leading else {
             return Poll::Pending;
@@ -203,6 +272,11 @@ where
 impl<K: Eq + Hash, O: Clone, F> Passenger<'_, K, O, F> {
     fn land(&mut self) {
         self.landed = true;
+        if let Some(seat) = self.seat.take() {
+            let mut state = self.flight.state.borrow_mut();
+            state.seats[seat] = None;
+            state.free.push(seat);
+        }
         self.flight.passengers.set(self.flight.passengers.get() - 1);
     }
 }

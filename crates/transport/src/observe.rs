@@ -7,8 +7,12 @@ pub trait Observer {
     /// A subgraph is to be asked. The number is for the other two.
     fn asked(&self, subgraph: u32) -> u32;
     /// The request is about to be sent, once more if it was sent before; may add headers, which replace those of
-    /// the same name that the rules say and do not keep equal requests from being shared. Not called for a request that joins an equal one under way.
+    /// the same name that the rules say. They keep equal requests from being shared only as far as
+    /// [`identity`](Observer::identity) says so. Not called for a request that joins an equal one under way.
     fn sending(&self, number: u32, headers: &mut HeaderMap);
+    /// Appends what must be equal for requests of two clients to be shared: of all that [`sending`](Observer::sending)
+    /// adds, whatever a subgraph's answer may depend on, so that it can be told where it ends. Default: nothing.
+    fn identity(&self, _to: &mut Vec<u8>) {}
     /// It is answered, or will not be.
     fn answered(&self, number: u32, answered: Answered);
 }

@@ -69,7 +69,7 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    fn identity(&self, endpoint: &Endpoint) -> Bytes {
+    fn identity(&self, endpoint: &Endpoint, observer: Option<&dyn Observer>) -> Bytes {
         let bytes = self.fingerprint.get_or_init(|| {
             let sizes = self.headers.iter();
             let sizes = sizes.map(|(n, v)| n.as_str().len() + v.len() + 9);
@@ -82,17 +82,30 @@ impl Outgoing {
                 bytes.extend_from_slice(&(value.len() as u64).to_ne_bytes());
                 bytes.extend_from_slice(value.as_bytes());
             }
+            if let Some(observer) = observer {
+                // No header begins like this.
+                bytes.push(b':');
+                observer.identity(&mut bytes);
+            }
             bytes.into()
         });
         bytes.clone()
     }
 }
 
-/// What a whole answer, or the lack of one, is shared as.
+/// A whole answer, or the lack of one.
 pub(crate) type Outcome = Result<Exchanged, TransportError>;
 
+/// What it is shared as.
+#[derive(Clone)]
+pub(crate) struct Flown {
+    outcome: Outcome,
+    /// Whether it failed for a reason of whoever asked, which says nothing about others: too little time or memory.
+    is_own_affair: bool,
+}
+
 /// What requests to subgraphs are equal by.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestKey {
     identity: Bytes,
     body: Bytes,
@@ -172,7 +185,7 @@ impl RequestTransport<'_> {
     /// that are equal only if all of it is.
     pub fn identity(&self, subgraph: u32) -> Option<Bytes> {
         let (endpoint, outgoing) = self.outgoing(subgraph)?;
-        Some(outgoing.identity(endpoint))
+        Some(outgoing.identity(endpoint, self.observer))
     }
 
     /// Sends a request, or joins an equal one that is under way.
@@ -183,28 +196,48 @@ impl RequestTransport<'_> {
         (request, ahead): (SubgraphRequest, Option<ReadAhead<'_>>),
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
-        let tries = move |request| -> Pin<Box<dyn Future<Output = Outcome>>> {
-            let asked = (request, ahead);
-            Box::pin(self.tries(endpoint, &outgoing.headers, asked, (deadline, watched)))
-        };
         if !request.idempotent || !endpoint.traffic.deduplicate_query {
-            return tries(request).await;
+            let asked = (request, ahead);
+            let tries = self.tries(endpoint, &outgoing.headers, asked, (deadline, watched));
+            return Box::pin(tries).await;
         }
         let key = RequestKey {
-            identity: outgoing.identity(endpoint),
+            identity: outgoing.identity(endpoint, self.observer),
             body: request.body.clone(),
         };
-        let again = request.clone();
-        let led = Cell::new(false);
-        let lead = || {
-            led.set(true);
-            tries(request)
+        let lead = || -> Pin<Box<dyn Future<Output = Flown> + '_>> {
+            let asked = (request.clone(), ahead);
+            Box::pin(self.led(endpoint, outgoing, asked, (deadline, watched)))
         };
-        let outcome = self.client.flights.fly(key, lead).await;
-        match &outcome {
-            // Somebody else's budget was too small; that says nothing about this one.
-            Err(error) if error.code == REQUEST_MEMORY && !led.get() => tries(again).await,
-            _ => outcome,
+        let flights = &self.client.flights;
+        let flown = flights.fly_until(deadline, key, lead, |flown| flown.is_own_affair);
+        match flown.await {
+            Some(flown) => flown.outcome,
+            None => Err(too_slow(endpoint)),
+        }
+    }
+
+    /// Sends a request that others may join.
+    async fn led(
+        &self,
+        endpoint: &Endpoint,
+        outgoing: &Outgoing,
+        asked: (SubgraphRequest, Option<ReadAhead<'_>>),
+        (deadline, watched): (Instant, Option<u32>),
+    ) -> Flown {
+        let tries = self.tries(endpoint, &outgoing.headers, asked, (deadline, watched));
+        let outcome = tries.await;
+        let is_own_affair = match &outcome {
+            Err(error) if error.code == REQUEST_MEMORY => true,
+            // The client's time was over, not the subgraph's.
+            Err(error) if error.code == TIMEOUT => {
+                self.deadline == Some(deadline) && Instant::now() >= deadline
+            }
+            _ => false,
+        };
+        Flown {
+            outcome,
+            is_own_affair,
         }
     }
 
@@ -292,13 +325,7 @@ impl RequestTransport<'_> {
         );
         let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
             Ok(exchanged) => exchanged,
-            Err(_) => Err(failed(
-                TIMEOUT,
-                &endpoint.name,
-                "the subgraph took too long",
-                format!("no whole answer within {:?}", endpoint.traffic.timeout),
-            )
-            .into()),
+            Err(_) => Err(too_slow(endpoint).into()),
         };
         chosen.done(is_well(&exchanged));
         exchanged
@@ -432,6 +459,15 @@ fn replicas(endpoint: &Endpoint) -> Result<&Replicas, TransportError> {
     })
 }
 
+fn too_slow(endpoint: &Endpoint) -> TransportError {
+    failed(
+        TIMEOUT,
+        &endpoint.name,
+        "the subgraph took too long",
+        format!("no whole answer within {:?}", endpoint.traffic.timeout),
+    )
+}
+
 fn left_alone(endpoint: &Endpoint) -> TransportError {
     failed(
         BREAKER_OPEN,
@@ -468,12 +504,15 @@ impl RequestTransport<'_> {
                     detail: format!("no endpoint for subgraph {}", request.subgraph),
                 });
             };
-            let own = Instant::now() + endpoint.traffic.timeout;
+            let now = Instant::now();
+            let own = now + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
             let number = self.collected.sent();
             let watched = self.observer.map(|o| o.asked(request.subgraph));
             let attachment = self.files.and_then(|files| files.attach(&request.body));
             let result = match attachment {
+                // What comes too late helps nobody.
+                _ if deadline <= now => Err(too_slow(endpoint)),
                 None => {
                     let asked = (request, ahead);
                     self.shared(endpoint, outgoing, asked, (deadline, watched))

@@ -3,9 +3,10 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -297,4 +298,63 @@ fn failures_are_shared() {
         assert_eq!(poll(future).0, Poll::Ready("GATEWAY_TIMEOUT".to_owned()));
     }
     assert_eq!(upstream.sent.get(), 1);
+}
+
+/// Work that never ends.
+fn endless<'a>() -> Pin<Box<dyn Future<Output = u32> + 'a>> {
+    Box::pin(std::future::pending())
+}
+
+#[test]
+fn who_fails_to_begin_leads_nobody() {
+    let flights: Flights<u32, u32> = Flights::default();
+    let poll = |future: Pin<&mut dyn Future<Output = u32>>| {
+        let waker = Waker::from(Arc::<Count>::default());
+        future.poll(&mut Context::from_waker(&waker))
+    };
+    let mut first = Box::pin(flights.fly(1, endless));
+    let mut second = Box::pin(flights.fly(1, || panic!("cannot begin")));
+    let mut third = Box::pin(flights.fly(1, || Box::pin(std::future::ready(3))));
+    assert!(poll(first.as_mut()).is_pending());
+    drop(first);
+    let begun = catch_unwind(AssertUnwindSafe(|| poll(second.as_mut())));
+    assert!(begun.is_err());
+    drop(second);
+    assert_eq!(poll(third.as_mut()), Poll::Ready(3));
+}
+
+#[test]
+fn who_waits_is_woken_once_and_the_last_one_first() {
+    let flights: Flights<u32, u32> = Flights::default();
+    let order: Arc<Mutex<Vec<usize>>> = Arc::default();
+    struct Named(usize, Arc<Mutex<Vec<usize>>>);
+    impl Wake for Named {
+        fn wake(self: Arc<Self>) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+    let mut futures: Vec<_> = (0..100)
+        .map(|_| Some(Box::pin(flights.fly(1, endless))))
+        .collect();
+    // Each is polled by several wakers; only the last one counts.
+    for round in 0..3 {
+        for (at, future) in futures.iter_mut().enumerate() {
+            let waker = Waker::from(Arc::new(Named(round * 100 + at, Arc::clone(&order))));
+            let future = future.as_mut().unwrap().as_mut();
+            assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+    }
+    // One who waits leaves, the next one to come has that seat.
+    futures[50] = None;
+    let mut late = Box::pin(flights.fly(1, endless));
+    let waker = Waker::from(Arc::new(Named(999, Arc::clone(&order))));
+    assert!(
+        late.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    futures[0] = None;
+    let mut expected: Vec<usize> = (201..300).rev().collect();
+    expected[49] = 999;
+    assert_eq!(*order.lock().unwrap(), expected);
 }

@@ -13,6 +13,7 @@ mod fixture;
 mod flights;
 mod http1;
 mod server;
+mod sharing;
 mod tls;
 
 use std::time::Duration;

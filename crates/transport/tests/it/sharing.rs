@@ -1,0 +1,195 @@
+//! Who shares a request with whom, and whose time it takes.
+
+use std::{pin::pin, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_execute::{SubgraphRequest, SubgraphResponse, Transport, TransportError};
+use ogive_transport::{
+    Answered, Client, Endpoint, HeaderRule, HeaderRules, NameMatch, Observer, RequestTransport,
+    Traffic,
+};
+use tokio::time::Instant;
+
+use crate::{
+    OK, endpoint,
+    server::{Act, Server},
+};
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(60);
+/// The time of those who have little.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Asks for somebody who has so much time.
+async fn ask(
+    client: &Client,
+    endpoints: &[Endpoint],
+    time: Duration,
+) -> Result<SubgraphResponse, TransportError> {
+    let headers = HeaderMap::new();
+    let deadline = Some(Instant::now() + time);
+    let transport = RequestTransport::new(client, endpoints, &headers, deadline);
+    let request = SubgraphRequest {
+        subgraph: 0,
+        body: Bytes::from_static(br#"{"query":"{a}"}"#),
+        idempotent: true,
+    };
+    transport.send(request).await
+}
+
+fn patient(server: &Server) -> [Endpoint; 1] {
+    let traffic = Traffic {
+        timeout: LONG,
+        ..Traffic::default()
+    };
+    [endpoint(server, traffic)]
+}
+
+#[tokio::test]
+async fn who_joins_waits_for_as_long_as_their_own_time_is() {
+    let server = Server::start(vec![vec![Act::Silence]]).await;
+    let (client, endpoints) = (Client::new(), patient(&server));
+    let mut leader = pin!(ask(&client, &endpoints, LONG));
+    tokio::select! {
+        biased;
+        led = leader.as_mut() => panic!("nobody answers: {led:?}"),
+        () = server.received(1) => {}
+    }
+    let joined = tokio::select! {
+        biased;
+        led = leader.as_mut() => panic!("nobody answers: {led:?}"),
+        joined = ask(&client, &endpoints, SHORT) => joined,
+    };
+    assert_eq!(joined.unwrap_err().code, "GATEWAY_TIMEOUT");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn who_has_more_time_than_the_one_who_asks_asks_again() {
+    let server = Server::start(vec![vec![Act::Silence], vec![Act::Answer(OK)]]).await;
+    let (client, endpoints) = (Client::new(), patient(&server));
+    let (led, joined, also) = tokio::join!(
+        biased;
+        ask(&client, &endpoints, SHORT),
+        ask(&client, &endpoints, LONG),
+        ask(&client, &endpoints, LONG),
+    );
+    assert_eq!(led.unwrap_err().code, "GATEWAY_TIMEOUT");
+    assert_eq!(joined.unwrap().status, 200);
+    assert_eq!(also.unwrap().status, 200);
+    // The two share the second one.
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn the_time_of_a_subgraph_is_the_same_for_everybody() {
+    let server = Server::start(vec![vec![Act::Silence]]).await;
+    let traffic = Traffic {
+        timeout: SHORT,
+        ..Traffic::default()
+    };
+    let (client, endpoints) = (Client::new(), [endpoint(&server, traffic)]);
+    let (led, joined) = tokio::join!(
+        biased;
+        ask(&client, &endpoints, LONG),
+        ask(&client, &endpoints, LONG),
+    );
+    for outcome in [led, joined] {
+        assert_eq!(outcome.unwrap_err().code, "GATEWAY_TIMEOUT");
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn who_has_no_time_left_asks_nobody() {
+    let server = Server::start(vec![vec![Act::Answer(OK)]]).await;
+    let (client, endpoints) = (Client::new(), patient(&server));
+    let late = ask(&client, &endpoints, Duration::ZERO).await;
+    assert_eq!(late.unwrap_err().code, "GATEWAY_TIMEOUT");
+    assert_eq!(server.connections(), 0);
+}
+
+/// Tells two callers apart by something that no rule names.
+struct Baggage(&'static str);
+impl Observer for Baggage {
+    fn asked(&self, _: u32) -> u32 {
+        0
+    }
+    fn sending(&self, _: u32, _: &mut HeaderMap) {}
+    fn identity(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(self.0.as_bytes());
+    }
+    fn answered(&self, _: u32, _: Answered) {}
+}
+
+type Headers<'a> = &'a [(&'static str, &'static str)];
+
+#[test]
+fn what_makes_two_callers_the_same() {
+    let named = |name| HeaderRule::Propagate {
+        from: NameMatch::Named(HeaderName::from_static(name)),
+        rename: None,
+        default: None,
+    };
+    let rules = HeaderRules::new(vec![named("authorization"), named("x-a")]);
+    let endpoints = ["http://a/1", "http://a/2"]
+        .map(|url| Endpoint::new("products", url, Traffic::default(), rules.clone()));
+    let client = Client::new();
+    let identity = |(headers, subgraph, baggage): (Headers<'_>, u32, Option<&'static str>)| {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        let baggage = baggage.map(Baggage);
+        let observer = baggage.as_ref().map(|baggage| baggage as &dyn Observer);
+        let transport =
+            RequestTransport::new(&client, &endpoints, &map, None).observed_by(observer);
+        transport.identity(subgraph).unwrap()
+    };
+    let base: Headers<'_> = &[("authorization", "a"), ("x-a", "1")];
+    let same: [(Headers<'_>, u32, Option<&'static str>); 3] = [
+        (base, 0, None),
+        // In another order, which the rules decide.
+        (&[("x-a", "1"), ("authorization", "a")], 0, None),
+        // With what no subgraph is sent.
+        (
+            &[("authorization", "a"), ("x-a", "1"), ("cookie", "c")],
+            0,
+            None,
+        ),
+    ];
+    for case in same {
+        assert_eq!(identity(case), identity((base, 0, None)), "{case:?}");
+    }
+    let different: [(Headers<'_>, u32, Option<&'static str>); 12] = [
+        (base, 0, None),
+        (&[("authorization", "b"), ("x-a", "1")], 0, None),
+        (&[("authorization", "a"), ("x-a", "2")], 0, None),
+        (&[("authorization", "a")], 0, None),
+        (&[], 0, None),
+        // A header twice, in either order, and one that looks like two.
+        (
+            &[("authorization", "a"), ("x-a", "1"), ("x-a", "2")],
+            0,
+            None,
+        ),
+        (
+            &[("authorization", "a"), ("x-a", "2"), ("x-a", "1")],
+            0,
+            None,
+        ),
+        (&[("authorization", "a"), ("x-a", "1, 2")], 0, None),
+        (&[("authorization", "ax-a:1")], 0, None),
+        // Another URL.
+        (base, 1, None),
+        // What tracing passes on.
+        (base, 0, Some("user=alice")),
+        (base, 0, Some("user=bob")),
+    ];
+    for (at, one) in different.iter().enumerate() {
+        for other in &different[at + 1..] {
+            assert_ne!(identity(*one), identity(*other), "{one:?} and {other:?}");
+        }
+    }
+}
