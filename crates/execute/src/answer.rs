@@ -18,7 +18,7 @@ use crate::{
     ahead::{self, HeadStart},
     codes,
     condition::Conditions,
-    envelope::{Envelope, Part, Step, SubgraphError, find_lookups, lookup_of},
+    envelope::{Envelope, InVain, Part, Step, SubgraphError, find_lookups, lookup_of},
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     limits::{ExecuteLimits, ExecuteOptions},
     request::{Gathered, Instance},
@@ -76,8 +76,6 @@ struct Data {
     outcomes: Vec<Outcome>,
     /// (look-up, representation) of items that are null.
     nulls: FastSet<(usize, u32)>,
-    /// Bytes that were read more than once.
-    scanned: u64,
     /// Entities that others can reuse, by ticket.
     entities: Vec<(u32, Range<usize>)>,
 }
@@ -165,7 +163,6 @@ fn read_entity(
     scanner: &mut Scanner<'_>,
     targets: &[Target],
     waiting: &[Instance],
-    scanned: &mut u64,
 ) -> Result<(), Stop> {
     let shape_of = |instance: &Instance| targets[usize::from(instance.target)].shape;
     let Some((first, others)) = waiting.split_first() else {
@@ -213,10 +210,7 @@ fn read_entity(
             accepted
         } else {
             // The first reading was paid for with the bytes of the answer.
-            *scanned += len;
-            if *scanned > reader.store.limits().rescanned_bytes_max {
-                return Err(LimitReached("rescanned_bytes_max").into());
-            }
+            reader.store.rescan(len)?;
             reader.read_into(&mut entity.clone(), shape, instance.record)?
         };
         if !accepted {
@@ -255,13 +249,16 @@ fn read_lookup(
         let n_mine = waiting.partition_point(|instance| instance.representation <= n);
         let (mine, others) = waiting.split_at(n_mine);
         waiting = others;
-        if n >= n_items || scanner.peek()? == Kind::Null {
+        if n >= n_items {
+            // Nothing of it stays, however many there are.
+            scanner.skip_value()?;
+        } else if scanner.peek()? == Kind::Null {
             scanner.skip_value()?;
             nulls.push((at, n));
         } else {
             let targets = &fetch.lookups[at].targets;
             let start = scanner.position();
-            read_entity(reader, scanner, targets, mine, &mut data.scanned)?;
+            read_entity(reader, scanner, targets, mine)?;
             let tickets = &gathered.lookups[at].tickets;
             if let Some(Some(ticket)) = tickets.get(n as usize) {
                 data.entities.push((*ticket, start..scanner.position()));
@@ -293,7 +290,6 @@ fn read_reused(
     gathered: &Gathered,
 ) -> Result<(), LimitReached> {
     let (plan, limits) = (reader.store.plan(), *reader.store.limits());
-    let mut scanned = 0;
     // Many entities are of the same answer.
     let (mut read_from, mut answer) = (None, Bytes::new());
     for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
@@ -314,10 +310,7 @@ fn read_reused(
             }
         }
         for (answered, range, instance) in &lookup.reused {
-            scanned += u64::from(range.len);
-            if scanned > limits.rescanned_bytes_max {
-                return Err(LimitReached("rescanned_bytes_max"));
-            }
+            reader.store.rescan(u64::from(range.len))?;
             if read_from != Some(*answered) {
                 read_from = Some(*answered);
                 answer = reader.store.answer(*answered);
@@ -363,7 +356,6 @@ impl<'p> Absorb<'_, 'p> {
         let mut data = Data {
             outcomes: vec![Outcome::Null; self.fetch.lookups.len()],
             nulls: FastSet::default(),
-            scanned: 0,
             entities: Vec::new(),
         };
         let read = Envelope::read_with(body, &limits, |scanner| self.read_data(scanner, &mut data));
@@ -420,7 +412,7 @@ impl<'p> Absorb<'_, 'p> {
         for error in errors {
             if self.errors.is_full() {
                 // Counted, but not worth the work.
-                self.push(self.client_error(error));
+                self.errors.leave_out(1);
                 continue;
             }
             self.tell_masked(&error);
@@ -448,7 +440,8 @@ impl<'p> Absorb<'_, 'p> {
             // Root fields and look-ups in one request are rare enough to be read twice.
             root => {
                 let whole = scanner.clone();
-                let lookups = find_lookups(scanner, self.fetch)?;
+                let lookups =
+                    find_lookups(scanner, self.fetch, &mut InVain::new(self.store.limits()))?;
                 if let Some(root) = root {
                     self.reader()
                         .read_into(&mut whole.clone(), root.shape, Store::ROOT)?;
@@ -457,10 +450,9 @@ impl<'p> Absorb<'_, 'p> {
                 for at in self.reentries().collect::<Vec<_>>() {
                     let (targets, waiting) =
                         (&fetch.lookups[at].targets, &gathered.lookups[at].instances);
-                    let (mut reader, scanned) = (self.reader(), &mut data.scanned);
                     let mut scanner = whole.clone();
                     scanner.peek()?;
-                    read_entity(&mut reader, &mut scanner, targets, waiting, scanned)?;
+                    read_entity(&mut self.reader(), &mut scanner, targets, waiting)?;
                     data.outcomes[at] = Outcome::Read;
                 }
                 let mut reader = self.reader();
@@ -520,6 +512,7 @@ impl<'p> Absorb<'_, 'p> {
                     read_lookup(&mut reader, (fetch, gathered), scanner, at, data)?;
                 }
                 _ => {
+                    reader.in_vain.count(fetch.lookups.len())?;
                     scanner.skip_value()?;
                 }
             }
@@ -604,7 +597,8 @@ impl<'p> Absorb<'_, 'p> {
                         fail_fields(self.store, shape(instance), instance.record);
                     }
                 }
-                let shown = waiting.iter().take(self.store.limits().errors_max);
+                let shown = waiting.iter().take(self.errors.room());
+                self.errors.leave_out(waiting.len() - shown.len());
                 let mut paths: Vec<_> = shown
                     .map(|instance| self.map_path(shape(instance), instance.record, rest))
                     .collect();
@@ -625,9 +619,11 @@ impl<'p> Absorb<'_, 'p> {
             }
             (None, path) if let Some(at) = reentry => {
                 let lookup = &self.fetch.lookups[at];
-                let shown = gathered.lookups[at].instances.iter();
+                let waiting = gathered.lookups[at].instances.iter();
+                let n_waiting = waiting.len();
+                let shown = waiting.take(self.errors.room());
+                self.errors.leave_out(n_waiting - shown.len());
                 let paths: Vec<_> = shown
-                    .take(self.store.limits().errors_max)
                     .map(|instance| {
                         let target = &lookup.targets[usize::from(instance.target)];
                         self.map_path(target.shape, instance.record, path)
@@ -733,16 +729,14 @@ impl<'p> Absorb<'_, 'p> {
             let message = "The subgraph reported an error.";
             return GraphqlError::new(codes::DOWNSTREAM_SERVICE_ERROR, message);
         }
-        let mut message = match error.message {
-            Some(message) => message.into_owned(),
-            None => "The subgraph reported an error without a message.".to_owned(),
-        };
-        let max = self.store.limits().error_message_bytes_max;
-        if message.len() > max {
-            message.truncate(message.floor_char_boundary(max));
-        }
+        let message = error.message.as_deref();
+        let message = message.unwrap_or("The subgraph reported an error without a message.");
+        let message = clip(message, self.store.limits().error_message_bytes_max).to_owned();
         let code = match error.code {
-            Some(code) => Cow::Owned(code.into_owned()),
+            Some(code) => {
+                let max = self.store.limits().error_code_bytes_max;
+                Cow::Owned(clip(&code, max).to_owned())
+            }
             None => Cow::Borrowed(codes::DOWNSTREAM_SERVICE_ERROR),
         };
         GraphqlError {
@@ -750,7 +744,7 @@ impl<'p> Absorb<'_, 'p> {
             path: None,
             code,
             service: None,
-            extensions: error.extensions,
+            extensions: error.extensions.into(),
         }
     }
 

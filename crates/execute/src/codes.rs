@@ -48,7 +48,7 @@ pub const CODES: &[CodeInfo] = &[
     },
     CodeInfo {
         code: EXECUTION_LIMIT_EXCEEDED,
-        meaning: "A subgraph answer, or what would have to be sent to a subgraph, exceeds a limit.",
+        meaning: "A subgraph answer, what would have to be sent to a subgraph, or the response exceeds a limit.",
         remedy: "Ask for less, for example with pagination, or raise the limit named in the message.",
     },
     CodeInfo {

@@ -9,7 +9,11 @@ use bytes::Bytes;
 use ogive_json::{JsonStr, Kind, ScanError, Scanner};
 use ogive_plan::Fetch;
 
-use crate::limits::{ExecuteLimits, ExecuteOptions};
+use crate::{
+    limits::{ExecuteLimits, ExecuteOptions},
+    scan::Stop,
+    store::LimitReached,
+};
 
 /// A value of the answer: what it is and where it stands.
 #[derive(Clone, Debug)]
@@ -23,6 +27,29 @@ impl Part {
         let kind = scanner.peek()?;
         let range = scanner.skip_value()?;
         Ok(Part { kind, range })
+    }
+}
+
+/// Most steps of an error's path: more than any operation is deep, lists counted.
+const PATH_STEPS_MAX: usize = 256;
+
+/// How much was compared in one answer with keys that nobody asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InVain {
+    left: u64,
+}
+
+impl InVain {
+    pub(crate) fn new(limits: &ExecuteLimits) -> Self {
+        InVain {
+            left: limits.key_comparisons_max,
+        }
+    }
+    /// A key was compared with so many others, and is none of them.
+    pub(crate) fn count(&mut self, comparisons: usize) -> Result<(), LimitReached> {
+        let left = self.left.checked_sub(comparisons as u64);
+        self.left = left.ok_or(LimitReached("key_comparisons_max"))?;
+        Ok(())
     }
 }
 
@@ -119,7 +146,9 @@ impl Envelope {
         let mut errors = Vec::new();
         let mut more = scanner.begin_array().ok()?;
         while more && errors.len() <= limits.errors_max {
-            errors.push(SubgraphError::read(&mut scanner, options, extensions).ok()?);
+            let bytes_max = limits.error_extension_bytes_max;
+            let shown = (options, extensions, bytes_max);
+            errors.push(SubgraphError::read(&mut scanner, shown).ok()?);
             more = scanner.next_item().ok()?;
         }
         let mut beyond = 0;
@@ -144,7 +173,8 @@ pub(crate) fn lookup_of(fetch: &Fetch, key: JsonStr<'_>, expected: usize) -> Opt
 pub(crate) fn find_lookups(
     scanner: &mut Scanner<'_>,
     fetch: &Fetch,
-) -> Result<Vec<Option<Part>>, ScanError> {
+    in_vain: &mut InVain,
+) -> Result<Vec<Option<Part>>, Stop> {
     let mut lookups = vec![None; fetch.lookups.len()];
     let mut expected = 0;
     let mut more = scanner.begin_object()?;
@@ -154,6 +184,8 @@ pub(crate) fn find_lookups(
         if let Some(at) = lookup_of(fetch, key, expected) {
             expected = at + 1;
             lookups[at].get_or_insert(part);
+        } else {
+            in_vain.count(fetch.lookups.len())?;
         }
         more = scanner.next_member()?;
     }
@@ -164,8 +196,7 @@ impl<'a> SubgraphError<'a> {
     /// Reads one entry; whatever in it is malformed is left out.
     fn read(
         scanner: &mut Scanner<'a>,
-        options: ExecuteOptions,
-        extensions: &[Box<str>],
+        shown: (ExecuteOptions, &[Box<str>], usize),
     ) -> Result<Self, ScanError> {
         let mut error = SubgraphError::default();
         if scanner.peek()? != Kind::Object {
@@ -181,7 +212,7 @@ impl<'a> SubgraphError<'a> {
                 }
                 Kind::Array if key.is("path") => error.path = Step::read_path(scanner)?,
                 Kind::Object if key.is("extensions") => {
-                    error.read_extensions(scanner, options, extensions)?;
+                    error.read_extensions(scanner, shown)?;
                 }
                 _ => {
                     scanner.skip_value()?;
@@ -195,8 +226,7 @@ impl<'a> SubgraphError<'a> {
     fn read_extensions(
         &mut self,
         scanner: &mut Scanner<'a>,
-        options: ExecuteOptions,
-        extensions: &[Box<str>],
+        (options, extensions, bytes_max): (ExecuteOptions, &[Box<str>], usize),
     ) -> Result<(), ScanError> {
         let mut more = scanner.begin_object()?;
         while more {
@@ -209,7 +239,10 @@ impl<'a> SubgraphError<'a> {
                 let ours = key.is("code") || (key.is("service") && options.error_service_names);
                 let shown =
                     options.subgraph_error_extensions || extensions.iter().any(|name| key.is(name));
-                if shown && !ours {
+                // A quotation mark on either side, a colon and a comma.
+                let len = key.raw().len() + range.len() + 4;
+                let fits = self.extensions.len().saturating_add(len) <= bytes_max;
+                if shown && !ours && fits {
                     let out = &mut self.extensions;
                     out.push(b'"');
                     out.extend_from_slice(key.raw());
@@ -225,7 +258,8 @@ impl<'a> SubgraphError<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// Reads a path; `None` if a step is neither a string nor a small whole number.
+    /// Reads a path; `None` if a step is neither a string nor a small whole number, or if there are more than
+    /// [`PATH_STEPS_MAX`].
     fn read_path(scanner: &mut Scanner<'a>) -> Result<Option<Vec<Self>>, ScanError> {
         let mut path = Some(Vec::new());
         let mut more = scanner.begin_array()?;
@@ -243,7 +277,7 @@ impl<'a> Step<'a> {
                 }
             };
             match (&mut path, step) {
-                (Some(path), Some(step)) => path.push(step),
+                (Some(path), Some(step)) if path.len() < PATH_STEPS_MAX => path.push(step),
                 _ => path = None,
             }
             more = scanner.next_item()?;

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use ogive_base::FastSet;
 use ogive_json::write_string;
 
@@ -27,8 +28,9 @@ pub(crate) struct GraphqlError<'p> {
     pub(crate) code: Cow<'static, str>,
     /// Name of the subgraph to blame, if it may be told.
     pub(crate) service: Option<&'p str>,
-    /// Further members of `extensions`, as JSON without braces, each followed by a comma.
-    pub(crate) extensions: Vec<u8>,
+    /// Further members of `extensions`, as JSON without braces, each followed by a comma. Shared by all places of one
+    /// error.
+    pub(crate) extensions: Bytes,
 }
 
 impl<'p> GraphqlError<'p> {
@@ -38,7 +40,7 @@ impl<'p> GraphqlError<'p> {
             path: None,
             code: Cow::Borrowed(code),
             service: None,
-            extensions: Vec::new(),
+            extensions: Bytes::new(),
         }
     }
     pub(crate) fn at(mut self, path: Path<'p>) -> Self {
@@ -114,6 +116,10 @@ impl<'p> Errors<'p> {
     /// Whether the next error will be left out, so that its details need not be worked out.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= self.max
+    }
+    /// How many more will be written.
+    pub(crate) fn room(&self) -> usize {
+        self.max.saturating_sub(self.list.len())
     }
     /// Number of errors that will be written.
     pub(crate) fn len(&self) -> usize {

@@ -13,7 +13,7 @@ pub struct ExecuteLimits {
     pub answer_bytes_max: usize,
     /// Bytes of all subgraph answers together.
     pub answers_bytes_max: usize,
-    /// Bytes of one answer that are read again, because several objects wait for the same entity.
+    /// Bytes of answers that are read again in one operation, because several objects wait for the same entity.
     pub rescanned_bytes_max: u64,
     /// Bytes of one subgraph request.
     pub request_bytes_max: usize,
@@ -23,6 +23,16 @@ pub struct ExecuteLimits {
     pub errors_max: usize,
     /// Bytes of one error message of a subgraph; the rest is cut off.
     pub error_message_bytes_max: usize,
+    /// Bytes of the code of one error of a subgraph; the rest is cut off.
+    pub error_code_bytes_max: usize,
+    /// Bytes of other extensions of one error of a subgraph, as JSON; members that do not fit are left out.
+    pub error_extension_bytes_max: usize,
+    /// Bytes of the response, errors not counted. It is looked at now and then, so a response may be some more.
+    pub response_bytes_max: usize,
+    /// Bytes of representations that are remembered so that they need not be asked again; those beyond are.
+    pub reuse_bytes_max: usize,
+    /// Comparisons of keys of one answer that nobody asked for with those that somebody did.
+    pub key_comparisons_max: u64,
 }
 
 impl Default for ExecuteLimits {
@@ -37,6 +47,11 @@ impl Default for ExecuteLimits {
             depth_max: 128,
             errors_max: 1_000,
             error_message_bytes_max: 4 << 10,
+            error_code_bytes_max: 256,
+            error_extension_bytes_max: 32 << 10,
+            response_bytes_max: 256 << 20,
+            reuse_bytes_max: 64 << 20,
+            key_comparisons_max: 1 << 28,
         }
     }
 }

@@ -89,6 +89,12 @@ pub(crate) struct Output<'e, 'p> {
     run: RawRange,
     /// The answer that the run is part of.
     answer: &'e [u8],
+    /// Bytes of shared ranges.
+    shared: usize,
+    /// Bytes that there may be.
+    bytes_max: usize,
+    /// Whether something was left out because there would have been more.
+    overflows: bool,
 }
 
 /// A position in an [`Output`].
@@ -107,6 +113,9 @@ impl<'e, 'p> Output<'e, 'p> {
             cuts: Vec::new(),
             run: RawRange::unchecked(Source::new(FetchId(0), 0), 0..0),
             answer: &[],
+            shared: 0,
+            bytes_max: store.limits().response_bytes_max,
+            overflows: false,
         }
     }
     /// Appends a value of an answer.
@@ -172,6 +181,10 @@ impl<'e, 'p> Output<'e, 'p> {
             }
             self.flush();
         }
+        if text.len() > SHORT && self.is_too_long_with(text.len()) {
+            self.overflows = true;
+            return;
+        }
         self.text.extend_from_slice(text);
     }
     /// Appends a byte of ours.
@@ -211,10 +224,14 @@ impl<'e, 'p> Output<'e, 'p> {
     #[inline(never)]
     fn flush_long(&mut self) {
         let run = self.run;
-        if run.len as usize >= SHARED_BYTES_MIN {
+        let (start, len) = (run.start as usize, run.len as usize);
+        // Many records may have one value in common. (What is shorter is bounded by the number of values.)
+        if self.is_too_long_with(len) {
+            self.overflows = true;
+        } else if len >= SHARED_BYTES_MIN {
+            self.shared += len;
             self.cuts.push((self.text.len(), run));
         } else {
-            let (start, len) = (run.start as usize, run.len as usize);
             append_short(&mut self.text, self.answer, start, len);
         }
         self.run.len = 0;
@@ -232,7 +249,28 @@ impl<'e, 'p> Output<'e, 'p> {
     /// Appends some of the text once more.
     pub(crate) fn again(&mut self, text: Range<usize>) {
         self.flush();
+        if self.is_too_long_with(text.len()) {
+            self.overflows = true;
+            return;
+        }
         self.text.extend_from_within(text);
+    }
+    /// Whether it is too long with so many more bytes.
+    fn is_too_long_with(&self, more: usize) -> bool {
+        self.text.len() + self.shared + more > self.bytes_max
+    }
+    /// Whether it is longer than it may be, or would be, had nothing been left out. Then nothing of it is of use, even if
+    /// some of it is taken back.
+    pub(crate) fn is_too_long(&mut self) -> bool {
+        self.overflows |= self.is_too_long_with(0);
+        self.overflows
+    }
+    /// Begins anew.
+    pub(crate) fn restart(&mut self) {
+        self.text.clear();
+        self.cuts.clear();
+        self.run.len = 0;
+        (self.shared, self.overflows) = (0, false);
     }
     pub(crate) fn position(&self) -> Position {
         Position {
@@ -244,7 +282,8 @@ impl<'e, 'p> Output<'e, 'p> {
     /// Takes everything back that was written since.
     pub(crate) fn truncate(&mut self, position: Position) {
         self.text.truncate(position.text);
-        self.cuts.truncate(position.cuts);
+        let gone = self.cuts.drain(position.cuts..);
+        self.shared -= gone.map(|(_, range)| range.len as usize).sum::<usize>();
         self.run = position.run;
         self.answer = self.store.answer_of(position.run);
     }

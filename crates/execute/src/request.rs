@@ -142,10 +142,18 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     lookups.resize_with(n_lookups, GatheredLookup::default);
     let mut text = Vec::new();
     let mut scratch = Scratch::default();
+    let mut groups_left = Source::CONTEXTS_MAX;
     for (at, gathered) in lookups.iter_mut().enumerate() {
         gathered.text = text.len()..text.len();
         let out = (&mut *gathered, &mut text);
-        gather_lookup(&mut from, at, &mut fresh, &mut scratch, out)?;
+        gather_lookup(
+            &mut from,
+            at,
+            &mut fresh,
+            &mut scratch,
+            &mut groups_left,
+            out,
+        )?;
         gathered.text.end = text.len();
     }
     drop(scratch);
@@ -213,6 +221,7 @@ fn gather_lookup<'a>(
     lookup_index: usize,
     fresh: &mut bool,
     scratch: &mut Scratch<'a>,
+    groups_left: &mut usize,
     (gathered, out): (&mut GatheredLookup, &mut Vec<u8>),
 ) -> Result<(), LimitReached> {
     let (store, conditions, fetch) = (from.store, from.conditions, from.fetch);
@@ -232,6 +241,7 @@ fn gather_lookup<'a>(
     let hasher = RandomState::default();
     let mut seen: HashTable<u32> = HashTable::new();
     let mut ranges: Few<(usize, usize), 4> = Few::Empty;
+    let mut known_groups: HashTable<u32> = HashTable::new();
     for (target_index, target) in lookup.targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup_index, target_index) else {
             continue;
@@ -254,11 +264,21 @@ fn gather_lookup<'a>(
                     continue;
                 };
                 let groups = &mut gathered.contexts;
-                let known = groups.iter().position(|other| *other == context);
-                group = Some(known.unwrap_or_else(|| {
-                    groups.push(context);
-                    groups.len() - 1
-                }) as u32);
+                let hash = hasher.hash_one(&context);
+                let known = known_groups.find(hash, |at| groups[*at as usize] == context);
+                group = Some(match known {
+                    Some(at) => *at,
+                    None => {
+                        // Each is a request; a context with so many values would be a key.
+                        let left = groups_left.checked_sub(1);
+                        *groups_left = left.ok_or(LimitReached("parts_max"))?;
+                        let at = groups.len() as u32;
+                        groups.push(context);
+                        let of = |at: &u32| hasher.hash_one(&groups[*at as usize]);
+                        known_groups.insert_unique(hash, at, of);
+                        at
+                    }
+                });
             }
             let bytes = |range: (usize, usize)| &out[range.0..range.1];
             let new = (start, out.len());

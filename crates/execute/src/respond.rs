@@ -53,6 +53,13 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
     emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT, &plan.layouts[Plan::ROOT]);
     emit.walk();
+    if emit.out.is_too_long() {
+        emit.out.restart();
+        emit.out.literal(b"{\"data\":null");
+        let message = "The limit response_bytes_max was reached.";
+        let error = GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message);
+        emit.errors.push(Stage::Respond, error);
+    }
     let (n_errors, total) = (emit.errors.len(), emit.errors.total());
     let mut out = emit.out;
     if n_errors > 0 {
@@ -100,6 +107,10 @@ struct Writing {
 
 /// How often in a row twins may differ before they are no longer compared.
 const DIFFERENCES_MAX: u32 = 16;
+
+/// So many items of a list are written before it is seen to that the response does not become too long. (What is between
+/// them is at most as long as the operation and a few answers.)
+const ITEMS_UNCHECKED: u32 = 64;
 
 /// An object or list that is being written.
 enum Frame<'p> {
@@ -185,6 +196,9 @@ impl<'p> Emit<'_, 'p> {
                         self.out.byte(b']');
                         self.frames.pop();
                         continue;
+                    }
+                    if *next % ITEMS_UNCHECKED == 0 && self.out.is_too_long() {
+                        return;
                     }
                     let value = self.store.item(*list, *next);
                     let (field, layer) = (*field, *layer - 1);
@@ -330,9 +344,9 @@ impl<'p> Emit<'_, 'p> {
         if state != TypeState::Rejected && !layout.output.iter().any(depends_on_type) {
             return self.open_object(record, layout);
         }
-        if !explained && !self.is_explained() {
-            let message = "The object's concrete type is unknown.";
-            self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message.to_owned(), &[]);
+        if !explained && (self.only_counts() || !self.is_explained()) {
+            let message = || Cow::Borrowed("The object's concrete type is unknown.");
+            self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message, &[]);
         }
         self.put_null(Null { explained: true });
     }
@@ -340,7 +354,7 @@ impl<'p> Emit<'_, 'p> {
     /// Writes null for what the caller may not see.
     fn put_refused(&mut self) {
         self.nulls += 1;
-        let message = "Unauthorized field or type".to_owned();
+        let message = || Cow::Borrowed("Unauthorized field or type");
         self.push_error(codes::UNAUTHORIZED_FIELD_OR_TYPE, message, &[]);
         self.put_null(Null { explained: true });
     }
@@ -460,6 +474,10 @@ impl<'p> Emit<'_, 'p> {
             Value::Raw(range) => {
                 let raw = store.raw(range);
                 if field.wrapping.is_list() {
+                    // It is written item by item, in full.
+                    if self.out.is_too_long() {
+                        return Ok(());
+                    }
                     return self
                         .put_leaves(field, kind, raw)
                         .unwrap_or(Err(Null { explained: false }));
@@ -478,16 +496,16 @@ impl<'p> Emit<'_, 'p> {
         }
     }
 
-    fn put_scalar(&mut self, kind: LeafKind, raw: &[u8], indexes: &[u32]) -> Result<(), Null> {
+    fn put_scalar(&mut self, kind: LeafKind, raw: &[u8], open: &[OpenList]) -> Result<(), Null> {
         if let Some(checked) = leaf::check(self.plan, kind, raw) {
             self.out.literal(&checked);
             return Ok(());
         }
-        let message = format!(
-            "The subgraph's value is not of type {}.",
-            leaf::type_name(kind)
-        );
-        self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, indexes);
+        let message = || {
+            let ty = leaf::type_name(kind);
+            Cow::Owned(format!("The subgraph's value is not of type {ty}."))
+        };
+        self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, open);
         Err(Null { explained: true })
     }
 
@@ -502,8 +520,7 @@ impl<'p> Emit<'_, 'p> {
         let mut scanner = Scanner::with_depth_max(raw, Scanner::DEPTH_MAX);
         let wrapping = field.wrapping;
         let outermost = wrapping.lists();
-        // Of each open list: where it begins in the output, and how many items were read.
-        let mut open: Vec<(Position, u32)> = Vec::with_capacity(usize::from(outermost));
+        let mut open: Vec<OpenList> = Vec::with_capacity(usize::from(outermost));
         loop {
             // A value of layer `outermost - open.len()`.
             let layer = outermost - open.len() as u8;
@@ -513,8 +530,7 @@ impl<'p> Emit<'_, 'p> {
                 Err(Null { explained: false })
             } else if layer == 0 {
                 let range = scanner.skip_value()?;
-                let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
-                self.put_scalar(kind, &raw[range], &indexes)
+                self.put_scalar(kind, &raw[range], &open)
             } else if kind_found == Kind::Array {
                 let start = self.out.position();
                 self.out.byte(b'[');
@@ -526,16 +542,14 @@ impl<'p> Emit<'_, 'p> {
                 Ok(())
             } else {
                 scanner.skip_value()?;
-                let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
-                let message = "The subgraph did not answer a list.".to_owned();
-                self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, &indexes);
+                let message = || Cow::Borrowed("The subgraph did not answer a list.");
+                self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, &open);
                 Err(Null { explained: true })
             };
             if let Err(null) = written {
                 let mut layer = layer;
                 if wrapping.layer_is_non_null(layer) && !null.explained {
-                    let indexes: Vec<u32> = open.iter().map(|list| list.1).collect();
-                    self.explain_null(field, &indexes);
+                    self.explain_null(field, &open);
                 }
                 while wrapping.layer_is_non_null(layer) {
                     let Some((start, _)) = open.pop() else {
@@ -569,7 +583,7 @@ impl<'p> Emit<'_, 'p> {
     }
 
     /// Client path of the position being written, with further list indexes.
-    fn path(&self, indexes: &[u32]) -> Path<'p> {
+    fn path(&self, open: &[OpenList]) -> Path<'p> {
         let mut lists = Vec::new();
         let mut path = Vec::new();
         for frame in self.frames.iter().rev() {
@@ -590,7 +604,7 @@ impl<'p> Emit<'_, 'p> {
             }
         }
         path.extend(lists.into_iter().rev().map(PathStep::Index));
-        path.extend(indexes.iter().copied().map(PathStep::Index));
+        path.extend(open.iter().map(|(_, index)| PathStep::Index(*index)));
         path
     }
     /// Whether an error lies at or below the current position.
@@ -599,11 +613,24 @@ impl<'p> Emit<'_, 'p> {
         let path = self.path(&[]);
         self.errors.explains(&path)
     }
-    /// Adds an error for null at a non-null position, unless there is one.
-    fn explain_null(&mut self, field: &OutField, indexes: &[u32]) {
+    /// Whether an error would neither be written nor is it worth finding out whether there is one already.
+    fn only_counts(&self) -> bool {
+        self.errors.is_full() && self.nulls > NULLS_LOOKED_UP_MAX
+    }
+    /// Adds an error for null at a non-null position, unless there is one. Where there is no room for it, it is only
+    /// counted.
+    fn explain_null(&mut self, field: &OutField, open: &[OpenList]) {
         self.nulls += 1;
-        let path = self.path(indexes);
-        if !self.errors.explains(&path) {
+        if self.only_counts() {
+            return self.errors.leave_out(1);
+        }
+        let path = self.path(open);
+        if self.errors.explains(&path) {
+            return;
+        }
+        if self.errors.is_full() {
+            self.errors.leave_out(1);
+        } else {
             let message = format!(
                 "Cannot return null for non-nullable field {}.",
                 field.coordinate
@@ -612,10 +639,24 @@ impl<'p> Emit<'_, 'p> {
             self.errors.push(Stage::Respond, error);
         }
     }
-    fn push_error(&mut self, code: &'static str, message: String, indexes: &[u32]) {
+    fn push_error(
+        &mut self,
+        code: &'static str,
+        message: impl FnOnce() -> Cow<'static, str>,
+        open: &[OpenList],
+    ) {
         self.nulls += 1;
-        let path = self.path(indexes);
-        self.errors
-            .push(Stage::Respond, GraphqlError::new(code, message).at(path));
+        if self.errors.is_full() {
+            return self.errors.leave_out(1);
+        }
+        let error = GraphqlError::new(code, message()).at(self.path(open));
+        self.errors.push(Stage::Respond, error);
     }
 }
+
+/// So many nulls are looked up among the errors there are, if there is no room for another one; those beyond are counted
+/// as errors of their own, which some may not be.
+const NULLS_LOOKED_UP_MAX: u32 = 10_000;
+
+/// An open list of leaves: where it begins in the output, and the index of the item that is being read.
+type OpenList = (Position, u32);

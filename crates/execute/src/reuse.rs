@@ -13,6 +13,8 @@
 //! of which all representations are on their way waits for them; one of which only some are sends those too, because
 //! waiting could cost more than asking.
 //!
+//! What is remembered is bounded ([`ExecuteLimits::reuse_bytes_max`]); what does not fit is asked again.
+//!
 //! Invariants: the keyed hash only finds candidates, equality of all bytes decides; which answers are reused may depend
 //! on the order in which they come, what the client gets does not (as long as subgraphs answer alike questions alike).
 
@@ -22,7 +24,10 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_plan::FetchId;
 
-use crate::store::{RawRange, RecordId, Source};
+use crate::{
+    limits::ExecuteLimits,
+    store::{RawRange, RecordId, Source},
+};
 
 /// What may be reused inside one operation; a greater value allows more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,17 +55,24 @@ pub(crate) enum Known {
 }
 
 /// All representations of one operation that may be reused.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Entities {
+    /// Bytes that `bytes` and `rows` may have.
+    bytes_max: usize,
     hasher: RandomState,
     /// Indexes into `rows`.
     table: HashTable<u32>,
     rows: Vec<Row>,
     /// The representations' bytes.
     bytes: Vec<u8>,
-    /// Fetches that were answered without errors.
+    /// Fetches, or parts of them, that were answered without errors.
     clean: Vec<FetchId>,
+    /// Fetches a part of which was sent early, as what.
+    split: Vec<(FetchId, FetchId)>,
 }
+
+/// What a row is counted as, with its place in the table.
+const ROW_BYTES: usize = size_of::<Row>() + 8;
 
 #[derive(Debug)]
 struct Row {
@@ -80,6 +92,18 @@ pub(crate) struct Key<'a> {
 }
 
 impl Entities {
+    pub(crate) fn new(limits: &ExecuteLimits) -> Self {
+        Entities {
+            bytes_max: limits.reuse_bytes_max.min(u32::MAX as usize),
+            hasher: RandomState::default(),
+            table: HashTable::new(),
+            rows: Vec::new(),
+            bytes: Vec::new(),
+            clean: Vec::new(),
+            split: Vec::new(),
+        }
+    }
+
     fn find(&self, key: Key<'_>) -> (u64, Option<u32>) {
         let hash = self
             .hasher
@@ -102,13 +126,18 @@ impl Entities {
         row.map_or(Known::No, |at| self.rows[at as usize].known)
     }
 
-    /// Notes that a fetch was answered without errors.
+    /// Notes that a part of a fetch is sent by itself, as `part`.
+    pub(crate) fn sent_early(&mut self, fetch: FetchId, part: FetchId) {
+        self.split.push((fetch, part));
+    }
+    /// Notes that a fetch, or what is known as one, was answered without errors.
     pub(crate) fn answered_well(&mut self, fetch: FetchId) {
         self.clean.push(fetch);
     }
-    /// Whether it was.
+    /// Whether it was, and the part that was sent early as well.
     pub(crate) fn is_clean(&self, fetch: FetchId) -> bool {
-        self.clean.contains(&fetch)
+        let mut parts = self.split.iter().filter(|(whole, _)| *whole == fetch);
+        self.clean.contains(&fetch) && parts.all(|(_, part)| self.clean.contains(part))
     }
 
     /// Notes that an object holds what look-ups of a representation would be answered, unless more is known of it.
@@ -144,7 +173,7 @@ impl Entities {
     /// A new row; None if the table is full.
     fn insert(&mut self, hash: u64, key: Key<'_>, known: Known) -> Option<u32> {
         let (start, len) = (self.bytes.len(), key.representation.len());
-        if start + len > u32::MAX as usize {
+        if start + len + (self.rows.len() + 1) * ROW_BYTES > self.bytes_max {
             return None;
         }
         let at = self.rows.len() as u32;

@@ -221,7 +221,7 @@ impl<'e> Run<'e> {
                         }
                     }
                 })
-            .then(Entities::default),
+            .then(|| Entities::new(&input.limits)),
             stats: ExecuteStats::default(),
             trace: input.options.trace.then(Vec::new),
             started: Instant::now(),
@@ -321,7 +321,7 @@ impl<'e> Run<'e> {
                     })
                     .collect();
                 // As many as can be told apart; a context with so many values would be a key.
-                if parts.len() > Source::PARTS_MAX / 2 {
+                if parts.len() > Source::CONTEXTS_MAX {
                     let first = Source::new(id, 0);
                     for part in &parts {
                         self.refuse(first, part, LimitReached("parts_max"));
@@ -523,6 +523,9 @@ impl<'e> Run<'e> {
             if self.waiting[n_fetches + at] == 0 && !self.is_last_for(id, part.fetch) {
                 self.waiting[part.fetch.index()] += 1;
                 self.sent_early[at] = true;
+                if let Some(entities) = &mut self.entities {
+                    entities.sent_early(part.fetch, FetchId::from_usize(n_fetches + at));
+                }
                 self.stats.early += 1;
                 ready.push(FetchId::from_usize(n_fetches + at));
             }

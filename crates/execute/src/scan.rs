@@ -24,6 +24,7 @@ use ogive_plan::{
 use crate::{
     ahead::{Expected, Known, Passing},
     codes,
+    envelope::InVain,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     lane::{Lane, Left},
     store::{LimitReached, ListRange, Place, RawRange, RecordId, Source, Store, TypeState, Value},
@@ -83,6 +84,8 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) steps: u32,
     /// What is known of the text, or is to be found out.
     pub(crate) known: Option<Known<'s, 'p>>,
+    /// What was looked for in vain.
+    pub(crate) in_vain: InVain,
 }
 
 /// An open object or list.
@@ -137,6 +140,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         conditions: &'s Conditions,
     ) -> Self {
         let derived = store.plan().derived();
+        let in_vain = InVain::new(store.limits());
         Reader {
             derived,
             store,
@@ -157,6 +161,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             is_single: false,
             steps: 0,
             known: None,
+            in_vain,
         }
     }
 
@@ -259,6 +264,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             } => {
                 let ty = self.store.known_type(*record);
                 let Some(found) = find_field(scanner, shape, ty, *expected)? else {
+                    self.in_vain.count(shape.fields.len())?;
                     scanner.skip_value()?;
                     return Ok(scanner.next_member()?);
                 };

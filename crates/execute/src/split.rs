@@ -55,9 +55,11 @@ impl Gathered {
             out.push(rest);
         }
         for (at, lookup) in self.lookups.iter().enumerate() {
-            for (group, context) in lookup.contexts.iter().enumerate() {
-                let of_group = |r: &u32| lookup.groups[*r as usize] == group as u32;
-                let members: Vec<u32> = (0..lookup.n_representations).filter(of_group).collect();
+            let mut members: Vec<Vec<u32>> = vec![Vec::new(); lookup.contexts.len()];
+            for (representation, group) in (0..lookup.n_representations).zip(&lookup.groups) {
+                members[*group as usize].push(representation);
+            }
+            for (members, context) in members.into_iter().zip(&lookup.contexts) {
                 let mut part = self.empty();
                 part.context.clone_from(context);
                 part.lookups[at] = lookup.pick(&members, (&self.text, &mut part.text));

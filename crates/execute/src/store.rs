@@ -51,6 +51,10 @@ impl Source {
     /// subgraphs at most.)
     pub(crate) const PARTS_MAX: usize = 1 << Self::PART_BITS;
 
+    /// Most of them that a fetch is sent as because of values from above: one number in two is left for parts that have
+    /// to be sent again.
+    pub(crate) const CONTEXTS_MAX: usize = Self::PARTS_MAX / 2;
+
     pub(crate) fn new(fetch: FetchId, part: u32) -> Self {
         Source(fetch.0 << Self::PART_BITS | part & (Self::PARTS_MAX as u32 - 1))
     }
@@ -197,6 +201,8 @@ pub(crate) struct Extent {
 pub(crate) struct Store<'p> {
     plan: &'p Plan,
     limits: ExecuteLimits,
+    /// Bytes of answers that were read more than once.
+    rescanned: u64,
     /// Answers by fetch.
     answers: Vec<Bytes>,
     /// Of fetches that were sent as several requests: all answers but the first.
@@ -245,6 +251,7 @@ impl<'p> Store<'p> {
         let mut store = Store {
             plan,
             limits,
+            rescanned: 0,
             answers: vec![Bytes::new(); plan.fetches.len()],
             further: FastMap::default(),
             records: Vec::with_capacity(records.clamp(32, LEARNED_MAX / 4)),
@@ -280,6 +287,14 @@ impl<'p> Store<'p> {
     }
     pub(crate) fn limits(&self) -> &ExecuteLimits {
         &self.limits
+    }
+    /// Counts bytes of an answer that are read again.
+    pub(crate) fn rescan(&mut self, bytes: u64) -> Result<(), LimitReached> {
+        self.rescanned = self.rescanned.saturating_add(bytes);
+        if self.rescanned > self.limits.rescanned_bytes_max {
+            return Err(LimitReached("rescanned_bytes_max"));
+        }
+        Ok(())
     }
 
     /// Keeps an answer, so that ranges of it may be stored.

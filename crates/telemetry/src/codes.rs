@@ -81,7 +81,7 @@ codes! {
         "More errors occurred than the response may carry; the rest is left out."
         "Fix the errors shown."
     EXECUTION_LIMIT_EXCEEDED 200 Subgraph
-        "A subgraph's answer, or what would have to be sent to a subgraph, exceeds a limit."
+        "A subgraph's answer, what would have to be sent to a subgraph, or the response exceeds a limit."
         "Ask for less, for example with pagination."
     GATEWAY_TIMEOUT 200 Subgraph
         "A subgraph, or the request as a whole, took longer than its timeout; the fields concerned are null."

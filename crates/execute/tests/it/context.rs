@@ -116,3 +116,23 @@ fn without_a_value_that_must_be_there_nothing_is_asked() {
         r#"{"data":{"shops":[{"goods":[{"price":5}]}]}}"#
     );
 }
+
+#[test]
+fn so_many_values_above_that_each_would_be_a_request_are_refused() {
+    for (values, sent) in [(1_024, 1_024), (1_025, 0)] {
+        let shops_of: Vec<String> = (0..values)
+            .map(|at| format!(r#"{{"currency":"{at}","goods":[{{"id":1}}]}}"#))
+            .collect();
+        let first = format!(r#"{{"data":{{"shops":[{}]}}}}"#, shops_of.join(","));
+        let prices = || ok(r#"{"data":{"_entities":[{"price":10}]}}"#);
+        let script = Script::new(vec![
+            vec![ok(&first)],
+            (0..sent).map(|_| prices()).collect(),
+        ]);
+        let output = run_with(&shops(true), &Setup::default(), &script);
+        assert_eq!(script.sent().len(), 1 + sent);
+        let text = text(output);
+        assert_eq!(text.contains("The limit parts_max was reached."), sent == 0);
+        assert_eq!(text.contains(r#""price":10"#), sent > 0);
+    }
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod arriving;
+mod bounds;
 mod conditions;
 mod context;
 mod entities;

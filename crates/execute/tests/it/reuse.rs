@@ -1,6 +1,6 @@
 //! Reuse inside one operation: what is not asked again, and everything that must be.
 
-use ogive_execute::{ExecuteOptions, ExecuteOutput, Reuse};
+use ogive_execute::{ExecuteLimits, ExecuteOptions, ExecuteOutput, Reuse};
 use ogive_plan::{OperationKind, Plan};
 
 use crate::{
@@ -195,4 +195,109 @@ fn other_subgraphs_are_never_spoken_for() {
         data(run_with(&plan, &setup, &script)),
         r#"{"a":[{"name":"x"}],"b":[{"name":"other"}],"c":[{"name":"x"}]}"#
     );
+}
+
+#[test]
+fn what_is_too_much_to_remember_is_asked_again() {
+    let setup = Setup {
+        limits: ExecuteLimits {
+            reuse_bytes_max: 30,
+            ..ExecuteLimits::default()
+        },
+        ..Setup::default()
+    };
+    let answers = vec![names(&["x"]), names(&["y"]), names(&["z"])];
+    let script = Script::new(vec![vec![ok(&format!(r#"{{"data":{ONE}}}"#))], answers]);
+    let output = run_with(&plan([7, 7, 7]), &setup, &script);
+    assert_eq!(output.stats.reused, 0);
+    assert_eq!(
+        data(output),
+        r#"{"a":[{"name":"x"}],"b":[{"name":"y"}],"c":[{"name":"z"}]}"#
+    );
+}
+
+/// `{ a { name } c { b { name } } d { name } }`: names of `a` can be asked sooner than those of `b`, with which they
+/// share a fetch; those of `d` come last, and `a` and `b` may have them.
+fn early() -> Plan {
+    let mut b = Builder::new(&["keys", "names"], &["Query", "User", "Club"]);
+    let user = |b: &mut Builder, parent, name| {
+        let user = b.object(parent, name, "User", &["User"]);
+        b.hidden(user, "id");
+        b.leaf(user, "name", "String");
+        for (slot, value) in b.plan.layouts[user].slots.iter_mut().zip([1, 2]) {
+            slot.value = value;
+        }
+        (user, b.shape(user, &[("id", None)]))
+    };
+    let (of_a, key_of_a) = user(&mut b, Plan::ROOT, "a");
+    let club = b.object(Plan::ROOT, "c", "Club", &["Club"]);
+    b.hidden(club, "id");
+    let (of_b, key_of_b) = user(&mut b, club, "b");
+    let (of_d, key_of_d) = user(&mut b, Plan::ROOT, "d");
+    let key_of_club = b.shape(club, &[("id", None)]);
+    let first = b.root(
+        0,
+        "{}",
+        &[
+            ("a", Some(key_of_a)),
+            ("c", Some(key_of_club)),
+            ("d", Some(key_of_d)),
+        ],
+    );
+    let member = b.shape(club, &[("b", Some(key_of_b))]);
+    let members = b.target(club, &["id"], member);
+    let second = b.fetch(0, "{}", &[first], vec![lookup(vec![members])]);
+    let mut name = |layout, selection| {
+        let shape = b.shape(layout, &[("name", None)]);
+        let mut target = b.target(layout, &["id"], shape);
+        target.selection = selection;
+        target
+    };
+    let (a, of_club, d) = (name(of_a, 7), name(of_b, 7), name(of_d, 8));
+    let third = b.fetch(1, "{}", &[first, second], vec![lookup(vec![a, of_club])]);
+    b.fetch(1, "{}", &[first, third], vec![lookup(vec![d])]);
+    b.build()
+}
+
+#[test]
+fn of_a_fetch_in_two_parts_both_must_have_come_without_errors() {
+    let setup = Setup {
+        options: ExecuteOptions {
+            reuse: Reuse::All,
+            early: true,
+            ..ExecuteOptions::default()
+        },
+        ..Setup::default()
+    };
+    let bad = |name| {
+        let errors = r#""errors":[{"message":"m"}]"#;
+        ok(&format!(
+            r#"{{"data":{{"_entities":[{{"name":"{name}"}}]}},{errors}}}"#
+        ))
+    };
+    let one = || names(&["one"]);
+    let two = || names(&["two"]);
+    for (parts, asked_again) in [
+        ([one(), two()], false),
+        ([bad("one"), two()], true),
+        ([one(), bad("two")], true),
+    ] {
+        let keys = ok(r#"{"data":{"a":{"id":1},"c":{"id":9},"d":{"id":1}}}"#);
+        let members = ok(r#"{"data":{"_entities":[{"b":{"id":2}}]}}"#);
+        let mut answers: Vec<Answer> = parts.into_iter().collect();
+        answers.extend(asked_again.then(|| names(&["one, asked again"])));
+        let script = Script::new(vec![vec![keys, members], answers]);
+        let output = run_with(&early(), &setup, &script);
+        assert_eq!(output.stats.early, 1);
+        let last = match asked_again {
+            true => "one, asked again",
+            false => "one",
+        };
+        assert_eq!(
+            data(output),
+            format!(
+                r#"{{"a":{{"name":"one"}},"c":{{"b":{{"name":"two"}}}},"d":{{"name":"{last}"}}}}"#
+            )
+        );
+    }
 }
