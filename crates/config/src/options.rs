@@ -315,6 +315,11 @@ section! {
         /// not fit is null, with the error `REQUEST_MEMORY_LIMIT`. Default: 256 MiB, or the largest
         /// `response_max_bytes` if that is more. Files that are kept (`file_uploads.buffer_size`) count, too.
         pub max_request_memory: Option<ByteSize> = None,
+        /// Largest response to a client, in bytes; instead of a larger one there is no data, and the error
+        /// `EXECUTION_LIMIT_EXCEEDED`. Responses can be larger than all answers of subgraphs together, because many objects
+        /// may have a value in common. It is looked at now and then, so a response may be some more. Default: 256 MiB, or
+        /// `max_request_memory` if that is more.
+        pub max_response_size: Option<ByteSize> = None,
         /// Largest request body, in bytes; a larger one is answered with 413.
         pub http_max_request_bytes: ByteSize = ByteSize(2_000_000),
         /// Most headers of a request; more are answered with 431.

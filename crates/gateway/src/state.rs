@@ -227,6 +227,11 @@ impl PipelineOptions {
                     .saturating_mul(3)
                     .max(execute.depth_max),
                 answers_bytes_max: memory.ceiling.saturating_add(largest),
+                // Whatever fits into the memory of a request can be sent on.
+                response_bytes_max: match limits.max_response_size {
+                    Some(size) => size.0,
+                    None => execute.response_bytes_max.max(memory.ceiling),
+                },
                 ..execute
             },
             error_extensions: {
