@@ -20,7 +20,7 @@ pub(crate) fn miri() -> Check {
         let command = format!("cargo {toolchain}miri --version");
         if succeeds(&command) {
             return Ok(words(&format!(
-                "cargo {toolchain}miri test --package ogive-json --lib --tests"
+                "cargo {toolchain}miri test --package ogive-json --test it"
             )));
         }
     }

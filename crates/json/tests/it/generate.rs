@@ -23,7 +23,7 @@ impl Random {
 
 /// How many of so many texts are tried: an interpreter takes a few hundred times as long for each.
 pub(crate) fn seeds(all: u64) -> std::ops::Range<u64> {
-    0..if cfg!(miri) { all / 400 } else { all }
+    0..if cfg!(miri) { all / 1_000 } else { all }
 }
 
 /// How far loops go over places that differ by one: so that an interpreter takes few of them, and not always the same.

@@ -24,6 +24,7 @@ fn all_levels_agree_with_the_scalar_twin() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "tens of thousands of texts, of which none is special")]
 fn positions_do_not_depend_on_alignment() {
     let mut strings = vec![
         String::new(),
@@ -41,10 +42,10 @@ fn positions_do_not_depend_on_alignment() {
     for level in Level::available() {
         assert!(level.force());
         for string in &strings {
-            for pad in (0..70).step_by(generate::stride(23)) {
+            for pad in 0..70 {
                 let value = format!("{}\"{string}\"", " ".repeat(pad));
                 let expected = serde_json::from_str::<String>(&value);
-                for after in [0, 1, 40, 100].into_iter().step_by(generate::stride(3)) {
+                for after in [0, 1, 40, 100] {
                     let text = format!("{value}{}", ",".repeat(after));
                     let mut scanner = Scanner::new(text.as_bytes());
                     let found = scanner.skip_value();
@@ -55,7 +56,7 @@ fn positions_do_not_depend_on_alignment() {
                 }
             }
         }
-        for digits in (1..70).step_by(generate::stride(23)) {
+        for digits in 1..70 {
             let number = format!(
                 "-{}.{}e+{}",
                 "1".repeat(digits),
