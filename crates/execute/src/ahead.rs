@@ -10,7 +10,7 @@
 //! other can be in its place; what is read, and into what, does not depend on whether anything was known; of what arrives
 //! no more than one byte in [`SHARE`] is read in vain. Tests: `tests/it/arriving.rs`.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use ogive_json::{
@@ -45,17 +45,17 @@ const SEARCH_MIN: usize = 4 << 10;
 /// loses nothing but time.
 #[derive(Clone, Copy)]
 pub struct ReadAhead<'a> {
-    of: &'a dyn Ahead,
+    of: &'a (dyn Ahead + Sync),
     shape: ShapeId,
     eager: bool,
 }
 
 /// An answer of which some has come.
-pub struct Arriving<'a>(Box<dyn Look + 'a>);
+pub struct Arriving<'a>(Box<dyn Look + Send + 'a>);
 
 /// What there is for all answers of an execution.
 trait Ahead {
-    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + 'a>;
+    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + Send + 'a>;
 }
 trait Look {
     fn look(&mut self, so_far: &[u8]);
@@ -95,7 +95,7 @@ pub(crate) struct Aheads<'p> {
     conditions: &'p Conditions,
     limits: ExecuteLimits,
     /// Of those that are whole and were not read yet.
-    found: RefCell<Vec<(Bytes, HeadStart<'p>)>>,
+    found: Mutex<Vec<(Bytes, HeadStart<'p>)>>,
 }
 
 impl<'p> Aheads<'p> {
@@ -108,7 +108,7 @@ impl<'p> Aheads<'p> {
             plan,
             conditions,
             limits,
-            found: RefCell::new(Vec::new()),
+            found: Mutex::new(Vec::new()),
         }
     }
     /// For the answer to a request of nothing but root fields.
@@ -119,9 +119,13 @@ impl<'p> Aheads<'p> {
             eager: false,
         }
     }
+    /// Only one thread executes, so nobody waits here. What asks may still be a future that moves between threads.
+    fn found(&self) -> MutexGuard<'_, Vec<(Bytes, HeadStart<'p>)>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     /// What is known of an answer.
     pub(crate) fn take(&self, body: &Bytes) -> Option<HeadStart<'p>> {
-        let mut found = self.found.borrow_mut();
+        let mut found = self.found();
         let is = |held: &Bytes| held.as_ptr() == body.as_ptr() && held.len() == body.len();
         let at = found.iter().position(|(held, _)| is(held))?;
         Some(found.swap_remove(at).1)
@@ -129,7 +133,7 @@ impl<'p> Aheads<'p> {
 }
 
 impl<'p> Ahead for Aheads<'p> {
-    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + 'a> {
+    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + Send + 'a> {
         Box::new(Looking {
             of: self,
             shape,
@@ -345,7 +349,7 @@ impl Look for Looking<'_, '_> {
     fn whole(self: Box<Self>, body: &Bytes) {
         let head = self.head;
         if !self.given_up && (!head.complete.is_empty() || head.unfinished.is_some()) {
-            self.of.found.borrow_mut().push((body.clone(), head));
+            self.of.found().push((body.clone(), head));
         }
     }
 }
