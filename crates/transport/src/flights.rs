@@ -82,7 +82,7 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
     /// others got `is_own_affair` of theirs says nothing about this one, who asks again, together with all others whom
     /// that leaves without an answer.
     pub async fn fly_until<'a>(
-        &'a self,
+        &self,
         deadline: Instant,
         key: K,
         lead: impl Fn() -> Pin<Box<dyn Future<Output = O> + 'a>>,
