@@ -121,6 +121,11 @@ const TABLE = {
   },
   big() {
     ratio('big-response: p50, × Hive Router', 'big-response', ['ogive', hive], 'p50', ' ms', '≤', 0.5);
+    if (facts.big_ratio) {
+      const { big_user: user, big_system: system, big_plain: plain, big_ratio: value } = facts;
+      row('big-response: user CPU per request, × validate and copy', digits(value), '≤ 2', value <= 2,
+        `${digits(user)} ms of the whole process (and ${digits(system)} ms in the kernel) beside ${digits(plain)} ms for the same bytes`);
+    }
     absolute('big-response: peak RSS, 1 client', 'big-response', 'ogive', 'rss', ' MiB', 40);
     absolute('big-response: peak RSS, 10 clients, held 100 ms', 'big-response-held', 'ogive', 'rss', ' MiB', 150);
     absolute('big-response: the same, Hive Router', 'big-response-held', hive, 'rss', ' MiB');

@@ -140,12 +140,51 @@ sizes() {
   echo "binary $(stat -L -c %s "$OGIVE")"
 }
 
+# Processor time of the whole gateway for an answer of eight megabytes, beside validating and copying the same bytes, in
+# turns on one core: milliseconds, medians; the ratio is taken within a round.
+copying() {
+  local big=bench/graphs/big-response icount="${CARGO_TARGET_DIR:-target}/release/ogive-icount" requests=50 subgraphs round
+  local ticks before after
+  ticks="$(getconf CLK_TCK)"
+  cargo build --quiet --release --package ogive-icount
+  serve_subgraphs "$big"
+  subgraphs=$pid
+  one_worker "$big" "$url" >"$work/copying.yaml"
+  serve copying taskset -c 0 "$OGIVE" serve -c "$work/copying.yaml" --listen 127.0.0.1:0
+  printf '{"query":"%s"}' "$(json_text "$big/operations/all.graphql")" >"$work/big"
+  big_ask() { taskset -c 1 curl --silent --fail -o "$1" -H 'content-type: application/json' --data-binary "@$work/big" "$2"; }
+  big_ask "$work/big-answer" "$url/graphql"
+  for round in $(seq "$rounds"); do
+    # User and system time; the program's name has no spaces.
+    before="$(awk '{ print $14, $15 }' "/proc/$pid/stat")"
+    big_ask /dev/null "$url/graphql?n=[1-$requests]"
+    after="$(awk '{ print $14, $15 }' "/proc/$pid/stat")"
+    taskset -c 0 "$icount" plain "$work/big-answer" |
+      awk -v before="$before" -v after="$after" -v n="$requests" -v ticks="$ticks" '
+        /^plain_median/ {
+          split(before, b); split(after, a)
+          user = (a[1] - b[1]) / ticks * 1000 / n
+          print user, (a[2] - b[2]) / ticks * 1000 / n, $2, user / $2
+        }'
+  done >"$work/copying"
+  local column=1 name
+  for name in big_user big_system big_plain big_ratio; do
+    echo "$name $(awk -v at="$column" '{ print $at }' "$work/copying" | median)"
+    column=$((column + 1))
+  done
+  end "$pid" "$subgraphs"
+}
+
 for part in "${parts[@]}"; do
   rm -rf "${out:?}/$part"
   mkdir -p "$out/$part"
   case "$part" in
     query) loads "$part" builtin query; waves >"$out/$part/facts.txt" ;;
     saturation) loads "$part" wrk saturation ;;
+    big)
+      loads "$part" builtin big
+      copying >"$out/$part/facts.txt"
+      ;;
     facts) loads "$part" builtin cold; sizes >"$out/$part/facts.txt" ;;
     *) loads "$part" builtin "$part" ;;
   esac

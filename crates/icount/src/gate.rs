@@ -113,6 +113,8 @@ pub struct Verdict {
     pub table: String,
     /// What grew, and how far.
     pub grown: Vec<String>,
+    /// Scenarios of the baseline that did not run, and those that ran and are not in it: nobody watches either.
+    pub unwatched: Vec<String>,
 }
 
 /// Compares with a baseline.
@@ -130,6 +132,10 @@ pub fn compare(
     for (name, cost) in costs {
         let _ = write!(verdict.table, "{name:<18}");
         let before = baseline.get(name);
+        if before.is_none() {
+            let text = format!("{name} is not in the baseline");
+            verdict.unwatched.push(text);
+        }
         let allowed = meant.get(name).copied().unwrap_or_default();
         let mut row =
             |what: &str, width: usize, now: Option<u64>, before: Option<u64>, most: f64| {
@@ -169,6 +175,8 @@ pub fn compare(
     }
     for name in baseline.keys().filter(|name| !costs.contains_key(*name)) {
         let _ = writeln!(verdict.table, "{name:<18} not run");
+        let text = format!("{name} is in the baseline and was not run");
+        verdict.unwatched.push(text);
     }
     verdict
 }
@@ -211,6 +219,18 @@ mod tests {
             ]
         );
         assert!(verdict.table.contains("e                  not run"));
+        assert_eq!(
+            verdict.unwatched,
+            [
+                "f is not in the baseline",
+                "e is in the baseline and was not run"
+            ]
+        );
+        assert!(
+            compare(&baseline, &baseline, &BTreeMap::new())
+                .unwatched
+                .is_empty()
+        );
     }
 
     #[test]

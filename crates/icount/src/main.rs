@@ -1,4 +1,4 @@
-//! `cargo run --release -p ogive-icount -- check|bless|time|memory|run|list`; see `docs/hot-path.md`.
+//! `cargo run --release -p ogive-icount -- check|bless|time|plain|memory|run|list`; see `docs/hot-path.md`.
 
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
@@ -31,26 +31,46 @@ fn main() -> Result<()> {
             }
         }
         ["time"] => print!("{}", time::big_response()?),
+        ["plain", path] => print!("{}", time::validate_and_copy_file(Path::new(path))?),
         ["memory"] => print!("{}", memory::big_response()?),
         ["check", filter @ ..] => check(
             filter.first().copied().unwrap_or_default(),
             baseline,
             changes,
         )?,
-        ["bless"] => {
-            let costs = count::count("")?;
-            let table = format!("{COMPILER}{}\n{}", compiler()?, gate::table(&costs)?);
-            print!("{table}");
-            std::fs::write(baseline, table)?;
-            for name in gate::read_meant(changes)?.keys() {
-                println!(
-                    "take the lines `icount: {name} ..` out of changes/: they counted from the old figures"
-                );
-            }
-        }
+        ["bless", filter @ ..] => bless(
+            filter.first().copied().unwrap_or_default(),
+            baseline,
+            changes,
+        )?,
         _ => bail!(
-            "usage: ogive-icount check [NAME] | bless | time | memory | run NAME RUNS [ANSWERS] | list"
+            "usage: ogive-icount check [NAME] | bless [NAME] | time | plain FILE | memory | run NAME RUNS [ANSWERS] | list"
         ),
+    }
+    Ok(())
+}
+
+/// Writes the figures of all scenarios, or of those whose name contains `filter`; the others stay.
+fn bless(filter: &str, baseline: &Path, changes: &Path) -> Result<()> {
+    let compiler = compiler()?;
+    let mut costs = std::collections::BTreeMap::new();
+    if !filter.is_empty() {
+        let there = blessed_with(baseline)?;
+        if there != compiler {
+            bail!("the other figures are of {there}, this is {compiler}: bless all of them");
+        }
+        costs = gate::read_baseline(baseline)?;
+    }
+    costs.extend(count::count(filter)?);
+    let table = format!("{COMPILER}{compiler}\n{}", gate::table(&costs)?);
+    print!("{table}");
+    std::fs::write(baseline, table)?;
+    for name in gate::read_meant(changes)?.keys() {
+        if name.contains(filter) {
+            println!(
+                "take the lines `icount: {name} ..` out of changes/: they counted from the old figures"
+            );
+        }
     }
     Ok(())
 }
@@ -83,7 +103,29 @@ fn check(filter: &str, baseline: &Path, changes: &Path) -> Result<()> {
             verdict.grown.join("\n  ")
         );
     }
+    if !verdict.unwatched.is_empty() {
+        bail!(
+            "nobody watches:\n  {}\n`bless NAME` adds a scenario; take the line of one that is gone out of {}",
+            verdict.unwatched.join("\n  "),
+            baseline.display()
+        );
+    }
+    // Where figures decide what is merged, they must not go unread in silence.
+    if std::env::var_os("CI").is_some() && !comparable && is_pinned() {
+        bail!(
+            "the repository pins its toolchain, and the figures are of another one: bless them anew"
+        );
+    }
     Ok(())
+}
+
+/// Whether the repository says which toolchain builds it. It does not today: whoever has another stable one could not
+/// build without a download.
+fn is_pinned() -> bool {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    ["rust-toolchain.toml", "rust-toolchain"]
+        .iter()
+        .any(|name| root.join(name).is_file())
 }
 
 /// Begins the line of the baseline that names the compiler. Another one makes other instructions of the same code.

@@ -1,9 +1,9 @@
 //! CPU time, as ratios within one run: the machine is rarely alone, so every number is the minimum over rounds in which
 //! all candidates take turns.
 
-use std::{hint::black_box, time::Duration};
+use std::{hint::black_box, path::Path, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use ogive_json::{Level, scan::validate};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -21,6 +21,25 @@ const ROUNDS: usize = 40;
 fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+}
+
+/// The time in which the JSON in a file is validated and copied: least and median of [`ROUNDS`], as two lines that begin
+/// with their names, in milliseconds.
+pub fn validate_and_copy_file(path: &Path) -> Result<String> {
+    let body = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let mut copied = Vec::new();
+    let mut took = Vec::new();
+    for _ in 0..ROUNDS {
+        let started = cpu();
+        validate_and_copy(&body, &mut copied)?;
+        took.push(cpu().saturating_sub(started).as_secs_f64() * 1e3);
+    }
+    took.sort_by(f64::total_cmp);
+    Ok(format!(
+        "plain_min {:.3}\nplain_median {:.3}\n",
+        took[0],
+        took[ROUNDS / 2]
+    ))
 }
 
 /// Compares scanning and emitting eight megabytes with copying them. Gives a table.
