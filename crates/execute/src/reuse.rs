@@ -25,6 +25,7 @@ use hashbrown::HashTable;
 use ogive_plan::FetchId;
 
 use crate::{
+    few::Few,
     limits::ExecuteLimits,
     store::{RawRange, RecordId, Source},
 };
@@ -68,7 +69,7 @@ pub(crate) struct Entities {
     /// Fetches, or parts of them, that were answered without errors.
     clean: Vec<FetchId>,
     /// Fetches a part of which was sent early, as what.
-    split: Vec<(FetchId, FetchId)>,
+    split: Few<(FetchId, FetchId), 4>,
 }
 
 /// What a row is counted as, with its place in the table.
@@ -100,7 +101,7 @@ impl Entities {
             rows: Vec::new(),
             bytes: Vec::new(),
             clean: Vec::new(),
-            split: Vec::new(),
+            split: Few::Empty,
         }
     }
 

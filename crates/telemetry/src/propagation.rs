@@ -331,6 +331,38 @@ mod tests {
     }
 
     #[test]
+    fn callers_are_told_apart_by_what_is_passed_on_word_for_word() {
+        let mut next = 0;
+        let mut identity = |more: &[(&'static str, &'static str)]| {
+            let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            let headers = [&[("traceparent", parent)], more].concat();
+            let mut id = || {
+                next += 1;
+                next
+            };
+            let context = ALL.context(&map(&headers), &mut id, &|_, _| true);
+            let mut identity = Vec::new();
+            context.write_identity(&mut identity);
+            identity
+        };
+        // Ids, which are other ones each time, do not.
+        assert_eq!(
+            identity(&[("baggage", "u=a")]),
+            identity(&[("baggage", "u=a")])
+        );
+        let all = [
+            identity(&[]),
+            identity(&[("baggage", "u=a")]),
+            identity(&[("baggage", "u=b")]),
+            identity(&[("tracestate", "u=a")]),
+            identity(&[("tracestate", "u=a"), ("baggage", "u=a")]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[at + 1..].contains(one), "{at}");
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_back() {
         let mut next = 0x77;
         let mut id = || {
