@@ -5,22 +5,23 @@
 //! representation, because otherwise items cannot be told apart; a list of another length is refused as a whole. A
 //! null item is no error by itself: its fields are null.
 //!
-//! Look here for: [`absorb`] (entry), `absorb_body`, `read_entity`, `distribute` and `map_path` (subgraph path to client path).
+//! Look here for: [`absorb`] (entry), `absorb_body`, `distribute` and `map_path` (subgraph path to client path).
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use ogive_base::FastSet;
 use ogive_json::{Kind, Scanner};
-use ogive_plan::{Fetch, FetchId, ShapeId, Target};
+use ogive_plan::{Fetch, FetchId, ShapeId};
 
 use crate::{
     ahead::{self, HeadStart},
     codes,
     condition::Conditions,
-    envelope::{Envelope, InVain, Part, Step, SubgraphError, find_lookups, lookup_of},
+    envelope::{Envelope, InVain, Part, Step, SubgraphError, find_lookups},
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     limits::{ExecuteLimits, ExecuteOptions},
+    lookups::{Asked, Data, Lookups, Outcome, read_entity},
     request::{Gathered, Instance},
     reuse::{Entities, Known},
     scan::{Reader, Stop, applies, fail_fields},
@@ -57,27 +58,6 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) bytes_left: usize,
     /// By look-up: the place all of its records share, once it was asked for.
     pub(crate) shared_places: Vec<Option<Path<'p>>>,
-}
-
-/// What became of a look-up's value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// Read into the records that waited.
-    Read,
-    /// Null, or not there.
-    Null,
-    NoList,
-    WrongLength,
-}
-
-/// What is found out while `data` is read.
-struct Data {
-    /// By look-up.
-    outcomes: Vec<Outcome>,
-    /// (look-up, representation) of items that are null.
-    nulls: FastSet<(usize, u32)>,
-    /// Entities that others can reuse, by ticket.
-    entities: Vec<(u32, Range<usize>)>,
 }
 
 /// Takes in the result of a fetch.
@@ -156,132 +136,6 @@ pub(crate) fn too_large<'p>(limit: LimitReached) -> GraphqlError<'p> {
     GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message)
 }
 
-/// Reads the answer to one representation, which begins right here, into all records that wait for it. The text is read
-/// once for all whose shapes are alike, and their values share its bytes.
-fn read_entity(
-    reader: &mut Reader<'_, '_>,
-    scanner: &mut Scanner<'_>,
-    targets: &[Target],
-    waiting: &[Instance],
-) -> Result<(), Stop> {
-    let shape_of = |instance: &Instance| targets[usize::from(instance.target)].shape;
-    let Some((first, others)) = waiting.split_first() else {
-        scanner.skip_value()?;
-        return Ok(());
-    };
-    if others.is_empty() {
-        let shape = shape_of(first);
-        if !reader.read_into(scanner, shape, first.record)? {
-            scanner.skip_value()?;
-            fail_fields(reader.store, shape, first.record);
-        }
-        return Ok(());
-    }
-    let entity = scanner.clone();
-    let n_errors = reader.errors.mark();
-    let shape = shape_of(first);
-    reader.tape.clear();
-    reader.taping = true;
-    let accepted = reader.read_into(scanner, shape, first.record)?;
-    reader.taping = false;
-    if !accepted {
-        scanner.skip_value()?;
-        fail_fields(reader.store, shape, first.record);
-    }
-    let len = (scanner.position() - entity.position()) as u64;
-    let plan = reader.store.plan();
-    let facts = &plan.derived().shapes[shape];
-    let own_records =
-        |(_, value): &(usize, Value)| matches!(value, Value::Record(_) | Value::List(_));
-    let shared = accepted
-        && facts.untyped
-        && n_errors == reader.errors.mark()
-        && !reader.tape.iter().any(own_records);
-    for instance in others {
-        let shape = shape_of(instance);
-        let other = &plan.derived().shapes[shape];
-        let accepted = if shared && other.untyped && other.class == facts.class {
-            let accepted = reader.agree_on_type(&entity, shape, instance.record)?;
-            let slots = reader.store.slots(instance.record);
-            let fields = &plan.shapes[shape].fields;
-            for (field, value) in reader.tape.iter().filter(|_| accepted) {
-                reader.store.put(slots, fields[*field].slot, *value);
-            }
-            accepted
-        } else {
-            // The first reading was paid for with the bytes of the answer.
-            reader.store.rescan(len)?;
-            reader.read_into(&mut entity.clone(), shape, instance.record)?
-        };
-        if !accepted {
-            fail_fields(reader.store, shape, instance.record);
-        }
-    }
-    Ok(())
-}
-
-/// Reads the value of a look-up. One reader serves all look-ups of an answer.
-fn read_lookup(
-    reader: &mut Reader<'_, '_>,
-    (fetch, gathered): (&Fetch, &Gathered),
-    scanner: &mut Scanner<'_>,
-    at: usize,
-    data: &mut Data,
-) -> Result<(), Stop> {
-    let n_items = gathered.lookups[at].n_representations;
-    let kind = scanner.peek()?;
-    if n_items == 0 || kind != Kind::Array {
-        scanner.skip_value()?;
-        if kind != Kind::Null {
-            data.outcomes[at] = Outcome::NoList;
-        }
-        return Ok(());
-    }
-    reader.twins.restart();
-    reader.is_single = n_items == 1;
-    let before = (reader.store.mark(), reader.errors.mark());
-    let n_entities = data.entities.len();
-    let mut nulls = Vec::new();
-    let mut n = 0;
-    let mut waiting = &*gathered.lookups[at].instances;
-    let mut more = scanner.begin_array()?;
-    while more {
-        let n_mine = waiting.partition_point(|instance| instance.representation <= n);
-        let (mine, others) = waiting.split_at(n_mine);
-        waiting = others;
-        if n >= n_items {
-            // Nothing of it stays, however many there are.
-            scanner.skip_value()?;
-        } else if scanner.peek()? == Kind::Null {
-            scanner.skip_value()?;
-            nulls.push((at, n));
-        } else {
-            let targets = &fetch.lookups[at].targets;
-            let start = scanner.position();
-            read_entity(reader, scanner, targets, mine)?;
-            let tickets = &gathered.lookups[at].tickets;
-            if let Some(Some(ticket)) = tickets.get(n as usize) {
-                data.entities.push((*ticket, start..scanner.position()));
-            }
-        }
-        n += 1;
-        more = scanner.next_item()?;
-    }
-    if n == n_items {
-        data.outcomes[at] = Outcome::Read;
-        if !nulls.is_empty() {
-            data.nulls.extend(nulls);
-        }
-    } else {
-        reader.store.roll_back(before.0);
-        reader.errors.roll_back(before.1);
-        reader.forget();
-        data.entities.truncate(n_entities);
-        data.outcomes[at] = Outcome::WrongLength;
-    }
-    Ok(())
-}
-
 /// Reads entities of earlier answers into the records that would have asked for them, and gives them values of objects
 /// of other places. One reader serves all of them.
 fn read_reused(
@@ -340,7 +194,7 @@ fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
     GraphqlError::new(codes::SUBREQUEST_MALFORMED_RESPONSE, message)
 }
 
-impl<'p> Absorb<'_, 'p> {
+impl<'s, 'p> Absorb<'s, 'p> {
     /// Reads the whole answer in one pass. If it turns out to be no GraphQL response, nothing of it stays.
     fn absorb_body(&mut self, sent: &Bytes) {
         // What is printed for people is rewritten first: reading is fastest without white space.
@@ -353,11 +207,7 @@ impl<'p> Absorb<'_, 'p> {
         self.store.keep_answer(self.source, body.clone());
         let limits = *self.store.limits();
         let before = (self.store.begin(), self.errors.mark());
-        let mut data = Data {
-            outcomes: vec![Outcome::Null; self.fetch.lookups.len()],
-            nulls: FastSet::default(),
-            entities: Vec::new(),
-        };
+        let mut data = Data::new(self.fetch.lookups.len());
         let read = Envelope::read_with(body, &limits, |scanner| self.read_data(scanner, &mut data));
         let read = match read {
             Ok(envelope) => Ok((envelope, None)),
@@ -429,7 +279,10 @@ impl<'p> Absorb<'_, 'p> {
             return Ok(Part::read(scanner)?);
         }
         match self.fetch.root.as_ref().filter(|_| self.root) {
-            None if self.reentries().next().is_none() => self.read_lookups(scanner, data)?,
+            None if self.reentries().next().is_none() => {
+                let asked = self.asked();
+                Lookups::new(asked, data).read(&mut self.reader(), scanner)?;
+            }
             Some(root) if self.gathered.n_representations() == 0 => {
                 let mut reader = self.reader();
                 reader.is_single = true;
@@ -455,17 +308,29 @@ impl<'p> Absorb<'_, 'p> {
                     read_entity(&mut self.reader(), &mut scanner, targets, waiting)?;
                     data.outcomes[at] = Outcome::Read;
                 }
+                let asked = self.asked();
                 let mut reader = self.reader();
+                let mut reading = Lookups::new(asked, data);
                 for (at, part) in lookups.into_iter().enumerate() {
                     if let Some(part) = part {
                         let scanner = &mut whole.within(part.range);
-                        read_lookup(&mut reader, (fetch, gathered), scanner, at, data)?;
+                        reading.read_one(&mut reader, scanner, at)?;
                     }
                 }
             }
         }
         let range = start..scanner.position();
         Ok(Part { kind, range })
+    }
+
+    /// What was asked.
+    fn asked(&self) -> Asked<'s> {
+        let facts = &self.store.plan().derived().lookups[self.whole];
+        Asked {
+            lookups: &self.fetch.lookups,
+            facts,
+            gathered: &self.gathered.lookups,
+        }
     }
 
     /// Look-ups whose answer is `data` itself, of those that were sent.
@@ -483,42 +348,6 @@ impl<'p> Absorb<'_, 'p> {
             let mut targets = self.fetch.lookups[*at].targets.iter();
             targets.any(|t| plan.shapes[t.shape].fields.iter().any(|f| *f.key == *key))
         })
-    }
-
-    /// Reads a `data` that has nothing but look-ups.
-    fn read_lookups(&mut self, scanner: &mut Scanner<'_>, data: &mut Data) -> Result<(), Stop> {
-        let (gathered, fetch) = (self.gathered, self.fetch);
-        let mut reader = self.reader();
-        let mut seen = vec![false; fetch.lookups.len()];
-        let mut expected = 0;
-        let mut more = scanner.begin_object()?;
-        while more {
-            // Mostly answers come in the order of the questions.
-            let is_next = |at: &usize| gathered.lookups[*at].n_representations > 0;
-            let next = (expected..gathered.lookups.len()).find(is_next);
-            let next = next.filter(|at| {
-                let lookup = &fetch.lookups[*at];
-                !lookup.is_reentry() && scanner.try_key(&lookup.response_key)
-            });
-            let found = match next {
-                Some(at) => Some(at),
-                None => lookup_of(fetch, scanner.key()?, expected),
-            };
-            match found {
-                // Of duplicate members the first counts.
-                Some(at) if !seen[at] => {
-                    seen[at] = true;
-                    expected = at + 1;
-                    read_lookup(&mut reader, (fetch, gathered), scanner, at, data)?;
-                }
-                _ => {
-                    reader.in_vain.count(fetch.lookups.len())?;
-                    scanner.skip_value()?;
-                }
-            }
-            more = scanner.next_member()?;
-        }
-        Ok(())
     }
 
     /// Says what is wrong with the look-ups' values.

@@ -7,7 +7,7 @@ use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
 use ogive_json::{JsonStr, Kind, ScanError, Scanner};
-use ogive_plan::Fetch;
+use ogive_plan::{Fetch, Lookup};
 
 use crate::{
     limits::{ExecuteLimits, ExecuteOptions},
@@ -162,8 +162,7 @@ impl Envelope {
 }
 
 /// The look-up whose answer stands under this key. The one at `expected` is looked at first, then those behind it.
-pub(crate) fn lookup_of(fetch: &Fetch, key: JsonStr<'_>, expected: usize) -> Option<usize> {
-    let lookups = &fetch.lookups;
+pub(crate) fn lookup_of(lookups: &[Lookup], key: JsonStr<'_>, expected: usize) -> Option<usize> {
     let is = |at: &usize| !lookups[*at].is_reentry() && key.is(&lookups[*at].response_key);
     let expected = expected.min(lookups.len());
     (expected..lookups.len()).chain(0..expected).find(is)
@@ -181,7 +180,7 @@ pub(crate) fn find_lookups(
     while more {
         let key = scanner.key()?;
         let part = Part::read(scanner)?;
-        if let Some(at) = lookup_of(fetch, key, expected) {
+        if let Some(at) = lookup_of(&fetch.lookups, key, expected) {
             expected = at + 1;
             lookups[at].get_or_insert(part);
         } else {

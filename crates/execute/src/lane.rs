@@ -14,9 +14,10 @@ use ogive_json::{
     Cursor, Pattern, PatternScalar, PatternValue, Scanner,
     lanes::{Job, Lanes},
 };
-use ogive_plan::ReadStep;
+use ogive_plan::{ReadStep, StringStep};
 
 use crate::{
+    lookups::Lookups,
     scan::{Coming, Frame, Reader, Stop, applies},
     store::{LimitReached, RawRange, RecordId, Source, TypeState, Value},
     twins::{Entry, Look, NOWHERE},
@@ -26,6 +27,8 @@ use crate::{
 pub(crate) enum Left {
     /// Nothing: everything is read.
     Nothing,
+    /// The end of the innermost object or list, which has been read over.
+    Close,
     /// A member or item that begins here.
     Step,
     /// A composite value that begins here.
@@ -33,14 +36,32 @@ pub(crate) enum Left {
 }
 
 /// Reads on from where a member or an item begins.
-pub(crate) struct Lane<'r, 's, 'p, 't> {
+pub(crate) struct Lane<'r, 's, 'p, 't, 'l> {
     reader: &'r mut Reader<'s, 'p>,
     scanner: &'r mut Scanner<'t>,
+    lookups: Option<&'r mut Lookups<'l>>,
 }
 
-impl<'r, 's, 'p, 't> Lane<'r, 's, 'p, 't> {
+impl<'r, 's, 'p, 't, 'l> Lane<'r, 's, 'p, 't, 'l> {
+    /// Up to the end of the outermost object that is open.
     pub(crate) fn new(reader: &'r mut Reader<'s, 'p>, scanner: &'r mut Scanner<'t>) -> Self {
-        Lane { reader, scanner }
+        Lane {
+            reader,
+            scanner,
+            lookups: None,
+        }
+    }
+    /// From the key of a look-up on, as far as all entities are as expected.
+    pub(crate) fn of_lookups(
+        reader: &'r mut Reader<'s, 'p>,
+        scanner: &'r mut Scanner<'t>,
+        lookups: &'r mut Lookups<'l>,
+    ) -> Self {
+        Lane {
+            reader,
+            scanner,
+            lookups: Some(lookups),
+        }
     }
 }
 
@@ -62,12 +83,16 @@ enum Begun {
     Slow,
 }
 
-impl Job for Lane<'_, '_, '_, '_> {
+impl Job for Lane<'_, '_, '_, '_, '_> {
     type Output = Result<Left, Stop>;
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Result<Left, Stop> {
-        let Lane { reader, scanner } = self;
+        let Lane {
+            reader,
+            scanner,
+            mut lookups,
+        } = self;
         let (mut depth, depth_max) = scanner.depth();
         let mut cursor = Cursor {
             text: scanner.text(),
@@ -75,10 +100,20 @@ impl Job for Lane<'_, '_, '_, '_> {
             lanes,
         };
         let derived = reader.derived;
-        loop {
+        'open: loop {
             // A member or item begins here.
             let next = match reader.frames.last() {
                 None => {
+                    let mut here = Here {
+                        cursor: &mut cursor,
+                        depth: &mut depth,
+                        depth_max,
+                    };
+                    if let Some(lookups) = &mut lookups
+                        && lookups.enter_next(reader, &mut here)
+                    {
+                        continue;
+                    }
                     scanner.resume(cursor.at, depth);
                     return Ok(Left::Nothing);
                 }
@@ -106,14 +141,14 @@ impl Job for Lane<'_, '_, '_, '_> {
                     id,
                     shape,
                     record,
+                    slots,
                     field,
                     expected,
                     ..
                 }) => {
-                    let (id, shape, record) = (*id, *shape, *record);
-                    let (mut field, mut expected) = (*field, *expected);
+                    let (id, shape, record, slots) = (*id, *shape, *record, *slots);
+                    let (mut field, mut expected) = (*field as usize, *expected as usize);
                     let steps = &*derived.reads[id].fields;
-                    let slots = reader.store.slots(record);
                     let taped = reader.taping && reader.frames.len() == 1;
                     loop {
                         // A key begins here.
@@ -143,22 +178,35 @@ impl Job for Lane<'_, '_, '_, '_> {
                         expected = reader.next_expected(id, found);
                         if let Some(child) = step.child {
                             remember(reader, field, expected);
+                            let existing = reader.store.get(slots, step.slot);
+                            let mut here = Here {
+                                cursor: &mut cursor,
+                                depth: &mut depth,
+                                depth_max,
+                            };
+                            if open_member(reader, &mut here, step, (record, existing))? {
+                                continue 'open;
+                            }
                             break Next::Begin(Coming {
                                 owner: record,
                                 slot: step.slot,
                                 child,
                                 lists: step.lists,
                                 verbatim: step.verbatim,
-                                existing: reader.store.get(slots, step.slot),
+                                existing,
                             });
                         }
                         let start = cursor.at;
-                        let read = match step.is_string && short_string(&mut cursor) {
-                            true => {
-                                let range = start..cursor.at;
-                                Some(Leaf::Range(RawRange::verbatim(reader.source, range)))
-                            }
-                            false => leaf(&mut cursor, &derived.pattern, step, reader.source),
+                        let read = match step.string {
+                            StringStep::LookAt => None,
+                            string => short_string(&mut cursor).then(|| {
+                                let is_verbatim = string == StringStep::Verbatim;
+                                RawRange::new(reader.source, start..cursor.at, is_verbatim)
+                            }),
+                        };
+                        let read = match read {
+                            Some(range) => Some(Leaf::Range(range)),
+                            None => leaf(&mut cursor, &derived.pattern, step, reader.source),
                         };
                         match read {
                             // Most are, and what is known of a value makes it cheaper to put.
@@ -228,14 +276,15 @@ impl Job for Lane<'_, '_, '_, '_> {
                     Some(Frame::Object {
                         shape,
                         record,
+                        slots,
                         field,
                         ..
                     }) => {
-                        let (slot, record, field) = (shape.fields[*field].slot, *record, *field);
+                        let (record, slots, field) = (*record, *slots, *field as usize);
+                        let slot = shape.fields[field].slot;
                         if reader.taping && reader.frames.len() == 1 {
                             reader.tape.push((field, value));
                         }
-                        let slots = reader.store.slots(record);
                         reader.store.put(slots, slot, value);
                         value = Value::Record(record);
                         b'}'
@@ -300,7 +349,7 @@ fn remember(reader: &mut Reader<'_, '_>, at: usize, next: usize) {
         field, expected, ..
     }) = reader.frames.last_mut()
     {
-        (*field, *expected) = (at, next);
+        (*field, *expected) = (at as u32, next as u32);
     }
 }
 
@@ -370,11 +419,52 @@ fn leaf<L: Lanes>(
 }
 
 /// Where the lane is.
-struct Here<'h, 't, L> {
-    cursor: &'h mut Cursor<'t, L>,
+pub(crate) struct Here<'h, 't, L> {
+    pub(crate) cursor: &'h mut Cursor<'t, L>,
     /// Open objects and lists.
-    depth: &'h mut u32,
-    depth_max: u32,
+    pub(crate) depth: &'h mut u32,
+    pub(crate) depth_max: u32,
+}
+
+/// Opens the object of a member if nothing of it needs a second look, as with most: it is not in a list, its type is
+/// known without being told, it cannot have a twin, and either there is a record for it or it cannot stay as it is.
+/// Otherwise reads nothing.
+#[inline(always)]
+fn open_member<L: Lanes>(
+    reader: &mut Reader<'_, '_>,
+    here: &mut Here<'_, '_, L>,
+    step: &ReadStep,
+    (owner, existing): (RecordId, Value),
+) -> Result<bool, Stop> {
+    let Some(child) = step.child else {
+        return Ok(false);
+    };
+    let steps = &reader.derived.reads[child];
+    let Some(ty) = steps.known_type else {
+        return Ok(false);
+    };
+    let at = here.cursor.at;
+    let begins = here.cursor.text.get(at..at + 2) == Some(b"{\"");
+    if !begins || step.lists > 0 || *here.depth >= here.depth_max {
+        return Ok(false);
+    }
+    let (record, slots) = match existing {
+        Value::Record(record) if reader.store.known_type(record) == Some(ty) => {
+            reader.twins.stop();
+            (record, reader.store.slots(record))
+        }
+        Value::Absent | Value::Null | Value::Failed
+            if step.verbatim.is_none() && reader.is_single && !steps.in_list =>
+        {
+            let layout = (steps.layout, steps.n_slots);
+            reader.store.create_in(layout, (owner, step.slot), ty)?
+        }
+        _ => return Ok(false),
+    };
+    here.cursor.at = at + 1;
+    *here.depth += 1;
+    reader.open_at(child, record, slots);
+    Ok(true)
 }
 
 /// Begins a composite value.

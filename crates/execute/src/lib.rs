@@ -2,7 +2,7 @@
 //! join by record, and the output program streams the answer. Sees neither sockets nor the planner.
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
-//! `request` and `keys` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `scan`, `lane` and `twins` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
+//! `request` and `keys` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `lookups`, `scan`, `lane` and `twins` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
 //! (stop 5), [`limits`] and [`codes`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
@@ -20,6 +20,7 @@ mod keys;
 mod lane;
 mod leaf;
 pub mod limits;
+mod lookups;
 mod output;
 mod request;
 mod respond;

@@ -12,7 +12,7 @@ use std::{borrow::Cow, ops::Range};
 use bytes::Bytes;
 use ogive_base::FastMap;
 use ogive_json::{Kind, ScanError, Scanner, write_string};
-use ogive_plan::{Derived, Layout, LeafKind, OutField, OutSource, Plan};
+use ogive_plan::{Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, Plan};
 
 use crate::{
     codes,
@@ -20,7 +20,7 @@ use crate::{
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     leaf,
     output::{Output, Position, ResponseBody},
-    store::{ListRange, RecordId, Store, TypeState, Value},
+    store::{ListRange, RecordId, Slots, Store, TypeState, Value},
 };
 
 /// What the response is made from.
@@ -51,7 +51,7 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
         compared: Vec::new(),
     };
     emit.out.literal(b"{\"data\":");
-    emit.open_object(Store::ROOT, &plan.layouts[Plan::ROOT]);
+    emit.open_object(Store::ROOT, Plan::ROOT);
     emit.walk();
     if emit.out.is_too_long() {
         emit.out.restart();
@@ -116,7 +116,10 @@ const ITEMS_UNCHECKED: u32 = 64;
 enum Frame<'p> {
     Object {
         record: RecordId,
+        /// Where its values are.
+        slots: Slots,
         layout: &'p Layout,
+        steps: &'p [OutStep],
         /// Entry to look at next; the one before is being written.
         next: usize,
         empty: bool,
@@ -143,25 +146,27 @@ impl<'p> Emit<'_, 'p> {
         while let Some(frame) = self.frames.last_mut() {
             match frame {
                 Frame::Object {
-                    record,
+                    slots,
                     layout,
+                    steps,
                     next,
                     empty,
                     ..
                 } => {
                     // Most entries are leaves that everybody has, as they must be seen.
-                    let values = self.store.values_from(*record);
-                    let steps = &self.derived.outputs[self.store.layout(*record)];
-                    while let Some(step) = steps.get(*next)
+                    let values = self.store.values_from(*slots);
+                    let (mut at, mut first) = (*next, *empty);
+                    while let Some(step) = steps.get(at)
                         && let Some(slot) = step.leaf
                         && let Some(Value::Raw(range)) = values.get(usize::from(slot))
                         && range.is_verbatim()
                     {
                         let key = &self.derived.keys[step.key as usize];
-                        self.out.put_member(*empty, key, *range);
-                        *empty = false;
-                        *next += 1;
+                        self.out.put_member(first, key, *range);
+                        first = false;
+                        at += 1;
                     }
+                    (*next, *empty) = (at, first);
                     // Then come objects that everybody has.
                     if let Some(step) = steps.get(*next)
                         && let Some(slot) = step.object
@@ -308,17 +313,19 @@ impl<'p> Emit<'_, 'p> {
     /// Writes an object at the current position, or opens it.
     #[inline(always)]
     fn put_object(&mut self, record: RecordId) {
-        let layout = &self.plan.layouts[self.store.layout(record)];
+        let id = self.store.layout(record);
+        let layout = &self.plan.layouts[id];
         let is_known = matches!(self.store.type_state(record), TypeState::Known(_));
         // Most are of a known type that everybody may see.
         if is_known && layout.restricted.is_empty() {
-            return self.open_object(record, layout);
+            return self.open_object(record, id);
         }
-        self.put_other_object(record, layout);
+        self.put_other_object(record, id);
     }
 
     #[inline(never)]
-    fn put_other_object(&mut self, record: RecordId, layout: &'p Layout) {
+    fn put_other_object(&mut self, record: RecordId, id: LayoutId) {
+        let layout = &self.plan.layouts[id];
         let state = self.store.type_state(record);
         let is_refused = layout.restricted.iter().any(|restricted| {
             let may_be = match state {
@@ -332,7 +339,7 @@ impl<'p> Emit<'_, 'p> {
             return self.put_refused();
         }
         let explained = match state {
-            TypeState::Known(_) => return self.open_object(record, layout),
+            TypeState::Known(_) => return self.open_object(record, id),
             TypeState::Unknown => false,
             TypeState::Failed | TypeState::Rejected => true,
         };
@@ -342,7 +349,7 @@ impl<'p> Emit<'_, 'p> {
             by_type && self.conditions.hold(field.cond)
         };
         if state != TypeState::Rejected && !layout.output.iter().any(depends_on_type) {
-            return self.open_object(record, layout);
+            return self.open_object(record, id);
         }
         if !explained && (self.only_counts() || !self.is_explained()) {
             let message = || Cow::Borrowed("The object's concrete type is unknown.");
@@ -360,7 +367,7 @@ impl<'p> Emit<'_, 'p> {
     }
 
     #[inline(always)]
-    fn open_object(&mut self, record: RecordId, layout: &'p Layout) {
+    fn open_object(&mut self, record: RecordId, id: LayoutId) {
         if let Some(twin) = self.store.twin(record)
             && self.open_twin(record, twin)
         {
@@ -368,7 +375,9 @@ impl<'p> Emit<'_, 'p> {
         }
         self.frames.push(Frame::Object {
             record,
-            layout,
+            slots: self.store.slots(record),
+            layout: &self.plan.layouts[id],
+            steps: &self.derived.outputs[id],
             next: 0,
             empty: true,
             start: self.out.position(),

@@ -27,7 +27,9 @@ use crate::{
     envelope::InVain,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
     lane::{Lane, Left},
-    store::{LimitReached, ListRange, Place, RawRange, RecordId, Source, Store, TypeState, Value},
+    store::{
+        LimitReached, ListRange, Place, RawRange, RecordId, Slots, Source, Store, TypeState, Value,
+    },
     twins::{Entry, NOWHERE, Twins},
 };
 
@@ -94,10 +96,12 @@ pub(crate) enum Frame<'p> {
         id: ShapeId,
         shape: &'p ObjectShape,
         record: RecordId,
+        /// Where its values are.
+        slots: Slots,
         /// The field whose value is being read, or was last; past the end before the first.
-        field: usize,
+        field: u32,
         /// The field to expect next.
-        expected: usize,
+        expected: u32,
         /// Where it is remembered.
         twin: u8,
     },
@@ -221,21 +225,31 @@ impl<'s, 'p> Reader<'s, 'p> {
     /// where it is not.
     fn walk(&mut self, scanner: &mut Scanner<'_>, mut more: bool) -> Result<(), Stop> {
         while !self.frames.is_empty() {
-            if more {
-                match lanes::run(Lane::new(self, scanner))? {
-                    Left::Nothing => return Ok(()),
-                    Left::Value(coming) => {
-                        self.steps += 1;
-                        more = self.begin(scanner, coming)?;
-                        continue;
-                    }
-                    Left::Step => {}
-                }
+            let left = match more {
+                true => lanes::run(Lane::new(self, scanner))?,
+                false => Left::Close,
+            };
+            if matches!(left, Left::Nothing) {
+                break;
             }
-            self.steps += 1;
-            more = self.step(scanner, more)?;
+            more = self.step_over(scanner, left)?;
         }
         Ok(())
+    }
+    /// Reads what the lane has left over, and what the open objects and lists still hold.
+    pub(crate) fn walk_on(&mut self, scanner: &mut Scanner<'_>, left: Left) -> Result<(), Stop> {
+        let more = self.step_over(scanner, left)?;
+        self.walk(scanner, more)
+    }
+    /// Takes the step that could not be taken in the lane; says whether something follows.
+    fn step_over(&mut self, scanner: &mut Scanner<'_>, left: Left) -> Result<bool, Stop> {
+        self.steps += 1;
+        match left {
+            Left::Nothing => Ok(true),
+            Left::Close => self.step(scanner, false),
+            Left::Step => self.step(scanner, true),
+            Left::Value(coming) => self.begin(scanner, coming),
+        }
     }
 
     /// Reads a member or item, or its beginning, or closes what has no more of them; says whether something follows.
@@ -263,19 +277,20 @@ impl<'s, 'p> Reader<'s, 'p> {
                 ..
             } => {
                 let ty = self.store.known_type(*record);
-                let Some(found) = find_field(scanner, shape, ty, *expected)? else {
+                let Some(found) = find_field(scanner, shape, ty, *expected as usize)? else {
                     self.in_vain.count(shape.fields.len())?;
                     scanner.skip_value()?;
                     return Ok(scanner.next_member()?);
                 };
-                if found != *expected {
+                if found != *expected as usize {
                     let order = &self.derived.order;
-                    self.order = Some(order.learn(plan, *id, *field, found));
+                    self.order = Some(order.learn(plan, *id, *field as usize, found));
                 }
-                *field = found;
+                *field = found as u32;
                 *expected = self
                     .order
-                    .map_or(found + 1, |order| order.after(*id, found));
+                    .map_or(found + 1, |order| order.after(*id, found))
+                    as u32;
                 let facts = self.derived.shapes[*id].fields[found];
                 let ShapeField { slot, shape, .. } = shape.fields[found];
                 let owner = *record;
@@ -333,10 +348,11 @@ impl<'s, 'p> Reader<'s, 'p> {
                 field,
                 ..
             }) => {
+                let field = *field as usize;
                 if outermost && self.taping {
-                    self.tape.push((*field, value));
+                    self.tape.push((field, value));
                 }
-                self.store.merge(*record, shape.fields[*field].slot, value);
+                self.store.merge(*record, shape.fields[field].slot, value);
                 Ok(scanner.next_member()?)
             }
             Some(Frame::List { index, .. }) => {
@@ -596,14 +612,21 @@ impl<'s, 'p> Reader<'s, 'p> {
     /// Opens the frame of an object.
     #[inline]
     pub(crate) fn open(&mut self, id: ShapeId, record: RecordId) {
+        let slots = self.store.slots(record);
+        self.open_at(id, record, slots);
+    }
+    /// The same if it is known where its values are.
+    #[inline(always)]
+    pub(crate) fn open_at(&mut self, id: ShapeId, record: RecordId, slots: Slots) {
         let shape = &self.store.plan().shapes[id];
         let fields = shape.fields.len();
         self.frames.push(Frame::Object {
             id,
             shape,
             record,
-            field: fields,
-            expected: self.order.map_or(0, |order| order.after(id, fields)),
+            slots,
+            field: fields as u32,
+            expected: self.order.map_or(0, |order| order.after(id, fields)) as u32,
             twin: NOWHERE,
         });
     }
@@ -737,7 +760,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                 record,
                 field,
                 ..
-            } => Some((*record, shape.fields.get(*field)?.slot)),
+            } => Some((*record, shape.fields.get(*field as usize)?.slot)),
             Frame::List { .. } => None,
         });
         let Some((record, slot)) = innermost else {

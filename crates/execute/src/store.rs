@@ -80,21 +80,22 @@ pub(crate) struct RawRange {
 }
 
 impl RawRange {
-    /// A value that is still to be checked.
-    pub(crate) fn unchecked(source: Source, range: Range<usize>) -> Self {
+    /// A value that is known to be what the client may see, or one that is still to be checked.
+    #[inline(always)]
+    pub(crate) fn new(source: Source, range: Range<usize>, is_verbatim: bool) -> Self {
         RawRange {
-            source: source.0 << 1,
+            source: source.0 << 1 | u32::from(is_verbatim),
             start: range.start as u32,
             len: range.len() as u32,
         }
     }
+    /// A value that is still to be checked.
+    pub(crate) fn unchecked(source: Source, range: Range<usize>) -> Self {
+        Self::new(source, range, false)
+    }
     /// A value that is known to be what the client may see.
     pub(crate) fn verbatim(source: Source, range: Range<usize>) -> Self {
-        let unchecked = Self::unchecked(source, range);
-        RawRange {
-            source: unchecked.source | 1,
-            ..unchecked
-        }
+        Self::new(source, range, true)
     }
     /// Whether it is known to be what the client may see.
     pub(crate) fn is_verbatim(self) -> bool {
@@ -166,6 +167,9 @@ const VALUES_RESERVED_MAX: usize = 4096;
 /// Room is made for as many values as the last execution of the plan had, up to so many: a mebibyte.
 const LEARNED_MAX: usize = 1 << 16;
 
+/// So many slots of a record are made in one step.
+const SLOTS_AT_ONCE: usize = 4;
+
 /// A limit was reached; the name is the option's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitReached(pub(crate) &'static str);
@@ -182,7 +186,7 @@ pub(crate) struct Place<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slots {
     /// Where they begin.
-    base: usize,
+    base: u32,
     /// Whether what they held must be kept track of.
     undoable: bool,
 }
@@ -255,7 +259,7 @@ impl<'p> Store<'p> {
             answers: vec![Bytes::new(); plan.fetches.len()],
             further: FastMap::default(),
             records: Vec::with_capacity(records.clamp(32, LEARNED_MAX / 4)),
-            values: Vec::with_capacity(values.clamp(128, LEARNED_MAX)),
+            values: Vec::with_capacity(values.clamp(128, LEARNED_MAX) + SLOTS_AT_ONCE),
             likely: 0,
             items: Vec::new(),
             indexes: Vec::new(),
@@ -418,6 +422,32 @@ impl<'p> Store<'p> {
         self.reserve_values(slots)?;
         Ok(self.push_record((layout, slots), place, state))
     }
+    /// Makes a record of a layout with so many slots in a slot of an object.
+    #[inline(always)]
+    pub(crate) fn create_in(
+        &mut self,
+        (layout, slots): (LayoutId, SlotIndex),
+        (parent, slot): (RecordId, SlotIndex),
+        ty: RuntimeType,
+    ) -> Result<(RecordId, Slots), LimitReached> {
+        if self.records.len() >= self.limits.records_max as usize {
+            return Err(LimitReached("records_max"));
+        }
+        let slots = usize::from(slots);
+        self.reserve_values(slots)?;
+        let place = Place {
+            parent,
+            slot,
+            indexes: &[],
+        };
+        // It is newer than any mark.
+        let at = Slots {
+            base: self.values.len() as u32,
+            undoable: false,
+        };
+        let record = self.push_record((layout, slots), place, TypeState::Known(ty));
+        Ok((record, at))
+    }
     #[inline(always)]
     fn push_record(
         &mut self,
@@ -438,14 +468,24 @@ impl<'p> Store<'p> {
         if !place.indexes.is_empty() {
             self.indexes.extend_from_slice(place.indexes);
         }
-        if self.values.len() + slots > self.values.capacity() {
-            self.make_room(slots);
+        if self.values.len() + slots + SLOTS_AT_ONCE > self.values.capacity() {
+            self.make_room(slots + SLOTS_AT_ONCE);
         }
-        self.values.resize(self.values.len() + slots, Value::Absent);
+        self.push_absent(slots);
         if let Some(records) = self.by_layout.get_mut(layout.index()) {
             records.push(id);
         }
         id
+    }
+    /// Appends empty slots, a few in each step.
+    #[inline(always)]
+    fn push_absent(&mut self, slots: usize) {
+        let len = self.values.len() + slots;
+        while self.values.len() < len {
+            self.values
+                .extend_from_slice(&[Value::Absent; SLOTS_AT_ONCE]);
+        }
+        self.values.truncate(len);
     }
     /// How much there is now.
     #[inline]
@@ -562,6 +602,7 @@ impl<'p> Store<'p> {
         self.values.reserve(more);
         self.records.reserve(more / 4);
     }
+    #[inline(always)]
     fn reserve_values(&self, more: usize) -> Result<(), LimitReached> {
         if self.values.len() + self.items.len() + more > self.limits.values_max as usize {
             return Err(LimitReached("values_max"));
@@ -582,6 +623,7 @@ impl<'p> Store<'p> {
     pub(crate) fn parent(&self, record: RecordId) -> Option<RecordId> {
         (record != Self::ROOT).then(|| self.records[record.index()].parent)
     }
+    #[inline]
     pub(crate) fn type_state(&self, record: RecordId) -> TypeState {
         self.records[record.index()].state
     }
@@ -593,6 +635,7 @@ impl<'p> Store<'p> {
         *held = state;
     }
     /// The record's concrete type, if it is known.
+    #[inline]
     pub(crate) fn known_type(&self, record: RecordId) -> Option<RuntimeType> {
         match self.type_state(record) {
             TypeState::Known(ty) => Some(ty),
@@ -619,22 +662,22 @@ impl<'p> Store<'p> {
     /// Where the values of a record are.
     #[inline]
     pub(crate) fn slots(&self, record: RecordId) -> Slots {
-        let base = self.records[record.index()].values as usize;
+        let base = self.records[record.index()].values;
         Slots {
             base,
-            undoable: self.mark.is_some_and(|mark| base < mark.values),
+            undoable: self.mark.is_some_and(|mark| (base as usize) < mark.values),
         }
     }
     /// [`Store::value`] of a record whose slots are known.
     #[inline(always)]
     pub(crate) fn get(&self, slots: Slots, slot: SlotIndex) -> Value {
-        let at = slots.base + usize::from(slot);
+        let at = slots.base as usize + usize::from(slot);
         self.values.get(at).copied().unwrap_or(Value::Absent)
     }
     /// [`Store::merge`] into a record whose slots are known.
     #[inline(always)]
     pub(crate) fn put(&mut self, slots: Slots, slot: SlotIndex, value: Value) {
-        let at = slots.base + usize::from(slot);
+        let at = slots.base as usize + usize::from(slot);
         let Some(held) = self.values.get_mut(at) else {
             return;
         };
@@ -649,7 +692,7 @@ impl<'p> Store<'p> {
     /// [`Store::put`] of bytes of an answer, which go from registers straight into the slot.
     #[inline(always)]
     pub(crate) fn put_raw(&mut self, slots: Slots, slot: SlotIndex, range: RawRange) {
-        let at = slots.base + usize::from(slot);
+        let at = slots.base as usize + usize::from(slot);
         let Some(held) = self.values.get_mut(at) else {
             return;
         };
@@ -662,10 +705,9 @@ impl<'p> Store<'p> {
         }
     }
     /// All values from the first slot of a record on; those of later records follow.
-    #[inline]
-    pub(crate) fn values_from(&self, record: RecordId) -> &[Value] {
-        let base = self.records[record.index()].values as usize;
-        self.values.get(base..).unwrap_or_default()
+    #[inline(always)]
+    pub(crate) fn values_from(&self, slots: Slots) -> &[Value] {
+        self.values.get(slots.base as usize..).unwrap_or_default()
     }
 
     /// A new list of `items`.

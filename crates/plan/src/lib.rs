@@ -46,7 +46,7 @@ pub use order::{KnownOrder, LearnedOrder};
 pub use requirement::{Claims, Granted, Requirement};
 pub use shared::Shared;
 pub use sizes::LearnedSizes;
-pub use steps::{OutStep, ReadStep, ShapeSteps};
+pub use steps::{OutStep, ReadStep, ShapeSteps, StringStep};
 pub use svg::svg;
 pub use text::text;
 pub use verify::verify;

@@ -4,11 +4,13 @@
 
 use ogive_json::Key;
 
-use crate::ir::*;
+use crate::{derived::needs_no_escapes, ir::*};
 
 /// What is known of a look-up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LookupFacts {
+    /// The key of its value in an answer; `None` if it has none of its own.
+    pub key: Option<Key>,
     /// Its variable as it stands in a request: `"name":`.
     pub variable: Box<[u8]>,
     /// How its representations are told apart, if all of them have nothing but leaves and nothing else depends on what
@@ -58,7 +60,10 @@ pub(crate) fn lookup_facts(plan: &Plan, fetch: &Fetch) -> Box<[LookupFacts]> {
         let mut variable = Vec::with_capacity(lookup.variable.len() + 3);
         ogive_json::write_string(&mut variable, &lookup.variable);
         variable.push(b':');
+        let key = &lookup.response_key;
+        let has_key = !lookup.is_reentry() && needs_no_escapes(key);
         LookupFacts {
+            key: has_key.then(|| Key::new(key)),
             variable: variable.into(),
             programs: leaf_programs(plan, lookup),
         }

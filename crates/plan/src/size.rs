@@ -233,7 +233,7 @@ parts! {
     Member { key_json, types, members }
     ShapeFacts { fields }
     ShapeSteps { fields }
-    LookupFacts { variable, programs }
+    LookupFacts { key, variable, programs }
     Programs { numbers, by_type, prefixes }
     Prefix { text }
     Reusable { donors, early }

@@ -11,10 +11,14 @@ use crate::{
 };
 
 /// How objects of a shape are read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ShapeSteps {
     /// By field.
     pub fields: Box<[ReadStep]>,
+    /// Layout of its records...
+    pub layout: LayoutId,
+    /// ... and how many slots they have.
+    pub n_slots: SlotIndex,
     /// Index of the key that tells the type; `None` if no key does, or a field has the same one.
     pub typename: Option<u32>,
     /// The type of all objects, if no key tells it and there is only one.
@@ -38,8 +42,19 @@ pub struct ReadStep {
     pub child: Option<ShapeId>,
     /// How the value looks if it can be used as it stands.
     pub verbatim: Option<PatternValue>,
-    /// Whether it is a leaf that can be used as it stands if it is a string, whichever.
-    pub is_string: bool,
+    /// What is done with a string, whichever.
+    pub string: StringStep,
+}
+
+/// What is done with a string that a member has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StringStep {
+    /// It depends on what it says, or it is no leaf.
+    LookAt,
+    /// It can be used as it stands.
+    Verbatim,
+    /// It is kept; nobody but the gateway wants it, or it is looked at on its way out.
+    Keep,
 }
 
 /// How an entry of an output list is written.
@@ -100,8 +115,16 @@ pub(crate) fn shape_steps(
         .all(|field| needs_no_escapes(&field.key));
     if layout.is_none() || !no_escapes || facts.len() != shape.fields.len() {
         // Without steps everything is read the slow way.
-        return ShapeSteps::default();
+        return ShapeSteps {
+            fields: Box::default(),
+            layout: shape.layout,
+            n_slots: 0,
+            typename: None,
+            known_type: None,
+            in_list: false,
+        };
     }
+    let n_slots = layout.map_or(0, |layout| layout.slots.len() as SlotIndex);
     let fields = shape
         .fields
         .iter()
@@ -113,20 +136,15 @@ pub(crate) fn shape_steps(
             by_type: field.types.is_some(),
             child: field.shape,
             verbatim: facts.verbatim,
-            is_string: field.shape.is_none()
-                && facts.verbatim.is_some_and(|verbatim| {
-                    let scalar = verbatim.as_scalar().map(|(scalar, _)| scalar);
-                    matches!(
-                        scalar,
-                        Some(PatternScalar::String | PatternScalar::StringOrInteger)
-                    )
-                }),
+            string: string_step(field, facts),
         });
     let fields = fields.collect();
     let is_free = |key: &&str| shape.fields.iter().all(|field| *field.key != **key);
     let typename = shape.typename_key.as_deref();
     ShapeSteps {
         fields,
+        layout: shape.layout,
+        n_slots,
         typename: typename
             .filter(is_free)
             .filter(|key| needs_no_escapes(key))
@@ -136,6 +154,17 @@ pub(crate) fn shape_steps(
             None => only_type.get(shape.layout).copied().flatten(),
         },
         in_list: false,
+    }
+}
+
+fn string_step(field: &ShapeField, facts: &FieldFacts) -> StringStep {
+    let scalar = facts.verbatim.map(PatternValue::as_scalar);
+    match (field.shape, scalar) {
+        (None, None) => StringStep::Keep,
+        (None, Some(Some((PatternScalar::String | PatternScalar::StringOrInteger, _)))) => {
+            StringStep::Verbatim
+        }
+        _ => StringStep::LookAt,
     }
 }
 

@@ -18,46 +18,62 @@ use crate::{
 
 const TYPES: [&str; 3] = ["A", "B", "C"];
 
-/// Things of three types, each looked up under a key of its own and read by the same shapes. The first subgraph brings a
-/// part of some of their objects.
-fn plan() -> Plan {
+/// Things of three types, each looked up under a key of its own and read by the same shapes: all in one place, or each
+/// type in a place of its own, where it goes without saying. The first subgraph brings a part of some of their objects.
+fn plan(in_places: bool) -> Plan {
     let mut b = Builder::new(&["a", "b"], &["Query", "A", "B", "C", "Part"]);
-    let things = b.object(Plan::ROOT, "things", "[Thing]", &TYPES);
-    b.hidden(things, "id");
-    let part = b.object(things, "part", "Part", &["Part"]);
-    b.leaf(part, "x", "Int");
-    b.leaf(part, "y", "String");
-    let parts = b.object(things, "parts", "[Part]", &["Part"]);
-    b.leaf(parts, "p", "Int!");
-    b.leaf(parts, "q", "String");
-    let deep = b.object(parts, "deep", "Part", &["Part"]);
-    b.leaf(deep, "w", "String!");
-    let known = [
-        b.shape(part, &[("x", None)]),
-        b.shape(parts, &[("q", None)]),
-    ];
-    let keys = [
-        ("id", None),
-        ("part", Some(known[0])),
-        ("parts", Some(known[1])),
-    ];
-    let keys = b.typed_shape(things, &keys);
-    let first = b.root(0, "{}", &[("things", Some(keys))]);
-    let deep = b.shape(deep, &[("w", None)]);
-    let more = [
-        ("part", Some(b.shape(part, &[("x", None), ("y", None)]))),
-        (
-            "parts",
-            Some(b.shape(parts, &[("p", None), ("q", None), ("deep", Some(deep))])),
-        ),
-    ];
-    let more = b.shape(things, &more);
-    let lookups = TYPES.iter().enumerate().map(|(at, ty)| {
-        let mut target = b.target(things, &["id"], more);
-        target.types = Some(b.types(&[*ty]));
-        lookup_as(&format!("_{at}"), &format!("r{at}"), vec![target])
-    });
-    let lookups = lookups.collect();
+    let (mut roots, mut targets) = (Vec::new(), Vec::new());
+    let places: Vec<(String, &[&str])> = match in_places {
+        true => (0..3)
+            .map(|at| (format!("things{at}"), &TYPES[at..=at]))
+            .collect(),
+        false => vec![("things".to_owned(), &TYPES)],
+    };
+    for (place, types) in &places {
+        let things = b.object(Plan::ROOT, place, "[Thing]", types);
+        b.hidden(things, "id");
+        let part = b.object(things, "part", "Part", &["Part"]);
+        b.leaf(part, "x", "Int");
+        b.leaf(part, "y", "String");
+        let parts = b.object(things, "parts", "[Part]", &["Part"]);
+        b.leaf(parts, "p", "Int!");
+        b.leaf(parts, "q", "String");
+        let deep = b.object(parts, "deep", "Part", &["Part"]);
+        b.leaf(deep, "w", "String!");
+        let known = [
+            b.shape(part, &[("x", None)]),
+            b.shape(parts, &[("q", None)]),
+        ];
+        let keys = [
+            ("id", None),
+            ("part", Some(known[0])),
+            ("parts", Some(known[1])),
+        ];
+        let keys = match in_places {
+            true => b.shape(things, &keys),
+            false => b.typed_shape(things, &keys),
+        };
+        roots.push((place.as_str(), Some(keys)));
+        let deep = b.shape(deep, &[("w", None)]);
+        let more = [
+            ("part", Some(b.shape(part, &[("x", None), ("y", None)]))),
+            (
+                "parts",
+                Some(b.shape(parts, &[("p", None), ("q", None), ("deep", Some(deep))])),
+            ),
+        ];
+        let more = b.shape(things, &more);
+        for ty in *types {
+            let mut target = b.target(things, &["id"], more);
+            target.types = Some(b.types(&[*ty]));
+            targets.push(target);
+        }
+    }
+    let first = b.root(0, "{}", &roots);
+    let lookups = targets.into_iter().enumerate();
+    let lookups = lookups
+        .map(|(at, target)| lookup_as(&format!("_{at}"), &format!("r{at}"), vec![target]))
+        .collect();
     b.fetch(1, "{}", &[first], lookups);
     piece_by_piece(&b.build())
 }
@@ -83,9 +99,9 @@ fn part(random: &mut Random) -> Value {
 }
 
 /// The first answer, what must be asked then, by type, and the second answer.
-fn answers(random: &mut Random) -> (String, [Vec<usize>; 3], String) {
+fn answers(random: &mut Random, in_places: bool) -> (String, [Vec<usize>; 3], String) {
     let mut asked = [const { Vec::new() }; 3];
-    let things: Vec<String> = (0..1 + random.below(8))
+    let things: Vec<(usize, String)> = (0..1 + random.below(8))
         .map(|_| {
             let (ty, id) = (random.below(3), random.below(6));
             if !asked[ty].contains(&id) {
@@ -94,10 +110,27 @@ fn answers(random: &mut Random) -> (String, [Vec<usize>; 3], String) {
             // Mostly nothing is there: what is there keeps the reader from remembering.
             let part = ["null", r#"{"x":1}"#, r#"{"x":null}"#][random.below(16).saturating_sub(13)];
             let parts = ["null", "[]", r#"[{"q":"x"}]"#][random.below(16).saturating_sub(13)];
-            let ty = TYPES[ty];
-            format!(r#"{{"__typename":"{ty}","id":{id},"part":{part},"parts":{parts}}}"#)
+            let typename = match in_places {
+                true => String::new(),
+                false => format!(r#""__typename":"{}","#, TYPES[ty]),
+            };
+            let thing = format!(r#"{{{typename}"id":{id},"part":{part},"parts":{parts}}}"#);
+            (ty, thing)
         })
         .collect();
+    let list = |place: Option<usize>| {
+        let there = things
+            .iter()
+            .filter(|(ty, _)| place.is_none_or(|place| *ty == place));
+        let there: Vec<&str> = there.map(|(_, thing)| &**thing).collect();
+        there.join(",")
+    };
+    let first = match in_places {
+        true => (0..3)
+            .map(|at| format!("\"things{at}\":[{}]", list(Some(at))))
+            .collect(),
+        false => vec![format!("\"things\":[{}]", list(None))],
+    };
     let mut members = Vec::new();
     for (at, count) in asked.iter().map(Vec::len).enumerate() {
         for _ in 0..[1, 1, 1, 1, 1, 1, 0, 2][random.below(8)] {
@@ -135,7 +168,7 @@ fn answers(random: &mut Random) -> (String, [Vec<usize>; 3], String) {
         members.reverse();
     }
     (
-        format!(r#"{{"data":{{"things":[{}]}}}}"#, things.join(",")),
+        format!(r#"{{"data":{{{}}}}}"#, first.join(",")),
         asked,
         format!(r#"{{"data":{{{}}}}}"#, members.join(",")),
     )
@@ -156,11 +189,17 @@ fn data(text: &str) -> Value {
 
 #[test]
 fn the_fast_lane_reads_look_ups_as_reading_step_by_step_does() {
-    let plan = plan();
+    for in_places in [false, true] {
+        look_ups_are_read_alike(in_places);
+    }
+}
+
+fn look_ups_are_read_alike(in_places: bool) {
+    let plan = plan(in_places);
     let (mut clean, mut refused) = (0, 0);
     for seed in 0..1_000 {
         let mut random = Random(seed);
-        let (first, asked, second) = answers(&mut random);
+        let (first, asked, second) = answers(&mut random, in_places);
         let (ours, request) = run_both(&plan, &first, second.as_bytes());
         let (theirs, _) = run_both(&plan, &first, &spaced_later(second.as_bytes()));
         assert_eq!(ours, theirs, "seed {seed}\n{first}\n{second}");
