@@ -8,7 +8,7 @@
 //! Only leaves are taken over, of the same field with the same arguments ([`Slot::value`](crate::Slot::value)). A value
 //! that more than one subgraph brings to the donor is left out, because only one of them is asked by the target.
 
-use ogive_base::{FastMap, FastSet, id::Id};
+use ogive_base::{FastMap, FastSet, IdVec, id::Id};
 
 use crate::ir::*;
 
@@ -33,17 +33,14 @@ pub struct Donor {
 /// The donors of all targets.
 #[derive(Debug, Default)]
 pub struct Donors {
-    targets: FastMap<(FetchId, u16, u16), Vec<Donor>>,
+    /// By fetch, look-up and target; empty if there is none.
+    targets: IdVec<FetchId, Vec<Vec<Vec<Donor>>>>,
 }
 
 impl Donors {
-    /// Bytes of the table, without what its rows hold.
-    pub(crate) fn table_bytes(&self) -> usize {
-        self.targets.allocation_size()
-    }
-    /// All of them.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = &Vec<Donor>> {
-        self.targets.values()
+    /// All of them, by fetch, look-up and target.
+    pub(crate) fn table(&self) -> &IdVec<FetchId, Vec<Vec<Vec<Donor>>>> {
+        &self.targets
     }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
@@ -51,8 +48,10 @@ impl Donors {
     }
     /// The donors of one target, by fetch, index of the look-up and index of the target.
     pub fn of(&self, fetch: FetchId, lookup: usize, target: usize) -> &[Donor] {
-        let key = (fetch, lookup as u16, target as u16);
-        self.targets.get(&key).map_or(&[], Vec::as_slice)
+        let lookups = self.targets.get(fetch);
+        let targets = lookups.and_then(|lookups| lookups.get(lookup));
+        let donors = targets.and_then(|targets| targets.get(target));
+        donors.map_or(&[], Vec::as_slice)
     }
 }
 
@@ -85,12 +84,24 @@ pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
                     .take(DONORS_MAX)
                     .collect();
                 if !found.is_empty() {
-                    donors.targets.insert((id, at as u16, n as u16), found);
+                    if donors.targets.is_empty() {
+                        donors.targets = nothing(plan);
+                    }
+                    donors.targets[id][at][n] = found;
                 }
             }
         }
     }
     donors
+}
+
+/// No donors, for every target.
+fn nothing(plan: &Plan) -> IdVec<FetchId, Vec<Vec<Vec<Donor>>>> {
+    let of_lookup = |lookup: &Lookup| lookup.targets.iter().map(|_| Vec::new()).collect();
+    let fetches = plan.fetches.iter();
+    fetches
+        .map(|(_, fetch)| fetch.lookups.iter().map(of_lookup).collect())
+        .collect()
 }
 
 /// Stands for the concrete type among the slots of a layout.

@@ -157,7 +157,7 @@ impl Heap for ogive_json::Key {
 }
 impl Heap for Donors {
     fn heap(&self) -> usize {
-        self.table_bytes() + self.lists().map(Heap::heap).sum::<usize>()
+        self.table().heap()
     }
 }
 impl Heap for Derived {
