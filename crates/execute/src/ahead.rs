@@ -10,7 +10,10 @@
 //! other can be in its place; what is read, and into what, does not depend on whether anything was known; of what arrives
 //! no more than one byte in [`SHARE`] is read in vain. Tests: `tests/it/arriving.rs`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 use ogive_json::{
@@ -89,26 +92,32 @@ impl Arriving<'_> {
     }
 }
 
+/// What was found out about a buffer. Most answers have none of it, so it has no room of its own where they are read.
+type Found<'p> = (Bytes, Box<HeadStart<'p>>);
+
 /// What was found out about answers of one execution.
 pub(crate) struct Aheads<'p> {
     plan: &'p Plan,
     conditions: &'p Conditions,
-    limits: ExecuteLimits,
+    limits: &'p ExecuteLimits,
     /// Of those that are whole and were not read yet.
-    found: Mutex<Vec<(Bytes, HeadStart<'p>)>>,
+    found: Mutex<Vec<Found<'p>>>,
+    /// Whether there ever was one: small answers are not looked for.
+    is_any: AtomicBool,
 }
 
 impl<'p> Aheads<'p> {
     pub(crate) fn new(
         plan: &'p Plan,
         conditions: &'p Conditions,
-        limits: ExecuteLimits,
+        limits: &'p ExecuteLimits,
     ) -> Aheads<'p> {
         Aheads {
             plan,
             conditions,
             limits,
             found: Mutex::new(Vec::new()),
+            is_any: AtomicBool::new(false),
         }
     }
     /// For the answer to a request of nothing but root fields.
@@ -120,11 +129,19 @@ impl<'p> Aheads<'p> {
         }
     }
     /// Only one thread executes, so nobody waits here. What asks may still be a future that moves between threads.
-    fn found(&self) -> MutexGuard<'_, Vec<(Bytes, HeadStart<'p>)>> {
+    fn found(&self) -> MutexGuard<'_, Vec<Found<'p>>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// What is known of an answer.
-    pub(crate) fn take(&self, body: &Bytes) -> Option<HeadStart<'p>> {
+    #[inline]
+    pub(crate) fn take(&self, body: &Bytes) -> Option<Box<HeadStart<'p>>> {
+        match self.is_any.load(Ordering::Acquire) {
+            true => self.take_found(body),
+            false => None,
+        }
+    }
+    #[inline(never)]
+    fn take_found(&self, body: &Bytes) -> Option<Box<HeadStart<'p>>> {
         let mut found = self.found();
         let is = |held: &Bytes| held.as_ptr() == body.as_ptr() && held.len() == body.len();
         let at = found.iter().position(|(held, _)| is(held))?;
@@ -349,7 +366,8 @@ impl Look for Looking<'_, '_> {
     fn whole(self: Box<Self>, body: &Bytes) {
         let head = self.head;
         if !self.given_up && (!head.complete.is_empty() || head.unfinished.is_some()) {
-            self.of.found().push((body.clone(), head));
+            self.of.found().push((body.clone(), Box::new(head)));
+            self.of.is_any.store(true, Ordering::Release);
         }
     }
 }
@@ -386,8 +404,8 @@ impl Looking<'_, '_> {
     /// Reads up to `end` of what has come. That fails, at the latest there; what matters is what was found on the way.
     fn read(&mut self, so_far: SoFar<'_>, end: usize) {
         let (of, limits) = (self.of, self.of.limits);
-        let mut store = Store::new(of.plan, limits);
-        let mut errors = Errors::new(&limits);
+        let mut store = Store::new(of.plan, *limits);
+        let mut errors = Errors::new(limits);
         let source = Source::new(FetchId(0), 0);
         let mut reader = Reader::new(&mut store, &mut errors, source, None, of.conditions);
         reader.is_single = true;
@@ -407,6 +425,6 @@ impl Looking<'_, '_> {
             Ok(Part { kind, range })
         };
         let text = so_far.text.get(..end).unwrap_or(so_far.text);
-        let _ = Envelope::read_with(text, &limits, read_data);
+        let _ = Envelope::read_with(text, limits, read_data);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
     /// What was found out about the answer while it arrived.
-    pub(crate) head: Option<HeadStart<'p>>,
+    pub(crate) head: Option<Box<HeadStart<'p>>>,
     /// Where to say what others can reuse.
     pub(crate) entities: Option<&'s mut Entities>,
     /// Whether the root part was asked.

@@ -46,6 +46,7 @@ pub(crate) struct Data {
 
 impl Data {
     /// Nothing yet, of so many look-ups.
+    #[inline(always)]
     pub(crate) fn new(n_lookups: usize) -> Self {
         Data {
             outcomes: vec![Outcome::Null; n_lookups],

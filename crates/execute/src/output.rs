@@ -106,6 +106,7 @@ pub(crate) struct Position {
 }
 
 impl<'e, 'p> Output<'e, 'p> {
+    #[inline(always)]
     pub(crate) fn new(store: &'e Store<'p>) -> Self {
         Output {
             store,

@@ -104,8 +104,8 @@ pub async fn execute(
     transport: &dyn Transport,
 ) -> ExecuteOutput {
     let conditions = Conditions::evaluate(plan, input.variables, input.granted);
-    let aheads = Aheads::new(plan, conditions.for_patterns(), input.limits);
-    let mut run = Run::new(plan, input, transport, (&conditions, &aheads));
+    let aheads = Aheads::new(plan, conditions.for_patterns(), &input.limits);
+    let mut run = Run::new(plan, &input, transport, (&conditions, &aheads));
     let mut in_flight = InFlight::new();
     let mut ready: Vec<FetchId> = plan
         .fetches
@@ -153,7 +153,7 @@ const SPLIT_MAX: usize = 8;
 
 struct Run<'e> {
     plan: &'e Plan,
-    input: ExecuteInput<'e>,
+    input: &'e ExecuteInput<'e>,
     transport: &'e dyn Transport,
     conditions: &'e Conditions,
     /// What was found out about answers while they arrived.
@@ -184,7 +184,7 @@ struct Run<'e> {
 impl<'e> Run<'e> {
     fn new(
         plan: &'e Plan,
-        input: ExecuteInput<'e>,
+        input: &'e ExecuteInput<'e>,
         transport: &'e dyn Transport,
         (conditions, aheads): (&'e Conditions, &'e Aheads<'e>),
     ) -> Self {

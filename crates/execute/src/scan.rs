@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
-use ogive_json::{Conditions, Kind, PatternValue, ScanError, Scanner, lanes};
+use ogive_json::{Conditions, Kind, Open, PatternValue, ScanError, Scanner, lanes};
 use ogive_plan::{
     Derived, KnownOrder, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
 };
@@ -74,6 +74,8 @@ pub(crate) struct Reader<'s, 'p> {
     /// Items of open lists.
     pub(crate) scratch: Vec<Value>,
     pub(crate) frames: Vec<Frame<'p>>,
+    /// Room for values that are compared with what is expected.
+    open: Open<'p>,
     /// The type found last, tried first.
     last_type: Option<RuntimeType>,
     /// Lists that were found to differ from another provider's, by start and shape of their objects.
@@ -159,6 +161,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             order: derived.order.get(),
             scratch: Vec::new(),
             frames: Vec::new(),
+            open: Open::default(),
             last_type: None,
             failed_lists: FastSet::default(),
             twins: Twins::default(),
@@ -383,8 +386,9 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// The coming value, if it is exactly what the client may see.
-    fn as_it_stands(&self, scanner: &mut Scanner<'_>, verbatim: PatternValue) -> Option<Value> {
-        let range = scanner.try_pattern(&self.derived.pattern, verbatim, self.conditions)?;
+    fn as_it_stands(&mut self, scanner: &mut Scanner<'_>, verbatim: PatternValue) -> Option<Value> {
+        let (open, pattern) = (&mut self.open, &self.derived.pattern);
+        let range = scanner.try_pattern_with(open, pattern, verbatim, self.conditions)?;
         Some(if scanner.text().get(range.start) == Some(&b'n') {
             Value::Null
         } else {
@@ -610,7 +614,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         Ok(scanner.begin_object()?)
     }
     /// Opens the frame of an object.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(&mut self, id: ShapeId, record: RecordId) {
         let slots = self.store.slots(record);
         self.open_at(id, record, slots);

@@ -20,7 +20,7 @@ pub use compact::{compact, is_spaced};
 pub use cursor::Cursor;
 pub use key::{Key, append_short};
 pub use lanes::Level;
-pub use pattern::{Conditions, Pattern, PatternField, PatternScalar, PatternValue};
+pub use pattern::{Conditions, Open, Pattern, PatternField, PatternScalar, PatternValue};
 pub use scan::{Kind, Number, ScanError, ScanErrorKind, Scanner};
 pub use text::JsonStr;
 pub use unfinished::{Advance, Unfinished};

@@ -7,7 +7,8 @@
 //!
 //! Acceptance implies validity: grammar, UTF-8, escapes, depth and number syntax are checked as the scanner does.
 //!
-//! Invariants: an explicit stack, bounded by the depth limit; nothing is allocated but that stack.
+//! Invariants: an explicit stack, bounded by the depth limit; nothing is allocated but that stack, which can be used again
+//! ([`Open`]).
 
 use crate::{
     cursor::Cursor,
@@ -202,6 +203,18 @@ impl Pattern {
         conditions: &Conditions,
         depth: (u32, u32),
     ) -> Option<usize> {
+        self.matches_with(&mut Open::default(), text, at, value, conditions, depth)
+    }
+    /// The same with a stack that was used before, for many small values.
+    pub fn matches_with<'p>(
+        &'p self,
+        open: &mut Open<'p>,
+        text: &[u8],
+        at: usize,
+        value: PatternValue,
+        conditions: &Conditions,
+        depth: (u32, u32),
+    ) -> Option<usize> {
         let depth_left = depth.1.saturating_sub(depth.0);
         let job = Match {
             pattern: self,
@@ -216,7 +229,9 @@ impl Pattern {
         {
             return job.one_scalar(scalar);
         }
-        lanes::run(job)
+        open.0.clear();
+        let open = &mut open.0;
+        lanes::run(Whole { job, open })
     }
 
     /// Reads a scalar that is not null and begins with `byte`; `None`, and anything may have been read, if it is not as
@@ -309,6 +324,16 @@ pub(crate) enum Frame<'p> {
     List { value: PatternValue, layer: u8 },
 }
 
+/// Room for the containers that are open in a text; nothing of a text stays in it.
+#[derive(Clone, Debug, Default)]
+pub struct Open<'p>(Vec<Frame<'p>>);
+
+/// A match up to the end of its value.
+struct Whole<'j, 'p, 't> {
+    job: Match<'p, 't>,
+    open: &'j mut Vec<Frame<'p>>,
+}
+
 /// How far a text is as expected.
 pub(crate) enum Walked {
     /// The value ends here.
@@ -317,14 +342,12 @@ pub(crate) enum Walked {
     Paused(Begin),
 }
 
-impl Job for Match<'_, '_> {
+impl Job for Whole<'_, '_, '_> {
     type Output = Option<usize>;
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<usize> {
-        // Scalars need no stack.
-        let mut open = Vec::new();
-        match self.walk::<L, false>(lanes, &mut open, usize::MAX)? {
+        match self.job.walk::<L, false>(lanes, self.open, usize::MAX)? {
             Walked::End(end) => Some(end),
             Walked::Paused(_) => None,
         }

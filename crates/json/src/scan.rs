@@ -32,7 +32,7 @@ use std::{fmt, ops::Range};
 use crate::{
     cursor::{Cursor, SkipValue},
     lanes::{self, BASELINE},
-    pattern::{Conditions, Pattern, PatternValue},
+    pattern::{Conditions, Open, Pattern, PatternValue},
     text::JsonStr,
 };
 
@@ -220,9 +220,19 @@ impl<'a> Scanner<'a> {
         value: PatternValue,
         conditions: &Conditions,
     ) -> Option<Range<usize>> {
+        self.try_pattern_with(&mut Open::default(), pattern, value, conditions)
+    }
+    /// The same with a stack that was used before, for many small values.
+    pub fn try_pattern_with<'p>(
+        &mut self,
+        open: &mut Open<'p>,
+        pattern: &'p Pattern,
+        value: PatternValue,
+        conditions: &Conditions,
+    ) -> Option<Range<usize>> {
         let start = self.pos;
         let depth = (self.depth, self.depth_max);
-        self.pos = pattern.matches(self.bytes, start, value, conditions, depth)?;
+        self.pos = pattern.matches_with(open, self.bytes, start, value, conditions, depth)?;
         Some(start..self.pos)
     }
 
