@@ -14,7 +14,7 @@ use ogive_json::{
     Cursor, Pattern, PatternScalar, PatternValue, Scanner,
     lanes::{Job, Lanes},
 };
-use ogive_plan::{ReadStep, StringStep};
+use ogive_plan::{ReadStep, ShapeField, StringStep};
 
 use crate::{
     lookups::Lookups,
@@ -157,10 +157,7 @@ impl Job for Lane<'_, '_, '_, '_, '_> {
                             match steps.get(found) {
                                 Some(step)
                                     if step.by_type
-                                        && !applies(
-                                            &shape.fields[found],
-                                            reader.store.known_type(record),
-                                        ) =>
+                                        && !is_of_type(reader, &shape.fields, found, record) =>
                                 {
                                     found += 1;
                                 }
@@ -197,38 +194,35 @@ impl Job for Lane<'_, '_, '_, '_, '_> {
                             });
                         }
                         let start = cursor.at;
-                        let read = match step.string {
-                            StringStep::LookAt => None,
-                            string => short_string(&mut cursor).then(|| {
-                                let is_verbatim = string == StringStep::Verbatim;
-                                RawRange::new(reader.source, start..cursor.at, is_verbatim)
-                            }),
+                        let is_short =
+                            step.string != StringStep::LookAt && short_string(&mut cursor);
+                        let short = |source| {
+                            let is_verbatim = step.string == StringStep::Verbatim;
+                            RawRange::new(source, start..cursor.at, is_verbatim)
                         };
-                        let read = match read {
-                            Some(range) => Some(Leaf::Range(range)),
-                            None => leaf(&mut cursor, &derived.pattern, step, reader.source),
-                        };
-                        match read {
+                        if is_short && !taped {
                             // Most are, and what is known of a value makes it cheaper to put.
-                            Some(Leaf::Range(range)) if !taped => {
-                                reader.store.put_raw(slots, step.slot, range);
-                            }
-                            leaf => {
-                                let value = match leaf {
-                                    Some(Leaf::Range(range)) => Value::Raw(range),
-                                    Some(Leaf::Null) => Value::Null,
-                                    None => {
-                                        scanner.resume(start, depth);
-                                        let value = reader.leaf(scanner, step.verbatim)?;
-                                        cursor.at = scanner.position();
-                                        value
-                                    }
-                                };
-                                if taped {
-                                    reader.tape.push((field, value));
+                            let range = short(reader.source);
+                            reader.store.put_raw(slots, step.slot, range);
+                        } else {
+                            let read = match is_short {
+                                true => Some(Leaf::Range(short(reader.source))),
+                                false => leaf(&mut cursor, &derived.pattern, step, reader.source),
+                            };
+                            let value = match read {
+                                Some(Leaf::Range(range)) => Value::Raw(range),
+                                Some(Leaf::Null) => Value::Null,
+                                None => {
+                                    scanner.resume(start, depth);
+                                    let value = reader.leaf(scanner, step.verbatim)?;
+                                    cursor.at = scanner.position();
+                                    value
                                 }
-                                reader.store.put(slots, step.slot, value);
+                            };
+                            if taped {
+                                reader.tape.push((field, value));
                             }
+                            reader.store.put(slots, step.slot, value);
                         }
                         match cursor.text.get(cursor.at) {
                             Some(b',') => cursor.at += 1,
@@ -329,6 +323,18 @@ impl Job for Lane<'_, '_, '_, '_, '_> {
             }
         }
     }
+}
+
+/// Whether a field that only some types have is one of a record's.
+#[inline(never)]
+fn is_of_type(
+    reader: &Reader<'_, '_>,
+    fields: &[ShapeField],
+    field: usize,
+    record: RecordId,
+) -> bool {
+    let ty = reader.store.known_type(record);
+    fields.get(field).is_some_and(|field| applies(field, ty))
 }
 
 /// Closes the innermost object, which ends before `end`.

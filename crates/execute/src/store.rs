@@ -86,7 +86,8 @@ impl RawRange {
         RawRange {
             source: source.0 << 1 | u32::from(is_verbatim),
             start: range.start as u32,
-            len: range.len() as u32,
+            // No range ends before it begins, so what `len` would look at first needs no look.
+            len: range.end.wrapping_sub(range.start) as u32,
         }
     }
     /// A value that is still to be checked.
