@@ -43,7 +43,7 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
         out: Output::new(input.store),
         frames: Vec::new(),
         derived: plan.derived(),
-        written: FastMap::default(),
+        written: None,
         being_written: Vec::new(),
         nulls: 0,
         taken_back: 0,
@@ -81,7 +81,7 @@ struct Emit<'e, 'p> {
     derived: &'p Derived,
     /// The text of objects that have twins ([`Store::twin`]), where no null had to be explained, and how often text had
     /// been taken back before: what is older may be gone.
-    written: FastMap<RecordId, (u32, Range<usize>)>,
+    written: Option<FastMap<RecordId, (u32, Range<usize>)>>,
     /// Those of them that are open.
     being_written: Vec<Writing>,
     /// How often text was taken back for a null, or an error looked for or added. (Null where it may be is text as any.)
@@ -404,7 +404,7 @@ impl<'p> Emit<'_, 'p> {
 
     /// Writes the text of an object's twin, if it was written and looks the same.
     fn put_again(&mut self, record: RecordId, twin: RecordId) -> bool {
-        let written = self.written.get(&twin);
+        let written = self.written.as_ref().and_then(|all| all.get(&twin));
         let Some((_, text)) = written.filter(|(before, _)| *before == self.taken_back) else {
             return false;
         };
@@ -430,7 +430,8 @@ impl<'p> Emit<'_, 'p> {
             && writing.nulls == self.nulls
             && let Some(text) = self.out.text_since(writing.start)
         {
-            self.written.insert(writing.record, (self.taken_back, text));
+            let written = self.written.get_or_insert_default();
+            written.insert(writing.record, (self.taken_back, text));
         }
     }
 

@@ -169,7 +169,7 @@ struct Run<'e> {
     /// Representations of fetches under way: of the first request of each...
     gathered: Vec<Gathered>,
     /// ... and of all further ones.
-    further: FastMap<Source, Gathered>,
+    further: Option<FastMap<Source, Gathered>>,
     /// By fetch: how many of its requests are not answered yet, and how many there are.
     open: Vec<(u32, u32)>,
     /// Requests to send, with what is expected of the answer if that is known before it is whole.
@@ -206,7 +206,7 @@ impl<'e> Run<'e> {
             waiting: dependencies.clone().map(|d| d.len() as u32).collect(),
             open: dependencies.clone().map(|_| (0, 0)).collect(),
             gathered: dependencies.map(|_| Gathered::default()).collect(),
-            further: FastMap::default(),
+            further: None,
             outbox: Vec::new(),
             early,
             sent_early: vec![false; early.len()],
@@ -383,7 +383,8 @@ impl<'e> Run<'e> {
             match part {
                 0 => self.gathered[id.index()] = gathered,
                 _ => {
-                    self.further.insert(source, gathered);
+                    let further = self.further.get_or_insert_default();
+                    further.insert(source, gathered);
                 }
             }
             let request = SubgraphRequest {
@@ -432,7 +433,11 @@ impl<'e> Run<'e> {
         let bytes = result.as_ref().map_or(0, |answer| answer.body.len());
         let gathered = match source.part() {
             0 => std::mem::take(&mut self.gathered[id.index()]),
-            _ => self.further.remove(&source).unwrap_or_default(),
+            _ => {
+                let further = self.further.as_mut();
+                let found = further.and_then(|further| further.remove(&source));
+                found.unwrap_or_default()
+            }
         };
         let open = &mut self.open[id.index()].0;
         *open = open.saturating_sub(1);

@@ -78,8 +78,9 @@ pub(crate) struct Reader<'s, 'p> {
     open: Open<'p>,
     /// The type found last, tried first.
     last_type: Option<RuntimeType>,
-    /// Lists that were found to differ from another provider's, by start and shape of their objects.
-    failed_lists: FastSet<(u32, ShapeId)>,
+    /// Lists that were found to differ from another provider's, by start and shape of their objects. Few
+    /// answers have any, and a set with a seed of its own costs something.
+    failed_lists: Option<FastSet<(u32, ShapeId)>>,
     /// Objects that were read before.
     pub(crate) twins: Twins,
     /// Whether no more than one root or entity is read in the text.
@@ -163,7 +164,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             frames: Vec::new(),
             open: Open::default(),
             last_type: None,
-            failed_lists: FastSet::default(),
+            failed_lists: None,
             twins: Twins::default(),
             is_single: false,
             steps: 0,
@@ -221,7 +222,9 @@ impl<'s, 'p> Reader<'s, 'p> {
     /// Forgets what it knows of objects and lists: some of them are taken back.
     pub(crate) fn forget(&mut self) {
         self.twins.forget();
-        self.failed_lists.clear();
+        if let Some(lists) = &mut self.failed_lists {
+            lists.clear();
+        }
     }
 
     /// Reads what the open objects and lists still hold: quickly as long as everything is as expected, step by step
@@ -727,7 +730,12 @@ impl<'s, 'p> Reader<'s, 'p> {
     /// Marks what this provider would have put into the objects of a list as failed.
     fn fail_list(&mut self, list: ListRange, lists: u8, child: ShapeId) {
         // Once is enough, however often a subgraph repeats a key. (An empty list begins where the next one does.)
-        if list.len == 0 || !self.failed_lists.insert((list.start, child)) {
+        if list.len == 0
+            || !self
+                .failed_lists
+                .get_or_insert_default()
+                .insert((list.start, child))
+        {
             return;
         }
         let mut open = vec![(list, lists)];
