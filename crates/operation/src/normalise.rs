@@ -120,6 +120,10 @@ pub fn normalise(
     Ok(work.op)
 }
 
+/// So many fields may be made before it is looked how many there will be; more than most operations have, and made in a
+/// millisecond.
+const FEW_FIELDS: usize = 1_000;
+
 /// Part of a selection set: one written selection list under a condition.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Source {
@@ -597,7 +601,8 @@ impl<'a> Work<'a> {
         let written = found[members[0]].field;
         let count = self.op.fields.len();
         if count as u32 >= self.limits.fields_max
-            || (count == self.document.selection_count() && self.will_be_too_large())
+            || (count == self.document.selection_count().max(FEW_FIELDS)
+                && self.will_be_too_large())
         {
             return Err(self.too_large(written.span));
         }
@@ -790,7 +795,8 @@ impl<'a> Work<'a> {
     }
 
     /// Whether it is certain already that the limit on fields will be met. Looked at once, when there are more fields than
-    /// were written: fragments multiply them, and whoever makes millions of a few need not see the first 50,000 made.
+    /// were written, and more than a few: fragments multiply them, and whoever makes millions of a few need not see the
+    /// first 50,000 made.
     fn will_be_too_large(&self) -> bool {
         let set = self.op.selection_sets.as_slice().first();
         let root = set.map(|set| set.ty);
