@@ -25,6 +25,7 @@ use std::fmt::Write;
 use crate::{
     differential::{Bench, Mismatch},
     graph::{Model, print, read},
+    pipeline::Mode,
 };
 
 /// One case.
@@ -132,7 +133,8 @@ impl Case {
             )));
         }
         out.data = data;
-        bench.compare_text(&self.operation, variables, self.seed)?;
+        let modes = Mode::all_from(self.seed);
+        bench.compare_in(&self.operation, variables, self.seed, &modes)?;
         Ok(out)
     }
 }

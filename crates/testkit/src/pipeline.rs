@@ -20,10 +20,13 @@ use ogive_execute::{
     Transport, TransportError, TransportFuture, execute,
 };
 use ogive_federation::subgraph_schema;
-use ogive_operation::{NormaliseLimits, coerce_variables, introspection::answer_locals, normalise};
-use ogive_plan::{Granted, Plan};
+use ogive_operation::{
+    NormaliseLimits, Variables, coerce_variables, introspection::answer_locals, normalise,
+};
+use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::Schema;
+use ogive_transport::Flights;
 use serde_json::{Map, Value as Json, value::RawValue};
 
 use crate::{
@@ -54,6 +57,56 @@ pub struct Answer {
     pub compiled: Option<Arc<Plan>>,
     /// Waves of the plan.
     pub waves: u32,
+}
+
+/// How a plan is executed. Every mode must give the same answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// What one operation may take over from itself.
+    pub reuse: Reuse,
+    /// Whether parts of fetches are sent early; only [`Reuse::All`] does.
+    pub early: bool,
+    /// Whether two clients ask at the same time and equal requests to a subgraph are sent once. Mutations are executed
+    /// for one client all the same.
+    pub shared: bool,
+}
+
+impl Mode {
+    /// All that there are.
+    pub const ALL: [Mode; 5] = [
+        Mode::of(Reuse::Off, false, false),
+        Mode::of(Reuse::Entities, false, false),
+        Mode::of(Reuse::All, true, false),
+        Mode::of(Reuse::All, false, false),
+        Mode::of(Reuse::All, true, true),
+    ];
+
+    const fn of(reuse: Reuse, early: bool, shared: bool) -> Mode {
+        Mode {
+            reuse,
+            early,
+            shared,
+        }
+    }
+    /// One of the three ways to reuse, by a seed.
+    pub fn by_seed(seed: u64) -> Mode {
+        Mode::ALL[(seed % 3) as usize]
+    }
+    /// The one of the seed, then all others.
+    pub fn all_from(seed: u64) -> Vec<Mode> {
+        let first = Mode::by_seed(seed);
+        let others = Mode::ALL.into_iter().filter(|mode| *mode != first);
+        std::iter::once(first).chain(others).collect()
+    }
+}
+
+/// An operation with its plan.
+#[derive(Debug)]
+pub struct Prepared {
+    plan: Arc<Plan>,
+    text: String,
+    variables: Variables,
+    locals: Vec<Bytes>,
 }
 
 /// The gateway over one graph.
@@ -98,6 +151,12 @@ impl<'a> Gateway<'a> {
         seed: u64,
         fails: Option<usize>,
     ) -> Result<Answer, String> {
+        let prepared = self.prepare(document, variables, seed)?;
+        self.execute(&prepared, Mode::by_seed(seed), seed, fails)
+    }
+
+    /// Everything before the execution, which does not depend on the mode.
+    pub fn prepare(&self, document: &str, variables: &str, seed: u64) -> Result<Prepared, String> {
         let api = &self.schemas.supergraph.api;
         let document = valid_document(api, "operation", document)?;
         let operation = document
@@ -128,44 +187,99 @@ impl<'a> Gateway<'a> {
             .into_iter()
             .map(Bytes::from)
             .collect();
+        Ok(Prepared {
+            plan: Arc::new(plan),
+            text,
+            variables,
+            locals,
+        })
+    }
+
+    /// Executes a plan in one mode.
+    pub fn execute(
+        &self,
+        prepared: &Prepared,
+        mode: Mode,
+        seed: u64,
+        fails: Option<usize>,
+    ) -> Result<Answer, String> {
+        let Prepared { plan, text, .. } = prepared;
+        let shared = mode.shared && plan.kind == OperationKind::Query;
         let transport = InProcess {
             gateway: self,
-            plan: &plan,
+            plan,
             rng: RefCell::new(Rng::new(seed)),
             requests: RefCell::default(),
             complaints: RefCell::default(),
             fails,
+            flights: shared.then(Flights::default),
         };
-        let output = drive(execute(
-            &plan,
-            ExecuteInput {
+        let (transport, granted) = (&transport, Granted::default());
+        let run = || {
+            let options = ExecuteOptions {
+                reuse: mode.reuse,
+                early: mode.early,
+                ..ExecuteOptions::default()
+            };
+            let input = ExecuteInput {
                 error_extensions: &[],
-                variables: &variables.values,
-                granted: &Granted::default(),
-                locals: &locals,
+                variables: &prepared.variables.values,
+                granted: &granted,
+                locals: &prepared.locals,
                 limits: ExecuteLimits::default(),
-                options: ExecuteOptions {
-                    // Every mode must give the same answers.
-                    reuse: [Reuse::Off, Reuse::Entities, Reuse::All][seed as usize % 3],
-                    early: true,
-                    ..ExecuteOptions::default()
-                },
-            },
-            &transport,
-        ))
-        .ok_or_else(|| format!("execute: hangs\n{text}"))?;
-        let body = output.body.into_bytes();
+                options,
+            };
+            async move { execute(plan, input, transport).await.body.into_bytes() }
+        };
+        let hangs = || format!("execute: hangs\n{text}");
+        let body = match shared {
+            false => drive(run()).ok_or_else(hangs)?,
+            true => {
+                let (first, second) = drive(both(run(), run())).ok_or_else(hangs)?;
+                if split(&first)?.0 != split(&second)?.0 {
+                    return Err(format!(
+                        "sharing: one client got\n{}\nand the other\n{}\n{text}",
+                        String::from_utf8_lossy(&first),
+                        String::from_utf8_lossy(&second)
+                    ));
+                }
+                first
+            }
+        };
         let (data, errors) = split(&body)?;
         Ok(Answer {
             data,
             errors,
-            requests: transport.requests.into_inner(),
-            complaints: transport.complaints.into_inner(),
+            requests: transport.requests.take(),
+            complaints: transport.complaints.take(),
             waves: plan.fetches.iter().map(|(_, f)| f.wave).max().unwrap_or(0),
-            plan: text,
-            compiled: Some(Arc::new(plan)),
+            plan: text.clone(),
+            compiled: Some(Arc::clone(plan)),
         })
     }
+}
+
+/// Polls two futures in turn until both are ready.
+async fn both<F: Future>(first: F, second: F) -> (F::Output, F::Output) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut one, mut other) = (None, None);
+    std::future::poll_fn(move |context| {
+        for (future, outcome) in [(&mut first, &mut one), (&mut second, &mut other)] {
+            if outcome.is_none()
+                && let Poll::Ready(output) = future.as_mut().poll(context)
+            {
+                *outcome = Some(output);
+            }
+        }
+        match (one.take(), other.take()) {
+            (Some(a), Some(b)) => Poll::Ready((a, b)),
+            (a, b) => {
+                (one, other) = (a, b);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// The `data` and `errors` of a response, byte for byte.
@@ -209,6 +323,8 @@ struct InProcess<'a> {
     requests: RefCell<Vec<(String, String)>>,
     complaints: RefCell<Vec<String>>,
     fails: Option<usize>,
+    /// Requests under way, if they are shared.
+    flights: Option<Flights<(u32, Bytes), Result<SubgraphResponse, TransportError>>>,
 }
 
 impl InProcess<'_> {
@@ -264,6 +380,19 @@ impl InProcess<'_> {
 
 impl Transport for InProcess<'_> {
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
+        match &self.flights {
+            Some(flights) if request.idempotent => {
+                let key = (request.subgraph, request.body.clone());
+                Box::pin(flights.fly(key, move || self.ask(request)))
+            }
+            _ => self.ask(request),
+        }
+    }
+}
+
+impl InProcess<'_> {
+    /// Sends a request; its answer comes after some polls.
+    fn ask(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         let fails = self.fails == Some(self.requests.borrow().len());
         let body = Bytes::from(self.answer(&request));
         let mut delay = self.rng.borrow_mut().below(6);

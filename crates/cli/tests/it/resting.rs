@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    process::{Running, address, demo, file, subgraphs},
+    process::{Running, address, demo, file, run, subgraphs},
     soak::{Client, configuration, load},
 };
 
@@ -45,7 +45,41 @@ fn look(process: u32) -> Option<Memory> {
     })
 }
 
-/// Asks in every way until it is told to stop, with a longer answer now and then.
+/// Serves the subgraphs of `bench/graphs/big-response` too. Gives the lines that point to them, and the supergraph of
+/// these and the demo's.
+fn big() -> (Running, String, String) {
+    let graph = demo("../../bench/graphs/big-response/subgraphs");
+    let [content, labels] = ["content", "labels"].map(|name| format!("{graph}/{name}.graphql"));
+    let config = format!(
+        "generate:\n  seed: 1\n  lengths: {{ Node.floats: 21..64, Node.ints: 21..64, Node.strings: 21..64 }}\n  \
+         texts: {{ Node.string: 0..128, Node.strings: 0..128 }}\n\
+         subgraphs: {{ content: '{content}', labels: '{labels}' }}\n"
+    );
+    let config = file("resting-big.yaml", config);
+    let mut mock = Running::start(&["mock", "--config", &config, "--listen", "127.0.0.1:0"]);
+    let address = address(&mock.printed("content "));
+    let urls = ["content", "labels"];
+    let urls = urls.map(|name| format!("  {name}: http://{address}/graphql/{name}\n"));
+    let mut arguments = vec!["compose".to_owned(), content, labels];
+    for name in ["accounts", "inventory", "products", "reviews"] {
+        arguments.push(demo(&format!("{name}.graphql")));
+    }
+    let (code, supergraph, stderr) = run(&arguments);
+    assert_eq!(code, Some(0), "{stderr}");
+    (mock, urls.concat(), file("resting.graphql", supergraph))
+}
+
+/// A request that is answered with eight megabytes, or two where nothing is optimised.
+fn big_request() -> String {
+    let path = demo("../../bench/graphs/big-response/operations/held.graphql");
+    let operation = fs::read_to_string(path).unwrap();
+    let roots = if cfg!(debug_assertions) { 1 } else { 4 };
+    assert!(operation.contains("(n: 4)"));
+    let operation = operation.replace("(n: 4)", &format!("(n: {roots})"));
+    serde_json::json!({ "query": operation }).to_string()
+}
+
+/// Asks in every way until it is told to stop, with long and big answers now and then.
 fn mixed(gateway: &str, length: Duration) -> usize {
     let (stop, asked) = (
         Arc::new(AtomicBool::new(false)),
@@ -66,11 +100,15 @@ fn mixed(gateway: &str, length: Duration) -> usize {
         })
         .collect();
     let many = serde_json::json!({ "query": format!("{{ {} }}", many.join(" ")) });
+    let big = big_request();
     let mut client = Client::connect(gateway);
     let start = Instant::now();
     while start.elapsed() < length || asked.load(Ordering::Relaxed) < 10 * PLANS * 8 {
         client.send(&many.to_string(), "");
         assert_eq!(client.receive().0, 200);
+        client.send(&big, "");
+        let (status, body) = client.receive();
+        assert!(status == 200 && body.len() > 1_000_000, "{} bytes", body.len());
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
@@ -85,8 +123,9 @@ fn mixed(gateway: &str, length: Duration) -> usize {
 fn a_load_that_is_over_takes_no_memory() {
     let seconds = std::env::var("OGIVE_REST_SECONDS").ok();
     let seconds: Option<u64> = seconds.map(|text| text.parse().unwrap());
-    let (_mock, urls) = subgraphs();
-    let supergraph = demo("supergraph.graphql");
+    let (_mock, mut urls) = subgraphs();
+    let (_big, more, supergraph) = big();
+    urls.push_str(&more);
     let config = file("resting.yaml", configuration(&urls, &supergraph, PLANS, 0));
     let log = "off,ogive::serve=info,ogive_gateway::server=debug";
     let mut serve = Running::start(&["serve", "-c", &config, "--log", log]);
@@ -105,7 +144,8 @@ fn a_load_that_is_over_takes_no_memory() {
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let times = workers.min(CLIENTS) * if seconds.is_some() { 2 } else { 1 };
-    // Whatever is made once is made then: plans, pages of the program that were never needed before.
+    // "Idle" is a gateway that was asked everything at least once and is at rest: whatever is made once is made then, such
+    // as plans, connections, and pages of the program that were never needed before.
     mixed(&gateway, Duration::ZERO);
     let idle = rest(&mut serve, times);
     let asked = mixed(&gateway, Duration::from_secs(seconds.unwrap_or(2)));

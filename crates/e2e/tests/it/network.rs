@@ -38,6 +38,22 @@ fn graph(subgraph: &Toxic, yaml: &str) -> Graph {
     ))
 }
 
+#[test]
+fn responses_have_a_largest_size() {
+    let start = |size: &str| Graph::with(&format!("limits: {{ max_response_size: {size} }}"));
+    let query = "{ topProducts { name reviews { title author { username } } } }";
+    let answer = post(start("1MB").address(), query);
+    assert!(answer.codes().is_empty() && answer.body.len() > 100);
+    let answer = post(start("100B").address(), query);
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.codes(), ["EXECUTION_LIMIT_EXCEEDED"]);
+    assert!(answer.json()["data"].is_null());
+    // The same gateway answers what fits.
+    let graph = start("100B");
+    post(graph.address(), query);
+    assert!(post(graph.address(), "{ me { name } }").codes().is_empty());
+}
+
 /// Each answer is small enough; together they are not. Whoever asks for one of them only gets it.
 #[test]
 fn answers_of_one_request_have_a_budget() {

@@ -3,7 +3,6 @@
 use std::{
     io::{ErrorKind, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
@@ -55,6 +54,15 @@ impl Asked {
             .write_all((head + body).as_bytes())
             .expect("the gateway is there");
         self.stream
+    }
+    /// Tells the caller's own name, and asks for no more on this connection.
+    fn name_once(mut self) {
+        let body = me(self.authorization());
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        let written = self.stream.write_all((head + &body).as_bytes());
+        written.expect("the gateway is there");
     }
     fn name(self, name: &str) -> TcpStream {
         self.answer(&format!(r#"{{"data":{{"me":{{"name":"{name}"}}}}}}"#))
@@ -208,56 +216,105 @@ fn identities_and_variables_are_told_apart() {
     }
 }
 
-/// A thousand identities at once, each asking twice at a time: everybody sees their own answer and nobody else's.
+/// As many connections as this process may have open at a time beside those that they lead to, and no more than wanted.
+fn connections(wanted: usize) -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let files = limits.lines().find_map(|line| {
+        let numbers = line.strip_prefix("Max open files")?;
+        numbers.split_whitespace().next()?.parse::<usize>().ok()
+    });
+    // Each is open at both ends, and so is one to the subgraph; other tests have some, too.
+    wanted.min(files.unwrap_or(1_024).saturating_sub(400) / 4 & !1)
+}
+
+/// A thousand connections ask at once, and the subgraph answers nobody before a thousand, or one of two, have asked:
+/// everybody sees their own answer and nobody else's, whether each has an identity of its own or shares it with one other.
 #[test]
 fn no_answer_crosses_two_identities_under_load() {
-    const IDENTITIES: usize = 1_000;
-    const AT_ONCE: usize = 16;
-    for yaml in ["", OPERATIONS] {
+    let n = connections(1_000);
+    for (yaml, of_each) in [("", 1), ("", 2), (OPERATIONS, 1), (OPERATIONS, 2)] {
         let (graph, accounts) = Accounts::with(yaml);
-        let (address, times) = (graph.address(), AtomicUsize::new(0));
-        let subgraph = accounts.0.local_addr().unwrap();
+        let address = graph.address();
+        let mut clients: Vec<Connection> = (0..n).map(|_| Connection::open(address)).collect();
+        let identity = |at: usize| format!("Bearer {}", at % (n / of_each));
         thread::scope(|scope| {
-            let times = &times;
-            scope.spawn(move || {
-                // Ends with the empty connection below.
-                while let Ok((stream, _)) = accounts.0.accept() {
-                    let Some(mut asked) = Asked::read(stream) else {
-                        break;
-                    };
-                    scope.spawn(move || {
-                        loop {
-                            times.fetch_add(1, Ordering::Relaxed);
-                            let name = asked.authorization().to_owned();
-                            match Asked::read(asked.name(&name)) {
-                                Some(next) => asked = next,
-                                None => break,
-                            }
-                        }
-                    });
+            // Taken as they come, for a listener lets only so many wait.
+            let accounts = &accounts;
+            let asked = scope.spawn(move || {
+                let held: Vec<Asked> = (0..n / of_each).map(|_| accounts.asked()).collect();
+                let mut identities: Vec<&str> = held.iter().map(Asked::authorization).collect();
+                identities.sort_unstable();
+                identities.dedup();
+                let n_identities = identities.len();
+                let mut n_asked = held.len();
+                // The last ones first.
+                held.into_iter().rev().for_each(Asked::name_once);
+                // Whose turn came only when the one they would have joined had the answer asks as well.
+                while let Some(late) = Asked::read(accounts.0.accept().unwrap().0) {
+                    late.name_once();
+                    n_asked += 1;
                 }
+                (n_identities, n_asked)
             });
-            let clients: Vec<_> = (0..AT_ONCE)
-                .map(|client| {
-                    scope.spawn(move || {
-                        for identity in 0..IDENTITIES {
-                            // Two clients each walk the same identities.
-                            if identity % (AT_ONCE / 2) == client % (AT_ONCE / 2) {
-                                let name = format!("Bearer {identity}");
-                                let headers = [("authorization", &*name)];
-                                let answer = post_with(address, "{ me { name } }", &headers);
-                                assert_eq!(answer.text(), me(&name));
-                            }
-                        }
-                    })
-                })
-                .collect();
-            clients.into_iter().for_each(|c| c.join().unwrap());
-            assert!((IDENTITIES..=2 * IDENTITIES).contains(&times.load(Ordering::Relaxed)));
-            drop(TcpStream::connect(subgraph));
-            // Closes what the gateway keeps open, so that every thread ends.
-            drop(graph);
+            for (at, connection) in clients.iter_mut().enumerate() {
+                ask(connection, &identity(at), QUERY);
+            }
+            for (at, connection) in clients.iter_mut().enumerate() {
+                assert_eq!(connection.read().text(), me(&identity(at)));
+            }
+            // Asks nothing, and so ends it.
+            drop(TcpStream::connect(accounts.0.local_addr().unwrap()));
+            let (n_identities, n_asked) = asked.join().unwrap();
+            assert_eq!(n_identities, n / of_each, "each of them was there at once");
+            assert!(
+                of_each == 1 && n_asked == n || of_each > 1 && n_asked < n,
+                "{n_asked}"
+            );
         });
+    }
+}
+
+/// What tracing passes on word for word says who asks as well as any other header.
+#[test]
+fn baggage_and_trace_state_tell_callers_apart() {
+    // Nobody collects; spans are thrown away in the end.
+    let tracing = "telemetry: { exporters: { tracing: { propagation: { baggage: true }, otlp: { enabled: true, endpoint: 'http://127.0.0.1:9' } } } }\n";
+    let parent = |at| format!("00-4bf92f3577b34da6a3ce929d0e0e473{at}-00f067aa0ba902b7-01");
+    for operations in ["", OPERATIONS] {
+        let (graph, accounts) = Accounts::with(&format!("{operations}{tracing}"));
+        let ask = |parent: &str, header: (&str, &str)| {
+            let mut connection = client(&graph);
+            let headers = [
+                ("content-type", "application/json"),
+                ("traceparent", parent),
+                header,
+            ];
+            connection.write(&request("POST", "/graphql", &headers, QUERY));
+            connection
+        };
+        let told = [
+            ("baggage", "user=alice"),
+            ("baggage", "user=bob"),
+            ("tracestate", "user=alice"),
+        ];
+        // Each of them twice, in traces of their own: ids do not tell callers apart.
+        let mut clients = told.map(|header| [ask(&parent(1), header), ask(&parent(2), header)]);
+        let asked = told.map(|_| accounts.asked());
+        settle(&mut client(&graph));
+        assert!(accounts.is_left_alone());
+        let _kept = asked.map(|asked| {
+            let told = told.iter().find(|(name, value)| {
+                let line = format!("\r\n{name}: {value}\r\n");
+                asked.text.contains(&line)
+            });
+            let (name, value) = told.expect("one of them");
+            asked.name(&format!("{name} {value}"))
+        });
+        for ((name, value), clients) in told.iter().zip(&mut clients) {
+            for connection in clients {
+                assert_eq!(connection.read().text(), me(&format!("{name} {value}")));
+            }
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! `OGIVE_DIFF_OPERATIONS` sets how many operations to run (default 12,000), `OGIVE_DIFF_SEED` where to start,
 //! `OGIVE_DIFF_SUBGRAPHS` the most subgraphs of a graph, `OGIVE_DIFF_KEEP` how many different failures to shrink
-//! before stopping. A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
+//! before stopping, `OGIVE_DIFF_MODES` that one operation of so many is executed in every mode (default 3, and 1 for more
+//! operations than that). A failure is shrunk and printed as a case; put it into `tests/cases` with a speaking name.
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
 
 mod composed;
@@ -26,7 +27,7 @@ use ogive_testkit::{
         generate::{GraphOptions, count::roles, generate},
     },
     ops::{self, Op, features::features, generate::OpOptions},
-    pipeline::Answer,
+    pipeline::{Answer, Mode},
     rng::mix,
     shrink::{Failing, shrink},
 };
@@ -52,6 +53,12 @@ const FAULTS_PER_MILLE: u64 = 25;
 /// Of this many operations one runs again with a request that gets no answer.
 const LOST_EVERY: u64 = 3;
 
+/// Of this many operations one is executed in every mode, unless it is a full run: then all are.
+const MODES_EVERY: u64 = 3;
+
+/// Operations that `cargo test` runs.
+const SLICE: u64 = 12_000;
+
 /// From this many operations on a run has to cover what it claims to.
 const COVERING: u64 = 10_000;
 
@@ -61,7 +68,9 @@ const PAIRS_MIN: f64 = 95.0;
 #[test]
 fn gateway_equals_monolith() {
     let started = std::time::Instant::now();
-    let operations = number("OGIVE_DIFF_OPERATIONS", 12_000);
+    let operations = number("OGIVE_DIFF_OPERATIONS", SLICE);
+    let modes_every = if operations > SLICE { 1 } else { MODES_EVERY };
+    let modes_every = number("OGIVE_DIFF_MODES", modes_every).max(1);
     let base = number("OGIVE_DIFF_SEED", 1);
     let keep = number("OGIVE_DIFF_KEEP", 1) as usize;
     let mut coverage = Coverage::default();
@@ -82,12 +91,13 @@ fn gateway_equals_monolith() {
         for i in 0..PER_GRAPH.min(operations - g * PER_GRAPH) {
             let op = ops::generate::generate(&model, mix(seed ^ i), &OpOptions::default());
             coverage.operation(&model, &op);
-            match guarded(&bench, &op, i) {
+            let in_all = (g + i).is_multiple_of(modes_every);
+            match guarded(&bench, &op, i, in_all) {
                 Ok((answer, lost)) => coverage.answer(&model, &op, &answer, lost),
                 Err(mismatch) => {
                     *counts.entry(mismatch.kind.clone()).or_default() += 1;
                     if failures.len() < keep && !failures.contains_key(&mismatch.kind) {
-                        let report = report(&model, (seed, faults), &op, i, &mismatch);
+                        let report = report(&model, (seed, faults), &op, (i, in_all), &mismatch);
                         failures.insert(mismatch.kind, report);
                     }
                 }
@@ -124,10 +134,15 @@ fn graph_options(g: u64, faults: u64) -> GraphOptions {
     options
 }
 
-/// Compares, with panics turned into mismatches. The answer, and whether it was also had with a request lost.
-fn guarded(bench: &Bench, op: &Op, seed: u64) -> Result<(Answer, bool), Mismatch> {
+/// Compares, in every mode or one, with panics turned into mismatches. The answer, and whether it was also had with a
+/// request lost.
+fn guarded(bench: &Bench, op: &Op, seed: u64, in_all: bool) -> Result<(Answer, bool), Mismatch> {
+    let modes = match in_all {
+        true => Mode::all_from(seed),
+        false => vec![Mode::by_seed(seed)],
+    };
     let both = || {
-        let answer = bench.compare(op, seed)?;
+        let answer = bench.compare_in(&op.document(), &op.variables_json(), seed, &modes)?;
         let sent = answer.requests.len();
         let lose = sent > 0 && mix(seed).is_multiple_of(LOST_EVERY);
         if lose {
@@ -156,13 +171,13 @@ fn report(
     model: &Model,
     (seed, faults): (u64, u64),
     op: &Op,
-    op_seed: u64,
+    (op_seed, in_all): (u64, bool),
     mismatch: &Mismatch,
 ) -> String {
     let kind = mismatch.kind.clone();
     let again = |case: &Failing| -> Option<Mismatch> {
         let bench = Bench::with_faults(&case.model, seed, faults).ok()?;
-        guarded(&bench, &case.op, op_seed)
+        guarded(&bench, &case.op, op_seed, in_all)
             .err()
             .filter(|m| m.kind == kind)
     };
