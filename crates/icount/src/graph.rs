@@ -80,7 +80,7 @@ impl Graph {
     }
 
     /// The engines of all subgraphs, over the graph's data file or generated values.
-    fn engines(&self) -> Result<Vec<(String, Subgraph)>> {
+    pub(crate) fn engines(&self) -> Result<Vec<(String, Subgraph)>> {
         let mut sdls = Vec::new();
         for entry in std::fs::read_dir(self.folder.join("subgraphs"))? {
             let path = entry?.path();

@@ -15,6 +15,7 @@ use ogive_syntax::{Limits, parse};
 use crate::{
     graph::{Graph, Prepared},
     variant::Variant,
+    whole::{end_to_end, prepare_hit},
 };
 
 /// Every scenario: name and what it does.
@@ -69,6 +70,18 @@ pub const SCENARIOS: &[(&str, &str)] = &[
     ),
     ("copy-big", "validate those eight megabytes and copy them"),
     ("scan-big", "only validate those eight megabytes"),
+    (
+        "prepare-hit",
+        "the body of a known operation's request: read, looked up, variables coerced",
+    ),
+    (
+        "whole-trivial",
+        "a request through server, gateway and transport: one object from one subgraph",
+    ),
+    (
+        "whole-query",
+        "the same for TestQuery: four subgraphs, nothing asked twice",
+    ),
 ];
 
 /// A prepared scenario.
@@ -158,6 +171,12 @@ impl Scenario {
             }
             "plan" => planning(shop()?),
             "plan-typical" => planning(Graph::read("four-services", "complex", "{}")?),
+            "prepare-hit" => {
+                let variables = r#"{"userId":"1"}"#;
+                prepare_hit(Graph::read("four-services", "complex", variables)?)?
+            }
+            "whole-trivial" => end_to_end(Graph::read("single", "user", "{}")?)?,
+            "whole-query" => end_to_end(shop()?)?,
             "plan-many" => planning(Graph::read("many-plans", "deep", "{}")?),
             _ => anyhow::bail!("no scenario {name}"),
         }))
