@@ -82,6 +82,8 @@ pub(crate) struct Ask<'a> {
     /// What the body is encoded in.
     pub(crate) encoding: Option<Encoding>,
     pub(crate) budget: &'a Budget,
+    /// Who looks at the answer while it arrives.
+    ahead: Option<ReadAhead<'a>>,
     tls: Option<&'a ClientTls>,
     origin: Origin<'a>,
 }
@@ -158,11 +160,12 @@ impl Client {
             body,
             encoding,
             budget,
+            ahead,
             tls,
             origin: origin(endpoint, address, tls),
         };
         if let Some(ready) = self.idle(&ask, idempotent).await {
-            match self.attempt((&ask, ahead), ready).await {
+            match self.attempt(&ask, ready).await {
                 Ok(response) => return Ok(response),
                 Err(Failed::Final(error)) => return Err(error),
                 // Never written at all: safe to send even if it is a mutation.
@@ -176,16 +179,13 @@ impl Client {
             }
         }
         // In a box, because futures are moved, and connecting takes most of the room while it hardly ever happens.
-        Box::pin(self.exchange_anew((&ask, ahead))).await
+        Box::pin(self.exchange_anew(&ask)).await
     }
 
     /// The same on a new connection.
-    async fn exchange_anew(
-        &self,
-        (ask, ahead): (&Ask<'_>, Option<ReadAhead<'_>>),
-    ) -> Result<Exchanged, ExchangeError> {
+    async fn exchange_anew(&self, ask: &Ask<'_>) -> Result<Exchanged, ExchangeError> {
         let ready = self.connected(ask).await?;
-        match self.attempt((ask, ahead), ready).await {
+        match self.attempt(ask, ready).await {
             Ok(response) => Ok(response),
             Err(Failed::Final(error)) => Err(error),
             Err(Failed::Stale { error, .. }) => Err(transient(error)),
@@ -251,13 +251,9 @@ impl Client {
             .keep(&ask.origin, ready, traffic.idle_timeout, max);
     }
 
-    async fn attempt(
-        &self,
-        (ask, ahead): (&Ask<'_>, Option<ReadAhead<'_>>),
-        ready: Ready,
-    ) -> Result<Exchanged, Failed> {
+    async fn attempt(&self, ask: &Ask<'_>, ready: Ready) -> Result<Exchanged, Failed> {
         match ready {
-            Ready::Http1(connection) => self.over_http1((ask, ahead), connection).await,
+            Ready::Http1(connection) => self.over_http1(ask, connection).await,
             // Futures are moved: the rare one stays out of the other's room.
             Ready::Http2(sender) => Box::pin(over_http2(ask, sender)).await,
         }
@@ -265,7 +261,7 @@ impl Client {
 
     async fn over_http1(
         &self,
-        (ask, ahead): (&Ask<'_>, Option<ReadAhead<'_>>),
+        ask: &Ask<'_>,
         connection: Box<Connection>,
     ) -> Result<Exchanged, Failed> {
         let endpoint = ask.endpoint;
@@ -292,7 +288,7 @@ impl Client {
         no_redirect(endpoint, head.status, &head.headers)?;
         // What has to be decoded, or says nothing but what went wrong, is not worth a look before it is whole.
         let is_plain = matches!(Encoding::of(&head.headers), Ok(None));
-        let ahead = ahead.filter(|_| is_plain && head.status.is_success());
+        let ahead = ask.ahead.filter(|_| is_plain && head.status.is_success());
         let intake = Intake::new(endpoint, ask.budget);
         let body = read_body_ahead(intake, connection, ahead).await?;
         if let Some(connection) = lent.back() {

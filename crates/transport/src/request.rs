@@ -31,10 +31,8 @@ use crate::{
 /// A request that may be sent more than once.
 struct Prepared<'p> {
     endpoint: &'p Endpoint,
-    replicas: &'p Replicas,
-    headers: &'p HeaderMap,
-    body: Bytes,
-    idempotent: bool,
+    outgoing: &'p Outgoing,
+    request: SubgraphRequest,
     deadline: Instant,
     /// Its number with the observer.
     watched: Option<u32>,
@@ -189,49 +187,38 @@ impl RequestTransport<'_> {
     }
 
     /// Sends a request, or joins an equal one that is under way.
-    async fn shared(
-        &self,
-        endpoint: &Endpoint,
-        outgoing: &Outgoing,
-        (request, ahead): (SubgraphRequest, Option<ReadAhead<'_>>),
-        (deadline, watched): (Instant, Option<u32>),
-    ) -> Outcome {
-        if !request.idempotent || !endpoint.traffic.deduplicate_query {
-            let asked = (request, ahead);
-            let tries = self.tries(endpoint, &outgoing.headers, asked, (deadline, watched));
-            return Box::pin(tries).await;
+    async fn shared(&self, request: &Prepared<'_>) -> Outcome {
+        let Prepared {
+            endpoint, outgoing, ..
+        } = request;
+        let asked = &request.request;
+        if !asked.idempotent || !endpoint.traffic.deduplicate_query {
+            return Box::pin(self.tries(request)).await;
         }
         let key = RequestKey {
             identity: outgoing.identity(endpoint, self.observer),
-            body: request.body.clone(),
+            body: asked.body.clone(),
         };
-        let lead = || -> Pin<Box<dyn Future<Output = Flown> + '_>> {
-            let asked = (request.clone(), ahead);
-            Box::pin(self.led(endpoint, outgoing, asked, (deadline, watched)))
-        };
+        let lead = || -> Pin<Box<dyn Future<Output = Flown> + '_>> { Box::pin(self.led(request)) };
         let flights = &self.client.flights;
-        let flown = flights.fly_until(deadline, key, lead, |flown| flown.is_own_affair);
-        match flown.await {
+        // Not named first: a future that is moved has room in two places.
+        match flights
+            .fly_until(request.deadline, key, lead, |flown| flown.is_own_affair)
+            .await
+        {
             Some(flown) => flown.outcome,
             None => Err(too_slow(endpoint)),
         }
     }
 
     /// Sends a request that others may join.
-    async fn led(
-        &self,
-        endpoint: &Endpoint,
-        outgoing: &Outgoing,
-        asked: (SubgraphRequest, Option<ReadAhead<'_>>),
-        (deadline, watched): (Instant, Option<u32>),
-    ) -> Flown {
-        let tries = self.tries(endpoint, &outgoing.headers, asked, (deadline, watched));
-        let outcome = tries.await;
+    async fn led(&self, request: &Prepared<'_>) -> Flown {
+        let outcome = self.tries(request).await;
         let is_own_affair = match &outcome {
             Err(error) if error.code == REQUEST_MEMORY => true,
             // The client's time was over, not the subgraph's.
             Err(error) if error.code == TIMEOUT => {
-                self.deadline == Some(deadline) && Instant::now() >= deadline
+                self.deadline == Some(request.deadline) && Instant::now() >= request.deadline
             }
             _ => false,
         };
@@ -315,12 +302,13 @@ impl RequestTransport<'_> {
     ) -> Result<Exchanged, ExchangeError> {
         let endpoint = request.endpoint;
         let sent = (request.deadline, request.watched);
-        let headers = self.headers(endpoint, request.headers, sent);
+        let headers = self.headers(endpoint, &request.outgoing.headers, sent);
+        let asked = &request.request;
         let exchange = self.client.exchange(
             endpoint,
             chosen.address(),
             headers,
-            (request.body.clone(), request.idempotent),
+            (asked.body.clone(), asked.idempotent),
             (&self.budget, request.ahead),
         );
         let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
@@ -335,12 +323,12 @@ impl RequestTransport<'_> {
     async fn hedged(
         &self,
         request: &Prepared<'_>,
-        chosen: Chosen<'_>,
+        (replicas, chosen): (&Replicas, Chosen<'_>),
     ) -> Result<Exchanged, ExchangeError> {
         let hedge = request.endpoint.traffic.hedge;
-        match hedge.filter(|_| request.idempotent) {
+        match hedge.filter(|_| request.request.idempotent) {
             None => self.one(request, chosen).await,
-            Some(hedge) => Box::pin(self.two(request, chosen, hedge)).await,
+            Some(hedge) => Box::pin(self.two(request, (replicas, chosen), hedge)).await,
         }
     }
 
@@ -348,7 +336,7 @@ impl RequestTransport<'_> {
     async fn two(
         &self,
         request: &Prepared<'_>,
-        chosen: Chosen<'_>,
+        (replicas, chosen): (&Replicas, Chosen<'_>),
         hedge: crate::Hedge,
     ) -> Result<Exchanged, ExchangeError> {
         let health = &*request.endpoint.health;
@@ -363,7 +351,7 @@ impl RequestTransport<'_> {
             Some(exchanged) => exchanged,
             None if health.withdraw_hedge() => {
                 tracing::debug!(subgraph = &*request.endpoint.name, "asking a second time");
-                let chosen = request.replicas.choose(Some(at));
+                let chosen = replicas.choose(Some(at));
                 let mut second = pin!(self.one(request, chosen));
                 let (exchanged, other) = tokio::select! {
                     exchanged = first.as_mut() => (exchanged, second.as_mut()),
@@ -384,26 +372,12 @@ impl RequestTransport<'_> {
     }
 
     /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
-    async fn tries(
-        &self,
-        endpoint: &Endpoint,
-        headers: &HeaderMap,
-        (request, ahead): (SubgraphRequest, Option<ReadAhead<'_>>),
-        (deadline, watched): (Instant, Option<u32>),
-    ) -> Outcome {
+    async fn tries(&self, request: &Prepared<'_>) -> Outcome {
+        let endpoint = request.endpoint;
         let replicas = replicas(endpoint)?;
-        let request = Prepared {
-            ahead,
-            endpoint,
-            replicas,
-            headers,
-            body: request.body,
-            idempotent: request.idempotent,
-            deadline,
-            watched,
-        };
+        let idempotent = request.request.idempotent;
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
-        let retry = traffic.retry.filter(|_| request.idempotent);
+        let retry = traffic.retry.filter(|_| idempotent);
         if let Some(retry) = &retry {
             health.deposit(retry);
         }
@@ -413,9 +387,9 @@ impl RequestTransport<'_> {
             let Some(permit) = health.admit(traffic.breaker) else {
                 return Err(left_alone(endpoint));
             };
-            let chosen = request.replicas.choose(avoid);
+            let chosen = replicas.choose(avoid);
             avoid = Some(chosen.index());
-            let exchanged = self.hedged(&request, chosen).await;
+            let exchanged = self.hedged(request, (replicas, chosen)).await;
             if permit.done(is_well(&exchanged)) {
                 tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
             }
@@ -431,7 +405,7 @@ impl RequestTransport<'_> {
                 .and_then(|retry| health.withdraw(&retry, attempt))
                 .map(|wait| wait.max(at_least.unwrap_or_default()))
                 // An answer that comes too late helps nobody. (A subgraph may ask for longer than clocks can say.)
-                .filter(|wait| *wait < deadline.saturating_duration_since(Instant::now()));
+                .filter(|wait| *wait < request.deadline.saturating_duration_since(Instant::now()));
             let Some(wait) = wait else {
                 return exchanged.map_err(|e| e.error);
             };
@@ -514,9 +488,15 @@ impl RequestTransport<'_> {
                 // What comes too late helps nobody.
                 _ if deadline <= now => Err(too_slow(endpoint)),
                 None => {
-                    let asked = (request, ahead);
-                    self.shared(endpoint, outgoing, asked, (deadline, watched))
-                        .await
+                    let request = Prepared {
+                        endpoint,
+                        outgoing,
+                        request,
+                        deadline,
+                        watched,
+                        ahead,
+                    };
+                    self.shared(&request).await
                 }
                 Some(attachment) => {
                     let deadline = self.deadline.unwrap_or(own);

@@ -27,7 +27,7 @@ use tokio::{
 use tokio_rustls::TlsStream;
 
 /// Bytes that are read or written before others have their turn; most in one go.
-const TURN: usize = 64 << 10;
+const TURN: usize = 256 << 10;
 
 /// Pieces that are written in one go, at most, where they are too much for a turn.
 const PIECES_MAX: usize = 64;
@@ -86,7 +86,7 @@ impl Stream {
     pub fn set_write_timeout(&mut self, timeout: Duration) {
         self.write_timeout = Some(timeout);
     }
-    /// Lets others have their turn after so many bytes, instead of 64 KiB; for what takes long to look at.
+    /// Lets others have their turn after so many bytes, instead of 256 KiB; for what takes long to look at.
     pub fn set_turn(&mut self, bytes: usize) {
         self.turn = bytes;
     }

@@ -1,5 +1,5 @@
-//! What others notice of an attack or a fault: one client asks steadily, alone and while another attacks without a
-//! pause, in turns, several rounds. A benchmark, not a test: it judges nothing.
+//! What others notice of an attack or a fault: one client asks steadily, alone, while another attacks ten times a second,
+//! and while it attacks without a pause, in turns, several rounds. A benchmark, not a test: it judges nothing.
 //!
 //! The gateway is the binary that ships, a process of its own with one worker, on one core. Everything else is in this
 //! process on another core: the steady client, the subgraphs, and, with what they leave of it, attackers and subgraphs
@@ -7,8 +7,8 @@
 //! core between a client and an attacker. A turn in which anything else on the machine computed is repeated: who may run
 //! on one core only cannot step aside for it.
 //!
-//! A round is one turn alone and one under attack, side by side in time, and gives one ratio of their 99th percentiles;
-//! the table has the median of those and the worst. Which turn comes first alternates.
+//! A round is one turn of each kind, side by side in time, and gives one ratio of the 99th percentiles without a pause and
+//! alone; the table has the median of those and the worst. Which turn comes first alternates.
 //!
 //! `bash bench/load.sh neighbours` prints the table and writes it into `docs/load.md`.
 
@@ -48,6 +48,8 @@ const RATE: u32 = 500;
 /// How long it asks in each turn: 200 samples, of which two are beyond the percentile, and six of all rounds.
 const TURN: Duration = Duration::from_millis(400);
 const ROUNDS: usize = 3;
+/// From one attack to the next of an attacker that has a pace.
+const PACE: Duration = Duration::from_millis(100);
 /// No round begins later than this; `OGIVE_NEIGHBOURS_SECONDS` in seconds instead.
 const BUDGET: Duration = Duration::from_secs(200);
 /// Rows of the page: all that others notice, and at least so many.
@@ -73,6 +75,7 @@ struct Row {
     name: &'static str,
     /// One for each turn.
     alone: Vec<Latencies>,
+    paced: Vec<Latencies>,
     during: Vec<Latencies>,
     /// How often it happened.
     times: u32,
@@ -88,6 +91,7 @@ impl Row {
             kind,
             name,
             alone: Vec::new(),
+            paced: Vec::new(),
             during: Vec::new(),
             times: 0,
             worker: Duration::ZERO,
@@ -238,8 +242,18 @@ fn known_client(gateway: &Gateway) -> Connection {
     connection
 }
 
-/// One turn alone and one under attack; the latter first if `attacked_first`. Gives how many were too disturbed by
-/// others to be good for anything, and had to be repeated.
+/// What happens in a turn beside the steady client.
+#[derive(Clone, Copy, PartialEq)]
+enum Beside {
+    Nothing,
+    /// An attack every [`PACE`].
+    Attacks,
+    /// One attack after another.
+    AttacksWithoutPause,
+}
+
+/// One turn of each kind; alone last if `attacked_first`. Gives how many were too disturbed by others to be good for
+/// anything, and had to be repeated.
 fn turns(
     gateway: &Gateway,
     row: &mut Row,
@@ -265,12 +279,20 @@ fn turns(
     let mut steady = Duration::ZERO;
     let mut attacked = (Duration::ZERO, Duration::ZERO);
     let mut repeated = 0;
-    for under_attack in [attacked_first, !attacked_first] {
+    let mut kinds = [
+        Beside::Nothing,
+        Beside::Attacks,
+        Beside::AttacksWithoutPause,
+    ];
+    if attacked_first {
+        kinds.reverse();
+    }
+    for beside in kinds {
         for attempt in 1..=ATTEMPTS {
             gateway.settle();
             let mut connection = known_client(gateway);
             let before = look();
-            let (asked, times) = if under_attack {
+            let (asked, times) = if beside != Beside::Nothing {
                 let over = AtomicBool::new(false);
                 std::thread::scope(|scope| {
                     let (ready, begin) = mpsc::channel();
@@ -280,8 +302,13 @@ fn turns(
                         ready.send(()).unwrap();
                         let mut times = 0;
                         while !over.load(Ordering::Relaxed) {
+                            let next = Instant::now() + PACE;
                             attack();
                             times += 1;
+                            if beside == Beside::Attacks {
+                                let pause = next.saturating_duration_since(Instant::now());
+                                std::thread::sleep(pause);
+                            }
                         }
                         times
                     });
@@ -300,13 +327,17 @@ fn turns(
                 continue;
             }
             let worker = after.0.saturating_sub(before.0);
-            if under_attack {
-                row.during.push(latencies);
-                row.times += times;
-                attacked = (worker, after.1.saturating_sub(before.1));
-            } else {
-                row.alone.push(latencies);
-                steady = worker;
+            match beside {
+                Beside::Nothing => {
+                    row.alone.push(latencies);
+                    steady = worker;
+                }
+                Beside::Attacks => row.paced.push(latencies),
+                Beside::AttacksWithoutPause => {
+                    row.during.push(latencies);
+                    row.times += times;
+                    attacked = (worker, after.1.saturating_sub(before.1));
+                }
             }
             break;
         }
@@ -395,24 +426,26 @@ fn what_neighbours_notice() {
     };
     let mut page = format!(
         "{} attacks and faults, {rounds} rounds, {RATE} requests per second beside each. p99 of all turns alone: {:.2} ms, \
-         of all turns beside an attack or fault: {:.2} ms. {repeated} turns were repeated because something else ran on the \
+         of all turns beside an attack or fault ten times a second: {:.2} ms, without a pause: {:.2} ms. {repeated} turns were repeated because something else ran on the \
          machine meanwhile. Median ratio of the rounds below 2: {}; all others are in the \
          table, which has those that are noticed most:\n\n\
-         | by a | attack or fault | p99 alone, ms | p99 meanwhile, ms | ratio, median of the rounds | worst | CPU of the \
+         | by a | attack or fault | p99 alone, ms | ten times a second, ms | without a pause, ms | ratio, median of the rounds | worst | CPU of the \
          worker, each, ms | beside it, ms |\n\
-         |---|---|---|---|---|---|---|---|\n",
+         |---|---|---|---|---|---|---|---|---|\n",
         rows.len(),
         all(|row| &row.alone),
+        all(|row| &row.paced),
         all(|row| &row.during),
         rows.iter().filter(|row| row.ratio() < NOTICED).count(),
     );
     println!("{}", page.trim_end());
     for (nth, row) in rows.iter().enumerate() {
         let line = format!(
-            "| {} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} |",
             row.kind,
             row.name,
             p99(&row.alone.concat()),
+            p99(&row.paced.concat()),
             p99(&row.during.concat()),
             row.ratio(),
             row.worst(),
