@@ -78,10 +78,6 @@ pub const SCENARIOS: &[(&str, &str)] = &[
         "whole-trivial",
         "a request through server, gateway and transport: one object from one subgraph",
     ),
-    (
-        "whole-query",
-        "the same for TestQuery: four subgraphs, nothing asked twice",
-    ),
 ];
 
 /// A prepared scenario.
@@ -176,7 +172,6 @@ impl Scenario {
                 prepare_hit(Graph::read("four-services", "complex", variables)?)?
             }
             "whole-trivial" => end_to_end(Graph::read("single", "user", "{}")?)?,
-            "whole-query" => end_to_end(shop()?)?,
             "plan-many" => planning(Graph::read("many-plans", "deep", "{}")?),
             _ => anyhow::bail!("no scenario {name}"),
         }))
