@@ -153,7 +153,9 @@ impl Bench {
             fail(&format!("the gateway fails at {stop}"), e)
         };
         let gateway = Gateway::new(&self.schemas, &self.engines);
-        let prepared = gateway.prepare(document, variables, seed).map_err(stopped)?;
+        let prepared = gateway
+            .prepare(document, variables, seed)
+            .map_err(stopped)?;
         let mut first = None;
         for mode in modes {
             self.world.reset();

@@ -108,7 +108,11 @@ fn mixed(gateway: &str, length: Duration) -> usize {
         assert_eq!(client.receive().0, 200);
         client.send(&big, "");
         let (status, body) = client.receive();
-        assert!(status == 200 && body.len() > 1_000_000, "{} bytes", body.len());
+        assert!(
+            status == 200 && body.len() > 1_000_000,
+            "{} bytes",
+            body.len()
+        );
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
