@@ -224,7 +224,7 @@ fn connections(wanted: usize) -> usize {
         numbers.split_whitespace().next()?.parse::<usize>().ok()
     });
     // Each is open at both ends, and so is one to the subgraph; other tests have some, too.
-    wanted.min(files.unwrap_or(1_024).saturating_sub(400) / 4 & !1)
+    wanted.min((files.unwrap_or(1_024).saturating_sub(400) / 4) & !1)
 }
 
 /// A thousand connections ask at once, and the subgraph answers nobody before a thousand, or one of two, have asked:
