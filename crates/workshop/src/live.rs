@@ -112,7 +112,7 @@ impl Live {
             inputs,
             options,
             states: BTreeMap::new(),
-            watched: looks(&resolved.watched),
+            watched: as_before(&resolved.watched, &[]),
             refused: None,
             answers: mpsc::channel(64),
         };
@@ -183,7 +183,6 @@ impl Live {
         if now == self.watched {
             return false;
         }
-        self.watched = now;
         match self.inputs.resolve() {
             Ok(resolved) => {
                 let mut entries: Vec<&Entry> = resolved.entries.iter().collect();
@@ -192,11 +191,12 @@ impl Live {
                     .into_iter()
                     .eq(self.states.values().map(|s| &s.entry));
                 let changed = self.refused.take().is_some() || !same;
-                self.watched = looks(&resolved.watched);
+                self.watched = as_before(&resolved.watched, &now);
                 self.enter(resolved.entries);
                 changed
             }
             Err(refused) => {
+                self.watched = now;
                 self.refused = Some(refused);
                 true
             }
@@ -342,6 +342,15 @@ impl State {
 }
 
 fn looks(paths: &[PathBuf]) -> Vec<(PathBuf, Look)> {
+    paths.iter().map(|p| (p.clone(), look(p))).collect()
+}
+
+/// How these looked before they were read. What was not looked at then is read again: it may have changed since.
+fn as_before(paths: &[PathBuf], before: &[(PathBuf, Look)]) -> Vec<(PathBuf, Look)> {
+    let look = |path: &PathBuf| {
+        let found = before.iter().find(|(known, _)| known == path);
+        found.and_then(|(_, look)| *look)
+    };
     paths.iter().map(|p| (p.clone(), look(p))).collect()
 }
 
