@@ -1,16 +1,21 @@
 //! The ground everything stands on: typed `u32` ids and dense tables over them, bitsets, interned
-//! strings, hash-map aliases, and diagnostics. No domain words, no I/O, no clock.
+//! strings, hash-map aliases, diagnostics, bounds on text from outside, and the memory budget of a process. No domain
+//! words, no I/O, no clock.
 //!
-//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`].
+//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`memory`].
 
 pub mod bits;
 pub mod diagnostic;
+pub mod foreign;
 pub mod hash;
 pub mod id;
 pub mod intern;
+pub mod memory;
 
 pub use bits::BitSet;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
+pub use foreign::{bounded, bounded_name};
 pub use hash::{FastMap, FastSet};
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
+pub use memory::{MemoryBudget, OutOfMemory, Reservation};
