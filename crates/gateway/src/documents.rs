@@ -6,7 +6,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use ogive_base::FastMap;
+use ogive_base::{FastMap, bounded_name};
 use ogive_config::{Config, PersistedMode};
 use ogive_telemetry::codes;
 use quick_cache::{Weighter, sync::Cache};
@@ -263,7 +263,11 @@ pub fn resolve(
                     ));
                 }
                 (PersistedMode::Log, false) => tracing::warn!(
-                    operation = request.operation_name.as_deref(),
+                    operation = request
+                        .operation_name
+                        .as_deref()
+                        .map(bounded_name)
+                        .as_deref(),
                     sha256 = hex(&sha256(request.query.trim())),
                     "an operation is not in any manifest"
                 ),

@@ -3,7 +3,9 @@
 //! Everything that is wrong with a request before it is executed ends here; errors of single fields are the
 //! executor's. Messages are safe for clients: whatever only operators may see is logged, never carried.
 
-use ogive_base::{Diagnostic, SourceId, diagnostic::line_column};
+use ogive_base::{
+    Diagnostic, SourceId, bounded, diagnostic::line_column, foreign::MESSAGE_BYTES_MAX,
+};
 use ogive_json::write_string;
 use ogive_telemetry::codes;
 
@@ -43,7 +45,7 @@ impl RequestError {
             allow: None,
             retry_after: None,
             errors: vec![GraphqlError {
-                message: message.into(),
+                message: shown(message.into()),
                 locations: Vec::new(),
                 code,
             }],
@@ -61,7 +63,7 @@ impl RequestError {
         let mut errors: Vec<GraphqlError> = found
             .iter()
             .map(|diagnostic| GraphqlError {
-                message: clipped(&diagnostic.message),
+                message: bounded(&diagnostic.message, MESSAGE_BYTES_MAX).into_owned(),
                 locations: Vec::new(),
                 code: diagnostic.code,
             })
@@ -94,18 +96,12 @@ impl RequestError {
     }
 }
 
-/// Longest message about a document, in bytes: names in it are as long as clients write them.
-const MESSAGE_BYTES_MAX: usize = 1_000;
-
-fn clipped(message: &str) -> String {
-    if message.len() <= MESSAGE_BYTES_MAX {
-        return message.to_owned();
+/// A message, whatever names it has in it: those are as long as clients write them.
+fn shown(message: String) -> String {
+    match message.len() <= MESSAGE_BYTES_MAX {
+        true => message,
+        false => bounded(&message, MESSAGE_BYTES_MAX).into_owned(),
     }
-    // The end often says what to do.
-    let half = MESSAGE_BYTES_MAX / 2;
-    let begin = message.floor_char_boundary(half);
-    let end = message.ceil_char_boundary(message.len() - half);
-    format!("{} ... {}", &message[..begin], &message[end..])
 }
 
 /// The error a client sees when the gateway is at fault.

@@ -6,6 +6,7 @@
 use std::{cell::RefCell, io, net::IpAddr, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_base::bounded_name;
 use ogive_config::{Config, LogFormat};
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
@@ -223,7 +224,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn prepared(&self, kind: &'static str, name: Option<&str>) {
         let mut operation = self.operation.borrow_mut();
         operation.kind = kind;
-        operation.name = name.map(Into::into);
+        operation.name = name.map(|name| bounded_name(name).into());
     }
     /// Where its plan came from.
     pub(crate) fn planned(&self, source: &'static str) {

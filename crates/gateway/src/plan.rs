@@ -9,7 +9,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::HeaderMap;
-use ogive_base::BitSet;
+use ogive_base::{BitSet, bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 use ogive_planner::{PlanOptions, Planned};
@@ -241,7 +241,7 @@ fn make(
     let Planned { mut plan, quality } = planned.map_err(|error| {
         tracing::warn!(
             code = error.code,
-            message = error.message,
+            message = &*bounded(&error.message, MESSAGE_BYTES_MAX),
             "an operation could not be planned"
         );
         RequestError::graphql(error.code, error.message)

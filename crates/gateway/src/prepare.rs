@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwapOption;
-use ogive_base::SourceId;
+use ogive_base::{SourceId, bounded_name};
 use ogive_operation::{
     FieldRef, NormaliseLimits, ValidationLimits, Variables, coerce_variables, normalise, validate,
 };
@@ -231,7 +231,12 @@ fn select_operation<'d>(
     match name {
         Some(name) => operations
             .find(|o| o.name.is_some_and(|n| document.name(n) == name))
-            .ok_or_else(|| unknown(format!("Unknown operation named \"{name}\"."))),
+            .ok_or_else(|| {
+                unknown(format!(
+                    "Unknown operation named \"{}\".",
+                    bounded_name(name)
+                ))
+            }),
         None => match (operations.next(), operations.next()) {
             (Some(only), None) => Ok(only),
             (Some(_), Some(_)) => Err(unknown(

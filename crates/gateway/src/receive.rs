@@ -13,6 +13,7 @@ use std::{
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, Method, header, request::Parts};
 use hyper::body::Body;
+use ogive_base::bounded;
 use ogive_config::{BatchingOptions, Config, HttpOptions, Limit, LimitOptions, Measured};
 use ogive_telemetry::codes;
 use ogive_transport::encoding::{self, DecodeError, Encoding};
@@ -143,7 +144,10 @@ where
                 allow: Some("GET, POST"),
                 ..RequestError::http(
                     codes::METHOD_NOT_ALLOWED,
-                    format!("{} is not allowed here: use GET or POST", parts.method),
+                    format!(
+                        "{} is not allowed here: use GET or POST",
+                        clip(parts.method.as_str())
+                    ),
                 )
             })
         }
@@ -501,10 +505,8 @@ fn object_text(name: &str, text: &str) -> Result<Map<String, Value>, RequestErro
 
 /// Foreign text in a message: short, and nothing but visible ASCII.
 fn clip(text: &str) -> String {
-    text.chars()
-        .filter(|c| c.is_ascii_graphic() || *c == ' ')
-        .take(60)
-        .collect()
+    let visible = |c: &char| c.is_ascii_graphic() || *c == ' ';
+    bounded(text, 60).chars().filter(visible).collect()
 }
 
 #[cfg(test)]

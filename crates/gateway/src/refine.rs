@@ -17,7 +17,7 @@ use std::{
     },
 };
 
-use ogive_base::BitSet;
+use ogive_base::{BitSet, bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_config::Config;
 use ogive_operation::Operation;
 use ogive_planner::{PlanError, Planned};
@@ -182,6 +182,7 @@ impl SchemaState {
         let refined = match planned {
             Ok(Ok(planned)) => self.settle_refined(&slot, planned, epoch.number),
             Ok(Err(PlanError { code, message })) => {
+                let message = &*bounded(&message, MESSAGE_BYTES_MAX);
                 tracing::warn!(code, message, "a plan could not be refined");
                 Refined::Unchanged
             }

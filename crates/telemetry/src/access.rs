@@ -11,6 +11,7 @@ use std::{
 };
 
 use http::{HeaderMap, header};
+use ogive_base::bounded;
 use ogive_json::write_string;
 
 use crate::record::{Operation, Record};
@@ -176,7 +177,7 @@ fn line(fields: &[Field], format: LineFormat, record: &Record, done: &Finished<'
                 Shown::Number(n) => out.extend_from_slice(n.to_string().as_bytes()),
                 Shown::Decimal(n) => out.extend_from_slice(format!("{n:.3}").as_bytes()),
                 Shown::Text(text) => {
-                    let text = clipped(text);
+                    let text = &*bounded(text, TEXT_MAX);
                     let bare = text
                         .bytes()
                         .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'=');
@@ -261,14 +262,6 @@ fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMu
             }
         }
     }
-}
-
-fn clipped(text: &str) -> &str {
-    let mut end = text.len().min(TEXT_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// A time in UTC with milliseconds; days to dates after H. Hinnant's `civil_from_days`.

@@ -4,12 +4,14 @@
 //! thread. A record that is dropped before it is finished is a client that left.
 
 use std::{
+    borrow::Cow,
     cell::{Cell, RefCell},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use http::HeaderValue;
+use ogive_base::{bounded, bounded_name, foreign::MESSAGE_BYTES_MAX};
 
 use crate::{Telemetry, propagation::TraceContext};
 
@@ -147,7 +149,7 @@ impl Record {
             },
             method: known_method(method),
             path: match keep {
-                true => path.into(),
+                true => bounded(path, MESSAGE_BYTES_MAX).into(),
                 false => Box::default(),
             },
             trace,
@@ -174,6 +176,12 @@ impl Record {
     /// An operation is done. `subgraph` names a subgraph by its index.
     pub fn done<'n>(&self, mut operation: Operation, subgraph: impl Fn(u32) -> &'n str) {
         operation.stops[Stop::Receive as usize] = self.received.take();
+        // A label of metrics, and an attribute of spans.
+        if let Some(name) = &mut operation.name
+            && let Cow::Owned(shown) = bounded_name(name)
+        {
+            *name = shown.into();
+        }
         let took = self.now() - operation.started;
         if let Some(metrics) = &self.telemetry.metrics {
             metrics.operation(&operation, took, &subgraph);

@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt::Write};
 
+use ogive_base::{bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_execute::TransportError;
 
 /// How an exchange failed.
@@ -46,10 +47,15 @@ pub(crate) fn failed(
     what: &str,
     detail: impl Into<String>,
 ) -> TransportError {
+    let detail = detail.into();
     TransportError {
         code,
         message: format!("HTTP fetch failed from '{subgraph}': {what}"),
-        detail: detail.into(),
+        // May have headers of the subgraph in it.
+        detail: match detail.len() <= MESSAGE_BYTES_MAX {
+            true => detail,
+            false => bounded(&detail, MESSAGE_BYTES_MAX).into_owned(),
+        },
     }
 }
 

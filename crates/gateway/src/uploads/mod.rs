@@ -23,7 +23,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header, request::Parts};
 use hyper::body::Body;
 use multer::Multipart;
-use ogive_base::FastMap;
+use ogive_base::{FastMap, bounded_name};
 use ogive_config::{Config, Limit};
 use ogive_execute::ExecuteLimits;
 use ogive_plan::Plan;
@@ -311,7 +311,7 @@ impl Uploads {
 
     /// Writes a file's token where a path leads.
     fn place(&self, operations: &mut Value, file: usize, path: &str) -> Result<Target, Refusal> {
-        let shown: String = path.chars().take(100).collect();
+        let shown = bounded_name(path);
         let nowhere = || {
             let message = format!(
                 "`map` says that a file belongs at `{shown}`, where `operations` has no null: write `variables.NAME`"

@@ -3,8 +3,11 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
+use ogive_base::SourceId;
+use ogive_gateway::{Gateway, GatewayOptions};
+use ogive_telemetry::{Metrics, Telemetry, metrics::MetricsOptions};
 
-use crate::setup::{gateway_with, get, post, send};
+use crate::setup::{gateway_with, get, post, send, state};
 
 const MODERN: &str = "application/graphql-response+json";
 const LEGACY: &str = "application/json";
@@ -305,4 +308,36 @@ async fn broken_bodies_and_bugs_cost_one_answer() {
     assert_eq!(late.status(), 408);
     let answer = post(&gateway, "", r#"{"query":"{__typename}"}"#).await;
     assert_eq!(answer.status, 200);
+}
+
+/// Names are as long as clients write them; what is shown of them, counted and kept is not.
+#[tokio::test(flavor = "current_thread")]
+async fn long_names_are_shown_and_counted_in_short() {
+    let config = ogive_config::load(SourceId(0), "", &|_| None).unwrap();
+    let metrics = Metrics::new(MetricsOptions::default());
+    let telemetry = Telemetry::new(Some(metrics), None, None);
+    let options = GatewayOptions::new(&config);
+    let gateway = Gateway::new(state(&config), options).observed_by(telemetry);
+    let name = "a".repeat(1_900_000);
+    let known = format!(r#"{{"query":"query {name} {{__typename}}"}}"#);
+    assert_eq!(post(&gateway, "", known).await.status, 200);
+    let families = gateway.telemetry().metrics.as_ref().unwrap();
+    let text = ogive_telemetry::metrics::text::write(&families.snapshot(gateway.gauges()));
+    assert!(
+        text.contains("graphql_operation_name=\"aaa"),
+        "it is counted"
+    );
+    assert!(text.len() < 50_000, "{} bytes of metrics", text.len());
+    for body in [
+        format!(r#"{{"query":"{{__typename}}","operationName":"{name}"}}"#),
+        format!(r#"{{"query":"{{{name}}}"}}"#),
+        format!(r#"{{"query":"{{__typename}} {name}"}}"#),
+        format!(r#"{{"query":"query A(${name}:ID!){{__typename}}"}}"#),
+        format!(r#"{{"query":"{{user(id:1){{id}}}}","{name}":1,"variables":"{name}"}}"#),
+        format!(r#"{{"query":"query($s:Size!){{size(of:$s)}}","variables":{{"s":"{name}"}}}}"#),
+    ] {
+        let answer = post(&gateway, "", body).await;
+        assert!(!answer.code().is_empty());
+        assert!(answer.body.len() < 10_000, "{} bytes", answer.body.len());
+    }
 }
