@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Long forms of the load tests, on what ships; their tables go into docs/load.md.
-# Usage: bash bench/load.sh swaps | idle | neighbours | soak [SECONDS]
+# Usage: bash bench/load.sh swaps | idle | neighbours | memory | soak [SECONDS]
 # OGIVE=PATH loads another binary. The attackers of `neighbours` are in OGIVE_E2E=PATH, if given: a test binary that
 # `cargo test --release -p ogive-e2e --no-run` has built.
 set -euo pipefail
@@ -19,8 +19,10 @@ case "${1:-}" in
     cli swaps::
     ;;
   idle) cli idle:: ;;
-  neighbours)
-    export OGIVE_NEIGHBOURS_SECONDS="${2:-200}"
+  neighbours | memory)
+    export OGIVE_NEIGHBOURS_SECONDS="${2:-200}" OGIVE_MEMORY_SECONDS="${2:-10}"
+    test=neighbours
+    [ "$1" = neighbours ] || test=attacks_repeated_by_fifty_connections
     if [ -z "${OGIVE_LOAD_BINARY:-}" ]; then
       cargo build --release -p ogive-cli
       export OGIVE_LOAD_BINARY="${CARGO_TARGET_DIR:-$PWD/target}/release/ogive"
@@ -29,9 +31,9 @@ case "${1:-}" in
       e2e="$(realpath "$OGIVE_E2E")"
       # As cargo runs it.
       cd crates/e2e
-      "$e2e" neighbours --ignored --nocapture
+      "$e2e" "$test" --ignored --nocapture
     else
-      cargo test --release -p ogive-e2e --test it -- neighbours --ignored --nocapture
+      cargo test --release -p ogive-e2e --test it -- "$test" --ignored --nocapture
     fi
     ;;
   soak)

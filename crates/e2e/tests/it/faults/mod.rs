@@ -2,9 +2,13 @@
 //! is made from the same tables, so the page says what the tests have seen.
 
 mod clients;
+#[cfg(target_os = "linux")]
+mod floods;
 // They say which core each thread may run on.
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod memory;
 #[cfg(target_os = "linux")]
 mod neighbours;
 mod smuggling;
