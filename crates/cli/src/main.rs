@@ -96,11 +96,13 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
     };
-    match result {
+    let code = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::fail(&error);
             ExitCode::from(terminal::exit_code(&error))
         }
-    }
+    };
+    ogive_telemetry::log::finish();
+    code
 }

@@ -64,6 +64,10 @@ impl Reloading {
     pub(crate) async fn run(mut self) -> Infallible {
         loop {
             let why = self.cause().await;
+            // Whoever moves log files away says so like this, too.
+            if why == "SIGHUP" {
+                self.gateway.telemetry().reopen();
+            }
             // Looked at before it is read: a change in between is found the next time.
             self.seen = self.look();
             let (arguments, gateway) = (Arc::clone(&self.arguments), Arc::clone(&self.gateway));

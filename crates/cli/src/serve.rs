@@ -144,6 +144,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if let Some(address) = background.health_address() {
         tracing::info!("health at http://{address}{}", config.health_check.path.0);
     }
+    let observed = Arc::clone(&gateway);
     runtime.block_on(async {
         let reloading = reload::Reloading::start(arguments, config.clone(), Arc::clone(&gateway))?;
         let tls = listener_tls(&config).map_err(|error| {
@@ -169,7 +170,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             never = poll(polling) => match never {},
             never = ask(asking) => match never {},
         }
-    })
+    })?;
+    observed.telemetry().finish();
+    Ok(())
 }
 
 /// Composes again whenever a subgraph changes; waits forever if there is nothing to compose.
@@ -425,6 +428,10 @@ pub(crate) fn start_log(config: &Config, argument: Option<&str>) -> Result<()> {
             "panic: {}",
             panic.payload_as_str().unwrap_or("(no message)")
         );
+        // Nobody else writes it if this is the end of the process.
+        if std::thread::current().name() == Some("main") {
+            log::finish();
+        }
     }));
     Ok(())
 }

@@ -74,8 +74,11 @@ pub(crate) fn print(text: &str) {
     let _ = out.flush();
 }
 
-/// Writes a remark.
+/// Writes a remark; through the log once there is one, because nobody may read it.
 pub(crate) fn remark(text: &str) {
+    if ogive_telemetry::log::remark(text) {
+        return;
+    }
     let mut out = io::stderr().lock();
     let _ = writeln!(out, "{text}");
 }

@@ -16,9 +16,7 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::{Body, Bytes};
 use ogive_config::{Config, Measured};
-use ogive_telemetry::{
-    Record, Stop, Telemetry, access::Finished, codes, metrics::Event, spans, stop_span,
-};
+use ogive_telemetry::{Record, Stop, Telemetry, access::Finished, codes, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
@@ -338,10 +336,7 @@ impl Gateway {
                 headers: &parts.headers,
                 operations: &operations,
             };
-            let dropped = log.log(record, &finished);
-            if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {
-                metrics.count(Event::LogLineDropped);
-            }
+            log.log(record, &finished);
         }
     }
 

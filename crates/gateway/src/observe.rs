@@ -167,6 +167,7 @@ impl Gateway {
             plan_bytes: state.plans.bytes(),
             ready: self.is_ready(),
             subgraphs: state.endpoints.iter().map(gauges).collect(),
+            logs: self.telemetry().logs(),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! The access log: one line per request, with the fields that were chosen.
 //!
-//! Lines wait in a bounded queue for a thread of their own, so that a slow disk or terminal never holds up a request;
-//! lines that find it full are dropped and counted.
+//! Lines go through [`Lines`], so that a slow disk or terminal never holds up a request.
 
 use std::{
-    fs::OpenOptions,
-    io::{self, BufWriter, Write},
-    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    fs::File,
+    io,
+    os::fd::AsFd,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -14,10 +13,11 @@ use http::{HeaderMap, header};
 use ogive_base::bounded;
 use ogive_json::write_string;
 
-use crate::record::{Operation, Record};
+use crate::{
+    lines::{LineCounts, Lines, Target, Trouble},
+    record::{Operation, Record},
+};
 
-/// Most lines that wait to be written.
-const QUEUE_MAX: usize = 4_096;
 /// Longest text of one field in bytes.
 const TEXT_MAX: usize = 256;
 
@@ -87,12 +87,12 @@ fields! {
     UserAgent = "user_agent",
 }
 
-/// The queue to the writing thread.
+/// The log.
 #[derive(Debug)]
 pub struct AccessLog {
     fields: Vec<Field>,
     format: LineFormat,
-    lines: SyncSender<Vec<u8>>,
+    lines: Lines,
 }
 
 /// What a line says besides the record.
@@ -119,36 +119,47 @@ enum Shown<'a> {
 impl AccessLog {
     /// Starts the writing thread. `path` is the file that lines are appended to; without one they go to standard output.
     pub fn start(path: Option<&str>, format: LineFormat, fields: Vec<Field>) -> io::Result<Self> {
-        let out: Box<dyn Write + Send> = match path {
-            Some(path) => Box::new(OpenOptions::new().append(true).create(true).open(path)?),
-            None => Box::new(io::stdout()),
+        let target = match path {
+            Some(path) => Target::Path(path.into()),
+            None => Target::Stream(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
         };
-        let (lines, queue) = sync_channel(QUEUE_MAX);
-        std::thread::Builder::new()
-            .name("ogive-access-log".to_owned())
-            .spawn(move || write_all(&queue, out))?;
         Ok(AccessLog {
             fields,
             format,
-            lines,
+            lines: Lines::start("ogive-access-log", target, tell)?,
         })
     }
-    /// Logs a request. Says whether there was no room.
-    pub fn log(&self, record: &Record, finished: &Finished<'_>) -> bool {
-        let line = line(&self.fields, self.format, record, finished);
-        matches!(self.lines.try_send(line), Err(TrySendError::Full(_)))
+    /// Logs a request.
+    pub fn log(&self, record: &Record, finished: &Finished<'_>) {
+        self.lines
+            .push(&line(&self.fields, self.format, record, finished));
+    }
+    /// Opens the file anew, because it may have been moved away.
+    pub fn reopen(&self) {
+        self.lines.reopen();
+    }
+    /// Waits until the lines so far are written, but not longer than `patience`.
+    pub fn finish(&self, patience: Duration) {
+        self.lines.finish(patience);
+    }
+    /// What became of lines so far.
+    pub fn counts(&self) -> LineCounts {
+        self.lines.counts()
     }
 }
 
-fn write_all(queue: &Receiver<Vec<u8>>, out: Box<dyn Write + Send>) {
-    let mut out = BufWriter::with_capacity(64 << 10, out);
-    while let Ok(line) = queue.recv() {
-        // Nobody to tell: a full disk must not stop the gateway.
-        let _ = out.write_all(&line);
-        for line in queue.try_iter().take(QUEUE_MAX) {
-            let _ = out.write_all(&line);
+fn tell(trouble: Trouble<'_>) {
+    match trouble {
+        Trouble::Dropped(lines) => tracing::warn!(
+            lines,
+            "lines of the access log were dropped: they are not written in time"
+        ),
+        Trouble::Failed(error) => {
+            tracing::error!(%error, "the access log cannot be written");
         }
-        let _ = out.flush();
+        Trouble::Mended(lines) => {
+            tracing::warn!(lines, "the access log is written again; lines are missing");
+        }
     }
 }
 

@@ -7,10 +7,11 @@
 //!
 //! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`names`] (every metric), [`record`],
 //! [`metrics`], [`traces`], [`propagation`], [`otlp`] (bytes for collectors), [`access`], [`timeline`], [`log`] (the
-//! subscriber).
+//! subscriber), [`lines`] (how both logs are written).
 
 pub mod access;
 pub mod codes;
+pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod names;
@@ -76,6 +77,27 @@ impl Telemetry {
     /// An id for a request.
     pub fn new_id(&self) -> u128 {
         u128::from(self.ids.next()) << 64 | u128::from(self.ids.next())
+    }
+    /// Opens log files anew, because they may have been moved away.
+    pub fn reopen(&self) {
+        if let Some(access) = &self.access {
+            access.reopen();
+        }
+    }
+    /// Writes what is left of the access log, for at most [`log::FINISH_MAX`].
+    pub fn finish(&self) {
+        if let Some(access) = &self.access {
+            access.finish(log::FINISH_MAX);
+        }
+    }
+    /// What became of the lines of each log.
+    pub fn logs(&self) -> Vec<(&'static str, lines::LineCounts)> {
+        let access = self.access.as_ref();
+        let access = access.map(|access| ("access", access.counts()));
+        access
+            .into_iter()
+            .chain([("process", log::counts())])
+            .collect()
     }
     /// Whether requests need a record.
     pub fn is_on(&self) -> bool {

@@ -1,6 +1,19 @@
 //! The process's log: one subscriber, set once, writing to standard error so that standard output stays data.
+//!
+//! Lines go through [`Lines`]: a reader of standard error that stops reading costs lines, never an answer. Whoever ends
+//! the process calls [`finish`].
+
+use std::{fs::File, io, os::fd::AsFd, sync::OnceLock, time::Duration};
 
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::lines::{LineCounts, Lines, Target, Trouble};
+
+/// How long the last lines may take to be written when the process ends.
+pub const FINISH_MAX: Duration = Duration::from_secs(1);
+
+/// What lines of the process go through.
+static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// How lines are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +34,8 @@ pub enum LogError {
     Filter(String),
     /// The process has a subscriber already.
     AlreadySet,
+    /// The thread that writes cannot be started.
+    Thread(String),
 }
 
 impl std::fmt::Display for LogError {
@@ -32,6 +47,7 @@ impl std::fmt::Display for LogError {
                  `info,ogive_transport=debug`"
             ),
             LogError::AlreadySet => f.write_str("logging is set up already"),
+            LogError::Thread(error) => write!(f, "the log cannot be written: {error}"),
         }
     }
 }
@@ -41,22 +57,73 @@ impl std::error::Error for LogError {}
 /// Sets the process's subscriber. `filter` is a level or a comma-separated list of `target=level`.
 pub fn init(filter: &str, format: Format) -> Result<(), LogError> {
     let targets = parse_filter(filter)?;
+    let lines = start().map_err(|error| LogError::Thread(error.to_string()))?;
+    LINES.set(lines).map_err(|_| LogError::AlreadySet)?;
     let base = tracing_subscriber::registry().with(targets);
     let set = match format {
         Format::Text { colour } => base
             .with(
                 fmt::layer()
-                    .with_writer(std::io::stderr)
+                    .with_writer(|| Line)
                     .with_ansi(colour)
                     .with_target(false)
                     .compact(),
             )
             .try_init(),
         Format::Json => base
-            .with(fmt::layer().with_writer(std::io::stderr).json())
+            .with(fmt::layer().with_writer(|| Line).json())
             .try_init(),
     };
     set.map_err(|_| LogError::AlreadySet)
+}
+
+/// A line on its way to the queue: the subscriber writes each of them at once.
+struct Line;
+
+impl io::Write for Line {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Some(lines) = LINES.get() {
+            lines.push(line);
+        }
+        Ok(line.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn start() -> io::Result<Lines> {
+    // Not `io::stderr()`, whose lock others take.
+    let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    Lines::start("ogive-log", Target::Stream(out), |trouble| match trouble {
+        Trouble::Dropped(lines) | Trouble::Mended(lines) => tracing::warn!(
+            lines,
+            "lines of the log were dropped: standard error was not read in time"
+        ),
+        // There is no other place to tell it.
+        Trouble::Failed(_) => {}
+    })
+}
+
+/// Writes text as it is, as a line. Says whether there is a log.
+pub fn remark(text: &str) -> bool {
+    let Some(lines) = LINES.get() else {
+        return false;
+    };
+    lines.push(format!("{text}\n").as_bytes());
+    true
+}
+
+/// Waits until the lines so far are written, at most [`FINISH_MAX`].
+pub fn finish() {
+    if let Some(lines) = LINES.get() {
+        lines.finish(FINISH_MAX);
+    }
+}
+
+/// What became of lines so far.
+pub fn counts() -> LineCounts {
+    LINES.get().map(Lines::counts).unwrap_or_default()
 }
 
 fn parse_filter(filter: &str) -> Result<Targets, LogError> {

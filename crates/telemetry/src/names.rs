@@ -59,6 +59,8 @@ pub const ERROR_CODE: &str = "graphql.error.code";
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
 pub const PLAN_SOURCE: &str = "ogive.plan.source";
+/// Attribute: `access` or `process`.
+pub const LOG: &str = "ogive.log";
 /// Attribute: everything beyond the limit on series.
 pub const OVERFLOW: &str = "otel.metric.overflow";
 
@@ -133,8 +135,11 @@ metrics! {
     SPANS_DROPPED = "ogive.telemetry.spans.dropped" Counter "1" []
         "Spans that found the queue of the exporter full.";
     /// See the table.
-    LOG_LINES_DROPPED = "ogive.telemetry.log_lines.dropped" Counter "1" []
-        "Lines of the access log that found its queue full.";
+    LOG_LINES_DROPPED = "ogive.telemetry.log_lines.dropped" Counter "1" [LOG]
+        "Lines of a log that were not read or could not be written.";
+    /// See the table.
+    LOG_WRITE_ERRORS = "ogive.telemetry.log_write_errors" Counter "1" [LOG]
+        "Failed attempts to write to a log.";
 }
 
 #[cfg(test)]

@@ -19,4 +19,5 @@ mod repairing;
 mod resting;
 mod serving;
 mod soak;
+mod stuck;
 mod swaps;

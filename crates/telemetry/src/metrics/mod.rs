@@ -24,6 +24,7 @@ pub use shard::{Histogram, Outcome};
 use shard::{Kept, OperationKey, RequestKey, Shard};
 
 use crate::{
+    lines::LineCounts,
     names::{self, Metric},
     record::{Operation, Stop},
 };
@@ -79,7 +80,6 @@ pub struct Metrics {
     reloads: AtomicU64,
     reloads_refused: AtomicU64,
     spans_dropped: AtomicU64,
-    log_lines_dropped: AtomicU64,
     plans_refined: AtomicU64,
     plans_improved: AtomicU64,
     refinement_dropped: AtomicU64,
@@ -135,6 +135,8 @@ pub struct Gauges {
     pub ready: bool,
     /// How subgraphs are.
     pub subgraphs: Vec<SubgraphGauges>,
+    /// What became of the lines of each log.
+    pub logs: Vec<(&'static str, LineCounts)>,
 }
 
 /// How a subgraph is.
@@ -178,8 +180,6 @@ pub enum Event {
     ReloadRefused,
     /// A span found the queue full.
     SpanDropped,
-    /// A line of the access log found the queue full.
-    LogLineDropped,
     /// A plan was looked at again in the background.
     PlanRefined,
     /// It was replaced by a better one.
@@ -201,7 +201,6 @@ impl Metrics {
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
             spans_dropped: AtomicU64::new(0),
-            log_lines_dropped: AtomicU64::new(0),
             plans_refined: AtomicU64::new(0),
             plans_improved: AtomicU64::new(0),
             refinement_dropped: AtomicU64::new(0),
@@ -306,7 +305,6 @@ impl Metrics {
             Event::Reloaded => &self.reloads,
             Event::ReloadRefused => &self.reloads_refused,
             Event::SpanDropped => &self.spans_dropped,
-            Event::LogLineDropped => &self.log_lines_dropped,
             Event::PlanRefined => &self.plans_refined,
             Event::PlanImproved => &self.plans_improved,
             Event::RefinementDropped => &self.refinement_dropped,
@@ -348,18 +346,26 @@ impl Metrics {
         single(&names::RELOADS, load(&self.reloads));
         single(&names::RELOADS_REFUSED, load(&self.reloads_refused));
         single(&names::SPANS_DROPPED, load(&self.spans_dropped));
-        single(&names::LOG_LINES_DROPPED, load(&self.log_lines_dropped));
         single(&names::PLANS_REFINED, load(&self.plans_refined));
         single(&names::PLANS_IMPROVED, load(&self.plans_improved));
         single(&names::REFINEMENT_DROPPED, load(&self.refinement_dropped));
         let each = |number: fn(&SubgraphGauges) -> Option<f64>| {
             SubgraphGauges::series(&gauges.subgraphs, number)
         };
-        let of_subgraphs = [
+        let of_logs = |number: fn(&LineCounts) -> u64| {
+            let series = gauges.logs.iter().map(|(log, counts)| Series {
+                labels: vec![(names::LOG, (*log).to_owned())],
+                value: Value::Counter(number(counts)),
+            });
+            series.collect()
+        };
+        let of_many = [
+            (&names::LOG_LINES_DROPPED, of_logs(|counts| counts.dropped)),
+            (&names::LOG_WRITE_ERRORS, of_logs(|counts| counts.errors)),
             (&names::BREAKER_OPEN, each(SubgraphGauges::is_open)),
             (&names::REPLICAS_EJECTED, each(SubgraphGauges::ejected)),
         ];
-        for (metric, series) in of_subgraphs {
+        for (metric, series) in of_many {
             if !series.is_empty() {
                 out.push(Family { metric, series });
             }
