@@ -12,7 +12,7 @@ use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::{Files, Observer, RequestTransport};
+use ogive_transport::{Files, Landed, Observer, RequestTransport, Whose};
 use tokio::time::Instant;
 
 use crate::{
@@ -83,23 +83,35 @@ pub async fn execute(
     let execution = || async {
         let output = ogive_execute::execute(&planned.plan, input, &transport).await;
         planned.early.learn(&output.stats);
-        let headers = transport.collected().merge(output.errors > 0);
+        let by_caller = !planned.plan.requirements.is_empty();
+        let (headers, headers_of_others) = transport.response_headers(output.errors > 0, by_caller);
         let was_late = output.errors > 0 && Instant::now() >= deadline;
+        let whose = match (transport.is_personal(), was_late) {
+            (true, _) => Whose::Personal,
+            (false, true) => Whose::OwnAffair,
+            (false, false) => Whose::Everybodys,
+        };
         Executed {
             output,
             headers,
-            was_late,
+            headers_of_others,
+            whose,
         }
     };
     let executed = match key {
         Some(key) => {
             let lead = || -> Pin<Box<dyn Future<Output = Executed> + '_>> { Box::pin(execution()) };
             let operations = &worker.operations;
-            let shared = operations.fly_until(deadline, Rc::new(key), lead, |e| e.was_late);
+            let shared = operations.fly_until(deadline, Rc::new(key), lead, |e| e.whose);
             match Box::pin(shared).await {
-                Some(executed) => executed,
-                // Says what did not come in time, and asks nobody.
-                None => execution().await,
+                Landed::Led(executed) => executed,
+                Landed::Joined(mut executed) => {
+                    let own = executed.headers_of_others.take();
+                    executed.headers = own.unwrap_or(executed.headers);
+                    executed
+                }
+                // In the latter case it says what did not come in time, and asks nobody.
+                Landed::Alone | Landed::TooLate => execution().await,
             }
         }
         None => execution().await,

@@ -42,7 +42,7 @@ use crate::{
     proxies::Proxies,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
     refine::Bell,
-    respond::{refuse, respond, respond_batch, respond_with},
+    respond::{add_headers, refuse, respond, respond_batch, respond_with},
     sharing::WorkerState,
     state::SchemaState,
     uploads::{self, Entry, UploadOptions, Uploads},
@@ -716,7 +716,7 @@ impl Gateway {
             watch.executed(output.errors_total);
             watch.stop(Stop::Execute, from)
         });
-        let mut response = stop_span!(spans::RESPOND).in_scope(|| {
+        let response = stop_span!(spans::RESPOND).in_scope(|| {
             let mut extensions = Vec::new();
             if exposed == Exposed::WithResponse {
                 extensions.push(("apolloQueryPlan", plan_extension(&planned)));
@@ -724,15 +724,16 @@ impl Gateway {
             if let Some(watch) = watch.filter(|_| serving.options.observe.traces(headers)) {
                 extensions.push(("ogiveTrace", watch.timeline(state)));
             }
-            match extensions.as_slice() {
+            let mut response = match extensions.as_slice() {
                 [] => respond(output, media),
                 all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
+            };
+            let added = context.take_added();
+            if !added.is_empty() {
+                add_headers(&mut response, added, !extensions.is_empty());
             }
+            response
         });
-        let added = context.take_added();
-        if !added.is_empty() {
-            response.headers_mut().extend(added);
-        }
         if let (Some(watch), Some(from)) = (watch, from) {
             watch.stop(Stop::Respond, from);
         }

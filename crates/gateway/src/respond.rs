@@ -5,7 +5,7 @@
 //! body. A response with errors in single fields is still 200, because the request was executed.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
 
 use crate::{body::ResponseBody, error::RequestError, media::Media};
@@ -35,11 +35,11 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
     let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
     let headers = response.headers_mut();
     for (name, value) in entries.iter().flat_map(Response::headers) {
-        if name == header::SET_COOKIE {
+        if name == header::SET_COOKIE || name == header::VARY {
             headers.append(name, value.clone());
-        } else if name == header::CACHE_CONTROL {
+        } else if says_how_long(name) {
             // What single answers say of themselves does not hold for a list of them.
-            headers.insert(name, HeaderValue::from_static("no-store"));
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         } else if !matches!(
             *name,
             header::CONTENT_TYPE | header::ALLOW | header::RETRY_AFTER
@@ -48,6 +48,25 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
         }
     }
     response
+}
+
+/// Whether a header says how long caches may keep an answer.
+fn says_how_long(name: &HeaderName) -> bool {
+    name == header::EXPIRES || name.as_str().ends_with("cache-control")
+}
+
+/// The headers that subgraphs' answers add to a response. `by_request`: whether it says what only this request asked for,
+/// such as its plan.
+pub fn add_headers(response: &mut Response<ResponseBody>, added: HeaderMap, by_request: bool) {
+    let speaks = added.contains_key(header::CACHE_CONTROL);
+    let headers = response.headers_mut();
+    headers.extend(added);
+    if speaks && by_request {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    } else if speaks {
+        // Whoever keeps it has to know that it would be written in another way for others.
+        headers.append(header::VARY, HeaderValue::from_static("accept"));
+    }
 }
 
 /// The response to a refused request.

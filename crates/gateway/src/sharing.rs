@@ -2,7 +2,8 @@
 //!
 //! Two client requests are equal if their plans are the same plan, the values of its variables are equal, their callers
 //! may see the same of it, and every subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
-//! subgraph request would be equal, and so is the response. Mutations are never shared.
+//! subgraph request would be equal, and so is the response, unless a subgraph made its answer for one client alone: then
+//! the others execute the operation themselves. Mutations are never shared.
 
 use std::{cell::Cell, ptr, rc::Rc, sync::Arc};
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
-use ogive_transport::{Client, Flights, RequestTransport};
+use ogive_transport::{Client, Flights, RequestTransport, Whose};
 
 /// What equal requests share.
 #[derive(Clone)]
@@ -19,8 +20,10 @@ pub(crate) struct Executed {
     pub(crate) output: ExecuteOutput,
     /// The headers that subgraphs' answers add to it.
     pub(crate) headers: HeaderMap,
-    /// Whether it has errors and was done after the time of whoever asked: others may have more.
-    pub(crate) was_late: bool,
+    /// Those of others who share it, if they are others: ids of requests are of one of them only.
+    pub(crate) headers_of_others: Option<HeaderMap>,
+    /// Whom it is for. Others may have more time than whoever asked.
+    pub(crate) whose: Whose,
 }
 
 /// What lives as long as a worker thread.

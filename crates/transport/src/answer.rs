@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use ogive_execute::{SubgraphResponse, TransportError};
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     encoding::{self, DecodeError, Encoding},
     endpoint::Endpoint,
     error::{ExchangeError, HTTP_ERROR, REDIRECT, failed, over_budget, transient},
+    http1::framing::{self, is_personal},
 };
 
 /// Bytes that are read in one go; then other requests have their turn.
@@ -24,6 +25,52 @@ pub(crate) struct Exchanged {
     pub(crate) retry_after: Option<Duration>,
     /// Its headers; without rules for them, only those that decided what became of it.
     pub(crate) headers: HeaderMap,
+    /// Whether it belongs to whoever asked for it alone.
+    pub(crate) personal: bool,
+    /// Names of headers that were sent for this client request alone, so that headers of the answer with the same name
+    /// speak of it: ids of requests and traces. Empty without rules for the answer's headers.
+    pub(crate) echoes: Vec<HeaderName>,
+}
+
+impl Exchanged {
+    /// As those get it who did not ask themselves.
+    pub(crate) fn for_others(mut self) -> Self {
+        for name in self.echoes.drain(..) {
+            self.headers.remove(name);
+        }
+        self
+    }
+}
+
+/// What an answer begins with.
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// See [`Exchanged::personal`].
+    pub(crate) personal: bool,
+}
+
+impl Head {
+    /// That of an answer of which all headers are known.
+    pub(crate) fn new(status: StatusCode, headers: HeaderMap) -> Self {
+        let mut all = headers.iter();
+        let personal = all.any(|(name, value)| is_personal(name.as_str(), value.as_bytes()));
+        Head {
+            status,
+            headers,
+            personal,
+        }
+    }
+}
+
+impl From<framing::Head> for Head {
+    fn from(head: framing::Head) -> Self {
+        Head {
+            status: head.status,
+            headers: head.headers,
+            personal: head.personal,
+        }
+    }
 }
 
 /// The limits of an answer that arrives.
@@ -107,11 +154,11 @@ pub(crate) fn no_redirect(
 /// An answer that has arrived, decoded.
 pub(crate) async fn whole(
     endpoint: &Endpoint,
-    (status, headers): (StatusCode, HeaderMap),
+    head: Head,
     body: Bytes,
     budget: &Budget,
 ) -> Result<Exchanged, TransportError> {
-    let body = match Encoding::of(&headers) {
+    let body = match Encoding::of(&head.headers) {
         Ok(None) => body,
         Ok(Some(encoding)) => Box::pin(decoded(endpoint, encoding, &body, budget)).await?,
         Err(name) => {
@@ -122,11 +169,13 @@ pub(crate) async fn whole(
     };
     Ok(Exchanged {
         response: SubgraphResponse {
-            status: status.as_u16(),
+            status: head.status.as_u16(),
             body,
         },
-        retry_after: retry_after(&headers),
-        headers,
+        retry_after: retry_after(&head.headers),
+        headers: head.headers,
+        personal: head.personal,
+        echoes: Vec::new(),
     })
 }
 

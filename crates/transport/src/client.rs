@@ -14,7 +14,7 @@ use ogive_execute::{ReadAhead, TransportError};
 
 use crate::{
     ClientTls,
-    answer::{Exchanged, Intake, no_redirect, whole},
+    answer::{Exchanged, Head, Intake, no_redirect, whole},
     budget::Budget,
     connect::{connect, speak_http2},
     encoding::{self, Encoding},
@@ -294,8 +294,7 @@ impl Client {
         if let Some(connection) = lent.back() {
             self.keep(ask, Ready::Http1(connection));
         }
-        let head = (head.status, head.headers);
-        Ok(whole(endpoint, head, body, ask.budget).await?)
+        Ok(whole(endpoint, head.into(), body, ask.budget).await?)
     }
 }
 
@@ -359,7 +358,7 @@ async fn over_http2(
     let (head, body) = response.into_parts();
     no_redirect(endpoint, head.status, &head.headers)?;
     let body = over_hyper::read_body(Intake::new(endpoint, ask.budget), body).await?;
-    let head = (head.status, head.headers);
+    let head = Head::new(head.status, head.headers);
     Ok(whole(endpoint, head, body, ask.budget).await?)
 }
 

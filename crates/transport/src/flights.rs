@@ -3,9 +3,9 @@
 //! [`RequestTransport`](crate::RequestTransport) shares requests to subgraphs; a gateway shares whole operations with a
 //! key of its own. For a request, equal means: every byte that would be sent is equal, headers and credentials included.
 //! A keyed hash finds candidates, full comparison decides, so that nobody can aim for somebody else's answer. Only
-//! queries are shared. Everybody gets the same result, failures included, unless it is the leader's own affair: too little
-//! time or memory ([`Flights::fly_until`]). Nothing is kept: a request that comes after
-//! the answer is sent again.
+//! queries are shared. Everybody gets the same result, failures included, unless it is the leader's own affair (too little
+//! time or memory) or was made for the leader alone ([`Whose`]). Nothing is kept: a request that comes after the answer is
+//! sent again.
 //!
 //! One of those who wait is the leader: its work is done. If the leader's client leaves, its work is cancelled and the
 //! next who is polled leads, with work of its own. Those who came last are woken first: mostly they have the most time
@@ -25,6 +25,30 @@ use std::{
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use tokio::time::{Instant, sleep_until};
+
+/// Whom an outcome is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// Everybody who waits for it.
+    Everybodys,
+    /// The leader's: it says nothing about others, who ask again, together.
+    OwnAffair,
+    /// The leader's alone: an equal request would be answered otherwise, so others ask again, each for themselves.
+    Personal,
+}
+
+/// How waiting for work ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Landed<O> {
+    /// With the outcome of the own work.
+    Led(O),
+    /// With that of somebody else.
+    Joined(O),
+    /// Nothing can be shared: whoever wants an outcome has to do the work.
+    Alone,
+    /// The time is over.
+    TooLate,
+}
 
 /// The work under way on one thread, by what makes it equal: a key `K`, which decides by `Eq`, and its outcome `O`.
 #[derive(Debug)]
@@ -78,16 +102,16 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
     }
 
     /// The outcome of the work that `key` stands for, for somebody who has a time of their own. Who joins others waits
-    /// for them until `deadline` only: `None` then. (Who leads has the outcome of the own work, whenever it comes.) What
-    /// others got `is_own_affair` of theirs says nothing about this one, who asks again, together with all others whom
-    /// that leaves without an answer.
+    /// for them until `deadline` only. (Who leads has the outcome of the own work, whenever it comes.) What others got may
+    /// be theirs, as `whose` says: if it is their own affair, this one asks again, together with all others whom that leaves
+    /// without an answer.
     pub async fn fly_until<'a>(
         &self,
         deadline: Instant,
         key: K,
         lead: impl Fn() -> Pin<Box<dyn Future<Output = O> + 'a>>,
-        is_own_affair: impl Fn(&O) -> bool,
-    ) -> Option<O>
+        whose: impl Fn(&O) -> Whose,
+    ) -> Landed<O>
     where
         K: Clone,
     {
@@ -110,12 +134,18 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
                 let over = patience.get_or_insert_with(begin).as_mut().poll(context);
                 over.map(|()| None)
             });
-            let outcome = outcome.await?;
-            if led.get() || !is_own_affair(&outcome) {
-                return Some(outcome);
+            let Some(outcome) = outcome.await else {
+                return Landed::TooLate;
+            };
+            if led.get() {
+                return Landed::Led(outcome);
             }
-            if Instant::now() >= deadline {
-                return None;
+            match whose(&outcome) {
+                Whose::Everybodys => return Landed::Joined(outcome),
+                _ if Instant::now() >= deadline => return Landed::TooLate,
+                // One after the other would take as long as all of them together.
+                Whose::Personal => return Landed::Alone,
+                Whose::OwnAffair => {}
             }
         }
     }

@@ -2,6 +2,11 @@
 //!
 //! Without rules nothing travels. Steps run in order; `propagate` leaves a header that an earlier step has set as it
 //! is, `insert` replaces, `remove` takes back.
+//!
+//! What a client's `connection` names is never copied from the client, as if it had not been sent. That is all it can do:
+//! what the operator inserts, and the default of a header that is missing, stay. Headers for all recipients, such as
+//! credentials and what proxies say about the client, cannot be named (RFC 9110, section 7.6.1): a client must not be able
+//! to take away what a proxy before the gateway has added.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use regex_lite::Regex;
@@ -61,6 +66,13 @@ impl HeaderRules {
     /// The headers to send besides those of the exchange itself.
     pub fn apply(&self, client: &HeaderMap) -> HeaderMap {
         let mut out = HeaderMap::new();
+        if self.rules.is_empty() {
+            return out;
+        }
+        let named = Nominated::by(client);
+        let is_copied = |name: &HeaderName| {
+            !is_copied_never(name) && (!named.has(name) || is_for_everybody(name))
+        };
         for rule in &self.rules {
             match rule {
                 HeaderRule::Propagate {
@@ -69,14 +81,13 @@ impl HeaderRules {
                     default,
                 } => {
                     let target = rename.as_ref().unwrap_or(name);
-                    if is_reserved(target, client)
-                        || is_reserved(name, client)
-                        || out.contains_key(target)
-                    {
+                    if is_hop_by_hop(target) || is_hop_by_hop(name) || out.contains_key(target) {
                         continue;
                     }
-                    for value in client.get_all(name) {
-                        out.append(target, value.clone());
+                    if is_copied(name) {
+                        for value in client.get_all(name) {
+                            out.append(target, value.clone());
+                        }
                     }
                     if let Some(default) = default
                         && !out.contains_key(target)
@@ -86,10 +97,7 @@ impl HeaderRules {
                 }
                 HeaderRule::Propagate { from, .. } => {
                     for name in client.keys() {
-                        if !from.matches(name)
-                            || is_reserved(name, client)
-                            || out.contains_key(name)
-                        {
+                        if !from.matches(name) || !is_copied(name) || out.contains_key(name) {
                             continue;
                         }
                         for value in client.get_all(name) {
@@ -98,7 +106,7 @@ impl HeaderRules {
                     }
                 }
                 HeaderRule::Insert(name, value) => {
-                    if !is_reserved(name, client) {
+                    if !is_hop_by_hop(name) {
                         out.insert(name, value.clone());
                     }
                 }
@@ -113,22 +121,95 @@ impl HeaderRules {
         }
         out
     }
+
+    /// The client's headers that what a subgraph is sent may depend on: those that rules name, whether this client sent
+    /// them or not, and those of this client in which a rule's expression finds a match.
+    pub fn sources(&self, client: &HeaderMap) -> Vec<HeaderName> {
+        let mut out: Vec<HeaderName> = Vec::new();
+        for rule in &self.rules {
+            let HeaderRule::Propagate { from, .. } = rule else {
+                continue;
+            };
+            let named = match from {
+                NameMatch::Named(name) => Some(name),
+                NameMatch::Matching(_) => None,
+            };
+            let matching = client
+                .keys()
+                .filter(|name| named.is_none() && from.matches(name));
+            for name in named.into_iter().chain(matching) {
+                if !is_copied_never(name) && !out.contains(name) {
+                    out.push(name.clone());
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether anything of a client's headers may reach the subgraph.
+    pub fn copies(&self) -> bool {
+        let copies = |rule: &HeaderRule| matches!(rule, HeaderRule::Propagate { .. });
+        self.rules.iter().any(copies)
+    }
+}
+
+/// The headers that a message's `connection` names: they are of one connection, like `connection` itself.
+pub(crate) struct Nominated<'m> {
+    /// `None`: there is none, or it says no more than whether the connection is kept.
+    lines: Option<&'m HeaderMap>,
+}
+
+impl<'m> Nominated<'m> {
+    pub(crate) fn by(message: &'m HeaderMap) -> Self {
+        let mut lines = message.get_all(header::CONNECTION).iter();
+        let says_nothing = |value: &HeaderValue| {
+            let value = value.as_bytes();
+            value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
+        };
+        Nominated {
+            lines: (!lines.all(says_nothing)).then_some(message),
+        }
+    }
+    pub(crate) fn has(&self, name: &HeaderName) -> bool {
+        let Some(message) = self.lines else {
+            return false;
+        };
+        // As bytes: a byte that is no ASCII must not hide the names beside it.
+        let mut items = message
+            .get_all(header::CONNECTION)
+            .iter()
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        let name = name.as_str().as_bytes();
+        items.any(|item| item.trim_ascii().eq_ignore_ascii_case(name))
+    }
+}
+
+/// Headers for whoever answers in the end, and those in which proxies say who the client is.
+fn is_for_everybody(name: &HeaderName) -> bool {
+    const NAMES: [HeaderName; 6] = [
+        header::AUTHORIZATION,
+        header::CACHE_CONTROL,
+        header::COOKIE,
+        header::FORWARDED,
+        header::ORIGIN,
+        header::USER_AGENT,
+    ];
+    let text = name.as_str();
+    NAMES.contains(name)
+        || text.starts_with("x-forwarded-")
+        || matches!(
+            text,
+            "x-real-ip" | "traceparent" | "tracestate" | "baggage" | "x-request-id"
+        )
+}
+
+/// Headers of one connection or one body that are never copied: what a body is in describes the client's, not ours.
+fn is_copied_never(name: &HeaderName) -> bool {
+    is_hop_by_hop(name) || name.as_str().starts_with("content-")
 }
 
 /// Headers of one connection or one body: they describe the client's hop, and copying them would at best lie and at
-/// worst let a client smuggle requests (RFC 9110, section 7.6.1).
-fn is_reserved(name: &HeaderName, client: &HeaderMap) -> bool {
-    is_hop_by_hop(name)
-        || client.get_all(header::CONNECTION).iter().any(|value| {
-            // `Connection: close, x-mine` makes `x-mine` hop-by-hop too.
-            value.to_str().is_ok_and(|list| {
-                list.split(',')
-                    .any(|item| item.trim().eq_ignore_ascii_case(name.as_str()))
-            })
-        })
-}
-
-/// The same, as far as the name alone tells.
+/// worst let a client smuggle requests (RFC 9110, section 7.6.1). Nobody but the exchange writes them.
 pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     const RESERVED: [HeaderName; 16] = [
         header::ACCEPT,
@@ -148,7 +229,11 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
         header::UPGRADE,
         header::VIA,
     ];
-    RESERVED.contains(name) || name == "keep-alive" || name == "proxy-connection"
+    RESERVED.contains(name)
+        || matches!(
+            name.as_str(),
+            "keep-alive" | "proxy-connection" | "proxy-authentication-info" | "http2-settings"
+        )
 }
 
 #[cfg(test)]
@@ -266,5 +351,83 @@ mod tests {
             },
         ];
         assert!(apply(sneaky, &client).is_empty());
+    }
+
+    /// Found by a review: `Connection: x-from` took away what the operator inserts.
+    #[test]
+    fn a_clients_connection_takes_nothing_away_from_the_operator() {
+        let defaulted = |rename| HeaderRule::Propagate {
+            from: named("x-user"),
+            rename,
+            default: Some(HeaderValue::from_static("nobody")),
+        };
+        let connection = ("connection", "X-From, x-user ,x-account");
+        let rules = vec![insert("x-from", "gateway"), defaulted(None)];
+        let expected = ["x-from: gateway", "x-user: nobody"];
+        assert_eq!(apply(rules.clone(), &[connection]), expected);
+        // Nor does it let the client's own value through.
+        assert_eq!(apply(rules, &[connection, ("x-user", "ann")]), expected);
+        let renamed = defaulted(Some(HeaderName::from_static("x-account")));
+        assert_eq!(apply(vec![renamed], &[connection]), ["x-account: nobody"]);
+        // The name of the target is the operator's, not the client's.
+        let renamed = HeaderRule::Propagate {
+            from: named("x-tenant"),
+            rename: Some(HeaderName::from_static("x-account")),
+            default: None,
+        };
+        let client = [connection, ("x-tenant", "t")];
+        assert_eq!(apply(vec![renamed], &client), ["x-account: t"]);
+    }
+
+    #[test]
+    fn headers_for_all_recipients_are_of_no_connection() {
+        let client = [
+            ("connection", "keep-alive"),
+            (
+                "connection",
+                "Authorization, cookie, x-forwarded-for, forwarded, x-mine",
+            ),
+            ("authorization", "Bearer t"),
+            ("cookie", "a=1"),
+            ("forwarded", "for=1.2.3.4"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-mine", "1"),
+        ];
+        let mut map = HeaderMap::new();
+        for (name, value) in client {
+            map.append(name, HeaderValue::from_static(value));
+        }
+        let out = HeaderRules::new(vec![propagate(all())]).apply(&map);
+        let mut names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        let expected = ["authorization", "cookie", "forwarded", "x-forwarded-for"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn bytes_beyond_ascii_hide_no_name() {
+        let mut map = HeaderMap::new();
+        let value = HeaderValue::from_bytes(b"\xe4, x-mine").unwrap();
+        map.append(header::CONNECTION, value);
+        map.append("x-mine", HeaderValue::from_static("1"));
+        map.append("content-language", HeaderValue::from_static("de"));
+        let rules = HeaderRules::new(vec![propagate(all())]);
+        assert!(rules.apply(&map).is_empty());
+    }
+
+    #[test]
+    fn what_requests_depend_on_is_known_though_the_client_sends_nothing() {
+        let rules = HeaderRules::new(vec![
+            propagate(named("authorization")),
+            propagate(NameMatch::matching("^x-").unwrap()),
+            insert("x-from", "gateway"),
+        ]);
+        let mut map = HeaderMap::new();
+        assert_eq!(rules.sources(&map), [header::AUTHORIZATION]);
+        map.append("x-a", HeaderValue::from_static("1"));
+        let x_a = HeaderName::from_static("x-a");
+        assert_eq!(rules.sources(&map), [header::AUTHORIZATION, x_a]);
+        assert!(rules.copies());
+        assert!(!HeaderRules::new(vec![insert("x-from", "gateway")]).copies());
     }
 }

@@ -22,6 +22,7 @@
 mod answer;
 pub mod balance;
 mod budget;
+mod cache_control;
 mod client;
 mod connect;
 pub mod encoding;
@@ -47,7 +48,7 @@ pub use client::Client;
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
 pub use fetch::{Fetched, fetch};
-pub use flights::Flights;
+pub use flights::{Flights, Landed, Whose};
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use observe::{Answered, Observer};
 pub use request::RequestTransport;

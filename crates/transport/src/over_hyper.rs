@@ -10,7 +10,7 @@ use ogive_execute::TransportError;
 
 use crate::{
     Client,
-    answer::{Exchanged, Intake, no_redirect, whole},
+    answer::{Exchanged, Head, Intake, no_redirect, whole},
     budget::Budget,
     client::{ACCEPT, ACCEPT_ENCODING, Ask, JSON, USER_AGENT, tls_of},
     connect::{Sender, connect, speak_http1, speak_http2},
@@ -78,7 +78,7 @@ impl Client {
             let (head, body) = sent.map_err(unanswered)?.into_parts();
             no_redirect(endpoint, head.status, &head.headers)?;
             let body = read_body(Intake::new(endpoint, budget), body).await?;
-            let head = (head.status, head.headers);
+            let head = Head::new(head.status, head.headers);
             Ok(whole(endpoint, head, body, budget).await?)
         };
         let mut answering = pin!(answering);

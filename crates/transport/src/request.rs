@@ -19,10 +19,12 @@ use crate::{
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
+    cache_control,
     error::{
         BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
         over_budget,
     },
+    flights::{Landed, Whose},
     headers::is_hop_by_hop,
     http1::request::Headers,
     upload::{Attachment, Files},
@@ -47,12 +49,15 @@ pub struct RequestTransport<'a> {
     client_headers: &'a HeaderMap,
     deadline: Option<Instant>,
     outgoing: Box<[OnceCell<Outgoing>]>,
+    /// What the answers' headers add to the client's response.
     collected: Collected,
     observer: Option<&'a dyn Observer>,
     files: Option<&'a dyn Files>,
     budget: Budget,
     /// Errors that the client may not see, so far.
     masked: Cell<u32>,
+    /// Whether an answer was made for this client alone.
+    personal: Cell<bool>,
 }
 
 /// Errors that are logged for one client request because the client may not see them. There may be one for every
@@ -98,8 +103,7 @@ pub(crate) type Outcome = Result<Exchanged, TransportError>;
 #[derive(Clone)]
 pub(crate) struct Flown {
     outcome: Outcome,
-    /// Whether it failed for a reason of whoever asked, which says nothing about others: too little time or memory.
-    is_own_affair: bool,
+    whose: Whose,
 }
 
 /// What requests to subgraphs are equal by.
@@ -128,6 +132,7 @@ impl<'a> RequestTransport<'a> {
             files: None,
             budget: Budget::new(usize::MAX),
             masked: Cell::new(0),
+            personal: Cell::new(false),
         }
     }
 
@@ -161,9 +166,34 @@ impl<'a> RequestTransport<'a> {
         self.budget.has_large_answer()
     }
 
-    /// What the answers' headers add to the client's response.
-    pub fn collected(&self) -> &Collected {
-        &self.collected
+    /// Whether an answer was made for this client alone, so that nothing made of it may be shared.
+    pub fn is_personal(&self) -> bool {
+        self.personal.get()
+    }
+
+    /// The headers for the response, and for those who share it if theirs are others. `errors`: whether it has any.
+    /// `by_caller`: whether it depends on who asks. Where it does, or where a subgraph that was asked may be sent headers of
+    /// the client, no cache may give it to others.
+    pub fn response_headers(
+        &self,
+        errors: bool,
+        by_caller: bool,
+    ) -> (HeaderMap, Option<HeaderMap>) {
+        let of = |echoes| {
+            let mut headers = self.collected.merge_with(errors, echoes);
+            if cache_control::speaks(&headers) {
+                let asked = self.endpoints.iter().zip(&self.outgoing);
+                let asked = asked.filter(|(_, outgoing)| outgoing.get().is_some());
+                let (mut copies, mut sources) = (by_caller, Vec::new());
+                for (endpoint, _) in asked {
+                    copies |= endpoint.headers.copies();
+                    sources.extend(endpoint.headers.sources(self.client_headers));
+                }
+                cache_control::settle(&mut headers, copies, sources);
+            }
+            headers
+        };
+        (of(true), self.collected.has_echoes().then(|| of(false)))
     }
 }
 
@@ -203,29 +233,40 @@ impl RequestTransport<'_> {
         let flights = &self.client.flights;
         // Not named first: a future that is moved has room in two places.
         match flights
-            .fly_until(request.deadline, key, lead, |flown| flown.is_own_affair)
+            .fly_until(request.deadline, key, lead, |flown| flown.whose)
             .await
         {
-            Some(flown) => flown.outcome,
-            None => Err(too_slow(endpoint)),
+            Landed::Led(flown) => flown.outcome,
+            Landed::Joined(flown) => flown.outcome.map(Exchanged::for_others),
+            Landed::Alone => Box::pin(self.tries(request)).await,
+            Landed::TooLate => Err(too_slow(endpoint)),
         }
     }
 
     /// Sends a request that others may join.
     async fn led(&self, request: &Prepared<'_>) -> Flown {
         let outcome = self.tries(request).await;
-        let is_own_affair = match &outcome {
-            Err(error) if error.code == REQUEST_MEMORY => true,
-            // The client's time was over, not the subgraph's.
-            Err(error) if error.code == TIMEOUT => {
-                self.deadline == Some(request.deadline) && Instant::now() >= request.deadline
+        let by_client = self.deadline == Some(request.deadline);
+        let whose = match &outcome {
+            Ok(exchanged) if exchanged.personal => Whose::Personal,
+            // The subgraph was told how little time this client had left.
+            Ok(exchanged)
+                if by_client
+                    && request.endpoint.traffic.deadline_header.is_some()
+                    && !(200..300).contains(&exchanged.response.status) =>
+            {
+                Whose::OwnAffair
             }
-            _ => false,
+            Err(error) if error.code == REQUEST_MEMORY => Whose::OwnAffair,
+            // The client's time was over, not the subgraph's.
+            Err(error)
+                if error.code == TIMEOUT && by_client && Instant::now() >= request.deadline =>
+            {
+                Whose::OwnAffair
+            }
+            _ => Whose::Everybodys,
         };
-        Flown {
-            outcome,
-            is_own_affair,
-        }
+        Flown { outcome, whose }
     }
 
     /// The only try of a request with files.
@@ -303,6 +344,10 @@ impl RequestTransport<'_> {
         let endpoint = request.endpoint;
         let sent = (request.deadline, request.watched);
         let headers = self.headers(endpoint, &request.outgoing.headers, sent);
+        let echoes = match endpoint.response_headers.is_empty() {
+            true => Vec::new(),
+            false => headers.own.keys().cloned().collect(),
+        };
         let asked = &request.request;
         let exchange = self.client.exchange(
             endpoint,
@@ -312,7 +357,11 @@ impl RequestTransport<'_> {
             (&self.budget, request.ahead),
         );
         let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
-            Ok(exchanged) => exchanged,
+            Ok(Ok(exchanged)) => Ok(Exchanged {
+                echoes,
+                ..exchanged
+            }),
+            Ok(failed) => failed,
             Err(_) => Err(too_slow(endpoint).into()),
         };
         chosen.done(is_well(&exchanged));
@@ -526,8 +575,10 @@ impl RequestTransport<'_> {
                 observer.answered(number, answered);
             }
             if let Ok(exchanged) = &result {
-                let rules = &endpoint.response_headers;
-                self.collected.answered(number, rules, &exchanged.headers);
+                if exchanged.personal {
+                    self.personal.set(true);
+                }
+                self.collected.answered(number, endpoint, exchanged);
             }
             if let Err(error) = &result {
                 tracing::warn!(

@@ -3,17 +3,24 @@
 //! Without rules nothing does. The rules of a subgraph run for each of its answers; what they select is merged in the
 //! order in which the requests were sent, so that the outcome does not depend on which subgraph is faster.
 //!
-//! Two headers are not like others. Every line of `set-cookie` is a cookie of its own, so all of them are kept as lines
+//! Three headers are not like others. Every line of `set-cookie` is a cookie of its own, so all of them are kept as lines
 //! of their own whatever the algorithm. `cache-control`, unless an algorithm is named, becomes the strictest statement that
-//! holds for every part of the response; a part without a statement makes it `no-store`.
+//! holds for every part of the response; a part without a statement makes it `no-store`. `vary` names what any part
+//! depends on, whatever the algorithm.
 //!
-//! Headers of one connection or one body, and those the gateway answers for itself (CORS), are never copied.
+//! Headers of one connection (those that the answer's `connection` names included) or one body, and those the gateway
+//! answers for itself (CORS), are never copied.
 
 use std::cell::RefCell;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use crate::headers::{NameMatch, is_hop_by_hop};
+use crate::{
+    Endpoint,
+    answer::Exchanged,
+    cache_control::CacheControl,
+    headers::{NameMatch, Nominated, is_hop_by_hop},
+};
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -58,13 +65,16 @@ struct Part {
     name: HeaderName,
     values: Vec<HeaderValue>,
     how: How,
+    /// Whether it answers a header that was sent for one client request alone.
+    echo: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum How {
     Merge(Merge),
     Replace,
-    Cookies,
+    /// All values, each once, each a line of its own.
+    Union,
     Strictest,
 }
 
@@ -85,7 +95,10 @@ impl ResponseHeaderRules {
         self.rules.is_empty()
     }
 
-    fn apply(&self, answer: &HeaderMap) -> Vec<Part> {
+    /// `echoes`: names of headers that were sent for one client request alone.
+    fn apply(&self, answer: &HeaderMap, echoes: &[HeaderName]) -> Vec<Part> {
+        let named = Nominated::by(answer);
+        let is_copied = |name: &HeaderName| !is_copied_never(name) && !named.has(name);
         let mut out: Vec<Part> = Vec::new();
         for rule in &self.rules {
             match rule {
@@ -96,23 +109,27 @@ impl ResponseHeaderRules {
                     algorithm,
                 } => {
                     let target = rename.as_ref().unwrap_or(name);
-                    if is_reserved(name) || is_reserved(target) {
+                    if is_copied_never(name) || is_copied_never(target) {
                         continue;
                     }
-                    let mut values: Vec<HeaderValue> =
-                        answer.get_all(name).iter().cloned().collect();
+                    let mut values: Vec<HeaderValue> = match is_copied(name) {
+                        true => answer.get_all(name).iter().cloned().collect(),
+                        false => Vec::new(),
+                    };
+                    let echo = !values.is_empty() && echoes.contains(name);
                     if values.is_empty() {
                         values.extend(default.clone());
                     }
-                    propagate(&mut out, target, values, *algorithm);
+                    propagate(&mut out, target, (values, echo), *algorithm);
                 }
                 ResponseHeaderRule::Propagate {
                     from, algorithm, ..
                 } => {
                     for name in answer.keys() {
-                        if from.matches(name) && !is_reserved(name) {
+                        if from.matches(name) && is_copied(name) {
                             let values = answer.get_all(name).iter().cloned().collect();
-                            propagate(&mut out, name, values, *algorithm);
+                            let echo = echoes.contains(name);
+                            propagate(&mut out, name, (values, echo), *algorithm);
                         }
                     }
                 }
@@ -123,6 +140,7 @@ impl ResponseHeaderRules {
                             name: name.clone(),
                             values: vec![value.clone()],
                             how: How::Replace,
+                            echo: false,
                         });
                     }
                 }
@@ -137,14 +155,14 @@ impl ResponseHeaderRules {
 fn propagate(
     out: &mut Vec<Part>,
     name: &HeaderName,
-    values: Vec<HeaderValue>,
+    (values, echo): (Vec<HeaderValue>, bool),
     algorithm: Option<Merge>,
 ) {
     if values.is_empty() || out.iter().any(|part| part.name == *name) {
         return;
     }
     let how = match algorithm {
-        _ if name == header::SET_COOKIE => How::Cookies,
+        _ if name == header::SET_COOKIE || name == header::VARY => How::Union,
         None if name == header::CACHE_CONTROL => How::Strictest,
         algorithm => How::Merge(algorithm.unwrap_or(Merge::Last)),
     };
@@ -152,6 +170,7 @@ fn propagate(
         name: name.clone(),
         values,
         how,
+        echo,
     });
 }
 
@@ -163,26 +182,46 @@ impl Collected {
         parts.push((number, None));
         number
     }
-    /// The headers of its answer came.
-    pub(crate) fn answered(&self, number: u32, rules: &ResponseHeaderRules, answer: &HeaderMap) {
+    /// The answer of an endpoint came.
+    pub(crate) fn answered(&self, number: u32, endpoint: &Endpoint, answer: &Exchanged) {
+        self.came(
+            number,
+            &endpoint.response_headers,
+            (&answer.headers, &answer.echoes),
+        );
+    }
+    fn came(
+        &self,
+        number: u32,
+        rules: &ResponseHeaderRules,
+        (headers, echoes): (&HeaderMap, &[HeaderName]),
+    ) {
         if rules.is_empty() {
             return;
         }
         if let Some(part) = self.parts.borrow_mut().get_mut(number as usize) {
-            part.1 = Some(rules.apply(answer));
+            part.1 = Some(rules.apply(headers, echoes));
         }
     }
 
+    /// Whether an answer's header speaks of one client request alone.
+    pub(crate) fn has_echoes(&self) -> bool {
+        let parts = self.parts.borrow();
+        let mut all = parts.iter().flat_map(|(_, part)| part).flatten();
+        all.any(|part| part.echo)
+    }
+
     /// The headers for the response. `errors`: whether the response has any, in which case nobody may store it by what
-    /// single answers say.
-    pub fn merge(&self, errors: bool) -> HeaderMap {
+    /// single answers say. `echoes`: whether those that speak of this client request alone are among them.
+    pub(crate) fn merge_with(&self, errors: bool, echoes: bool) -> HeaderMap {
         let parts = self.parts.borrow();
         let mut out = HeaderMap::new();
         let mut strictest: Option<CacheControl> = None;
         let mut all_said = true;
         for (_, part) in parts.iter() {
             let mut said = false;
-            for part in part.iter().flatten() {
+            let part = part.iter().flatten();
+            for part in part.filter(|part| echoes || !part.echo) {
                 let name = &part.name;
                 match part.how {
                     How::Merge(Merge::First) if out.contains_key(name) => {}
@@ -200,7 +239,7 @@ impl Collected {
                             out.insert(name, list);
                         }
                     }
-                    How::Cookies => {
+                    How::Union => {
                         for value in &part.values {
                             if !out.get_all(name).iter().any(|v| v == value) {
                                 out.append(name, value.clone());
@@ -232,101 +271,12 @@ impl Collected {
     }
 }
 
-/// The statements of `cache-control` (RFC 9111, section 5.2.2) that can be merged. Others are dropped: what nobody
-/// understands cannot be promised for the whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct CacheControl {
-    no_store: bool,
-    no_cache: bool,
-    private: bool,
-    must_revalidate: bool,
-    no_transform: bool,
-    public: bool,
-    immutable: bool,
-    max_age: Option<u64>,
-    s_maxage: Option<u64>,
+/// What is never copied from an answer: what describes its body does not describe ours.
+fn is_copied_never(name: &HeaderName) -> bool {
+    is_reserved(name) || name.as_str().starts_with("content-")
 }
 
-impl CacheControl {
-    fn parse(value: &HeaderValue) -> Self {
-        let mut out = CacheControl::default();
-        let Ok(text) = value.to_str() else {
-            out.no_store = true;
-            return out;
-        };
-        for item in text.split(',') {
-            let (name, argument) = match item.trim().split_once('=') {
-                Some((name, argument)) => (name.trim_end(), argument.trim().trim_matches('"')),
-                None => (item.trim(), ""),
-            };
-            // An age that cannot be read is no age at all.
-            let seconds = || Some(argument.parse().unwrap_or(0));
-            match &*name.to_ascii_lowercase() {
-                "no-store" => out.no_store = true,
-                "no-cache" => out.no_cache = true,
-                "private" => out.private = true,
-                "must-revalidate" | "proxy-revalidate" => out.must_revalidate = true,
-                "no-transform" => out.no_transform = true,
-                "public" => out.public = true,
-                "immutable" => out.immutable = true,
-                "max-age" => out.max_age = seconds(),
-                "s-maxage" => out.s_maxage = seconds(),
-                _ => {}
-            }
-        }
-        out
-    }
-    /// What holds for both.
-    fn and(self, other: Self) -> Self {
-        // For shared caches `s-maxage` stands in for `max-age`, so one side's may only be kept if the other has either.
-        let shared = |c: Self| c.s_maxage.or(c.max_age);
-        let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.min(b));
-        let has_shared = self.s_maxage.is_some() || other.s_maxage.is_some();
-        CacheControl {
-            no_store: self.no_store || other.no_store,
-            no_cache: self.no_cache || other.no_cache,
-            private: self.private || other.private,
-            must_revalidate: self.must_revalidate || other.must_revalidate,
-            no_transform: self.no_transform || other.no_transform,
-            public: self.public && other.public,
-            immutable: self.immutable && other.immutable,
-            max_age: both(self.max_age, other.max_age),
-            s_maxage: has_shared
-                .then(|| both(shared(self), shared(other)))
-                .flatten(),
-        }
-    }
-    fn to_value(self) -> HeaderValue {
-        if self.no_store {
-            return HeaderValue::from_static("no-store");
-        }
-        let mut out: Vec<String> = Vec::new();
-        let words = [
-            (self.no_cache, "no-cache"),
-            (self.private, "private"),
-            (self.public && !self.private, "public"),
-            (self.must_revalidate, "must-revalidate"),
-            (self.no_transform, "no-transform"),
-            (self.immutable, "immutable"),
-        ];
-        out.extend(
-            words
-                .iter()
-                .filter(|(is, _)| *is)
-                .map(|(_, w)| (*w).to_owned()),
-        );
-        out.extend(self.max_age.map(|s| format!("max-age={s}")));
-        let shared = self.s_maxage.filter(|_| !self.private);
-        out.extend(shared.map(|s| format!("s-maxage={s}")));
-        // Nothing in common: nothing may be promised.
-        HeaderValue::from_str(&out.join(", "))
-            .ok()
-            .filter(|v| !v.is_empty())
-            .unwrap_or(HeaderValue::from_static("no-store"))
-    }
-}
-
-/// What is never copied from an answer.
+/// What no rule writes.
 fn is_reserved(name: &HeaderName) -> bool {
     is_hop_by_hop(name)
         || matches!(
@@ -363,9 +313,9 @@ mod tests {
         let numbers: Vec<u32> = answers.iter().map(|_| collected.sent()).collect();
         for (number, (rules, headers)) in numbers.iter().zip(answers).rev() {
             let rules = ResponseHeaderRules::new(rules.to_vec());
-            collected.answered(*number, &rules, &map(headers));
+            collected.came(*number, &rules, (&map(headers), &[]));
         }
-        let out = collected.merge(errors);
+        let out = collected.merge_with(errors, true);
         let mut out: Vec<String> = out
             .iter()
             .map(|(n, v)| format!("{n}: {}", v.to_str().unwrap()))
@@ -506,9 +456,62 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("connection", "close"),
             ("access-control-allow-origin", "*"),
+            ("content-language", "de"),
+            ("content-location", "/internal"),
+            ("content-disposition", "attachment"),
+            ("content-security-policy", "default-src 'none'"),
+            ("connection", "x-hop, X-Other"),
+            ("x-hop", "1"),
+            ("x-other", "1"),
             ("date", "now"),
             ("x-ok", "1"),
         ];
         assert_eq!(merged(&[(&all, &answer)], false), ["x-ok: 1"]);
+        let csp = HeaderName::from_static("content-security-policy");
+        let rules = [
+            named("content-location", None),
+            ResponseHeaderRule::Propagate {
+                from: NameMatch::Named(HeaderName::from_static("x-hop")),
+                rename: None,
+                default: Some(HeaderValue::from_static("0")),
+                algorithm: None,
+            },
+            ResponseHeaderRule::Insert(csp, HeaderValue::from_static("sandbox")),
+        ];
+        // What the operator says is the operator's.
+        let expected = ["content-security-policy: sandbox", "x-hop: 0"];
+        assert_eq!(merged(&[(&rules, &answer)], false), expected);
+    }
+
+    #[test]
+    fn a_response_varies_by_what_any_of_its_parts_varies_by() {
+        let rules = [named("vary", Some(Merge::Last))];
+        let answers: [(&[_], Headers<'_>); 2] = [
+            (&rules, &[("vary", "accept-language")]),
+            (&rules, &[("vary", "x-tenant"), ("vary", "accept-language")]),
+        ];
+        let out = merged(&answers, false);
+        assert_eq!(out, ["vary: accept-language", "vary: x-tenant"]);
+    }
+
+    #[test]
+    fn headers_that_speak_of_one_client_request_can_be_left_out() {
+        let rules = [
+            ResponseHeaderRule::Propagate {
+                from: NameMatch::Named(HeaderName::from_static("x-request-id")),
+                rename: Some(HeaderName::from_static("x-upstream-id")),
+                default: None,
+                algorithm: None,
+            },
+            named("x-a", None),
+        ];
+        let collected = Collected::default();
+        let answer = map(&[("x-request-id", "7"), ("x-a", "1")]);
+        let echoes = [HeaderName::from_static("x-request-id")];
+        let rules = ResponseHeaderRules::new(rules.to_vec());
+        collected.came(collected.sent(), &rules, (&answer, &echoes));
+        assert!(collected.has_echoes());
+        assert_eq!(collected.merge_with(false, true).len(), 2);
+        assert_eq!(collected.merge_with(false, false), map(&[("x-a", "1")]));
     }
 }

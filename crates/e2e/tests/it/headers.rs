@@ -1,6 +1,7 @@
 //! Which client headers subgraphs see.
 
 use crate::{
+    authorization::{ENFORCE, RESTRICTED},
     graph::{Graph, demo_file},
     http_client::{Answer, post, post_with, send},
     resilience::{Scripted, Step},
@@ -168,4 +169,95 @@ fn a_batch_keeps_every_cookie_and_is_never_stored() {
     assert_eq!(values(&answer, "cache-control"), ["no-store"]);
     assert_eq!(values(&answer, "set-cookie").len(), 4);
     assert_eq!(values(&answer, "content-type").len(), 1);
+}
+
+/// Found by a review: `Connection: x-from` took away what the operator inserts.
+#[test]
+fn a_clients_connection_takes_no_header_of_the_operator_away() {
+    let graph = Graph::with(RULES);
+    record(&graph);
+    let client = [
+        ("authorization", "Bearer t"),
+        ("connection", "keep-alive, X-From, x-user"),
+        ("connection", "Authorization, x-account, te, x-tenant-a"),
+        ("x-user", "ann"),
+        ("x-tenant-a", "1"),
+        ("te", "trailers"),
+    ];
+    let answer = post_with(
+        graph.address(),
+        "{ topProducts(first: 1) { name } }",
+        &client,
+    );
+    assert_eq!(answer.codes(), Vec::<String>::new());
+    let recorded = graph.service.recorded();
+    let get = |name: &str| {
+        let found = recorded[0].headers.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    assert_eq!(get("x-from"), Some("gateway"));
+    assert_eq!(get("x-account"), Some("nobody"));
+    assert_eq!(get("authorization"), Some("Bearer t"));
+    assert_eq!(
+        (get("x-tenant-a"), get("te"), get("connection")),
+        (None, None, None)
+    );
+}
+
+const PUBLIC: Step = Step::Answer(
+    200,
+    "cache-control: public, max-age=60, s-maxage=90\r\nexpires: Thu, 01 Jan 2099 00:00:00 GMT\r\n\
+     vary: x-theirs\r\n",
+    r#"{"data":{"me":{"name":"Zoe"}}}"#,
+);
+
+const CITY: Step = Step::Answer(
+    200,
+    "cache-control: public, max-age=60\r\n",
+    r#"{"data":{"me":{"city":"Oslo"}}}"#,
+);
+
+/// Found by a review: `public` stood on answers that depend on who asks.
+#[test]
+fn what_depends_on_the_client_is_public_for_nobody() {
+    let request = "request: [{ propagate: { named: authorization } }, { propagate: { matching: '^x-tenant' } }]";
+    let by_rules = [
+        "propagate: { named: cache-control }",
+        "propagate: { named: cache-control, algorithm: last }",
+        "propagate: { matching: '.' }",
+        "insert: { name: cache-control, value: 'public, max-age=60' }",
+        "propagate: { named: x-none, rename: cache-control, default: 'public, max-age=60' }",
+    ];
+    for rule in by_rules {
+        let yaml = format!("headers: {{ all: {{ {request}, response: [{{ {rule} }}] }} }}\n");
+        let graph = Scripted::start(&[PUBLIC]).graph(&yaml);
+        let answer = post_with(graph.address(), "{ me { name } }", &[("x-tenant-a", "1")]);
+        assert_eq!(
+            values(&answer, "cache-control"),
+            ["private, max-age=60"],
+            "{rule}"
+        );
+        let varies = values(&answer, "vary");
+        for name in ["authorization", "x-tenant-a", "accept"] {
+            assert!(varies.contains(&name), "{rule}: {varies:?}");
+        }
+        assert_eq!(values(&answer, "expires"), Vec::<&str>::new(), "{rule}");
+    }
+    let yaml = "headers: { all: { response: [{ propagate: { named: cache-control } }] } }\n";
+    // By claims, although no subgraph is sent anything of the client.
+    let enforced = format!("{ENFORCE}{yaml}");
+    let graph = Scripted::start(&[CITY]).changed(&enforced, RESTRICTED);
+    let claims = [("x-claims", r#"{"scopes":["admin"]}"#)];
+    let answer = post_with(graph.address(), "{ me { city } }", &claims);
+    assert_eq!(answer.text(), r#"{"data":{"me":{"city":"Oslo"}}}"#);
+    assert_eq!(values(&answer, "cache-control"), ["private, max-age=60"]);
+    let graph = Scripted::start(&[PUBLIC]).graph(yaml);
+    let answer = post_with(
+        graph.address(),
+        "{ me { name } }",
+        &[("authorization", "Bearer t")],
+    );
+    let everybodys = ["public, max-age=60, s-maxage=90"];
+    assert_eq!(values(&answer, "cache-control"), everybodys);
+    assert_eq!(values(&answer, "vary"), ["accept"]);
 }

@@ -75,10 +75,15 @@ impl Scripted {
         self.asked.load(Ordering::SeqCst)
     }
     pub(crate) fn graph(&self, yaml: &str) -> Graph {
+        self.changed(yaml, &[])
+    }
+    /// With another supergraph, see [`Graph::changed`].
+    pub(crate) fn changed(&self, yaml: &str, changes: &[(&str, &str)]) -> Graph {
         let address = self.address;
-        Graph::with(&format!(
+        let yaml = format!(
             "override_subgraph_url: {{ accounts: 'http://{address}/', reviews: 'http://{address}/' }}\n{yaml}"
-        ))
+        );
+        Graph::changed(&yaml, changes)
     }
 }
 

@@ -48,8 +48,13 @@ impl Asked {
             .find_map(|l| l.strip_prefix("authorization: "));
         header.unwrap_or("nobody")
     }
-    fn answer(mut self, body: &str) -> TcpStream {
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+    fn answer(self, body: &str) -> TcpStream {
+        self.answer_with("", body)
+    }
+    /// With lines of headers.
+    fn answer_with(mut self, lines: &str, body: &str) -> TcpStream {
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\n{lines}content-length: {length}\r\n\r\n");
         self.stream
             .write_all((head + body).as_bytes())
             .expect("the gateway is there");
@@ -74,11 +79,14 @@ impl Accounts {
         Accounts::changed(yaml, &[])
     }
     fn changed(yaml: &str, changes: &[(&str, &str)]) -> (Graph, Accounts) {
+        Accounts::ruled(&format!("{ONE}{yaml}"), changes)
+    }
+    /// With header rules of its own.
+    fn ruled(yaml: &str, changes: &[(&str, &str)]) -> (Graph, Accounts) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/graphql", listener.local_addr().unwrap());
-        let yaml = format!(
-            "override_subgraph_url: {{ accounts: '{url}', reviews: '{url}' }}\n{ONE}{yaml}"
-        );
+        let yaml =
+            format!("override_subgraph_url: {{ accounts: '{url}', reviews: '{url}' }}\n{yaml}");
         let graph = Graph::changed(&yaml, changes);
         (graph, Accounts(listener))
     }
@@ -213,6 +221,91 @@ fn identities_and_variables_are_told_apart() {
         });
         assert_eq!(one.read().text(), me("Bearer a"));
         assert_eq!(two.read().text(), me("Bearer b"));
+    }
+}
+
+const ANSWER_RULES: &str = "headers: { all: { response: [{ propagate: { named: set-cookie } }, { propagate: { named: x-request-id } }] } }\n";
+
+/// Found by a review: of six visitors who asked at the same time three got the session of another.
+#[test]
+fn an_answer_that_was_made_for_one_client_is_given_to_nobody_else() {
+    const VISITORS: usize = 6;
+    let personal = [
+        "set-cookie: session={}; HttpOnly\r\n",
+        "cache-control: private, x-n={}\r\n",
+        "vary: *\r\nx-n: {}\r\n",
+        "www-authenticate: Digest nonce=\"{}\"\r\n",
+    ];
+    for (operations, rules) in [("", ANSWER_RULES), (OPERATIONS, ANSWER_RULES), ("", "")] {
+        for line in personal {
+            let yaml = format!("http: {{ workers: 1 }}\n{operations}{rules}");
+            let (graph, accounts) = Accounts::ruled(&yaml, &[]);
+            let mut clients: Vec<Connection> = (0..VISITORS).map(|_| client(&graph)).collect();
+            for connection in &mut clients {
+                ask(connection, "", QUERY);
+            }
+            let answer = |(n, asked): (usize, Asked)| {
+                let line = line.replace("{}", &n.to_string());
+                let lines = format!("connection: close\r\n{line}");
+                asked.answer_with(&lines, &me(&n.to_string()));
+            };
+            let first = accounts.asked();
+            settle(&mut client(&graph));
+            assert!(accounts.is_left_alone(), "all of them wait for the first");
+            answer((0, first));
+            // The others ask at once, not one after the other.
+            let asked: Vec<Asked> = (1..VISITORS).map(|_| accounts.asked()).collect();
+            (1..).zip(asked).for_each(answer);
+            let answers = clients.iter_mut().map(Connection::read);
+            let mut seen: Vec<String> = answers
+                .map(|answer| {
+                    let cookie = answer.header("set-cookie").unwrap_or("no").to_owned();
+                    format!("{} {cookie}", answer.text())
+                })
+                .collect();
+            seen.sort();
+            let expected: Vec<String> = (0..VISITORS)
+                .map(|n| {
+                    let cookie = match line.starts_with("set-cookie") && !rules.is_empty() {
+                        true => format!("session={n}; HttpOnly"),
+                        false => "no".to_owned(),
+                    };
+                    format!("{} {cookie}", me(&n.to_string()))
+                })
+                .collect();
+            assert_eq!(seen, expected, "{line} {operations} {rules}");
+        }
+    }
+}
+
+/// A subgraph that tells the id of the request it was asked by tells that of the one client who asked.
+#[test]
+fn ids_of_requests_are_told_to_nobody_else() {
+    let ids = "telemetry: { request_id: { enabled: true, header: x-request-id } }\n";
+    for operations in ["", OPERATIONS] {
+        let yaml = format!("http: {{ workers: 1 }}\n{operations}{ANSWER_RULES}{ids}");
+        let (graph, accounts) = Accounts::ruled(&yaml, &[]);
+        let mut clients = [client(&graph), client(&graph)];
+        for (connection, id) in clients.iter_mut().zip(["first", "second"]) {
+            let headers = [("content-type", "application/json"), ("x-request-id", id)];
+            connection.write(&request("POST", "/graphql", &headers, QUERY));
+        }
+        let asked = accounts.asked();
+        settle(&mut client(&graph));
+        assert!(accounts.is_left_alone(), "they share it");
+        let id = asked
+            .text
+            .lines()
+            .find_map(|l| l.strip_prefix("x-request-id: "));
+        let line = format!("x-request-id: {}\r\n", id.expect("an id").trim());
+        let _kept = asked.answer_with(&line, &me("Ann"));
+        let [first, second] = clients.map(|mut connection| {
+            let answer = connection.read();
+            assert_eq!(answer.text(), me("Ann"));
+            answer.header("x-request-id").map(str::to_owned)
+        });
+        assert_eq!(first.as_deref(), Some("first"));
+        assert_ne!(second.as_deref(), Some("first"), "{operations}");
     }
 }
 

@@ -286,7 +286,7 @@ async fn rules_see_all_headers_of_an_answer() {
     ogive_execute::Transport::send(&transport, request)
         .await
         .unwrap();
-    let collected = transport.collected().merge(false);
+    let collected = transport.response_headers(false, false).0;
     assert_eq!(collected["x-mine"], "1");
     assert_eq!(collected.get_all("set-cookie").iter().count(), 2);
 }

@@ -5,7 +5,10 @@ use std::mem::MaybeUninit;
 use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::{HEAD_MAX, HEADERS_MAX, INTERIM_MAX, Malformed};
+use super::{
+    HEAD_MAX, HEADERS_MAX, INTERIM_MAX, Malformed,
+    personal::{is_personal, list},
+};
 
 /// Which headers to keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct Head {
     pub(crate) framing: Framing,
     /// Whether the connection may carry another request after it.
     pub(crate) keep_alive: bool,
+    /// Whether the answer belongs to whoever asked for it alone.
+    pub(crate) personal: bool,
 }
 
 /// Waits for the head of an answer.
@@ -148,7 +153,7 @@ fn interpret(
     let mut headers = HeaderMap::new();
     let mut length = None;
     let mut coding = Coding::None;
-    let (mut close, mut keep_alive) = (false, false);
+    let (mut close, mut keep_alive, mut personal) = (false, false, false);
     for header in &*head.headers {
         let (name, value) = (header.name, header.value);
         let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -163,6 +168,7 @@ fn interpret(
             }
             _ => {}
         }
+        personal |= is_personal(name, value);
         let keep = match wanted {
             Wanted::All => true,
             Wanted::Deciding => match name.len() {
@@ -202,6 +208,7 @@ fn interpret(
         headers,
         framing,
         keep_alive,
+        personal,
     })
 }
 
@@ -258,12 +265,4 @@ fn lengths(value: &[u8], before: Option<u64>) -> Result<u64, Malformed> {
         all = Some(length);
     }
     all.ok_or(MALFORMED)
-}
-
-/// The items of a list, without the empty ones.
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|byte| *byte == b',')
-        .map(<[u8]>::trim_ascii)
-        .filter(|item| !item.is_empty())
 }

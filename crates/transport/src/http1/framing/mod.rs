@@ -10,6 +10,7 @@
 
 mod body;
 mod head;
+mod personal;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use std::fmt;
 
 pub(crate) use body::Body;
 pub(crate) use head::{Framing, Head, HeadReader, Wanted};
+pub(crate) use personal::is_personal;
 
 /// Longest head of an answer in bytes. (hyper: about 400 KiB.)
 pub(crate) const HEAD_MAX: usize = 64 << 10;
