@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::migrate::Format;
+use ogive_config::migrate::{Format, Migration};
 
 use crate::{load, terminal};
 
@@ -33,7 +33,8 @@ enum Command {
     ///
     /// Reads Apollo Router's `router.yaml`, Hive Router's `router.config.yaml`, Grafbase Gateway's `grafbase.toml` and
     /// Cosmo Router's `config.yaml`. The report goes to standard error, the configuration to standard output or to a
-    /// file.
+    /// file. What protected the other gateway and cannot be brought over comes first in both, and makes the command
+    /// fail.
     #[command(after_help = "Example: ogive config migrate router.yaml --output ogive.yaml")]
     Migrate {
         /// The other gateway's configuration
@@ -44,6 +45,9 @@ enum Command {
         /// Where to write ours; never replaces a file
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Succeed although protections are lost: for when they were looked at and are had in another way
+        #[arg(long)]
+        accept_unsupported: bool,
         /// How to write the report
         #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
         report: String,
@@ -68,13 +72,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             file,
             from,
             output,
+            accept_unsupported,
             report,
-        } => migrate(file, *from, output.as_deref(), report == "json")?,
+        } => {
+            let migration = migrate(file, *from, output.as_deref())?;
+            let report = match report.as_str() {
+                "json" => migration.report_json(),
+                _ => migration.report_text(),
+            };
+            terminal::remark(report.trim_end());
+            if migration.protections_lost() > 0 && !accept_unsupported {
+                return Err(terminal::Found.into());
+            }
+        }
     }
     Ok(())
 }
 
-fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>, json: bool) -> Result<()> {
+fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>) -> Result<Migration> {
     let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
     let guessed = || Format::guess(&name.unwrap_or_default());
     let Some(format) = from.or_else(guessed) else {
@@ -112,10 +127,5 @@ fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>, json: bool)
         }
         None => terminal::print(migration.yaml.trim_end()),
     }
-    let report = match json {
-        true => migration.report_json(),
-        false => migration.report_text(),
-    };
-    terminal::remark(report.trim_end());
-    Ok(())
+    Ok(migration)
 }

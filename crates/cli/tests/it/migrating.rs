@@ -30,7 +30,20 @@ fn serve_starts_with_every_migrated_sample() {
         let _ = fs::remove_file(&to);
         let to = to.to_string_lossy().into_owned();
         let (code, out, report) = run(&["config", "migrate", &from, "--output", &to]);
-        assert_eq!((code, out.as_str()), (Some(0), ""), "{report}");
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{report}");
+        assert!(report.starts_with("NOT PROTECTED AS BEFORE"), "{report}");
+        let written = fs::read_to_string(&to).unwrap();
+        assert!(written.contains("\n# NOT PROTECTED AS BEFORE"), "{written}");
+        let _ = fs::remove_file(&to);
+        let accepted = [
+            "config",
+            "migrate",
+            &from,
+            "--output",
+            &to,
+            "--accept-unsupported",
+        ];
+        assert_eq!(run(&accepted).0, Some(0));
         assert!(report.contains(" unsupported"), "{report}");
         let (code, _, err) = run(&["config", "validate", &to]);
         assert_eq!(code, Some(0), "{err}");
@@ -65,13 +78,16 @@ fn the_report_can_be_json_and_nothing_is_replaced() {
     let (code, yaml, report) = run(&[
         "config", "migrate", &from, "--from", "hive", "--report", "json",
     ]);
-    assert_eq!(code, Some(0));
+    assert_eq!(code, Some(1));
     assert!(yaml.starts_with("# From a configuration of Hive Router.\n"));
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let keys = report["keys"].as_array().unwrap();
     let of = |from: &str| keys.iter().find(|k| k["from"] == from).unwrap();
     assert_eq!(of("http.port")["to"], "listen");
     assert_eq!(of("jwt")["verdict"], "unsupported");
+    assert_eq!(of("jwt")["protection"], true);
+    assert_eq!(keys[0]["protection"], true);
+    assert_eq!(of("http.port")["protection"], false);
     let (code, _, err) = run(&["config", "migrate", &from, "--from", "hive", "-o", &from]);
     assert_eq!(code, Some(1));
     assert!(err.contains("does not exist yet"), "{err}");

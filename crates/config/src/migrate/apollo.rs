@@ -2,11 +2,14 @@
 
 use super::{
     convert::{address, duration, negated, percent, same, size, text_map},
-    grafbase, headers,
-    rules::{Rule, Walk, call, keep, list, map, no, plain, scalar, set, text, to, unneeded, with},
+    cosmo, grafbase, headers,
+    rules::{
+        Rule, Walk, at, call, is_on, keep, list, map, no, plain, scalar, set, text, to, unneeded,
+        with,
+    },
     section::OFF,
     telemetry,
-    why::{CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, SUBSCRIPTIONS},
+    why::{CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::yaml::{Node, Value};
 
@@ -256,9 +259,10 @@ pub(super) const RULES: &[Rule] = &[
         "entities of one request are joined anyway",
     ),
     unneeded("telemetry.apollo", STUDIO),
+    call("telemetry.instrumentation.events", telemetry::apollo_events),
     no(
         "telemetry.instrumentation",
-        "spans, instruments and events have fixed names",
+        "spans and instruments have fixed names",
     ),
     call("telemetry.exporters.logging.stdout.format", log_format),
     to(
@@ -340,7 +344,10 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("license", "there is nothing to license"),
     unneeded("fleet_detector", STUDIO),
     no("subscription", SUBSCRIPTIONS),
+    no("authentication.subgraph", SIGNATURES),
+    no("authentication.connector", CONNECTORS),
     no("authentication", CLAIMS),
+    no("tls.connector", CONNECTORS),
     with(
         "authorization.directives.enabled",
         "authorization.directives",
@@ -355,11 +362,16 @@ pub(super) const RULES: &[Rule] = &[
         "authorization.directives.errors",
         "what may not be seen is an error of the response, and logged with `dry_run`",
     ),
+    call(
+        "authorization.require_authentication",
+        cosmo::authentication,
+    ),
     no("authorization", CLAIMS),
     no("coprocessor", CODE),
     no("rhai", CODE),
     no("plugins", CODE),
-    no("demand_control", COSTS),
+    call("demand_control", costs),
+    no("preview_demand_control", COSTS),
     no("connectors", CONNECTORS),
     no(
         "progressive_override",
@@ -464,10 +476,23 @@ pub(super) fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &
 fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let last = path.last().cloned().unwrap_or_default();
     let mut policy = map();
-    if let Ok(value) = same(walk.format, node) {
-        set(&mut policy, &last, value);
+    match same(walk.format, node) {
+        Ok(value) => {
+            set(&mut policy, &last, value);
+            walk.push(path, "cors.policies", policy, false);
+        }
+        Err(why) => walk.unsupported(path, &why),
     }
-    walk.push(path, "cors.policies", policy, false);
+}
+
+/// Costs that are only measured protect nothing.
+fn costs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let measured = at(node, "mode").and_then(scalar) == Some("measure");
+    match at(node, "enabled") {
+        Some(switch) if !is_on(switch) => walk.not_needed(path, OFF),
+        _ if measured => walk.row(path, None, super::Verdict::Unsupported, COSTS),
+        _ => walk.unsupported(path, COSTS),
+    }
 }
 
 /// Two switches there, one word here.
@@ -521,13 +546,16 @@ fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             Some("true") => {
                 walk.put(path, &target, plain("true"), "");
                 let why = "Apollo Router shows all extensions of errors that are shown";
-                walk.implied_list(EXTENSIONS, &["*"], why);
+                if !chooses_extensions(walk) {
+                    walk.implied_list(EXTENSIONS, &["*"], why);
+                }
             }
             Some("false") => walk.put(path, &target, plain("false"), ""),
-            _ => walk.unsupported(path, "errors are shown or not"),
+            _ => walk.try_put(path, &target, same(walk.format, node)),
         }
         return;
     };
+    let of_all = path.last().is_some_and(|last| last == "all") && path.len() == 2;
     for (key, value) in entries {
         let mut below = path.to_vec();
         below.push(key.text.clone());
@@ -540,6 +568,9 @@ fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             ("redact_locations", Some("true")) => {
                 walk.not_needed(&below, "places in requests to subgraphs are never shown");
             }
+            ("allow_extensions_keys", _) if !of_all => {
+                walk.unsupported(&below, "the same extensions are shown of all subgraphs");
+            }
             ("allow_extensions_keys", _) => {
                 let note = "for all subgraphs whose errors are shown";
                 match same(walk.format, value) {
@@ -550,6 +581,24 @@ fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             _ => walk.unsupported(&below, "name the extensions that are shown instead"),
         }
     }
+}
+
+/// Whether any subgraph's extensions are chosen, so that not all of all subgraphs may be shown.
+fn chooses_extensions(walk: &Walk<'_>) -> bool {
+    let Some(shown) = at(walk.root, "include_subgraph_errors") else {
+        return false;
+    };
+    let mut open = vec![shown];
+    while let Some(node) = open.pop() {
+        let Value::Map(entries) = &node.value else {
+            continue;
+        };
+        if entries.iter().any(|(key, _)| key.text.ends_with("_keys")) {
+            return true;
+        }
+        open.extend(entries.iter().map(|(_, below)| below));
+    }
+    false
 }
 
 pub(super) fn enforced(_: super::Format, node: &Node) -> Result<Node, String> {

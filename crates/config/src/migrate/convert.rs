@@ -4,6 +4,7 @@ use ogive_base::Span;
 
 use super::{
     Format,
+    environment::{environment, referenced, refers},
     rules::{list, map, plain, scalar, set, text},
 };
 use crate::{
@@ -21,12 +22,12 @@ pub(super) fn same(format: Format, node: &Node) -> Result<Node, String> {
         let items: Result<Vec<Node>, String> = items.iter().map(|n| same(format, n)).collect();
         return items.map(list);
     }
-    if let Some(reference) = from_env(node) {
+    if let Some(reference) = referenced(format, node) {
         return Ok(text(reference));
     }
     match &node.value {
         Value::Scalar { text: found, plain } => {
-            let expanded = environment(format, found);
+            let expanded = environment(format, found)?;
             Ok(Node {
                 span: Span::default(),
                 value: Value::Scalar {
@@ -39,58 +40,27 @@ pub(super) fn same(format: Format, node: &Node) -> Result<Node, String> {
     }
 }
 
-/// Hive's `{ from_env: NAME, default: value }`.
-fn from_env(node: &Node) -> Option<String> {
-    let Value::Map(entries) = &node.value else {
-        return None;
-    };
-    let get = |name: &str| entries.iter().find(|(k, _)| k.text == name);
-    let name = scalar(&get("from_env")?.1)?;
-    Some(match get("default").and_then(|(_, n)| scalar(n)) {
-        Some(default) => format!("${{env.{name}:-{default}}}"),
-        None => format!("${{env.{name}}}"),
-    })
-}
-
-/// `${NAME}` of Cosmo and `{{ env.NAME }}` of Grafbase; Apollo's form is ours.
-pub(super) fn environment(format: Format, found: &str) -> String {
-    let (open, close) = match format {
-        Format::Cosmo => ("${", "}"),
-        Format::Grafbase => ("{{", "}}"),
-        Format::Apollo => return found.to_owned(),
-        Format::Hive => return found.replace('$', "$$"),
-    };
-    let mut out = String::new();
-    let mut rest = found;
-    while let Some((before, after)) = rest.split_once(open) {
-        let Some((inner, tail)) = after.split_once(close) else {
-            break;
-        };
-        out.push_str(&before.replace('$', "$$"));
-        let inner = inner.trim();
-        let name = inner.strip_prefix("env.").unwrap_or(inner);
-        out.push_str(&format!("${{env.{name}}}"));
-        rest = tail;
-    }
-    out.push_str(&rest.replace('$', "$$"));
-    out
-}
-
 /// A duration in any of the four ways to write one.
-pub(super) fn duration(_: Format, node: &Node) -> Result<Node, String> {
-    if let Some(reference) = from_env(node) {
-        return Ok(text(reference));
+pub(super) fn duration(format: Format, node: &Node) -> Result<Node, String> {
+    if let Some(reference) = elsewhere(format, node)? {
+        return Ok(reference);
     }
     let found = scalar(node).ok_or("its value is no duration")?;
-    if found.contains("${env.") {
-        return Ok(text(found));
-    }
     let ms = milliseconds(found).ok_or_else(|| format!("`{found}` is no duration"))?;
     let duration = Duration(std::time::Duration::from_millis(ms));
     if duration > Duration::MAX {
         return Err("the longest duration here is `24h`".into());
     }
     Ok(plain(duration.to_string()))
+}
+
+/// A value that comes from the environment.
+pub(super) fn elsewhere(format: Format, node: &Node) -> Result<Option<Node>, String> {
+    if let Some(reference) = referenced(format, node) {
+        return Ok(Some(text(reference)));
+    }
+    let found = scalar(node).map(|found| environment(format, found));
+    Ok(found.transpose()?.filter(|found| refers(found)).map(text))
 }
 
 /// A whole number of seconds.
@@ -135,14 +105,11 @@ fn milliseconds(found: &str) -> Option<u64> {
 }
 
 /// A number of bytes in any of the four ways to write one.
-pub(super) fn size(_: Format, node: &Node) -> Result<Node, String> {
-    if let Some(reference) = from_env(node) {
-        return Ok(text(reference));
+pub(super) fn size(format: Format, node: &Node) -> Result<Node, String> {
+    if let Some(reference) = elsewhere(format, node)? {
+        return Ok(reference);
     }
     let found = scalar(node).ok_or("its value is no number of bytes")?;
-    if found.contains("${env.") {
-        return Ok(text(found));
-    }
     let word: String = found.split_whitespace().collect();
     let digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = word.split_at(digits);
@@ -176,7 +143,7 @@ pub(super) fn files(format: Format, node: &Node) -> Result<Node, String> {
     };
     let paths: Option<Vec<&str>> = items.iter().map(scalar).collect();
     match paths.as_deref() {
-        Some([one]) => Ok(text(environment(format, one))),
+        Some([one]) => environment(format, one).map(text),
         Some(several) if !several.iter().any(|path| path.contains('$')) => {
             let texts = several.iter().map(|path| format!("${{file.{path}}}"));
             Ok(text(texts.collect::<Vec<_>>().join("\n")))
@@ -198,7 +165,7 @@ pub(super) fn text_map(format: Format, node: &Node) -> Result<Node, String> {
             (_, found) => found,
         };
         let value = value.ok_or_else(|| format!("`{}` has no single value", key.text))?;
-        set_key(&mut out, &key.text, text(environment(format, value)));
+        set_key(&mut out, &key.text, text(environment(format, value)?));
     }
     Ok(out)
 }
@@ -302,16 +269,5 @@ mod tests {
         let one = files(Format::Hive, &list(vec![file("a.pem")])).unwrap();
         assert_eq!(scalar(&one), Some("a.pem"));
         assert!(files(Format::Hive, &list(vec![file("a"), file("${B}")])).is_err());
-    }
-
-    #[test]
-    fn references_to_the_environment() {
-        assert_eq!(environment(Format::Cosmo, "a${X}b$"), "a${env.X}b$$");
-        assert_eq!(
-            environment(Format::Grafbase, "Bearer {{ env.X }}"),
-            "Bearer ${env.X}"
-        );
-        assert_eq!(environment(Format::Apollo, "${env.X:-y}"), "${env.X:-y}");
-        assert_eq!(environment(Format::Hive, "^x$"), "^x$$");
     }
 }

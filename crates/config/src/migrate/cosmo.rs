@@ -2,16 +2,21 @@
 
 use super::{
     apollo,
-    convert::{address, duration, negated, same, size},
+    convert::{address, duration, negated, same, size, texts},
     headers,
-    rules::{Rule, Walk, at, call, map, no, noted, plain, scalar, set, to, unneeded, with},
-    section::{Entry, OFF, section},
+    rules::{Rule, Walk, at, call, is_on, map, no, noted, plain, scalar, set, to, unneeded, with},
+    section::{Entry, OFF, defaults, section},
     telemetry,
-    why::{CLAIMS, CODE, MUTATIONS, SUBSCRIPTIONS, TOOLS},
+    why::{CLAIMS, CODE, COSTS, MUTATIONS, SUBSCRIPTIONS, TOOLS},
 };
 use crate::yaml::{Node, Value};
 
 const COSMO: &str = "it is about Cosmo's own services";
+const CONNECTING: &str = "part of the time for connecting";
+const WHOLE: &str = "part of the time for the whole request";
+const CONTINUE: &str = "it is not used";
+const PROBES: &str = "dead connections are noticed and replaced";
+const BUSY: &str = "busy connections are bounded by the requests";
 const SUPERGRAPH: &str =
     "Cosmo's execution configuration is no supergraph; compose one with `ogive compose`";
 
@@ -53,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
     to("cors.allow_headers", "cors.allow_headers"),
     to("cors.allow_credentials", "cors.allow_credentials"),
     with("cors.max_age", "cors.max_age", duration),
-    no("cors.match_origins", "write `cors.policies` by hand"),
+    call("cors.match_origins", origins),
     call("headers.all.request", headers::operations),
     call("headers.subgraphs.*.request", headers::operations),
     call("headers.all.response", headers::operations),
@@ -122,21 +127,22 @@ pub(super) const RULES: &[Rule] = &[
     call("traffic_shaping.subgraphs.*.retry", retry),
     call("traffic_shaping.all.circuit_breaker", breaker),
     call("traffic_shaping.subgraphs.*.circuit_breaker", breaker),
+    unneeded("traffic_shaping.all.tls_handshake_timeout", CONNECTING),
     unneeded(
-        "traffic_shaping.*.tls_handshake_timeout",
-        "part of the time for connecting",
+        "traffic_shaping.subgraphs.*.tls_handshake_timeout",
+        CONNECTING,
     ),
+    unneeded("traffic_shaping.all.response_header_timeout", WHOLE),
+    unneeded("traffic_shaping.subgraphs.*.response_header_timeout", WHOLE),
+    unneeded("traffic_shaping.all.expect_continue_timeout", CONTINUE),
     unneeded(
-        "traffic_shaping.*.response_header_timeout",
-        "part of the time for the whole request",
+        "traffic_shaping.subgraphs.*.expect_continue_timeout",
+        CONTINUE,
     ),
+    unneeded("traffic_shaping.all.keep_alive_probe_interval", PROBES),
     unneeded(
-        "traffic_shaping.*.expect_continue_timeout",
-        "it is not used",
-    ),
-    unneeded(
-        "traffic_shaping.*.keep_alive_probe_interval",
-        "dead connections are noticed and replaced",
+        "traffic_shaping.subgraphs.*.keep_alive_probe_interval",
+        PROBES,
     ),
     noted(
         "traffic_shaping.all.max_idle_conns",
@@ -145,13 +151,11 @@ pub(super) const RULES: &[Rule] = &[
         "for each worker thread",
     ),
     unneeded(
-        "traffic_shaping.*.max_idle_conns",
+        "traffic_shaping.subgraphs.*.max_idle_conns",
         "idle connections are bounded per subgraph",
     ),
-    unneeded(
-        "traffic_shaping.*.max_conns_per_host",
-        "busy connections are bounded by the requests",
-    ),
+    unneeded("traffic_shaping.all.max_conns_per_host", BUSY),
+    unneeded("traffic_shaping.subgraphs.*.max_conns_per_host", BUSY),
     call("security.complexity_limits.depth", complexity),
     call("security.complexity_limits.total_fields", complexity),
     call("security.complexity_limits.root_fields", complexity),
@@ -164,6 +168,12 @@ pub(super) const RULES: &[Rule] = &[
     unneeded(
         "security.operation_name_length_limit",
         "the body's limit bounds it",
+    ),
+    no("security.cost_analysis", COSTS),
+    no("security.cost_control", COSTS),
+    no(
+        "security.parser_limits",
+        "set `limits.parser_max_recursion` and `limits.parser_max_tokens`",
     ),
     call("security.block_mutations", block_mutations),
     unneeded("security.block_subscriptions", SUBSCRIPTIONS),
@@ -218,7 +228,11 @@ pub(super) const RULES: &[Rule] = &[
     ),
     no(
         "subgraph_error_propagation.attach_service_name",
-        "names of subgraphs are not told to clients; the log has them",
+        "where errors of a subgraph are shown, a failure of the request to it names the subgraph; errors that it reports are passed on without its name",
+    ),
+    unneeded(
+        "subgraph_error_propagation.allowed_fields",
+        "errors have a message, a path, locations and extensions, and nothing else",
     ),
     no(
         "subgraph_error_propagation",
@@ -307,7 +321,10 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("graphql_metrics", COSMO),
     unneeded("instance_id", COSMO),
     unneeded("cluster", COSMO),
-    unneeded("compliance", "addresses of clients are not logged"),
+    unneeded(
+        "compliance",
+        "addresses of clients are logged only where `telemetry.access_log.fields` names them",
+    ),
     unneeded(
         "localhost_fallback_inside_docker",
         "name the host as the container sees it",
@@ -398,6 +415,11 @@ pub(super) const RULES: &[Rule] = &[
 
 /// What Cosmo Router does without being told.
 pub(super) fn finish(walk: &mut Walk<'_>) {
+    if walk.text("introspection.secret").is_some() {
+        walk.unset("supergraph.introspection");
+        let why = "Cosmo Router answers those who know its secret; here nobody is asked for one";
+        walk.implied("supergraph.introspection", "false", why);
+    }
     let why = "Cosmo Router listens on port 3002 unless told otherwise";
     walk.implied("listen", "localhost:3002", why);
     walk.implied(
@@ -406,7 +428,9 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         "Cosmo Router answers introspection unless told otherwise",
     );
     let cors_off = walk.text("cors.enabled") == Some("false");
-    if !cors_off && !walk.has("cors.policies") {
+    let listed = ["cors.allow_origins", "cors.match_origins"];
+    let listed = listed.iter().any(|key| at(walk.root, key).is_some());
+    if !cors_off && !listed {
         walk.implied(
             "cors.allow_any_origin",
             "true",
@@ -491,16 +515,18 @@ fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.unsupported(path, "it is no list");
         return;
     };
-    let texts: Vec<&str> = items.iter().filter_map(scalar).collect();
     if walk.text("cors.enabled") == Some("false") {
         walk.not_needed(path, "CORS is off");
         return;
     }
-    if texts.contains(&"*") {
+    if items.iter().any(|item| scalar(item) == Some("*")) {
         walk.put(path, "cors.allow_any_origin", plain("true"), "");
         return;
     }
-    walk.put(path, "cors.policies", apollo::one(policy(node, false)), "");
+    match texts(walk.format, node) {
+        Ok(origins) => walk.push(path, "cors.policies", policy(&origins, false), false),
+        Err(why) => walk.unsupported(path, &why),
+    }
 }
 
 /// The policy for a list of origins, some of which hold a `*` that stands for anything; `any_scheme`: those without a
@@ -552,6 +578,9 @@ fn idle(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn retry(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    // Without any of its own, what Cosmo Router has.
+    const DEFAULTS: [(&str, &str); 3] =
+        [("attempts", "5"), ("backoff", "3s"), ("backoff_max", "10s")];
     section(walk, path, node, |format, key, value| match key {
         "max_attempts" => Entry::To("attempts", same(format, value)),
         "interval" => Entry::To("backoff", duration(format, value)),
@@ -559,16 +588,34 @@ fn retry(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         "algorithm" => Entry::NotNeeded("waits grow and are random here, too"),
         _ => Entry::Unknown,
     });
+    if at(node, "enabled").is_some_and(is_on) {
+        defaults(walk, path, &DEFAULTS, "Cosmo Router's default");
+    }
 }
 
 fn breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    // Without any of its own, what Cosmo Router has.
+    const DEFAULTS: [(&str, &str); 4] = [
+        ("error_threshold_percent", "50"),
+        ("volume_threshold", "20"),
+        ("window", "10s"),
+        ("reset_timeout", "5s"),
+    ];
+    if !at(node, "enabled").is_some_and(is_on) {
+        return walk.not_needed(path, OFF);
+    }
     section(walk, path, node, |format, key, value| match key {
         "error_threshold_percentage" => Entry::To("error_threshold_percent", same(format, value)),
         "request_threshold" => Entry::To("volume_threshold", same(format, value)),
         "rolling_duration" => Entry::To("window", duration(format, value)),
         "sleep_window" => Entry::To("reset_timeout", duration(format, value)),
+        "half_open_attempts" | "required_successful" => {
+            Entry::NotNeeded("one request tries again, and its answer decides")
+        }
+        "num_buckets" => Entry::NotNeeded("the window slides"),
         _ => Entry::Unknown,
     });
+    defaults(walk, path, &DEFAULTS, "Cosmo Router's default");
 }
 
 fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -578,7 +625,7 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         Some("root_field_aliases") => "limits.max_aliases",
         _ => "limits.max_depth",
     };
-    let on = at(node, "enabled").and_then(scalar) == Some("true");
+    let on = at(node, "enabled").is_some_and(is_on);
     match (on, at(node, "limit")) {
         (true, Some(limit)) => walk.try_put(path, target, same(walk.format, limit)),
         _ => walk.not_needed(path, OFF),
@@ -586,37 +633,63 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if at(node, "enabled").and_then(scalar) != Some("true") {
+    if !at(node, "enabled").is_some_and(is_on) {
         walk.not_needed(path, OFF);
         return;
     }
-    let target = "traffic_shaping.router.rate_limit";
-    let rules: [(&str, &str, super::convert::Convert); 2] = [
-        ("simple_strategy.rate", "capacity", same),
-        ("simple_strategy.period", "interval", duration),
-    ];
-    for (from, to, convert) in rules {
-        let Some(value) = at(node, from) else {
-            continue;
-        };
-        let mut full = path.to_vec();
-        full.extend(from.split('.').map(str::to_owned));
-        walk.try_put(
-            &full,
-            &format!("{target}.{to}"),
-            convert(walk.format, value),
-        )
+    let Value::Map(entries) = &node.value else {
+        return walk.unsupported(path, "it is no mapping");
+    };
+    for (key, value) in entries {
+        let from = [path, std::slice::from_ref(&key.text)].concat();
+        match &*key.text {
+            "enabled" => walk.not_needed(&from, "rates are limited where they are set"),
+            "strategy" if scalar(value) == Some("simple") => {
+                walk.not_needed(&from, "there is one strategy");
+            }
+            "simple_strategy" => simple_rate(walk, &from, value),
+            "storage" => {
+                let why =
+                    "each process counts for itself: with several, divide the rate by their number";
+                walk.unsupported(&from, why);
+            }
+            "key_suffix_expression" => {
+                let why = "set `traffic_shaping.router.rate_limit.key` by hand: `ip`, `header`, `claim` or `operation`";
+                walk.unsupported(&from, why);
+            }
+            _ => walk.unsupported(&from, "there is no such setting here"),
+        }
     }
-    if at(node, "storage").is_some() {
-        let mut full = path.to_vec();
-        full.push("storage".to_owned());
-        walk.unsupported(&full, "rates are counted in memory");
-    }
-    if at(node, "key_suffix_expression").is_some() {
-        let mut full = path.to_vec();
-        full.push("key_suffix_expression".to_owned());
-        let why = "set `traffic_shaping.router.rate_limit.key` by hand: `ip`, `header`, `claim` or `operation`";
-        walk.unsupported(&full, why);
+}
+
+fn simple_rate(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const TARGET: &str = "traffic_shaping.router.rate_limit";
+    let Value::Map(entries) = &node.value else {
+        return walk.unsupported(path, "it is no mapping");
+    };
+    for (key, value) in entries {
+        let from = [path, std::slice::from_ref(&key.text)].concat();
+        match &*key.text {
+            "rate" => {
+                let rate = same(walk.format, value);
+                walk.try_put(&from, &format!("{TARGET}.capacity"), rate);
+            }
+            "period" => {
+                let period = duration(walk.format, value);
+                walk.try_put(&from, &format!("{TARGET}.interval"), period);
+            }
+            "burst" => walk.not_needed(&from, "a burst is as large as the rate of one period"),
+            "reject_exceeding_requests" if is_on(value) => {
+                walk.not_needed(&from, "what exceeds the rate is refused with 429");
+            }
+            "reject_exceeding_requests" => {
+                walk.not_needed(&from, "what exceeds it is refused here")
+            }
+            "reject_status_code" | "hide_stats_from_response_extension" => {
+                walk.not_needed(&from, "the status is 429, and headers say what is left");
+            }
+            _ => walk.unsupported(&from, "there is no such setting here"),
+        }
     }
 }
 
@@ -624,8 +697,10 @@ fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn blocks(node: &Node) -> (bool, bool) {
     let switch = at(node, "enabled").unwrap_or(node);
     let condition = at(node, "condition").and_then(scalar);
+    // A section is on only if it says so; whatever is not plainly off is on.
+    let section = matches!(switch.value, Value::Map(_));
     (
-        scalar(switch) == Some("true"),
+        !section && is_on(switch),
         condition.is_some_and(|condition| !condition.is_empty()),
     )
 }
@@ -639,7 +714,7 @@ fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-fn authentication(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+pub(super) fn authentication(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("false") => walk.not_needed(path, OFF),
         _ => walk.unsupported(path, CLAIMS),
@@ -712,7 +787,8 @@ fn all_extensions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn error_mode(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match scalar(node) {
+    let off = walk.text("subgraph_error_propagation.enabled") == Some("false");
+    match scalar(node).filter(|_| !off) {
         Some("pass-through" | "wrapped" | "true") => {
             walk.put(path, "include_subgraph_errors.all", plain("true"), "");
         }

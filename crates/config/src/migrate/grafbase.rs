@@ -4,7 +4,7 @@ use super::{
     Verdict, apollo,
     convert::{duration, percent, same, size, texts},
     headers,
-    rules::{Rule, Walk, call, no, noted, plain, scalar, to, unneeded, with},
+    rules::{Rule, Walk, call, is_on, no, noted, plain, scalar, to, unneeded, with},
     section::OFF,
     telemetry,
     why::{CACHES, CLAIMS, CODE, COSTS, SIGNATURES, SUBSCRIPTIONS, TOOLS},
@@ -104,6 +104,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     no("subgraphs.*.websocket_url", SUBSCRIPTIONS),
     no("subgraphs.*.subscriptions_protocol", SUBSCRIPTIONS),
+    call("gateway.rate_limit.enabled", rate_switch),
     no(
         "subgraphs.*.rate_limit",
         "rates are limited per client, not per subgraph",
@@ -264,6 +265,19 @@ pub(super) fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node)
     }
 }
 
+/// A rate is limited where it is set.
+fn rate_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match is_on(node) {
+        true => walk.not_needed(path, "rates are limited where they are set"),
+        false => walk.row(
+            path,
+            None,
+            Verdict::Unsupported,
+            "rates are limited where they are set; remove `traffic_shaping.router.rate_limit`",
+        ),
+    }
+}
+
 fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("memory") => walk.not_needed(path, "rates are counted in memory"),
@@ -272,9 +286,9 @@ fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn enforced(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let mode = match scalar(node) {
-        Some("true") => "require",
-        _ => "allow",
+    let mode = match is_on(node) {
+        true => "require",
+        false => "allow",
     };
     walk.put(path, "persisted_queries.mode", plain(mode), "");
 }

@@ -1,7 +1,9 @@
 //! Header rules of the four gateways as steps of ours.
 
 use super::{
-    convert::{environment, texts},
+    Format,
+    convert::texts,
+    environment::{environment, expression},
     rules::{Walk, map, scalar, set, text},
 };
 use crate::yaml::{Node, Value};
@@ -13,7 +15,7 @@ pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.unsupported(&at, "it is no header rule");
+            walk.lost(&at, "it is no header rule");
             continue;
         };
         for (kind, body) in entries {
@@ -30,6 +32,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
             &["named", "matching", "rename", "default", "algorithm"]
         }
         "propagate" => &["named", "matching", "rename", "default"],
+        "insert" if walk.format == Format::Hive => &["name", "value", "expression"],
         "insert" => &["name", "value"],
         "remove" => &["named", "matching"],
         _ => &[],
@@ -43,11 +46,15 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         let fine = known.contains(&&*key.text) || (kind == "insert" && key.text == "algorithm");
         !(fine || value.is_null())
     });
+    let out = |walk: &mut Walk<'_>, why: &str| match kind {
+        // What does not travel lets nobody in; what is not removed or replaced may.
+        "propagate" => walk.unsupported(&at, why),
+        _ => walk.lost(&at, why),
+    };
     if known.is_empty() || foreign.is_some() {
         let what = foreign.map_or(kind, |(key, _)| key.text.as_str());
         let why = format!("rules with `{what}` have no counterpart; the whole rule is left out");
-        walk.unsupported(&at, &why);
-        return;
+        return out(walk, &why);
     }
     let get = |name: &str| entries.iter().find(|(k, _)| k.text == name).map(|(_, n)| n);
     // Hive takes several names at once.
@@ -61,15 +68,25 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
     for name in names {
         let mut rule = map();
         for key in known {
+            let found = get(key).and_then(scalar);
             let value = match (*key, &name) {
-                ("named", Some(name)) => Some(name.clone()),
+                ("named", Some(name)) => Some(Ok(name.clone())),
                 ("named", None) => None,
-                (key, _) => get(key)
-                    .and_then(scalar)
-                    .map(|found| environment(walk.format, found)),
+                ("expression", _) => found.map(|found| {
+                    expression(found).ok_or_else(|| {
+                        "expressions per request have no counterpart; the whole rule is left out".to_owned()
+                    })
+                }),
+                _ => found.map(|found| environment(walk.format, found)),
             };
-            if let Some(value) = value {
-                set(&mut rule, &format!("{kind}.{key}"), text(value));
+            let key = match *key {
+                "expression" => "value",
+                key => key,
+            };
+            match value {
+                None => {}
+                Some(Ok(value)) => set(&mut rule, &format!("{kind}.{key}"), text(value)),
+                Some(Err(why)) => return out(walk, &why),
             }
         }
         let kept = at.starts_with(&target.split('.').map(str::to_owned).collect::<Vec<_>>());
@@ -84,24 +101,36 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.unsupported(&at, "it is no header rule");
+            walk.lost(&at, "it is no header rule");
             continue;
         };
         let get = |name: &str| {
             let found = entries.iter().find(|(k, _)| k.text == name);
             found.and_then(|(_, n)| scalar(n))
         };
-        let dynamic = ["value_from", "expression", "negate_match"]
-            .into_iter()
-            .find(|name| {
-                entries
-                    .iter()
-                    .any(|(k, n)| k.text == *name && !n.is_null() && scalar(n) != Some("false"))
-            });
-        if let Some(name) = dynamic {
+        let out = |walk: &mut Walk<'_>, why: &str| match get("op") {
+            Some("propagate") => walk.unsupported(&at, why),
+            _ => walk.lost(&at, why),
+        };
+        const KNOWN: [&str; 8] = [
+            "op",
+            "named",
+            "matching",
+            "rename",
+            "default",
+            "algorithm",
+            "name",
+            "value",
+        ];
+        let foreign = entries.iter().find(|(key, value)| {
+            let off = value.is_null() || scalar(value) == Some("false");
+            !(KNOWN.contains(&&*key.text) || off)
+        });
+        if let Some((key, _)) = foreign {
+            let name = &key.text;
             let why =
                 format!("rules with `{name}` have no counterpart; the whole rule is left out");
-            walk.unsupported(&at, &why);
+            out(walk, &why);
             continue;
         }
         let mut rule = map();
@@ -118,22 +147,23 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 ],
             ),
             _ => {
-                walk.unsupported(&at, "its `op` is not known");
+                walk.lost(&at, "its `op` is not known");
                 continue;
             }
         };
         for (from, to) in pairs {
             let Some(found) = get(from) else { continue };
+            let Ok(expanded) = environment(walk.format, found) else {
+                continue;
+            };
             let value = match (*from, found) {
                 // The strictest statement is what ours does unless told otherwise.
                 ("algorithm", "most_restrictive_cache_control") => continue,
                 ("algorithm", "first_write") => "first".to_owned(),
                 ("algorithm", "last_write") => "last".to_owned(),
                 // Cosmo compares names as `X-Name`, we as `x-name`.
-                ("matching", found) if !found.starts_with("(?i)") => {
-                    format!("(?i){}", environment(walk.format, found))
-                }
-                (_, found) => environment(walk.format, found),
+                ("matching", found) if !found.starts_with("(?i)") => format!("(?i){expanded}"),
+                _ => expanded,
             };
             set(&mut rule, &format!("{kind}.{to}"), text(value));
         }
@@ -147,14 +177,33 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.unsupported(&at, "it is no header rule");
+            walk.lost(&at, "it is no header rule");
             continue;
         };
-        let get = |name: &str| {
+        let raw = |name: &str| {
             let found = entries.iter().find(|(k, _)| k.text == name);
-            let found = found.and_then(|(_, n)| scalar(n))?;
-            Some(environment(walk.format, found))
+            found.and_then(|(_, n)| scalar(n))
         };
+        const KNOWN: [&str; 6] = ["rule", "name", "pattern", "value", "default", "rename"];
+        let foreign = entries.iter().find(|(key, _)| !KNOWN.contains(&&*key.text));
+        let unknown = KNOWN
+            .iter()
+            .find_map(|key| environment(walk.format, raw(key)?).err());
+        let why = match foreign {
+            Some((key, _)) => Some(format!(
+                "rules with `{}` have no counterpart; the whole rule is left out",
+                key.text
+            )),
+            None => unknown,
+        };
+        if let Some(why) = why {
+            match raw("rule") {
+                Some("forward" | "rename_duplicate") => walk.unsupported(&at, &why),
+                _ => walk.lost(&at, &why),
+            }
+            continue;
+        }
+        let get = |name: &str| environment(walk.format, raw(name)?).ok();
         let name = get("name").map(|n| ("named", n));
         let which = name.or(get("pattern").map(|p| ("matching", p)));
         let mut rule = map();
@@ -193,7 +242,7 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
                 walk.push(&at, target, own, false);
             }
             _ => {
-                walk.unsupported(&at, "its `rule` is not known");
+                walk.lost(&at, "its `rule` is not known");
                 continue;
             }
         }

@@ -5,9 +5,10 @@ use super::{
     convert::{duration, files, same, seconds, set_key, size},
     headers, masking,
     rules::{
-        Rule, Walk, at, call, keep, list, map, no, noted, plain, scalar, text, to, unneeded, with,
+        Rule, Walk, at, call, is_on, keep, list, map, no, noted, plain, scalar, text, to, unneeded,
+        with,
     },
-    section::{Entry, OFF, section},
+    section::{Entry, OFF, defaults, section},
     telemetry,
     why::{CLAIMS, CODE, COSTS, SIGNATURES, SUBSCRIPTIONS},
 };
@@ -44,7 +45,6 @@ pub(super) const RULES: &[Rule] = &[
     to("log.filter", "log.filter"),
     call("log.format", log_format),
     call("introspection", introspection),
-    call("introspection.enabled", introspection),
     call("headers.all.request", headers::steps),
     call("headers.subgraphs.*.request", headers::steps),
     call("headers.all.response", headers::steps),
@@ -284,6 +284,10 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) fn finish(walk: &mut Walk<'_>) {
     let why = "Hive Router listens on all interfaces unless told otherwise";
     walk.implied("listen", "0.0.0.0:4000", why);
+    if at(walk.root, "introspection").is_some_and(|node| !node.is_null()) {
+        let why = "it was asked to depend on something, so it is for nobody";
+        walk.implied("supergraph.introspection", "false", why);
+    }
     walk.implied(
         "csrf.enabled",
         "false",
@@ -324,9 +328,7 @@ fn poll_interval(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn path_of_file(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if let Ok(value) = same(walk.format, node) {
-        walk.put(path, "supergraph.path", value, "");
-    }
+    walk.try_put(path, "supergraph.path", same(walk.format, node));
     if at(walk.root, "supergraph.poll_interval").is_some() {
         walk.implied("hot_reload.enabled", "true", "the file is polled");
     }
@@ -356,33 +358,26 @@ fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match (scalar(node), &node.value) {
-        (Some(word @ ("true" | "false")), _) => {
-            walk.put(path, "supergraph.introspection", plain(word), "");
+    const TARGET: &str = "supergraph.introspection";
+    if let (Value::Map(entries), Some(switch)) = (&node.value, at(node, "enabled")) {
+        // Whatever else there is may restrict it.
+        match entries.len() {
+            1 => introspection(walk, &[path, &["enabled".to_owned()]].concat(), switch),
+            _ => walk.unsupported(path, EXPRESSIONS),
         }
-        (None, Value::Map(entries)) if entries.iter().any(|(k, _)| k.text == "enabled") => {
-            let enabled = entries.iter().find(|(k, _)| k.text == "enabled");
-            if let Some((_, node)) = enabled {
-                introspection(walk, path, node);
-            }
-        }
-        _ => {
-            walk.unsupported(path, EXPRESSIONS);
-        }
+        return;
+    }
+    match same(walk.format, node) {
+        Ok(value) => walk.put(path, TARGET, value, ""),
+        Err(_) => walk.unsupported(path, EXPRESSIONS),
     }
 }
 
 fn url(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let name = path.iter().rev().nth(1).cloned().unwrap_or_default();
-    match scalar(node) {
-        Some(_) => {
-            if let Ok(value) = same(walk.format, node) {
-                walk.put(path, &format!("override_subgraph_url.{name}"), value, "");
-            }
-        }
-        None => {
-            walk.unsupported(path, EXPRESSIONS);
-        }
+    match same(walk.format, node) {
+        Ok(value) => walk.put(path, &format!("override_subgraph_url.{name}"), value, ""),
+        Err(_) => walk.unsupported(path, EXPRESSIONS),
     }
 }
 
@@ -521,6 +516,12 @@ fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// `{ enabled, error_threshold, volume_threshold, reset_timeout }`.
 fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    // Without any of its own, what Hive Router has.
+    const DEFAULTS: [(&str, &str); 3] = [
+        ("error_threshold_percent", "50"),
+        ("volume_threshold", "5"),
+        ("reset_timeout", "30s"),
+    ];
     if path.get(1).is_some_and(|key| key == "all") && at(node, "enabled").is_none() {
         return walk.not_needed(path, OFF);
     }
@@ -530,6 +531,10 @@ fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         "reset_timeout" => Entry::To("reset_timeout", duration(format, value)),
         _ => Entry::Unknown,
     });
+    let of_all = path.get(1).is_some_and(|key| key == "all");
+    if of_all && at(node, "enabled").is_some_and(is_on) {
+        defaults(walk, path, &DEFAULTS, "Hive Router's default");
+    }
 }
 
 /// `50%` or a fraction.

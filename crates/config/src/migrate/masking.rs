@@ -32,6 +32,7 @@ pub(super) fn masking(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         return all_extensions(walk);
     }
     let mut shows = false;
+    let chosen = chooses(node);
     for (key, value) in entries {
         let from = below(&key.text);
         match (&*key.text, &value.value) {
@@ -47,12 +48,22 @@ pub(super) fn masking(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                     shows |= masks(walk, &from, value, &target);
                 }
             }
-            _ => walk.unsupported(&from, "this key is not known to the migration"),
+            _ => walk.unknown(&from),
         }
     }
-    if shows {
+    if shows && !chosen {
         all_extensions(walk);
     }
+}
+
+/// Whether any subgraph's extensions are chosen, so that not all of all subgraphs may be shown.
+fn chooses(node: &Node) -> bool {
+    let has = |node: &Node| at(node, "extensions").is_some_and(|node| !node.is_null());
+    let own = at(node, "subgraphs").map(|subgraphs| match &subgraphs.value {
+        Value::Map(entries) => entries.iter().any(|(_, node)| has(node)),
+        _ => false,
+    });
+    at(node, "all").is_some_and(has) || own == Some(true)
 }
 
 /// Whether it shows errors.
@@ -90,7 +101,7 @@ fn masks(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) -> boo
             ("extensions", _) => {
                 walk.unsupported(&from, "name the extensions that are shown instead");
             }
-            _ => walk.unsupported(&from, "this key is not known to the migration"),
+            _ => walk.unknown(&from),
         }
     }
     shows

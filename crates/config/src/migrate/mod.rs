@@ -4,15 +4,20 @@
 //! the foreign tree by it. A key that no table knows is reported as unsupported, never dropped in silence. Where a
 //! gateway's default differs from ours and matters, its default is written out.
 //!
+//! It fails closed: what protected something there and nothing does here ([`protections`]) comes first in the report and
+//! stands as a comment in the result, and a switch whose value is not known counts as on.
+//!
 //! The result is a text that [`load`](crate::load) reads; tests hold it to that.
 
 mod apollo;
 mod convert;
 mod cosmo;
+mod environment;
 mod grafbase;
 mod headers;
 mod hive;
 mod masking;
+mod protections;
 mod report;
 mod rules;
 mod section;
@@ -61,6 +66,8 @@ pub struct ReportRow {
     pub to: Option<String>,
     /// What became of it.
     pub verdict: Verdict,
+    /// Whether it protected something, or may have, and nothing here does it instead.
+    pub protection: bool,
     /// Why, or how it is meant; may be empty.
     pub note: String,
 }
@@ -72,8 +79,17 @@ pub struct Migration {
     pub format: Format,
     /// The text of `ogive.yaml`.
     pub yaml: String,
-    /// A line per key, in the order of the file, then what was added.
+    /// A line per key: protections that are lost, then all others in the order of the file, then what was added.
     pub report: Vec<ReportRow>,
+}
+
+/// A protection that could not be brought over.
+#[derive(Clone, Debug)]
+struct Lost {
+    path: String,
+    /// As it was written; `None` for what is not one key.
+    value: Option<Node>,
+    why: String,
 }
 
 impl Format {
@@ -157,10 +173,12 @@ fn walked(format: Format, root: &Node) -> Migration {
     let mut walk = rules::Walk::new(format, root);
     walk.run(table);
     finish(&mut walk);
-    let (tree, report) = walk.done();
+    let (tree, mut report, lost) = walk.done();
+    report.sort_by_key(|row| !row.protection);
     let yaml = format!(
-        "# From a configuration of {}.\n{}",
+        "# From a configuration of {}.\n{}{}",
         format.product(),
+        report::comments(format, &lost),
         write::yaml(&tree)
     );
     Migration {
@@ -180,5 +198,7 @@ impl Migration {
     }
 }
 
+#[cfg(test)]
+mod closed_tests;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,49 @@
 
 use std::fmt::Write;
 
-use super::{Migration, Verdict};
+use super::{Format, Lost, Migration, Verdict, rules, write};
 use crate::schema::quoted;
+
+/// Most lines of a lost protection that are repeated in the result.
+const LINES_MAX: usize = 40;
+
+/// What the result says about protections that are lost, as comments.
+pub(super) fn comments(format: Format, lost: &[Lost]) -> String {
+    if lost.is_empty() {
+        return String::new();
+    }
+    let product = format.product();
+    let mut out = format!(
+        "#\n# NOT PROTECTED AS BEFORE: what follows protected {product}, or may have, and nothing below does.\n\
+         # Bring each of these over by hand, or put something in front, before anybody is served.\n"
+    );
+    for lost in lost {
+        let _ = writeln!(
+            out,
+            "#\n# {}: {}",
+            one_line(&lost.path),
+            one_line(&lost.why)
+        );
+        let Some(value) = &lost.value else { continue };
+        let mut tree = rules::map();
+        super::convert::set_key(&mut tree, &lost.path, value.clone());
+        let text = write::yaml(&tree);
+        for line in text.lines().take(LINES_MAX) {
+            let _ = writeln!(out, "#   {}", one_line(line));
+        }
+        if text.lines().count() > LINES_MAX {
+            out.push_str("#   ...\n");
+        }
+    }
+    out.push_str("#\n");
+    out
+}
+
+/// Nothing that is foreign ends a comment.
+fn one_line(text: &str) -> String {
+    let ends = |c: char| c.is_control() || matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}');
+    text.replace(ends, " ")
+}
 
 impl Verdict {
     /// The word in reports.
@@ -24,11 +65,27 @@ impl Migration {
         self.report.iter().filter(|r| r.verdict == verdict).count()
     }
 
-    /// One line per key, then the counts.
+    /// How many protections could not be brought over.
+    pub fn protections_lost(&self) -> usize {
+        self.report.iter().filter(|r| r.protection).count()
+    }
+
+    /// Protections that are lost, then one line for each other key, then the counts.
     pub fn report_text(&self) -> String {
         let width = self.report.iter().map(|r| r.from.len()).max().unwrap_or(0);
         let mut out = String::new();
-        for row in &self.report {
+        let lost = self.protections_lost();
+        if lost > 0 {
+            let product = self.format.product();
+            let _ = writeln!(
+                out,
+                "NOT PROTECTED AS BEFORE: of {product}'s configuration, these are lost"
+            );
+        }
+        for (at, row) in self.report.iter().enumerate() {
+            if at > 0 && at == lost {
+                out.push('\n');
+            }
             let _ = write!(out, "{:<11}  {:<width$}", row.verdict.word(), row.from);
             if let Some(to) = row.to.as_deref().filter(|to| *to != row.from) {
                 let _ = write!(out, "  -> {to}");
@@ -50,20 +107,32 @@ impl Migration {
             self.count(Verdict::NotNeeded),
             self.count(Verdict::Unsupported),
         );
+        if lost > 0 {
+            let _ = writeln!(
+                out,
+                "{lost} protections are lost; bring them over by hand, or accept that with --accept-unsupported"
+            );
+        }
         out
     }
 
-    /// The same as one JSON object: `format` and `keys`, a list of objects with `from`, `to`, `verdict` and `note`.
+    /// The same as one JSON object: `format`, `protections_lost`, and `keys`, a list of objects with `from`, `to`,
+    /// `verdict`, `protection` and `note`.
     pub fn report_json(&self) -> String {
-        let mut out = format!("{{\"format\":{},\"keys\":[", quoted(self.format.word()));
+        let mut out = format!(
+            "{{\"format\":{},\"protections_lost\":{},\"keys\":[",
+            quoted(self.format.word()),
+            self.protections_lost()
+        );
         for (i, row) in self.report.iter().enumerate() {
             let to = row.to.as_deref().map_or("null".to_owned(), quoted);
             let _ = write!(
                 out,
-                "{}\n{{\"from\":{},\"to\":{to},\"verdict\":{},\"note\":{}}}",
+                "{}\n{{\"from\":{},\"to\":{to},\"verdict\":{},\"protection\":{},\"note\":{}}}",
                 if i > 0 { "," } else { "" },
                 quoted(&row.from),
                 quoted(row.verdict.word()),
+                row.protection,
                 quoted(&row.note),
             );
         }

@@ -5,7 +5,7 @@
 
 use ogive_base::Span;
 
-use super::{Format, ReportRow, Verdict, convert::Convert, section::OFF};
+use super::{Format, Lost, ReportRow, Verdict, convert::Convert, protections, section::OFF};
 use crate::yaml::{Key, Node, Value};
 
 /// What is to become of a key.
@@ -80,6 +80,7 @@ pub(super) struct Walk<'n> {
     pub(super) root: &'n Node,
     tree: Node,
     report: Vec<ReportRow>,
+    lost: Vec<Lost>,
 }
 
 impl<'n> Walk<'n> {
@@ -89,6 +90,7 @@ impl<'n> Walk<'n> {
             root,
             tree: map(),
             report: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -137,12 +139,7 @@ impl<'n> Walk<'n> {
                 (None, Value::Map(_)) => {
                     self.not_needed(&path, "it is empty");
                 }
-                (None, _) => self.row(
-                    &path,
-                    None,
-                    Verdict::Unsupported,
-                    "this key is not known to the migration",
-                ),
+                (None, _) => self.unknown(&path),
             }
         }
     }
@@ -220,7 +217,41 @@ impl<'n> Walk<'n> {
     }
     /// A key that nothing here answers to.
     pub(super) fn unsupported(&mut self, from: &[String], why: &str) {
+        match protections::holds(self.format, from) {
+            true => self.lost(from, why),
+            false => self.row(from, None, Verdict::Unsupported, why),
+        }
+    }
+    /// A key that nobody knows. It may have protected something.
+    pub(super) fn unknown(&mut self, from: &[String]) {
+        self.lost(from, "this key is not known to the migration");
+    }
+    /// A key that protected something which nothing protects here.
+    pub(super) fn lost(&mut self, from: &[String], why: &str) {
         self.row(from, None, Verdict::Unsupported, why);
+        if let Some(row) = self.report.last_mut() {
+            row.protection = true;
+        }
+        self.lost.push(Lost {
+            value: found(self.root, from).cloned(),
+            path: from.join("."),
+            why: why.to_owned(),
+        });
+    }
+    /// Takes back what was written there.
+    pub(super) fn unset(&mut self, target: &str) {
+        let (above, last) = target.rsplit_once('.').unwrap_or(("", target));
+        let place = match above {
+            "" => Some(&mut self.tree),
+            above => get_mut(&mut self.tree, above),
+        };
+        if let Some(Node {
+            value: Value::Map(entries),
+            ..
+        }) = place
+        {
+            entries.retain(|(key, _)| key.text != last);
+        }
     }
     /// A line of the report.
     pub(super) fn row(
@@ -234,6 +265,7 @@ impl<'n> Walk<'n> {
             from: from.join("."),
             to: target.map(str::to_owned),
             verdict,
+            protection: false,
             note: note.to_owned(),
         });
     }
@@ -241,13 +273,14 @@ impl<'n> Walk<'n> {
     pub(super) fn text(&self, path: &str) -> Option<&'n str> {
         scalar(at(self.root, path)?)
     }
-    /// Whether a switch of the foreign tree is on.
+    /// Whether a switch of the foreign tree that protects something is on. One whose value comes from elsewhere
+    /// counts as on.
     pub(super) fn is_on(&self, path: &str) -> bool {
-        self.text(path) == Some("true")
+        at(self.root, path).is_some_and(is_on)
     }
 
-    pub(super) fn done(self) -> (Node, Vec<ReportRow>) {
-        (self.tree, self.report)
+    pub(super) fn done(self) -> (Node, Vec<ReportRow>, Vec<Lost>) {
+        (self.tree, self.report, self.lost)
     }
 }
 
@@ -258,6 +291,23 @@ fn is_off(path: &[String], node: &Node) -> bool {
         _ => at(node, "enabled"),
     };
     switch.and_then(scalar) == Some("false")
+}
+
+/// Whether a switch that protects something is on: there, and not plainly off.
+pub(super) fn is_on(switch: &Node) -> bool {
+    !switch.is_null() && scalar(switch) != Some("false")
+}
+
+/// The node at a path whose parts may be indexes of lists.
+fn found<'n>(root: &'n Node, path: &[String]) -> Option<&'n Node> {
+    path.iter().try_fold(root, |node, part| match &node.value {
+        Value::Map(entries) => entries
+            .iter()
+            .find(|(k, _)| k.text == *part)
+            .map(|(_, n)| n),
+        Value::List(items) => items.get(part.parse::<usize>().ok()?),
+        Value::Scalar { .. } => None,
+    })
 }
 
 /// The node at a path.

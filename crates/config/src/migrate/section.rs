@@ -38,7 +38,7 @@ pub(super) fn section(
         let mut from = path.to_vec();
         from.push(key.text.clone());
         if is_switch(key) {
-            walk.not_needed(&from, "it is on where it is set");
+            walk.not_needed(&from, "it is on where any of its keys is set");
             continue;
         }
         match known(walk.format, &key.text, value) {
@@ -46,6 +46,14 @@ pub(super) fn section(
             Entry::NotNeeded(why) => walk.not_needed(&from, why),
             Entry::Unknown => walk.unsupported(&from, "there is no such setting here"),
         }
+    }
+}
+
+/// Writes what the other gateway does where a section that is on does not say, so that it is on here, too.
+pub(super) fn defaults(walk: &mut Walk<'_>, path: &[String], values: &[(&str, &str)], why: &str) {
+    let base = path.join(".");
+    for (key, value) in values {
+        walk.implied(&format!("{base}.{key}"), value, why);
     }
 }
 

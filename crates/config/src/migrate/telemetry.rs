@@ -24,10 +24,19 @@ pub(super) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "enabled" | "protocol" => copy(walk, &from, &format!("{target}.{}", key.text), value),
             "endpoint" => endpoint(walk, &from, &target, value),
             "http" | "grpc" => {
-                let headers = at(value, "headers").or_else(|| at(value, "metadata"));
-                match headers.map(|node| text_map(walk.format, node)) {
-                    Some(Ok(headers)) => walk.put(&from, &format!("{target}.headers"), headers, ""),
-                    _ => walk.unsupported(&from, "only headers have a counterpart"),
+                let Value::Map(entries) = &value.value else {
+                    walk.unsupported(&from, "only headers have a counterpart");
+                    continue;
+                };
+                for (key, value) in entries {
+                    let from = [&*from, std::slice::from_ref(&key.text)].concat();
+                    match &*key.text {
+                        "headers" | "metadata" => {
+                            let headers = text_map(walk.format, value);
+                            walk.try_put(&from, &format!("{target}.headers"), headers);
+                        }
+                        _ => walk.unsupported(&from, "only headers have a counterpart"),
+                    }
                 }
             }
             "batch_processor" => batch(walk, &from, &target, traces, value),
@@ -56,7 +65,10 @@ fn endpoint(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
     match scalar(value) {
         Some("default") | None => walk.not_needed(from, "the default holds"),
         Some(found) => {
-            let found = super::convert::environment(walk.format, found);
+            let found = match super::environment::environment(walk.format, found) {
+                Ok(found) => found,
+                Err(why) => return walk.unsupported(from, &why),
+            };
             let url = match found.contains("://") || found.starts_with("${") {
                 true => found,
                 false => format!("http://{found}"),
@@ -95,6 +107,12 @@ fn batch(walk: &mut Walk<'_>, path: &[String], target: &str, traces: bool, node:
     }
 }
 
+/// What is read of an exporter.
+const EXPORTER: [&str; 11] = [
+    "kind", "exporter", "enabled", "disabled", "port", "path", "protocol", "endpoint", "headers",
+    "http", "grpc",
+];
+
 /// Lists of exporters, of Hive's (`kind`, `enabled`) and Cosmo's kind (`exporter`, `disabled`): the first of a kind.
 pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
@@ -117,6 +135,15 @@ pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         if get("enabled") == Some("false") || get("disabled") == Some("true") {
             walk.not_needed(&from, OFF);
             continue;
+        }
+        if let Value::Map(entries) = &item.value {
+            for (key, _) in entries
+                .iter()
+                .filter(|(key, _)| !EXPORTER.contains(&&*key.text))
+            {
+                let from = [&*from, std::slice::from_ref(&key.text)].concat();
+                walk.unsupported(&from, "exporters have no such setting here");
+            }
         }
         if used.contains(&kind) {
             walk.unsupported(&from, "there is one exporter of a kind");
@@ -145,7 +172,13 @@ pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             walk.put(&from, &format!("{base}.protocol"), plain(protocol), "");
         }
         if let Some(found) = get("endpoint") {
-            let mut url = super::convert::environment(walk.format, found);
+            let mut url = match super::environment::environment(walk.format, found) {
+                Ok(url) => url,
+                Err(why) => {
+                    walk.unsupported(&from, &why);
+                    continue;
+                }
+            };
             // Cosmo writes the path apart.
             if let Some(path) = get("path").filter(|_| get("exporter") != Some("grpc")) {
                 url = format!("{}{path}", url.trim_end_matches('/'));
@@ -202,6 +235,48 @@ pub(super) fn grafbase_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         if at(node, "enabled").and_then(scalar) == Some("true") {
             let why = "Grafbase Gateway speaks gRPC with collectors unless told otherwise";
             walk.implied(&format!("{target}.protocol"), "grpc", why);
+        }
+    }
+}
+
+/// Apollo's `telemetry.instrumentation.events`: lines of the log for requests and answers. Here a request is one line of
+/// the access log, written when it is answered, and errors are logged whatever is set.
+pub(super) fn apollo_events(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const ACCESS_LOG: &str = "telemetry.access_log.enabled";
+    let Value::Map(stages) = &node.value else {
+        return walk.unsupported(path, "it is no mapping");
+    };
+    for (stage, events) in stages {
+        let of_stage = [path, std::slice::from_ref(&stage.text)].concat();
+        let Value::Map(entries) = &events.value else {
+            walk.unsupported(&of_stage, "it is no mapping");
+            continue;
+        };
+        for (event, value) in entries {
+            let from = [&*of_stage, std::slice::from_ref(&event.text)].concat();
+            let level = at(value, "level").unwrap_or(value);
+            let client = matches!(&*stage.text, "router" | "supergraph");
+            match (&*event.text, scalar(level)) {
+                ("request" | "response" | "error", Some("off") | None) => {
+                    walk.not_needed(&from, OFF);
+                }
+                ("request" | "response", Some(_)) if client => {
+                    let note = match at(value, "condition") {
+                        Some(_) => "a line for every request: there are no conditions",
+                        None => "one line per request, written when it is answered",
+                    };
+                    walk.put(&from, ACCESS_LOG, plain("true"), note);
+                }
+                ("request" | "response", Some(_)) => {
+                    let why = "requests to subgraphs are spans of the trace; `telemetry.access_log` counts them";
+                    walk.unsupported(&from, why);
+                }
+                ("error", Some(_)) => walk.not_needed(&from, "errors are logged anyway"),
+                _ => {
+                    let why = "events have fixed names; choose `telemetry.access_log.fields`";
+                    walk.unsupported(&from, why);
+                }
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ fn values_arrive() {
     let config = loaded(&migrated(Format::Hive, &sample("hive.yaml")));
     assert_eq!(config.listen.0, "127.0.0.1:4200");
     assert_eq!(config.limits.max_depth, Some(30));
-    assert_eq!(config.request_header_rules("accounts").count(), 4);
+    assert_eq!(config.request_header_rules("accounts").count(), 5);
     assert_eq!(config.response_header_rules("accounts").count(), 2);
     let config = loaded(&migrated(Format::Grafbase, &sample("grafbase.toml")));
     assert_eq!(config.http.graphql_endpoint.0, "/gql");

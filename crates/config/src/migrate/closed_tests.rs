@@ -1,0 +1,369 @@
+//! Nothing that protected anything is lost without a word.
+
+use ogive_base::{SourceId, Sources};
+
+use super::{Format, Migration, Verdict, migrate};
+use crate::{Config, load};
+
+fn migrated(format: Format, text: &str) -> Migration {
+    migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
+}
+
+/// What is written must be a configuration, whatever was lost.
+fn loaded(migration: &Migration) -> Config {
+    let mut sources = Sources::new();
+    let id = sources.add("ogive.yaml", migration.yaml.as_str());
+    load(id, &migration.yaml, &|_| Some("1".to_owned())).unwrap_or_else(|errors| {
+        let errors: Vec<String> = errors.iter().map(|e| e.render(&sources, false)).collect();
+        panic!("{}\n{}", errors.join("\n"), migration.yaml)
+    })
+}
+
+const APOLLO: &[&str] = &[
+    "authentication: { router: { jwt: { jwks: [ { url: 'https://e/jwks' } ] } } }",
+    "authentication: { subgraph: { all: { aws_sig_v4: { default_chain: { region: x } } } } }",
+    "authorization: { require_authentication: true }",
+    "authorization: { require_authentication: '${env.REQUIRED}' }",
+    "authorization: { preview_directives: { enabled: true } }",
+    "coprocessor: { url: 'http://127.0.0.1:1' }",
+    "rhai: { scripts: ./rhai }",
+    "plugins: { mine.auth: { key: x } }",
+    "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 10 } } }",
+    "demand_control: { enabled: '${env.X}', mode: enforce }",
+    "forbid_mutations: true",
+    "limits: { router: { max_depth: 3 } }",
+    "limits: { max_depth: { n: 3 } }",
+    "cors: { policies: [ { origins: ['https://a'], methods: [GET] } ] }",
+    "headers: { all: { request: [ { remove: { named: x, when: y } } ] } }",
+    "headers: { all: { request: [ { insert: { name: x, from_context: claims } } ] } }",
+    "headers: { subgraphs: { a: { response: [ { mask: { named: x } } ] } } }",
+    "supergraph: { redact_query_validation_errors: true }",
+    "include_subgraph_errors: { all: { redact_message: false, deny_extensions_keys: [stack] } }",
+    "traffic_shaping: { all: { global_rate_limit: { capacity: 1, interval: 1s } } }",
+    "traffic_shaping: { subgraphs: { a: { global_rate_limit: { capacity: 1, interval: 1s } } } }",
+    "traffic_shaping: { router: { other: 1 } }",
+    "tls: { supergraph: { client_authentication: { required: true } } }",
+    "not_a_key: 1",
+    "supergraph: { not_a_key: { a: 1 } }",
+];
+
+const HIVE: &[&str] = &[
+    "jwt: { require_authentication: true, jwks_providers: [] }",
+    "introspection: { expression: '.request.headers.x == \"y\"' }",
+    "introspection: { enabled: true, expression: '.request.headers.x == \"y\"' }",
+    "headers: { all: { request: [ { insert: { name: x, expression: .request.method } } ] } }",
+    "headers: { all: { request: [ { remove: { named: x, exclude: y } } ] } }",
+    "limits: { max_breadth: { n: 3 } }",
+    "coprocessor: { url: x }",
+    "demand_control: { enabled: true, max_cost: 3 }",
+    "hmac_signature: { enabled: true, secret: x }",
+    "aws_sig_v4: { all: { region: x } }",
+    "plugins: { mine: { enabled: true } }",
+    "error_masking: { all: { enabled: false, extensions: { mode: deny, keys: [stack] } } }",
+    "authorization: { other: 1 }",
+    "traffic_shaping: { router: { tls: { client_auth: { other: 1 } } } }",
+];
+
+const GRAFBASE: &[&str] = &[
+    "[[authentication.providers]]\ntype = \"jwt\"\n[authentication.providers.jwks]\nurl = \"https://e\"",
+    "[authentication]\ndefault = \"deny\"",
+    "executable_document_limit = \"32KiB\"",
+    "[operation_limits]\ncomplexity = 7",
+    "[complexity_control]\nmode = \"enforce\"\nlimit = 5",
+    "[extensions.mine]\nversion = \"1\"",
+    "[hooks]\nlocation = \"x.wasm\"",
+    "[gateway.message_signatures]\nenabled = true",
+    "[subgraphs.a.message_signatures]\nenabled = true",
+    "[subgraphs.a.rate_limit]\nlimit = 1\nduration = \"1s\"",
+    "[gateway.rate_limit]\nstorage = \"redis\"",
+    "[[headers]]\nrule = \"remove\"\nname = \"x\"\nwhen = \"y\"",
+    "[[headers]]\nrule = \"insert\"\nname = \"x\"\nvalue = \"{{ jwt.sub }}\"",
+    "[[subgraphs.a.headers]]\nrule = \"hide\"\nname = \"x\"",
+    "[operation_limits]\nbreadth = 1",
+    "not_a_key = 1",
+];
+
+const COSMO: &[&str] = &[
+    "authentication: { jwt: { jwks: [ { url: 'https://e/jwks' } ] } }",
+    "authorization: { require_authentication: true }",
+    "authorization: { require_authentication: '${REQUIRED}' }",
+    "introspection: { enabled: true, secret: x }",
+    "security: { block_mutations: { enabled: true } }",
+    "security: { block_mutations: '${X}' }",
+    "security: { block_non_persisted_operations: { enabled: true, condition: 'a' } }",
+    "security: { cost_analysis: { enabled: true, mode: enforce } }",
+    "security: { parser_limits: { approximate_depth_limit: 3 } }",
+    "security: { other: 1 }",
+    "rate_limit: { enabled: true, simple_strategy: { rate: 1, period: 1s }, key_suffix_expression: 'a' }",
+    "rate_limit: { enabled: true, storage: { urls: [x] } }",
+    "rate_limit: { enabled: true, overrides: [ { matching: x } ] }",
+    "headers: { cookie_whitelist: [a] }",
+    "headers: { all: { request: [ { op: set, name: x, expression: 'request.auth' } ] } }",
+    "headers: { all: { request: [ { op: remove, named: x } ] } }",
+    "headers: { router: { response: [ { name: x, expression: y } ] } }",
+    "subgraph_error_propagation: { other: 1 }",
+    "modules: { mine: { value: 1 } }",
+    "plugins: { enabled: true }",
+    "tls: { server: { client_auth: { other: 1 } } }",
+    "not_a_key: 1",
+];
+
+fn cases() -> impl Iterator<Item = (Format, &'static str)> {
+    let tables = [
+        (Format::Apollo, APOLLO),
+        (Format::Hive, HIVE),
+        (Format::Grafbase, GRAFBASE),
+        (Format::Cosmo, COSMO),
+    ];
+    tables
+        .into_iter()
+        .flat_map(|(format, table)| table.iter().map(move |text| (format, *text)))
+}
+
+#[test]
+fn lost_protections_come_first_and_stand_in_the_result() {
+    for (format, text) in cases() {
+        // Something that is brought over comes before it in the file.
+        let before = match format {
+            Format::Apollo => "apq: { enabled: false }\n",
+            Format::Hive => "http: { graphql_endpoint: /q }\n",
+            Format::Grafbase => "",
+            Format::Cosmo => "graphql_path: /q\n",
+        };
+        let migration = migrated(format, &format!("{before}{text}"));
+        assert!(
+            migration.protections_lost() > 0,
+            "{format:?} {text}\n{}",
+            migration.report_text()
+        );
+        let first = &migration.report[0];
+        assert!(
+            first.protection && first.verdict == Verdict::Unsupported,
+            "{first:?}"
+        );
+        assert!(
+            migration
+                .report_text()
+                .starts_with("NOT PROTECTED AS BEFORE")
+        );
+        let comment = format!("\n# {}: {}\n", first.from, first.note);
+        assert!(migration.yaml.contains(&comment), "{}", migration.yaml);
+        assert!(
+            !loaded(&migration).supergraph.introspection
+                || format == Format::Cosmo
+                || format == Format::Hive
+        );
+    }
+}
+
+/// What was guarded by something that is lost is closed.
+#[test]
+fn what_a_lost_guard_guarded_is_closed() {
+    let closed = |format, text: &str| !loaded(&migrated(format, text)).supergraph.introspection;
+    for text in HIVE.iter().filter(|text| text.starts_with("introspection")) {
+        assert!(closed(Format::Hive, text), "{text}");
+    }
+    assert!(closed(
+        Format::Cosmo,
+        "introspection: { enabled: true, secret: x }"
+    ));
+    let cors = loaded(&migrated(
+        Format::Cosmo,
+        "cors: { match_origins: ['https://*.a.b'] }",
+    ))
+    .cors;
+    assert!(!cors.allow_any_origin);
+    assert_eq!(cors.policies[0].match_origins[0].0, "https://[^/]*\\.a\\.b");
+}
+
+/// A switch whose value only the environment knows is on.
+#[test]
+fn switches_that_are_not_known_protect() {
+    use crate::PersistedMode::Require;
+    let mode = |format, text: &str| loaded(&migrated(format, text)).persisted_queries.mode;
+    let apollo = "persisted_queries: { enabled: true, safelist: { enabled: '${env.SAFE:-true}' } }";
+    assert_eq!(mode(Format::Apollo, apollo), Require);
+    let hive = "persisted_documents: { enabled: true, require_id: { from_env: SAFE } }";
+    assert_eq!(mode(Format::Hive, hive), Require);
+    let grafbase = "[trusted_documents]\nenabled = true\nenforced = \"{{ env.SAFE }}\"";
+    assert_eq!(mode(Format::Grafbase, grafbase), Require);
+    let cosmo = "persisted_operations: { safelist: { enabled: '${SAFE}' } }";
+    assert_eq!(mode(Format::Cosmo, cosmo), Require);
+    let cosmo = "security: { complexity_limits: { depth: { enabled: '${DEEP}', limit: 7 } } }";
+    assert_eq!(
+        loaded(&migrated(Format::Cosmo, cosmo)).limits.max_depth,
+        Some(7)
+    );
+}
+
+/// Extensions that one subgraph keeps to itself are not shown because another shows its own.
+#[test]
+fn extensions_that_are_chosen_are_never_all_of_them() {
+    for (format, text) in [
+        (
+            Format::Apollo,
+            "include_subgraph_errors: { all: true, subgraphs: { a: { redact_message: false, deny_extensions_keys: [s] } } }",
+        ),
+        (
+            Format::Apollo,
+            "include_subgraph_errors: { subgraphs: { a: { redact_message: false, allow_extensions_keys: [s] } } }",
+        ),
+        (
+            Format::Hive,
+            "error_masking: { all: { enabled: false, extensions: { mode: deny, keys: [s] } } }",
+        ),
+        (
+            Format::Hive,
+            "error_masking: { all: { enabled: false }, subgraphs: { a: { extensions: { mode: allow, keys: [s] } } } }",
+        ),
+    ] {
+        let shown = loaded(&migrated(format, text))
+            .include_subgraph_errors
+            .extensions;
+        assert!(shown.is_empty(), "{text}: {shown:?}");
+    }
+}
+
+/// What was there in other words is no loss.
+#[test]
+fn what_is_brought_over_is_not_called_lost() {
+    for (format, text) in [
+        (
+            Format::Apollo,
+            "limits: { max_depth: 3, max_aliases: 4 }\ncsrf: { unsafe_disabled: false }",
+        ),
+        (
+            Format::Apollo,
+            "authorization: { require_authentication: false }",
+        ),
+        (
+            Format::Apollo,
+            "demand_control: { enabled: true, mode: measure }",
+        ),
+        (
+            Format::Apollo,
+            "headers: { all: { request: [ { propagate: { named: a, path: b } } ] } }",
+        ),
+        (
+            Format::Apollo,
+            "telemetry: { instrumentation: { spans: { mode: x } } }",
+        ),
+        (
+            Format::Hive,
+            "authorization: { directives: { enabled: true, unauthorized: { mode: reject } } }",
+        ),
+        (Format::Grafbase, "[operation_limits]\ndepth = 3"),
+        (
+            Format::Cosmo,
+            "security: { complexity_limits: { depth: { enabled: true, limit: 3 } } }",
+        ),
+        (
+            Format::Cosmo,
+            "subgraph_error_propagation: { attach_service_name: true }",
+        ),
+    ] {
+        let migration = migrated(format, text);
+        assert_eq!(
+            migration.protections_lost(),
+            0,
+            "{text}\n{}",
+            migration.report_text()
+        );
+        assert!(
+            !migration.yaml.contains("NOT PROTECTED"),
+            "{}",
+            migration.yaml
+        );
+    }
+}
+
+/// A comment cannot be left by a key or a value that breaks the line.
+#[test]
+fn comments_stay_comments() {
+    let text = "\"a\\nlisten: evil\\u2028x\": \"b\\nlisten: evil\"\nrhai: { scripts: \"x\\nlisten: 0.0.0.0:1\" }\n";
+    let migration = migrated(Format::Apollo, text);
+    assert_eq!(
+        loaded(&migration).listen.0,
+        "127.0.0.1:4000",
+        "{}",
+        migration.yaml
+    );
+    assert!(
+        migration
+            .yaml
+            .lines()
+            .all(|line| !line.starts_with("listen"))
+    );
+}
+
+#[test]
+fn references_to_the_environment_keep_their_rules() {
+    let of = |format, text: &str| {
+        let migration = migrated(format, text);
+        assert_eq!(
+            migration.count(Verdict::Unsupported),
+            0,
+            "{}",
+            migration.report_text()
+        );
+        migration.yaml
+    };
+    let hive = of(
+        Format::Hive,
+        "headers: { all: { request: [ { insert: { name: x-key, expression: 'env(\"KEY\", \"none\")' } } ] } }\n\
+         override_subgraph_urls: { subgraphs: { a: { url: { expression: 'env(\"URL\")' } } } }\n",
+    );
+    assert!(
+        hive.contains(r#"insert: { name: x-key, value: "${env.KEY:-none}" }"#),
+        "{hive}"
+    );
+    assert!(hive.contains(r#"a: "${env.URL}""#), "{hive}");
+    let cosmo = of(
+        Format::Cosmo,
+        "listen_addr: $ADDRESS\ntraffic_shaping: { all: { request_timeout: '${T}' } }\n\
+         cors: { allow_origins: ['https://${HOST}'] }\n",
+    );
+    assert!(cosmo.contains(r#"listen: "${env.ADDRESS}""#), "{cosmo}");
+    assert!(cosmo.contains(r#"timeout: "${env.T}""#), "{cosmo}");
+    assert!(
+        cosmo.contains(r#"origins: ["https://${env.HOST}"]"#),
+        "{cosmo}"
+    );
+    let grafbase = of(Format::Grafbase, "[gateway]\ntimeout = \"{{ env.T }}\"\n");
+    assert!(grafbase.contains(r#"timeout: "${env.T}""#), "{grafbase}");
+}
+
+/// A breaker that is only switched on has the other gateway's values.
+#[test]
+fn breakers_that_are_only_switched_on_are_on() {
+    for (format, reset) in [(Format::Cosmo, 5), (Format::Hive, 30)] {
+        let text = "traffic_shaping: { all: { circuit_breaker: { enabled: true } } }";
+        let breaker = loaded(&migrated(format, text)).traffic("a").circuit_breaker;
+        assert_eq!(
+            breaker.map(|b| b.reset_timeout.0.as_secs()),
+            Some(reset),
+            "{format:?}"
+        );
+    }
+}
+
+#[test]
+fn events_of_apollo_are_the_access_log() {
+    let text = "telemetry: { instrumentation: { events: { router: { request: off, response: info, error: error, \
+                mine: { message: x } }, subgraph: { request: info } } } }";
+    let migration = migrated(Format::Apollo, text);
+    assert!(loaded(&migration).telemetry.access_log.enabled);
+    assert_eq!(
+        migration.count(Verdict::Unsupported),
+        2,
+        "{}",
+        migration.report_text()
+    );
+    let off = "telemetry: { instrumentation: { events: { router: { response: off } } } }";
+    assert!(
+        !loaded(&migrated(Format::Apollo, off))
+            .telemetry
+            .access_log
+            .enabled
+    );
+}
