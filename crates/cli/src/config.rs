@@ -6,9 +6,12 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::migrate::{Format, Migration};
+use ogive_config::{
+    Config,
+    migrate::{Format, Migration},
+};
 
-use crate::{load, terminal};
+use crate::{environment, load, terminal};
 
 /// Arguments of `ogive config`.
 #[derive(clap::Args)]
@@ -19,7 +22,9 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Check a configuration; says what is wrong with line and column
+    /// Check a configuration and the files it names; says everything that is wrong, with line and column
+    ///
+    /// Values of the environment (`OGIVE__section__key`) win over the file here as they do for `ogive serve`.
     Validate {
         /// Configuration file
         #[arg(default_value = "ogive.yaml")]
@@ -61,10 +66,16 @@ fn format(word: &str) -> Result<Format, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         Command::Validate { file } => {
-            for note in load::config(file)?.notes() {
+            let config = load::config_checked(file)?;
+            for note in config.notes().into_iter().chain(not_there(&config)) {
                 terminal::remark(&format!("warning: {note}"));
             }
-            terminal::print(&format!("{} is fine", file.display()));
+            let names = environment::override_names();
+            let with = match names.is_empty() {
+                true => String::new(),
+                false => format!(", with {} of the environment", names.join(", ")),
+            };
+            terminal::print(&format!("{} is fine{with}", file.display()));
         }
         Command::Schema => terminal::print(ogive_config::schema::schema().trim_end()),
         Command::Defaults => terminal::print(ogive_config::schema::defaults().trim_end()),
@@ -87,6 +98,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What is often put beside the configuration only where it is served.
+fn not_there(config: &Config) -> impl Iterator<Item = String> {
+    let supergraph = &config.supergraph;
+    let files = [
+        ("path", &supergraph.path),
+        ("subgraphs", &supergraph.subgraphs),
+    ];
+    let missing = files.into_iter().filter_map(|(key, file)| {
+        let file = file.as_deref().filter(|file| !Path::new(file).exists())?;
+        Some(format!(
+            "`supergraph.{key}`: there is no file `{file}` here"
+        ))
+    });
+    missing.collect::<Vec<_>>().into_iter()
 }
 
 fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>) -> Result<Migration> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::{composing::CACHE, inputs::SubgraphArguments, serve};
+use crate::{composing::CACHE, environment, inputs::SubgraphArguments, serve};
 
 /// Where it serves without `--listen`.
 const LISTEN: &str = "127.0.0.1:4000";
@@ -15,7 +15,8 @@ const LISTEN: &str = "127.0.0.1:4000";
     after_help = "Files are watched, running subgraphs are asked again every second; whatever changes is composed and served at once.\n\
                   While there are errors, they are shown here and in GraphiQL, and the last good graph serves on.\n\
                   A running subgraph that does not answer is served with its last known schema.\n\n\
-                  Introspection is on, and messages of subgraph errors are shown. For production, use `ogive serve`."
+                  Introspection is on, and messages of subgraph errors are shown. For production, use `ogive serve`.\n\n\
+                  Environment: OGIVE_CONFIG, OGIVE_LISTEN, OGIVE_LOG, and OGIVE__section__key for every key of the configuration."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -29,18 +30,25 @@ pub(crate) struct Arguments {
     /// Where schemas of running subgraphs are kept for when they do not answer
     #[arg(long, value_name = "DIR", default_value = CACHE)]
     schema_cache: PathBuf,
-    /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug
-    #[arg(long, value_name = "FILTER", default_value = "info")]
-    log: String,
+    /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug [default: info]
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let listen = arguments.listen.unwrap_or_else(|| LISTEN.to_owned());
+    let listen = arguments
+        .listen
+        .or_else(|| environment::text(environment::LISTEN));
+    let listen = listen.unwrap_or_else(|| LISTEN.to_owned());
+    let log = arguments
+        .log
+        .or_else(|| environment::text(environment::LOG));
+    let log = log.unwrap_or_else(|| "info".to_owned());
     serve::run(serve::Arguments::for_development(
         arguments.subgraphs,
         arguments.config,
         listen,
         arguments.schema_cache,
-        arguments.log,
+        log,
     ))
 }

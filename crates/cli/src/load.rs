@@ -8,12 +8,16 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, SourceId, Sources};
-use ogive_config::{Config, Expansion};
+use ogive_config::{Config, Expansion, codes, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
+use ogive_gateway::unusable;
 
-use crate::terminal::{self, Rendered};
+use crate::{
+    environment,
+    terminal::{self, Rendered},
+};
 
-/// Diagnostics shown at once; one mistake often causes the rest.
+/// Diagnostics shown at once, but of configurations; one mistake often causes the rest.
 const SHOWN_MAX: usize = 3;
 
 /// Reads a configuration file.
@@ -33,6 +37,40 @@ pub(crate) fn config_and_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<
 
 /// Reads the text of a configuration, and notes the files that its values come from.
 pub(crate) fn config_text(called: &str, text: &str, files: &mut Vec<PathBuf>) -> Result<Config> {
+    let (config, errors) = read_whole(called, text, files);
+    match errors {
+        None => Ok(config),
+        Some(errors) => Err(errors.error()),
+    }
+}
+
+/// What is wrong with a configuration.
+pub(crate) struct ConfigErrors {
+    sources: Sources,
+    id: SourceId,
+    found: Vec<Diagnostic>,
+}
+
+impl ConfigErrors {
+    /// All of it, in order of places.
+    fn error(mut self) -> anyhow::Error {
+        let place = |d: &Diagnostic| d.labels.first().map_or(u32::MAX, |label| label.span.start);
+        self.found.sort_by_key(place);
+        render_up_to(
+            usize::MAX,
+            self.found,
+            &self.sources,
+            "correct the configuration and start again; `ogive serve` runs without one, too",
+        )
+    }
+}
+
+/// Reads the text of a configuration as far as it can be read, under the values of the environment.
+fn read_whole(
+    called: &str,
+    text: &str,
+    files: &mut Vec<PathBuf>,
+) -> (Config, Option<ConfigErrors>) {
     let (sources, id) = source(Path::new(called), text);
     let read = RefCell::new(Vec::new());
     let from = Expansion {
@@ -42,15 +80,48 @@ pub(crate) fn config_text(called: &str, text: &str, files: &mut Vec<PathBuf>) ->
             secret(path)
         },
     };
-    let loaded = ogive_config::load_with(id, text, from);
+    let (config, found) = ogive_config::load_whole(id, text, from, &environment::overrides());
     *files = read.into_inner();
-    loaded.map_err(|errors| {
-        render(
-            errors,
-            &sources,
-            "correct the configuration and start again; `ogive serve` runs without one, too",
-        )
-    })
+    let errors = (!found.is_empty()).then_some(ConfigErrors { sources, id, found });
+    (config, errors)
+}
+
+/// Reads a configuration file and looks at everything it names: all that would keep `ogive serve` from starting.
+pub(crate) fn config_checked(path: &Path) -> Result<Config> {
+    let text = read(
+        path,
+        "configuration",
+        "name another one: `ogive config validate FILE`",
+    )?;
+    let (config, errors) = read_whole(&path.display().to_string(), &text, &mut Vec::new());
+    let mut errors = errors.unwrap_or_else(|| {
+        let (sources, id) = source(path, &text);
+        ConfigErrors {
+            sources,
+            id,
+            found: Vec::new(),
+        }
+    });
+    for problem in unusable::problems(&config) {
+        let mut error = Diagnostic::error(codes::UNUSABLE, problem.message);
+        // As near to the key as the file goes: it may come from the environment, or be a default.
+        let mut at = problem.at.as_slice();
+        while let Some((_, above)) = at.split_last() {
+            if let Some(span) = place_of(&text, at) {
+                error = error.label(errors.id, span, "");
+                break;
+            }
+            at = above;
+        }
+        if error.labels.is_empty() {
+            error = error.note(format!("this is about `{}`", problem.at.join(".")));
+        }
+        errors.found.push(error);
+    }
+    match errors.found.is_empty() {
+        true => Ok(config),
+        false => Err(errors.error()),
+    }
 }
 
 /// Largest file that a configuration may refer to.
@@ -114,9 +185,18 @@ pub(crate) fn source(path: &Path, text: &str) -> (Sources, SourceId) {
 
 /// All that is wrong with one text. A diagnostic without a remedy of its own gets `remedy`.
 pub(crate) fn render(errors: Vec<Diagnostic>, sources: &Sources, remedy: &str) -> anyhow::Error {
+    render_up_to(SHOWN_MAX, errors, sources, remedy)
+}
+
+fn render_up_to(
+    shown_max: usize,
+    errors: Vec<Diagnostic>,
+    sources: &Sources,
+    remedy: &str,
+) -> anyhow::Error {
     let total = errors.len();
     let mut text = String::new();
-    for mut error in errors.into_iter().take(SHOWN_MAX) {
+    for mut error in errors.into_iter().take(shown_max) {
         if error.help.is_none() {
             error.help = Some(remedy.to_owned());
         }
@@ -125,8 +205,8 @@ pub(crate) fn render(errors: Vec<Diagnostic>, sources: &Sources, remedy: &str) -
         }
         text.push_str(&error.render(sources, terminal::colour()));
     }
-    if total > SHOWN_MAX {
-        text.push_str(&format!("\n\n... and {} more", total - SHOWN_MAX));
+    if total > shown_max {
+        text.push_str(&format!("\n\n... and {} more", total - shown_max));
     }
     Rendered(text).into()
 }

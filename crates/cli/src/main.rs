@@ -11,6 +11,7 @@ mod config_url;
 mod demo;
 mod dev;
 mod diff;
+mod environment;
 mod explain;
 mod fix;
 mod graph;

@@ -106,26 +106,26 @@ impl Reloading {
         }
     }
 
-    async fn cause(&mut self) -> &'static str {
+    async fn cause(&mut self) -> String {
         if !self.config.hot_reload.enabled {
             return tokio::select! {
-                _ = self.hangup.recv() => "SIGHUP",
-                why = fed(&mut self.feed) => why,
-                why = sent(&mut self.remote) => why,
+                _ = self.hangup.recv() => "SIGHUP".to_owned(),
+                why = fed(&mut self.feed) => why.to_owned(),
+                why = sent(&mut self.remote) => why.to_owned(),
             };
         }
         let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
         loop {
             tokio::select! {
-                _ = self.hangup.recv() => return "SIGHUP",
-                why = fed(&mut self.feed) => return why,
-                why = sent(&mut self.remote) => return why,
+                _ = self.hangup.recv() => return "SIGHUP".to_owned(),
+                why = fed(&mut self.feed) => return why.to_owned(),
+                why = sent(&mut self.remote) => return why.to_owned(),
                 () = tokio::time::sleep(interval) => {}
             }
             // A file that is gone is being replaced; what comes after it counts.
             let now = self.look();
             if now != self.seen && now.iter().all(|(_, look)| look.is_some()) {
-                return "a file has changed";
+                return changed(&self.seen, &now);
             }
         }
     }
@@ -163,6 +163,30 @@ impl Reloading {
             }
         }
         now
+    }
+}
+
+/// Most files that are named when many have changed.
+const NAMED_MAX: usize = 3;
+
+/// Which files have changed, as a cause.
+fn changed(before: &[(PathBuf, Look)], now: &[(PathBuf, Look)]) -> String {
+    let other = |file: &&(PathBuf, Look)| !before.contains(file);
+    let names = now
+        .iter()
+        .filter(other)
+        .map(|(path, _)| format!("`{}`", path.display()));
+    let names: Vec<String> = names.collect();
+    match names.as_slice() {
+        // The list of files is another one.
+        [] => "the files of the configuration have changed".to_owned(),
+        [one] => format!("{one} has changed"),
+        some if some.len() <= NAMED_MAX => format!("{} have changed", some.join(", ")),
+        many => format!(
+            "{} and {} more files have changed",
+            many[..NAMED_MAX].join(", "),
+            many.len() - NAMED_MAX
+        ),
     }
 }
 

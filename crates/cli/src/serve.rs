@@ -20,6 +20,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use crate::{
     composing::{CACHE, Composing, Feed},
     config_url::{ConfigPolling, ConfigUrlArguments, RemoteText, is_url},
+    environment,
     inputs::{MoreArguments, SubgraphArguments},
     load, memory,
     polling::Polling,
@@ -33,7 +34,10 @@ const DEFAULT_CONFIG: &str = "ogive.yaml";
 #[derive(clap::Args)]
 #[command(
     after_help = "GraphQL is served at /graphql, GraphiQL at /, liveness at /health, readiness at /readiness.\n\
-                  Without --config, `ogive.yaml` is read if the working directory has one."
+                  Without --config, `ogive.yaml` is read if the working directory has one.\n\n\
+                  Environment: OGIVE_CONFIG, OGIVE_SUPERGRAPH, OGIVE_LISTEN and OGIVE_LOG stand for the arguments of these names;\n\
+                  OGIVE__section__key=VALUE sets any key of the configuration, as in OGIVE__limits__max_depth=12.\n\
+                  Arguments win over the environment, the environment over the file, the file over defaults."
 )]
 pub(crate) struct Arguments {
     /// Supergraph SDL file; wins over `supergraph.path`
@@ -79,6 +83,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let mut arguments = arguments;
+    arguments.take_environment();
     let runtime = runtime()?;
     let asking = match &arguments.config {
         Some(url) if is_url(url) => {
@@ -90,6 +95,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     arguments.remote = asking.as_ref().map(ConfigPolling::text);
     let config = arguments.config()?;
     start_log(&config, arguments.log.as_deref())?;
+    tracing::info!("{}", arguments.configuration());
     if let Some(asking) = &asking {
         asking.tell();
     }
@@ -158,7 +164,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let path_of_endpoint = gateway.options().graphql_path.clone();
         let announce = |bound: &Bound| {
             memory::give_back();
-            tracing::info!(supergraph = %what, "serving {}{path_of_endpoint}", bound.url());
+            let url = bound.url();
+            match missing {
+                true => tracing::warn!(
+                    "{url}{path_of_endpoint} answers 503 until there is a supergraph: waiting for {what}"
+                ),
+                false => tracing::info!(supergraph = %what, "serving {url}{path_of_endpoint}"),
+            }
             if dev {
                 terminal::remark(&format!("GraphiQL: {}/", bound.url()));
             }
@@ -228,6 +240,48 @@ impl Arguments {
             log: Some(log),
         }
     }
+    /// What is not said is taken from the environment.
+    fn take_environment(&mut self) {
+        let given = |known: &mut Option<PathBuf>, name| {
+            if known.is_none() {
+                *known = environment::path(name);
+            }
+        };
+        given(&mut self.config, environment::CONFIG);
+        if self.subgraphs.is_empty() {
+            given(&mut self.supergraph, environment::SUPERGRAPH);
+        }
+        for (known, name) in [
+            (&mut self.listen, environment::LISTEN),
+            (&mut self.log, environment::LOG),
+        ] {
+            if known.is_none() {
+                *known = environment::text(name);
+            }
+        }
+    }
+    /// Where the configuration is from, for the log: names, no values.
+    fn configuration(&self) -> String {
+        let mut text = match (&self.remote, &self.config, self.config_path()) {
+            (Some(remote), ..) => format!("configuration from {}", remote.name),
+            (None, Some(path), _) => format!("configuration from {}", path.display()),
+            (None, None, Some(path)) => {
+                format!(
+                    "configuration from {}, found in the working directory",
+                    path.display()
+                )
+            }
+            (None, None, None) => "no configuration file, so defaults hold".to_owned(),
+        };
+        let names = environment::override_names();
+        if !names.is_empty() {
+            text.push_str(&format!(
+                "; over it from the environment: {}",
+                names.join(", ")
+            ));
+        }
+        text
+    }
     /// The subgraphs to compose, if that is what is asked for.
     fn subgraph_inputs(&self, config: &Config) -> Result<Option<Inputs>> {
         let mut subgraphs = self.subgraphs.clone();
@@ -268,7 +322,7 @@ impl Arguments {
         let config = match (&self.remote, self.config_path()) {
             (Some(remote), _) => load::config_text(&remote.name, &remote.get(), &mut files),
             (None, Some(path)) => load::config_and_files(&path, &mut files),
-            (None, None) => Ok(Config::default()),
+            (None, None) => load::config_text("the environment", "", &mut files),
         };
         // Of a configuration that is refused, too: what is wrong may be in one of them.
         *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;

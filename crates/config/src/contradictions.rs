@@ -59,6 +59,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
         }
     }
     paths(root, config, errors);
+    addresses(root, config, errors);
     for node in nodes(root, &["cors", "policies"]) {
         for policy in items(node) {
             for origin in nodes(policy, &["origins"]).into_iter().flat_map(items) {
@@ -113,6 +114,42 @@ fn paths(root: &Node, config: &Config, errors: &mut Errors) {
             };
             errors.invalid(at, message, "give each a path of its own");
         }
+    }
+}
+
+/// Endpoints with an address of their own cannot have that of GraphQL, and those that share one need different paths.
+fn addresses(root: &Node, config: &Config, errors: &mut Errors) {
+    let (health, metrics) = (
+        &config.health_check,
+        &config.telemetry.exporters.metrics.prometheus,
+    );
+    let own = health.listen.as_ref().filter(|_| health.enabled);
+    const HEALTH: &[&str] = &["health_check", "listen"];
+    const METRICS: &[&str] = &["telemetry", "exporters", "metrics", "prometheus", "listen"];
+    const METRICS_PATH: &[&str] = &["telemetry", "exporters", "metrics", "prometheus", "path"];
+    let metrics_on = metrics.enabled.then_some(&metrics.listen);
+    for (listen, path) in [(own, HEALTH), (metrics_on, METRICS)] {
+        let Some(listen) = listen.filter(|l| **l == config.listen && !l.0.ends_with(":0")) else {
+            continue;
+        };
+        let message = format!(
+            "`{}` is the address of both `listen` and `{}`",
+            listen.0,
+            path.join(".")
+        );
+        errors.invalid(span(root, path), message, "give each an address of its own");
+    }
+    let shared = own.is_some() && own == metrics_on && !metrics.listen.0.ends_with(":0");
+    if shared && [&health.path, &health.readiness_path].contains(&&metrics.path) {
+        let message = format!(
+            "`{}` is the path of both metrics and health, at one address",
+            metrics.path.0
+        );
+        errors.invalid(
+            span(root, METRICS_PATH),
+            message,
+            "give each a path of its own",
+        );
     }
 }
 

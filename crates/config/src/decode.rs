@@ -50,7 +50,11 @@ impl Errors {
         message: String,
         help: Option<String>,
     ) {
-        if self.found.len() < ERRORS_MAX {
+        // What could not be expanded is no value at all; one mistake is enough.
+        let unexpanded = |d: &Diagnostic| {
+            d.code == codes::EXPANSION && d.labels.iter().any(|label| label.span == span)
+        };
+        if self.found.len() < ERRORS_MAX && !self.found.iter().any(unexpanded) {
             let mut error = Diagnostic::error(code, message).label(self.source_id, span, "");
             error.help = help;
             self.found.push(error);

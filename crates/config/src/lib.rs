@@ -19,6 +19,7 @@ pub mod headers;
 mod measured;
 pub mod migrate;
 pub mod options;
+mod overrides;
 mod peers;
 pub mod reference;
 pub mod schema;
@@ -30,12 +31,13 @@ pub mod traffic;
 mod value;
 mod yaml;
 
-use ogive_base::{Diagnostic, SourceId};
+use ogive_base::{Diagnostic, SourceId, Span};
 
 pub use decode::{OptionDoc, Section};
 pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
 pub use measured::{Limit, Measured, WarnOnly};
 pub use options::*;
+pub use overrides::{Override, PREFIX};
 pub use peers::PeerRange;
 pub use telemetry_options::*;
 pub use tls::*;
@@ -56,6 +58,8 @@ pub mod codes {
     pub const EXPANSION: &str = "CONFIG_EXPANSION";
     /// Larger or deeper than any sensible configuration.
     pub const LIMIT: &str = "CONFIG_LIMIT";
+    /// A value that is fine by itself and cannot be used here: a file that is missing, for example.
+    pub const UNUSABLE: &str = "CONFIG_UNUSABLE";
 }
 
 /// Where `${env.NAME}` looks names up: the process environment, or a table in tests.
@@ -84,9 +88,24 @@ pub fn load_with(
     text: &str,
     from: Expansion<'_>,
 ) -> Result<Config, Vec<Diagnostic>> {
+    match load_whole(source_id, text, from, &[]) {
+        (config, errors) if errors.is_empty() => Ok(config),
+        (_, errors) => Err(errors),
+    }
+}
+
+/// The same with values of the environment that win over the text; and what could be read of it in spite of all
+/// mistakes, so that it can be looked at further.
+pub fn load_whole(
+    source_id: SourceId,
+    text: &str,
+    from: Expansion<'_>,
+    overrides: &[Override],
+) -> (Config, Vec<Diagnostic>) {
     let mut errors = decode::Errors::new(source_id);
     let config = match yaml::parse(text, &mut errors) {
         Some(mut root) => {
+            overrides::apply(&mut root, overrides, &mut errors);
             expand::expand(&mut root, from, &mut errors);
             let config = decode::decode_root(&root, &mut errors);
             contradictions::check(&root, &config, &mut errors);
@@ -94,7 +113,28 @@ pub fn load_with(
         }
         None => Config::default(),
     };
-    errors.finish(config)
+    match errors.finish(()) {
+        Ok(()) => (config, Vec::new()),
+        Err(mut errors) => {
+            overrides::redact(&mut errors, overrides);
+            (config, errors)
+        }
+    }
+}
+
+/// Where a text sets a key, if it does: `["tls", "supergraph", "key"]`.
+pub fn place_of(text: &str, path: &[String]) -> Option<Span> {
+    let mut errors = decode::Errors::new(SourceId(0));
+    let root = yaml::parse(text, &mut errors)?;
+    let mut node = &root;
+    for part in path {
+        node = match &node.value {
+            yaml::Value::Map(entries) => &entries.iter().find(|(key, _)| key.text == *part)?.1,
+            yaml::Value::List(items) => items.get(part.parse::<usize>().ok()?)?,
+            yaml::Value::Scalar { .. } => return None,
+        };
+    }
+    Some(node.span)
 }
 
 #[cfg(test)]

@@ -826,7 +826,7 @@ impl Decode for Url {
             .strip_prefix("http://")
             .or_else(|| text.strip_prefix("https://"));
         let socket = text.strip_prefix("unix://");
-        let ok = (rest.is_some_and(|r| !r.is_empty() && !r.starts_with('/'))
+        let ok = (rest.is_some_and(has_host)
             || socket.is_some_and(|path| path.starts_with('/') && path.len() > 1))
             && text.bytes().all(|b| b.is_ascii_graphic());
         if !ok {
@@ -839,6 +839,23 @@ impl Decode for Url {
         }
         Some(Url(text.to_owned()))
     }
+}
+
+/// Whether what comes after the scheme begins with a host, and with a port if it says so.
+fn has_host(rest: &str) -> bool {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    // A name before it is refused by whoever asks the URL, with a reason of its own.
+    let authority = rest[..end].rsplit('@').next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let name = |c: char| c.is_ascii_alphanumeric() || "-._~%".contains(c);
+    let host_ok = match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.chars().all(name),
+    };
+    host_ok && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
 impl Decode for HeaderName {

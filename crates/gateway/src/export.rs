@@ -165,6 +165,39 @@ impl Exporter {
     }
 }
 
+/// What is wrong with collectors, each with the kind of its exporter.
+pub(crate) fn problems(config: &Config) -> Vec<(&'static str, String)> {
+    let options = &config.telemetry;
+    let (metrics, traces) = (
+        &options.exporters.metrics.otlp,
+        &options.exporters.tracing.otlp,
+    );
+    let resource = || Resource::new(&options.service_name, options.resource.clone());
+    let metrics = metrics.enabled.then(|| {
+        Collector::new(
+            Service::Metrics,
+            &metrics.endpoint,
+            metrics.protocol,
+            &metrics.headers,
+            metrics.timeout.0,
+            resource(),
+        )
+    });
+    let traces = traces.enabled.then(|| {
+        Collector::new(
+            Service::Traces,
+            &traces.endpoint,
+            traces.protocol,
+            &traces.headers,
+            traces.timeout.0,
+            resource(),
+        )
+    });
+    let made = [("metrics", metrics), ("tracing", traces)].into_iter();
+    made.filter_map(|(key, made)| Some((key, made?.err()?)))
+        .collect()
+}
+
 impl Traces {
     async fn export(&mut self, gateway: &Gateway) {
         let Some(tracing) = &gateway.telemetry().tracing else {

@@ -14,7 +14,7 @@
 //! [`labels`], [`bundle`] and [`reload`], [`gateway`], [`server`],
 //! [`explain`], [`expose`], [`observe`], [`background`], [`heavy`] (what workers hand over). At the edge: [`admission`], [`authorization`], [`cors`],
 //! [`documents`], [`notice`], [`operation_limits`], [`proxies`],
-//! [`tls`].
+//! [`tls`], [`unusable`] (what a configuration cannot have).
 
 pub mod admission;
 pub mod authorization;
@@ -59,6 +59,7 @@ pub mod server;
 pub mod sharing;
 pub mod state;
 pub mod tls;
+pub mod unusable;
 pub mod uploads;
 
 pub use background::Background;

@@ -126,6 +126,11 @@ pub fn counts() -> LineCounts {
     LINES.get().map(Lines::counts).unwrap_or_default()
 }
 
+/// Whether a filter is understood.
+pub fn check(filter: &str) -> Result<(), LogError> {
+    parse_filter(filter).map(|_| ())
+}
+
 fn parse_filter(filter: &str) -> Result<Targets, LogError> {
     let error = || LogError::Filter(filter.to_owned());
     // A single word that is no level would be taken for a target, which nobody means.

@@ -1,6 +1,6 @@
 //! `ogive config`.
 
-use crate::process::{file, run};
+use crate::process::{Running, address, answer, ask, demo, file, folder, ogive, run};
 
 #[test]
 fn a_configuration_is_checked() {
@@ -32,4 +32,117 @@ fn the_defaults_can_be_started_from_and_the_schema_is_json() {
     assert_eq!(limits["properties"]["parser_max_tokens"]["default"], 15_000);
     let policy = &schema["properties"]["cors"]["properties"]["policies"]["items"];
     assert!(policy["properties"]["origins"].is_object(), "{policy}");
+}
+
+/// What is wrong by itself, what contradicts something else, and what cannot be had on this machine: all at once.
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let bad = file(
+        "all-wrong.yaml",
+        "listen: nowhere\n\
+         supergraph: { url: 'ftp://a' }\n\
+         limits: { max_dept: 5 }\n\
+         http: { header_read_timeout: 0s }\n\
+         cors: { policies: [{ origins: ['https://a/'], match_origins: ['('] }] }\n\
+         override_subgraph_url: { products: 'http://:4001/' }\n\
+         persisted_queries: { enabled: true, local_manifests: [no-such.json] }\n\
+         tls: { supergraph: { certificate_chain: no-such.pem, key: no-such.key } }\n\
+         log: { filter: loud }\n\
+         telemetry: { access_log: { fields: [colour] } }\n",
+    );
+    let (code, _, err) = run(&["config", "validate", &bad]);
+    assert_eq!(code, Some(1));
+    for wanted in [
+        "`nowhere` is no address",
+        "`ftp://a` is no URL",
+        "did you mean `max_depth`?",
+        "`0s` leaves no time at all",
+        "`https://a/` is no origin",
+        "`(` is no regular expression",
+        "`http://:4001/` is no URL",
+        "no-such.json",
+        "no-such.pem",
+        "`loud` is no log filter",
+        "`colour` is no field",
+    ] {
+        assert!(err.contains(wanted), "{wanted}\n{err}");
+    }
+    for line in 1..=10 {
+        assert!(
+            err.contains(&format!("all-wrong.yaml:{line}:")),
+            "{line}\n{err}"
+        );
+    }
+}
+
+/// What is put beside it only where it is served is no mistake, and is said all the same.
+#[test]
+fn a_supergraph_that_is_not_there_yet_is_said() {
+    let config = file(
+        "without-supergraph.yaml",
+        "supergraph: { path: no-such.graphql }\n",
+    );
+    let (code, _, err) = run(&["config", "validate", &config]);
+    assert_eq!(code, Some(0));
+    assert!(
+        err.contains("there is no file `no-such.graphql` here"),
+        "{err}"
+    );
+}
+
+/// Argument, environment, file, default: each wins over the next. No value is told.
+#[test]
+fn the_environment_stands_between_arguments_and_the_file() {
+    let config = file(
+        "environment.yaml",
+        "http: { graphql_endpoint: /of-file }\nlog: { filter: warn }\n",
+    );
+    let mut command = ogive(&["serve", "--log", "info"]);
+    command
+        .env("OGIVE_CONFIG", &config)
+        .env("OGIVE_SUPERGRAPH", demo("supergraph.graphql"))
+        .env("OGIVE_LISTEN", "127.0.0.1:0")
+        .env("OGIVE_LOG", "error")
+        .env("OGIVE__HTTP__GRAPHQL_ENDPOINT", "/of-environment")
+        .env("OGIVE__telemetry__execution_trace__secret", "s3cret");
+    let mut serve = Running::of(command);
+    let from = serve.logged("configuration from ");
+    assert!(from.contains("environment.yaml"), "{from}");
+    assert!(
+        from.contains("OGIVE__HTTP__GRAPHQL_ENDPOINT, OGIVE__telemetry__execution_trace__secret"),
+        "{from}"
+    );
+    assert!(!from.contains("s3cret"), "{from}");
+    let gateway = address(&serve.logged("/of-environment"));
+    let query = r#"{"query":"{ __typename }"}"#;
+    assert_eq!(
+        answer(ask(&gateway, "POST", "/of-environment", query)).0,
+        200
+    );
+    drop(serve);
+
+    let mut command = ogive(&["config", "validate", &config]);
+    let refused = command
+        .env("OGIVE__limits__max_dept", "s3cret")
+        .output()
+        .unwrap();
+    let err = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        err.contains("did you mean `OGIVE__limits__max_depth`?"),
+        "{err}"
+    );
+    assert!(!err.contains("s3cret"), "{err}");
+}
+
+/// What was found without being named is said.
+#[test]
+fn serve_says_which_configuration_it_found() {
+    let here = folder().join("found");
+    std::fs::create_dir_all(&here).unwrap();
+    std::fs::write(here.join("ogive.yaml"), "listen: 127.0.0.1:0\n").unwrap();
+    let mut command = ogive(&["serve", "-s", &demo("supergraph.graphql")]);
+    command.current_dir(&here);
+    let mut serve = Running::of(command);
+    serve.logged("configuration from ogive.yaml, found in the working directory");
 }

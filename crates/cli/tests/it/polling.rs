@@ -145,7 +145,7 @@ fn a_secret_that_changes_is_read_again() {
     assert!(traced("first") && !traced("second"));
     let other = file("secret.new", "second\n");
     fs::rename(other, &secret).unwrap();
-    serve.logged("a file has changed: reloaded");
+    serve.logged("` has changed: reloaded");
     assert!(traced("second") && !traced("first"));
 }
 
@@ -167,7 +167,8 @@ fn without_a_supergraph_it_waits_if_that_is_asked_for() {
     );
     let mut serve = Running::start(&["serve", "-c", &config]);
     serve.logged("no supergraph yet, waiting for one: it answers 503");
-    let gateway = address(&serve.logged("serving http://"));
+    let gateway =
+        address(&serve.logged(" answers 503 until there is a supergraph: waiting for http://"));
     let health = |path: &str| answer(ask(&gateway, "GET", path, "")).0;
     let mut refused = String::new();
     ask(&gateway, "POST", "/graphql", QUERY)
@@ -197,11 +198,16 @@ fn without_a_supergraph_it_waits_if_that_is_asked_for() {
         ),
     );
     let mut serve = Running::start(&["serve", "-c", &config]);
-    let gateway = address(&serve.logged("serving http://"));
+    let line = serve.logged(" answers 503 until there is a supergraph: waiting for ");
+    assert!(
+        line.contains("later.graphql") && !line.contains("serving"),
+        "{line}"
+    );
+    let gateway = address(&line);
     assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 503);
     let beside = file("later.new", &schema);
     fs::rename(beside, &later).unwrap();
-    serve.logged("a file has changed: reloaded");
+    serve.logged("later.graphql` has changed: reloaded");
     assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
 }
 

@@ -114,14 +114,14 @@ fn watched_files_are_reloaded_and_options_take_hold() {
         (200, ANSWER.into())
     );
     replace(&path, &config("limits: { max_depth: 1 }"));
-    serve.logged("a file has changed: reloaded");
+    serve.logged("` has changed: reloaded");
     let (status, body) = answer(ask(&gateway, "POST", "/graphql", QUERY));
     assert!(
         status == 400 && body.contains("MAX_DEPTH_LIMIT"),
         "{status} {body}"
     );
     replace(&path, &config("limits: { max_depth: deep }"));
-    serve.logged("a file has changed: reload refused");
+    serve.logged("` has changed: reload refused");
     assert_eq!(
         answer(ask(&gateway, "POST", "/graphql", QUERY)).0,
         400,
