@@ -109,7 +109,8 @@ section! {
         pub connect_timeout: Option<Duration> = None,
         /// How long the subgraph may take to begin its answer, once the request is sent; default: `timeout` alone.
         pub first_byte_timeout: Option<Duration> = None,
-        /// Largest subgraph answer, in bytes; default `128MiB`.
+        /// Largest subgraph answer, in bytes, before and after decoding; a larger one is refused, and its connection closed.
+        /// Default `64MiB`.
         pub response_max_bytes: Option<ByteSize> = None,
         /// How request bodies of at least 1 KiB are encoded; default not at all. Answers are decoded whatever is set
         /// here.
@@ -150,6 +151,10 @@ section! {
         pub deadline_header: Option<HeaderName> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
         pub pool_idle_timeout: Option<Duration> = None,
+        /// How old a connection may be when it is given another request, so that changes of the name service are followed
+        /// while there is traffic; default `60s`. Each has a limit of its own between four fifths of it and all of it. Requests
+        /// in flight are never cut off.
+        pub pool_max_age: Option<Duration> = None,
         /// Most idle connections per worker and origin; default 2000. More only helps if more requests than that are under way
         /// at a time.
         pub pool_idle_max: Option<NonZeroUsize> = None,
@@ -197,6 +202,8 @@ pub struct ResolvedTraffic {
     pub split_retry: bool,
     /// See [`SubgraphTraffic::pool_idle_timeout`].
     pub pool_idle_timeout: std::time::Duration,
+    /// See [`SubgraphTraffic::pool_max_age`].
+    pub pool_max_age: std::time::Duration,
     /// See [`SubgraphTraffic::pool_idle_max`].
     pub pool_idle_max: usize,
 }
@@ -220,7 +227,7 @@ impl Config {
             response_max_bytes: pick(
                 own.response_max_bytes,
                 all.response_max_bytes,
-                ByteSize(128 << 20),
+                ByteSize(64 << 20),
             )
             .0,
             first_byte_timeout: own
@@ -262,6 +269,7 @@ impl Config {
                 Duration::seconds(50),
             )
             .0,
+            pool_max_age: pick(own.pool_max_age, all.pool_max_age, Duration::seconds(60)).0,
             pool_idle_max: pick(own.pool_idle_max, all.pool_idle_max, nonzero(2_000)).get(),
         }
     }

@@ -336,6 +336,7 @@ fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
                 reset_timeout: breaker.reset_timeout.0,
             }),
             idle_timeout: traffic.pool_idle_timeout,
+            connection_age_max: traffic.pool_max_age,
             idle_max: traffic.pool_idle_max,
             idle_total_max: config.traffic_shaping.pool_idle_total_max.get(),
         },

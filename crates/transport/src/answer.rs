@@ -95,13 +95,21 @@ impl<'e> Intake<'e> {
         }
     }
 
+    /// Bytes beyond which it is refused.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// The answer will have at least so many bytes.
     pub(crate) fn announced(&self, bytes: u64) -> Result<(), ExchangeError> {
         if bytes <= self.limit as u64 {
             return Ok(());
         }
         let what = "the answer is too large";
-        let detail = format!("the answer is larger than {} bytes", self.limit);
+        let detail = format!(
+            "the answer is larger than {} bytes: see `response_max_bytes`",
+            self.limit
+        );
         Err(failed(HTTP_ERROR, &self.endpoint.name, what, detail).into())
     }
 
@@ -197,7 +205,7 @@ pub(crate) async fn decoded(
         }
         Err(DecodeError::TooLarge) => (
             "the answer is too large",
-            format!("the decoded answer is larger than {limit} bytes"),
+            format!("the decoded answer is larger than {limit} bytes: see `response_max_bytes`"),
         ),
         Err(DecodeError::Malformed(why)) => (
             "the answer cannot be decoded",

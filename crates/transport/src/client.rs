@@ -4,7 +4,7 @@
 //! everything up to its last byte; the last is laid around the whole exchange by
 //! [`RequestTransport`](crate::RequestTransport). HTTP/1.1 is [`crate::http1`], HTTP/2 is hyper's.
 
-use std::{io::ErrorKind, time::Duration};
+use std::{io::ErrorKind, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -27,8 +27,9 @@ use crate::{
         request::{self, Headers},
     },
     over_hyper,
-    pool::{Origin, Pool, Ready},
+    pool::{Age, Ages, Origin, Pool, Ready},
     request::{Flown, RequestKey},
+    resolve::{Names, Resolver},
 };
 
 macro_rules! user_agent {
@@ -69,6 +70,8 @@ const ACCEPT_ENCODING_LINE: &[u8] =
 #[derive(Default)]
 pub struct Client {
     pool: Pool,
+    /// What is known of hosts.
+    pub(crate) names: Names,
     /// The queries under way that others may join.
     pub(crate) flights: Flights<RequestKey, Flown>,
 }
@@ -114,6 +117,14 @@ impl Client {
     /// A client without connections.
     pub fn new() -> Self {
         Client::default()
+    }
+
+    /// The same with another name service than that of the operating system.
+    pub fn with_resolver(resolver: Arc<dyn Resolver>) -> Self {
+        Client {
+            names: Names::new(resolver),
+            ..Client::default()
+        }
     }
 
     /// Number of idle connections to the endpoint's origins.
@@ -194,13 +205,13 @@ impl Client {
 
     /// A kept-alive connection that is ready for a request.
     async fn idle(&self, ask: &Ask<'_>, idempotent: bool) -> Option<Ready> {
-        let timeout = ask.endpoint.traffic.idle_timeout;
-        while let Some(mut ready) = self.pool.take(&ask.origin, timeout) {
+        let ages = ages(ask.endpoint);
+        while let Some(mut ready) = self.pool.take(&ask.origin, ages) {
             let usable = match &mut ready {
                 Ready::Http1(_) if idempotent => true,
                 // A mutation has one try.
                 Ready::Http1(connection) => connection.is_open().await,
-                Ready::Http2(sender) => {
+                Ready::Http2(sender, _) => {
                     if !idempotent {
                         // Let the reactor report connections that were closed in the meantime first.
                         tokio::task::yield_now().await;
@@ -217,13 +228,12 @@ impl Client {
 
     /// A new connection; requests that can share one wait for it instead of making one each.
     async fn connected(&self, ask: &Ask<'_>) -> Result<Ready, ExchangeError> {
-        let traffic = &ask.endpoint.traffic;
         let gate = self.pool.gate(&ask.origin);
         let _first = match &gate {
             Some(gate) => {
                 let first = gate.lock().await;
-                if let Some(ready @ Ready::Http2(_)) =
-                    self.pool.take(&ask.origin, traffic.idle_timeout)
+                if let Some(ready @ Ready::Http2(..)) =
+                    self.pool.take(&ask.origin, ages(ask.endpoint))
                 {
                     return Ok(ready);
                 }
@@ -231,7 +241,7 @@ impl Client {
             }
             None => None,
         };
-        let stream = connect(ask.endpoint, ask.address, ask.tls).await;
+        let stream = connect(ask.endpoint, ask.address, ask.tls, &self.names).await;
         let (stream, http2) = stream.map_err(transient)?;
         if !http2 {
             return Ok(Ready::Http1(Box::new(Connection::new(stream))));
@@ -240,22 +250,22 @@ impl Client {
             let what = "the connection failed before an answer came";
             transient(failed(HTTP_ERROR, &ask.endpoint.name, what, chain(&error)))
         })?;
-        self.keep(ask, Ready::Http2(shared.clone()));
-        Ok(Ready::Http2(shared))
+        let age = Age::new();
+        self.keep(ask, Ready::Http2(shared.clone(), age));
+        Ok(Ready::Http2(shared, age))
     }
 
     fn keep(&self, ask: &Ask<'_>, ready: Ready) {
         let traffic = &ask.endpoint.traffic;
         let max = (traffic.idle_max, traffic.idle_total_max);
-        self.pool
-            .keep(&ask.origin, ready, traffic.idle_timeout, max);
+        self.pool.keep(&ask.origin, ready, ages(ask.endpoint), max);
     }
 
     async fn attempt(&self, ask: &Ask<'_>, ready: Ready) -> Result<Exchanged, Failed> {
         match ready {
             Ready::Http1(connection) => self.over_http1(ask, connection).await,
             // Futures are moved: the rare one stays out of the other's room.
-            Ready::Http2(sender) => Box::pin(over_http2(ask, sender)).await,
+            Ready::Http2(sender, _) => Box::pin(over_http2(ask, sender)).await,
         }
     }
 
@@ -404,7 +414,12 @@ async fn read_body_ahead(
             let arriving = arriving.get_or_insert_with(|| ahead.begin());
             arriving.look(connection.so_far());
         }
-        if whole || !connection.more().await.map_err(|why| intake.cut(why))? {
+        if whole
+            || !connection
+                .more(intake.limit())
+                .await
+                .map_err(|why| intake.cut(why))?
+        {
             break;
         }
     }
@@ -463,6 +478,13 @@ pub(crate) fn tls_of<'e>(
         "the subgraph's URL cannot be used",
         format!("subgraph `{}`: {why}", endpoint.name),
     ))
+}
+
+fn ages(endpoint: &Endpoint) -> Ages {
+    Ages {
+        idle: endpoint.traffic.idle_timeout,
+        max: endpoint.traffic.connection_age_max,
+    }
 }
 
 fn origin<'e>(endpoint: &Endpoint, address: &'e Address, tls: Option<&ClientTls>) -> Origin<'e> {

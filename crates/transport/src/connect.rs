@@ -1,4 +1,4 @@
-//! Making a connection: resolve, connect, agree on TLS and HTTP version.
+//! Making a connection: resolve, connect to one of the addresses, agree on TLS and HTTP version.
 
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use crate::{
     ClientTls, Http2, Socket, Stream,
     endpoint::{Address, Endpoint, Target},
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
+    race::{DELAY, delay_within, race},
+    resolve::Names,
 };
 
 /// How often a subgraph has to show that it is still there while HTTP/2 requests wait for it, and how long that may
@@ -46,10 +48,12 @@ pub(crate) async fn connect(
     endpoint: &Endpoint,
     address: &Address,
     tls: Option<&ClientTls>,
+    names: &Names,
 ) -> Result<(Stream, bool), TransportError> {
     let timeout = endpoint.traffic.connect_timeout;
     let target = &address.target;
-    let stream = match tokio::time::timeout(timeout, open(address, tls)).await {
+    let opened = open_within(address, tls, names, delay_within(timeout));
+    let stream = match tokio::time::timeout(timeout, opened).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
             return Err(failed(
@@ -76,12 +80,26 @@ pub(crate) async fn connect(
     Ok((stream, http2))
 }
 
+/// Connects, for whoever does so seldom.
 pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
+    open_within(address, tls, &Names::default(), DELAY.0).await
+}
+
+async fn open_within(
+    address: &Address,
+    tls: Option<&ClientTls>,
+    names: &Names,
+    delay: Duration,
+) -> Result<Stream, String> {
     let socket = match &address.target {
         Target::Tcp(host, port) => {
-            let stream = TcpStream::connect((&**host, *port))
-                .await
-                .map_err(|error| error.to_string())?;
+            let addresses = names.addresses(host, *port).await?;
+            let won = race(&addresses, delay, TcpStream::connect).await;
+            let won = won.map_err(|error| error.to_string())?;
+            if !won.passed_over.is_empty() {
+                names.passed_over(&won.passed_over);
+            }
+            let stream = won.connection;
             // Requests are written whole; waiting for more would only delay them.
             let _ = stream.set_nodelay(true);
             Socket::Tcp(stream)

@@ -8,6 +8,8 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 use bytes::Bytes;
 use http::HeaderMap;
 
+use crate::growth;
+
 /// How a body is encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
@@ -102,7 +104,12 @@ pub async fn decode(encoding: Encoding, body: &[u8], max: usize) -> Result<Bytes
         match decoder.read(&mut piece) {
             Ok(0) => return Ok(out.into()),
             Ok(came) if came > max - out.len() => return Err(DecodeError::TooLarge),
-            Ok(came) => out.extend_from_slice(&piece[..came]),
+            Ok(came) => {
+                if out.capacity() - out.len() < came {
+                    out.reserve(growth::room(out.len(), came, max));
+                }
+                out.extend_from_slice(&piece[..came]);
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => decoder.source().left = 0,
             Err(error) => return Err(malformed(error)),
         }

@@ -23,7 +23,7 @@ pub struct Traffic {
     pub connect_timeout: Duration,
     /// From sending a request to the head of its answer; default only `timeout`.
     pub first_byte_timeout: Option<Duration>,
-    /// Largest answer in bytes; default 128 MiB.
+    /// Largest answer in bytes; default 64 MiB.
     pub response_bytes_max: usize,
     /// With it answers beyond `response_bytes_max` are only noted, up to so many bytes; default they are refused.
     pub response_bytes_ceiling: Option<usize>,
@@ -50,6 +50,10 @@ pub struct Traffic {
     pub deadline_header: Option<HeaderName>,
     /// How long an idle connection is kept; default 50 s.
     pub idle_timeout: Duration,
+    /// How old a connection may be when it is given another request; default 60 s. Every connection has a limit of its own
+    /// between four fifths of it and all of it, so that those made together do not end together. Requests in flight are
+    /// never cut off.
+    pub connection_age_max: Duration,
     /// Most idle connections per worker and origin; default 2,000. With fewer than there are requests at a time, connections
     /// are closed and made all the time.
     pub idle_max: usize,
@@ -72,7 +76,7 @@ impl Default for Traffic {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             first_byte_timeout: None,
-            response_bytes_max: 128 << 20,
+            response_bytes_max: 64 << 20,
             response_bytes_ceiling: None,
             compression: None,
             accept_compression: false,
@@ -85,6 +89,7 @@ impl Default for Traffic {
             http2: Http2::Enable,
             deadline_header: None,
             idle_timeout: Duration::from_secs(50),
+            connection_age_max: Duration::from_secs(60),
             idle_max: 2_000,
             idle_total_max: 10_000,
         }

@@ -18,6 +18,7 @@ use crate::{
         request::{self, Headers},
     },
     over_hyper::{self, fit_http2},
+    resolve::Names,
 };
 
 /// A whole answer.
@@ -63,7 +64,13 @@ async fn exchange(
     let replicas = replicas.map_err(|error| fail(error.to_string()))?;
     let address = replicas.addresses().next();
     let address = address.ok_or_else(|| fail("it has no URL".into()))?;
-    let (stream, http2) = connect(endpoint, address, tls_of(endpoint, address)?).await?;
+    let (stream, http2) = connect(
+        endpoint,
+        address,
+        tls_of(endpoint, address)?,
+        &Names::default(),
+    )
+    .await?;
     let budget = Budget::new(usize::MAX);
     let intake = Intake::new(endpoint, &budget);
     let no_redirect = |status: StatusCode, headers: &HeaderMap| match headers.get(header::LOCATION)

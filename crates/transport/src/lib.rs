@@ -15,7 +15,7 @@
 //! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
 //! the executor), `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), [`mod@fetch`] and [`source`] (single requests
-//! outside the hot path), `connect` and `pool` (connections), [`tls`], [`stream`], [`encoding`] (compressed bodies),
+//! outside the hot path), `connect`, `resolve`, `race` and `pool` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
 //! [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
 //! replicas), [`upload`] (bodies made while they are sent), `error`.
 
@@ -30,13 +30,16 @@ pub mod endpoint;
 mod error;
 pub mod fetch;
 pub mod flights;
+mod growth;
 pub mod headers;
 mod http1;
 pub mod observe;
 mod over_hyper;
 mod pool;
+mod race;
 pub mod request;
 pub mod resilience;
+mod resolve;
 pub mod response_headers;
 pub mod source;
 pub mod stream;
@@ -53,6 +56,7 @@ pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use observe::{Answered, Observer};
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
+pub use resolve::{Resolver, Resolving, SystemResolver};
 pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderRules};
 pub use source::Source;
 pub use stream::{Socket, Stream};

@@ -16,6 +16,7 @@ use crate::{
     connect::{Sender, connect, speak_http1, speak_http2},
     endpoint::{Address, Endpoint},
     error::{ExchangeError, HTTP_ERROR, chain, failed},
+    growth,
     upload::{Attachment, FeedError, Pieces},
 };
 
@@ -54,7 +55,7 @@ impl Client {
         request
             .headers_mut()
             .insert(header::CONTENT_TYPE, content_type);
-        let (stream, http2) = connect(endpoint, address, tls).await?;
+        let (stream, http2) = connect(endpoint, address, tls, &self.names).await?;
         let sender = match http2 {
             true => {
                 fit_http2(&mut request, address);
@@ -153,7 +154,17 @@ pub(crate) async fn read_body(
         let read = so_far + data.len();
         intake.announced(read as u64)?;
         match &mut rest {
-            Some(buffer) => buffer.extend_from_slice(&data),
+            Some(buffer) => {
+                if buffer.capacity() - so_far < data.len() {
+                    // Unless it said its length it may have all that is wanted.
+                    let most = match expected {
+                        0 => intake.limit(),
+                        expected => usize::try_from(expected).unwrap_or(usize::MAX),
+                    };
+                    buffer.reserve(growth::room(so_far, data.len(), most));
+                }
+                buffer.extend_from_slice(&data);
+            }
             // Small answers come as one frame and are never copied.
             None if first.is_empty() => first = data,
             None => {

@@ -5,10 +5,14 @@
 //! old, and those at the old end that were closed, are dropped when one of their origin is kept, and every time something
 //! is kept one origin more has its turn, so all of them age out as long as there are requests at all ([`Pool::keep`]); each is
 //! dropped once, so this is constant per request. Beyond a number for all origins together the oldest of all goes. Whoever knows that there is nothing else to do calls [`Pool::trim`].
+//!
+//! Connections end when they are old, however busy ([`Age`]): otherwise they would lead to where a name once was for as long
+//! as there is traffic. One that carries a request ends after it.
 
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
+    hash::{BuildHasher, Hasher, RandomState},
     sync::Arc,
     time::Duration,
 };
@@ -28,7 +32,43 @@ pub(crate) enum Ready {
     /// One at a time. In a box, because it moves from here to a request and back.
     Http1(Box<Connection>),
     /// Many.
-    Http2(SendRequest<Full<Bytes>>),
+    Http2(SendRequest<Full<Bytes>>, Age),
+}
+
+/// When a connection was made, and how much of the longest time it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Age {
+    born: Instant,
+    percent: u32,
+}
+
+/// The least part of the longest time that a connection has, in percent: those made together do not end together.
+const AGE_PERCENT_MIN: u32 = 80;
+
+impl Age {
+    /// That of a new connection.
+    pub(crate) fn new() -> Self {
+        // Keyed anew each time.
+        let dice = RandomState::new().build_hasher().finish();
+        let more = dice % u64::from(100 - AGE_PERCENT_MIN + 1);
+        Age {
+            born: Instant::now(),
+            percent: AGE_PERCENT_MIN + more as u32,
+        }
+    }
+    fn is_over(&self, now: Instant, max: Duration) -> bool {
+        let max = (max / 100).saturating_mul(self.percent);
+        now.saturating_duration_since(self.born) >= max
+    }
+}
+
+/// How old connections may be that are given another request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ages {
+    /// Since the last one.
+    pub(crate) idle: Duration,
+    /// Since they were made, see [`Age`].
+    pub(crate) max: Duration,
 }
 
 /// What connections are pooled by: requests share one only if they would have made it alike.
@@ -40,8 +80,11 @@ pub(crate) struct Origin<'a> {
     pub(crate) http2: Http2,
 }
 
-/// How long connections of an origin are idle before any was.
-const NEW: Duration = Duration::from_secs(60);
+/// How old connections of an origin may be before any was kept.
+const NEW: Ages = Ages {
+    idle: Duration::from_secs(60),
+    max: Duration::from_secs(60),
+};
 
 /// All connections.
 #[derive(Default)]
@@ -59,13 +102,13 @@ struct Entry {
     tls: Option<u64>,
     http2: Http2,
     idle: VecDeque<Idle>,
-    shared: Option<(SendRequest<Full<Bytes>>, Instant)>,
+    shared: Option<(SendRequest<Full<Bytes>>, Instant, Age)>,
     /// Whether the last connection spoke HTTP/2, so that newcomers better wait for one than make one each.
     speaks_http2: bool,
     connecting: Arc<tokio::sync::Mutex<()>>,
     used: Instant,
     /// What connections were kept with last.
-    idle_timeout: Duration,
+    ages: Ages,
 }
 
 struct Idle {
@@ -78,14 +121,14 @@ impl Entry {
         self.tls == origin.tls && self.http2 == origin.http2 && self.target == *origin.target
     }
     /// Takes the youngest connection that is open and young enough.
-    fn newest(&mut self, idle_timeout: Duration) -> Option<Box<Connection>> {
+    fn newest(&mut self, now: Instant, ages: Ages) -> Option<Box<Connection>> {
         while let Some(mut newest) = self.idle.pop_back() {
-            if newest.since.elapsed() > idle_timeout {
+            if now.saturating_duration_since(newest.since) > ages.idle {
                 // All others are older still.
                 self.idle.clear();
                 return None;
             }
-            if newest.connection.is_quiet() {
+            if !newest.connection.age.is_over(now, ages.max) && newest.connection.is_quiet() {
                 return Some(newest.connection);
             }
         }
@@ -93,10 +136,11 @@ impl Entry {
     }
     /// Drops the oldest connections, as far as they are too old or closed.
     fn age(&mut self, now: Instant) {
-        let timeout = self.idle_timeout;
+        let ages = self.ages;
         while let Some(oldest) = self.idle.front_mut() {
-            let age = now.saturating_duration_since(oldest.since);
-            if age <= timeout && oldest.connection.is_quiet() {
+            let idle = now.saturating_duration_since(oldest.since);
+            let is_young = idle <= ages.idle && !oldest.connection.age.is_over(now, ages.max);
+            if is_young && oldest.connection.is_quiet() {
                 break;
             }
             self.idle.pop_front();
@@ -106,19 +150,22 @@ impl Entry {
 
 impl Pool {
     /// The connection to use next that is young enough and, as far as is known, still open.
-    pub(crate) fn take(&self, origin: &Origin<'_>, idle_timeout: Duration) -> Option<Ready> {
+    pub(crate) fn take(&self, origin: &Origin<'_>, ages: Ages) -> Option<Ready> {
         let mut origins = self.origins.borrow_mut();
         let entry = origins.iter_mut().find(|entry| entry.is(origin))?;
-        if let Some((sender, used)) = &mut entry.shared {
-            if !sender.is_closed() && used.elapsed() <= idle_timeout {
-                *used = Instant::now();
-                entry.used = *used;
-                return Some(Ready::Http2(sender.clone()));
+        let now = Instant::now();
+        if let Some((sender, used, age)) = &mut entry.shared {
+            let is_young = now.saturating_duration_since(*used) <= ages.idle;
+            if !sender.is_closed() && is_young && !age.is_over(now, ages.max) {
+                *used = now;
+                entry.used = now;
+                return Some(Ready::Http2(sender.clone(), *age));
             }
+            // Requests in flight hold it, and it ends with the last of them.
             entry.shared = None;
         }
         let before = entry.idle.len();
-        let newest = entry.newest(idle_timeout);
+        let newest = entry.newest(now, ages);
         self.n_idle
             .set(self.n_idle.get() - (before - entry.idle.len()));
         newest.map(Ready::Http1)
@@ -129,7 +176,7 @@ impl Pool {
         &self,
         origin: &Origin<'_>,
         ready: Ready,
-        idle_timeout: Duration,
+        ages: Ages,
         (idle_max, total_max): (usize, usize),
     ) {
         let now = Instant::now();
@@ -137,11 +184,12 @@ impl Pool {
         let at = Self::place(&mut origins, origin);
         let entry = &mut origins[at];
         entry.used = now;
-        entry.idle_timeout = idle_timeout;
-        entry.speaks_http2 = matches!(ready, Ready::Http2(_));
+        entry.ages = ages;
+        entry.speaks_http2 = matches!(ready, Ready::Http2(..));
         let before = entry.idle.len();
         entry.age(now);
         match ready {
+            Ready::Http1(connection) if connection.age.is_over(now, ages.max) => {}
             Ready::Http1(connection) => {
                 while entry.idle.len() >= idle_max.max(1) {
                     entry.idle.pop_front();
@@ -151,13 +199,15 @@ impl Pool {
                     since: now,
                 });
             }
-            Ready::Http2(sender) if !sender.is_closed() => {
-                let open = entry.shared.as_ref().is_some_and(|(s, _)| !s.is_closed());
-                if !open {
-                    entry.shared = Some((sender, now));
+            Ready::Http2(sender, age) if !sender.is_closed() => {
+                let known = entry.shared.as_ref();
+                let is_usable =
+                    known.is_some_and(|(s, _, age)| !s.is_closed() && !age.is_over(now, ages.max));
+                if !is_usable {
+                    entry.shared = Some((sender, now, age));
                 }
             }
-            Ready::Http2(_) => {}
+            Ready::Http2(..) => {}
         }
         let mut n_idle = self.n_idle.get() + entry.idle.len() - before;
         let turn = self.turn.get() % origins.len();
@@ -169,7 +219,7 @@ impl Pool {
             n_idle -= before - other.idle.len();
             // Nobody asks it any more: a replica that is gone, a certificate that was replaced.
             let unused = now.saturating_duration_since(other.used);
-            if unused > other.idle_timeout.saturating_mul(2) {
+            if unused > other.ages.idle.saturating_mul(2) {
                 n_idle -= other.idle.len();
                 origins.swap_remove(turn);
             }
@@ -195,14 +245,17 @@ impl Pool {
             let (n_idle, n_shared) = (entry.idle.len(), usize::from(entry.shared.is_some()));
             let before = n_idle + n_shared;
             entry.age(now);
-            entry.idle.retain_mut(|idle| idle.connection.is_quiet());
+            let ages = entry.ages;
+            entry.idle.retain_mut(|idle| {
+                !idle.connection.age.is_over(now, ages.max) && idle.connection.is_quiet()
+            });
             entry.idle.shrink_to_fit();
             self.n_idle
                 .set(self.n_idle.get() - (n_idle - entry.idle.len()));
-            let timeout = entry.idle_timeout;
-            entry
-                .shared
-                .take_if(|(sender, used)| sender.is_closed() || used.elapsed() > timeout);
+            entry.shared.take_if(|(sender, used, age)| {
+                let is_idle = now.saturating_duration_since(*used) > ages.idle;
+                sender.is_closed() || is_idle || age.is_over(now, ages.max)
+            });
             dropped += before - entry.idle.len() - usize::from(entry.shared.is_some());
         }
         dropped
@@ -241,7 +294,7 @@ impl Pool {
                 speaks_http2: false,
                 connecting: Arc::default(),
                 used: Instant::now(),
-                idle_timeout: NEW,
+                ages: NEW,
             });
             origins.len() - 1
         })
@@ -267,13 +320,48 @@ mod tests {
             tls: None,
             http2: Http2::Only,
         });
-        let (pool, timeout) = (Pool::default(), Duration::from_secs(10));
-        pool.keep(&used, Ready::Http2(sender.clone()), timeout, (1, 1));
-        for _ in 0..8 {
-            tokio::time::advance(timeout).await;
-            assert!(pool.take(&used, timeout).is_some());
+        let (pool, age) = (Pool::default(), Age::new());
+        let ages = Ages {
+            idle: Duration::from_secs(10),
+            max: Duration::from_secs(100),
+        };
+        let keep = |origin, age| {
+            let ready = Ready::Http2(sender.clone(), age);
+            pool.keep(origin, ready, ages, (1, 1));
+        };
+        keep(&used, age);
+        // The shortest time that any has.
+        for _ in 1..8 {
+            tokio::time::advance(ages.idle).await;
+            assert!(pool.take(&used, ages).is_some());
             // Origins that nobody asks any more go when others are kept.
-            pool.keep(&other, Ready::Http2(sender.clone()), timeout, (1, 1));
+            keep(&other, Age::new());
         }
+        // Found by a review: a connection that was used all the time was used for ever.
+        tokio::time::advance(3 * ages.idle).await;
+        let busy = Ages {
+            idle: ages.max,
+            ..ages
+        };
+        assert!(pool.take(&used, busy).is_none());
+        // One that is new takes its place, also if the old one is still there.
+        keep(&used, age);
+        keep(&used, Age::new());
+        assert!(pool.take(&used, busy).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_made_together_do_not_end_together() {
+        let (now, max) = (Instant::now(), Duration::from_secs(60));
+        let ages: Vec<Age> = (0..1_000).map(|_| Age::new()).collect();
+        let over = |seconds| {
+            let now = now + Duration::from_secs(seconds);
+            ages.iter().filter(|age| age.is_over(now, max)).count()
+        };
+        assert_eq!((over(47), over(60)), (0, 1_000));
+        let half = over(54);
+        assert!((300..=700).contains(&half), "{half} of 1,000");
+        assert!(ages[0].is_over(now, Duration::ZERO), "no time at all");
+        assert!(!ages[0].is_over(now, Duration::MAX));
     }
 }

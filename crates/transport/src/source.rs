@@ -138,7 +138,7 @@ impl Source {
             {
                 return Err(self.too_large());
             }
-            if whole || !connection.more().await? {
+            if whole || !connection.more(self.body_bytes_max).await? {
                 break;
             }
         }

@@ -256,7 +256,7 @@ fn answers_beyond_the_ceilings() {
         "traffic_shaping.response_max_bytes",
     );
     let (mut client, mut stream) = ask(&measured);
-    announce(&mut stream, (128 << 20) + 1);
+    announce(&mut stream, (64 << 20) + 1);
     assert_eq!(client.read().codes(), ["SUBREQUEST_HTTP_ERROR"]);
     expect(&measured, &[]);
 

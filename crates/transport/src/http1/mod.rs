@@ -27,8 +27,8 @@ use std::{
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use crate::Stream;
-use framing::{Body, Framing, Head, HeadReader, Malformed, Wanted};
+use crate::{Stream, growth, pool::Age};
+use framing::{Body, Framing, HEAD_MAX, Head, HeadReader, Malformed, Wanted};
 
 /// Request bodies up to this many bytes are copied behind their heads; larger ones are written beside them.
 const COALESCED_MAX: usize = 8 << 10;
@@ -61,6 +61,7 @@ pub(crate) struct Connection {
     body: Option<Body>,
     /// Whether nothing was said so far that forbids another request.
     keep_alive: bool,
+    pub(crate) age: Age,
 }
 
 /// What is still to be written, and flushed.
@@ -117,6 +118,7 @@ impl Connection {
             unwritable: None,
             body: None,
             keep_alive: true,
+            age: Age::new(),
         }
     }
 
@@ -138,7 +140,7 @@ impl Connection {
         let mut reader = HeadReader::new(asked.wanted, asked.is_head);
         let mut any = false;
         loop {
-            let came = self.fill(READ.0).await;
+            let came = self.fill(READ.0, HEAD_MAX).await;
             let why = match came {
                 Ok(0) => ENDED.to_owned(),
                 Ok(_) => {
@@ -172,15 +174,20 @@ impl Connection {
         let body = self.body.get_or_insert_with(none);
         body.read(&mut self.buffer).map_err(|why| why.to_string())
     }
-    /// Waits for more of the body; says whether there may be more still.
-    pub(crate) async fn more(&mut self) -> Result<bool, Cut> {
+    /// Waits for more of the body, of which nobody wants more than `most` bytes; says whether there may be more still.
+    pub(crate) async fn more(&mut self, most: usize) -> Result<bool, Cut> {
         let body = self.body.get_or_insert_with(none);
         let may_end = body.may_end();
         let left = body.announced().saturating_sub(body.len() as u64);
         // One byte more than is missing: a read that does not fill its room need not be tried again.
         let beyond = if body.is_sized() { 1 } else { READ.0 };
         let left = usize::try_from(left).unwrap_or(usize::MAX);
-        match self.fill(left.saturating_add(beyond)).await {
+        // Unless it said its length it may have all that is wanted, and what shows that it has more.
+        let most = match body.is_sized() {
+            true => body.len().saturating_add(left).saturating_add(1),
+            false => most.saturating_add(READ.1),
+        };
+        match self.fill(left.saturating_add(beyond), most).await {
             Ok(0) if may_end => Ok(false),
             Ok(0) => Err(ENDED.to_owned()),
             Ok(_) => Ok(true),
@@ -276,13 +283,14 @@ impl Connection {
         }
     }
 
-    /// Reads into the buffer, while what is left of the request is written. There should be room for so many bytes.
-    async fn fill(&mut self, room: usize) -> io::Result<usize> {
+    /// Reads into the buffer, while what is left of the request is written. There should be room for so many bytes;
+    /// altogether no more than `most` are expected.
+    async fn fill(&mut self, room: usize, most: usize) -> io::Result<usize> {
         poll_fn(|cx| {
             self.poll_rest(cx);
             match self.buffer.is_empty() && room <= FIRST_READ {
                 true => READ_FIRST.with_borrow_mut(|room| self.poll_first(cx, room)),
-                false => self.poll_next(cx, room),
+                false => self.poll_next(cx, room, most),
             }
         })
         .await
@@ -297,10 +305,16 @@ impl Connection {
         self.buffer = BytesMut::from(read.filled());
         Poll::Ready(Ok(self.buffer.len()))
     }
-    fn poll_next(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<usize>> {
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: usize,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
         let free = self.buffer.capacity() - self.buffer.len();
         if free < room.min(READ.0) {
-            self.buffer.reserve(room.min(RESERVE_MAX));
+            let room = growth::room(self.buffer.len(), room.min(RESERVE_MAX), most);
+            self.buffer.reserve(room);
         }
         let mut room = (&mut self.buffer).limit(READ.1);
         pin!(self.stream.read_buf(&mut room)).poll(cx)

@@ -8,6 +8,7 @@
 
 mod arrival;
 mod arriving;
+mod connecting;
 #[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;
 mod flights;

@@ -52,7 +52,10 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(script: Vec<Vec<Act>>) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Server::start_at("127.0.0.1:0".parse().unwrap(), script).await
+    }
+    pub(crate) async fn start_at(address: SocketAddr, script: Vec<Vec<Act>>) -> Server {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, seen) = watch::channel(Seen::default());
         let tell = Arc::new(tell);

@@ -1,0 +1,189 @@
+//! Where new connections lead, and how long old ones are used.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ogive_transport::{Client, Endpoint, HeaderRules, Http2, Resolver, Resolving, Traffic};
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::watch,
+};
+
+use crate::{
+    OK, send,
+    server::{Act, Server},
+};
+
+const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+const TWO: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+/// Says one list after the other, the last for good; an empty list is a failure.
+#[derive(Debug)]
+struct Says(Vec<Vec<IpAddr>>, AtomicUsize);
+
+impl Resolver for Says {
+    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+        assert_eq!(host, "products.example");
+        let at = self.1.fetch_add(1, Ordering::Relaxed);
+        let said = self.0[at.min(self.0.len() - 1)].clone();
+        Box::pin(async move {
+            match said.is_empty() {
+                true => Err(io::Error::other("no such host")),
+                false => Ok(said),
+            }
+        })
+    }
+}
+
+fn client(said: &[&[IpAddr]]) -> Client {
+    let said = said.iter().map(|said| said.to_vec()).collect();
+    Client::with_resolver(Arc::new(Says(said, AtomicUsize::new(0))))
+}
+
+fn endpoint(port: u16, traffic: Traffic) -> Endpoint {
+    let url = format!("http://products.example:{port}/graphql");
+    Endpoint::new("products", &url, traffic, HeaderRules::default())
+}
+
+/// Connections are too old for another request at once.
+fn of_age(age: Duration) -> Traffic {
+    Traffic {
+        connection_age_max: age,
+        ..Traffic::default()
+    }
+}
+
+/// An address that answers nobody: there is no more room for connections that wait to be accepted.
+struct Silent {
+    _listener: TcpListener,
+    _waiting: TcpStream,
+}
+
+impl Silent {
+    async fn at(address: SocketAddr) -> Silent {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(address).unwrap();
+        let listener = socket.listen(0).unwrap();
+        Silent {
+            _waiting: TcpStream::connect(address).await.unwrap(),
+            _listener: listener,
+        }
+    }
+}
+
+/// Found by a review: a host with several addresses was down if the first was silent.
+#[tokio::test]
+async fn a_host_is_there_though_its_first_address_is_silent() {
+    let server = Server::start(vec![vec![Act::Answer(OK)], vec![Act::Answer(OK)]]).await;
+    let port = server.address.port();
+    let _silent = Silent::at((TWO, port).into()).await;
+    let (client, endpoint) = (
+        client(&[&[TWO, ONE]]),
+        endpoint(port, of_age(Duration::ZERO)),
+    );
+    for _ in 0..2 {
+        let answer = send(&client, &endpoint, true).await;
+        assert_eq!(answer.unwrap().status, 200);
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+/// Found by a review: a change of the name service was not followed as long as there was traffic.
+#[tokio::test]
+async fn connections_that_are_old_lead_to_where_the_name_is_now() {
+    for (age, requests) in [(Duration::ZERO, (1, 1)), (Duration::MAX, (2, 0))] {
+        let one = Server::start(vec![vec![Act::Answer(OK), Act::Answer(OK)]]).await;
+        let port = one.address.port();
+        let two = Server::start_at((TWO, port).into(), vec![vec![Act::Answer(OK)]]).await;
+        let (client, endpoint) = (client(&[&[ONE], &[TWO]]), endpoint(port, of_age(age)));
+        for idempotent in [true, false] {
+            let answer = send(&client, &endpoint, idempotent).await;
+            assert_eq!(answer.unwrap().status, 200);
+        }
+        let asked = (one.requests().len(), two.requests().len());
+        assert_eq!(asked, requests, "{age:?}");
+    }
+}
+
+/// Otherwise connections that grow old would make every failure of the name service one of the subgraph.
+#[tokio::test]
+async fn a_name_service_that_fails_takes_no_subgraph_away() {
+    let server = Server::start(vec![vec![Act::Answer(OK)], vec![Act::Answer(OK)]]).await;
+    let traffic = of_age(Duration::ZERO);
+    let (client, endpoint) = (
+        client(&[&[ONE], &[]]),
+        endpoint(server.address.port(), traffic),
+    );
+    for _ in 0..2 {
+        let answer = send(&client, &endpoint, true).await;
+        assert_eq!(answer.unwrap().status, 200);
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+/// What an HTTP/2 server has seen: connections, those that ended, and requests.
+type Seen = (usize, usize, usize);
+
+/// An HTTP/2 server that answers a request once so many have come.
+async fn http2(answers_from: usize) -> (SocketAddr, watch::Receiver<Seen>) {
+    let listener = TcpListener::bind((ONE, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, seen) = watch::channel((0, 0, 0));
+    let tell = Arc::new(tell);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tell.send_modify(|seen| seen.0 += 1);
+            let tell = Arc::clone(&tell);
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    tell.send_modify(|seen| seen.2 += 1);
+                    let mut requests = tell.subscribe();
+                    tokio::spawn(async move {
+                        let enough = requests.wait_for(|seen| seen.2 >= answers_from);
+                        drop(enough.await.unwrap());
+                        let head = http::Response::new(());
+                        let mut body = respond.send_response(head, false).unwrap();
+                        body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+                    });
+                }
+                tell.send_modify(|seen| seen.1 += 1);
+            });
+        }
+    });
+    (address, seen)
+}
+
+#[tokio::test]
+async fn an_old_connection_ends_after_its_requests_and_not_before() {
+    for (age, connections) in [(Duration::ZERO, 2), (Duration::MAX, 1)] {
+        let (address, mut seen) = http2(2).await;
+        let traffic = Traffic {
+            http2: Http2::Only,
+            deduplicate_query: false,
+            ..of_age(age)
+        };
+        let (client, endpoint) = (client(&[&[ONE]]), endpoint(address.port(), traffic));
+        // Neither is answered before both have come.
+        let (one, two) = tokio::join!(
+            send(&client, &endpoint, true),
+            send(&client, &endpoint, false)
+        );
+        for answer in [one, two] {
+            assert_eq!(&answer.unwrap().body[..], b"{}");
+        }
+        assert_eq!(seen.borrow().0, connections, "{age:?}");
+        if connections > 1 {
+            // The older one, which nobody may use any more.
+            drop(seen.wait_for(|seen| seen.1 > 0).await.unwrap());
+        }
+    }
+}
