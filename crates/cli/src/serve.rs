@@ -211,6 +211,13 @@ async fn ask(asking: Option<ConfigPolling>) -> Infallible {
     }
 }
 
+/// Lets GraphiQL show plans and traces, for whoever develops the graph.
+pub(crate) fn show_work(config: &mut Config) {
+    config.query_planning.expose.enabled = true;
+    // A trace that needs a secret keeps it.
+    config.telemetry.execution_trace.enabled = true;
+}
+
 /// Stands in for a supergraph that is not there yet.
 const NOTHING: &str = include_str!("nothing.graphql");
 
@@ -335,6 +342,7 @@ impl Arguments {
             // There is nothing to hide from whoever develops it, and GraphiQL needs the schema.
             config.supergraph.introspection = true;
             config.include_subgraph_errors.all = true;
+            show_work(&mut config);
         }
         Ok(config)
     }

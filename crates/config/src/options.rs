@@ -172,7 +172,7 @@ section! {
         pub enabled: bool = true,
         /// Address of their own, `HOST:PORT`; default: the one GraphQL is served on.
         pub listen: Option<Listen> = None,
-        /// Answers 200 while the process serves.
+        /// Answers 200 while the process serves; with `?ready` what `readiness_path` answers.
         pub path: Path = Path("/health".into()),
         /// Answers 200 while new requests are welcome, 503 while draining.
         pub readiness_path: Path = Path("/readiness".into()),

@@ -14,7 +14,12 @@ use tokio::{
     sync::{Notify, Semaphore},
 };
 
-use crate::{Gateway, ResponseBody, export::Exporter, gateway::health, refine::Refiner};
+use crate::{
+    Gateway, ResponseBody,
+    export::Exporter,
+    gateway::{asks_readiness, health},
+    refine::Refiner,
+};
 
 /// Most connections to the operator's endpoints at a time.
 const CONNECTIONS_MAX: usize = 64;
@@ -202,7 +207,8 @@ fn answer<B>(request: &Request<B>, gateway: &Gateway, paths: &Paths) -> Response
         return response;
     }
     if is(&paths.live) {
-        return health(true);
+        let ready = asks_readiness(request.uri().query());
+        return health(!ready || gateway.is_ready());
     }
     if is(&paths.ready) {
         return health(gateway.is_ready());

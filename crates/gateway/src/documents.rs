@@ -3,11 +3,15 @@
 //! Part of stop 1: afterwards a request has a document, or was refused. An automatic persisted query is remembered only
 //! after its document turned out to be valid, so that nobody can fill the memory with noise; its id must be the
 //! document's SHA-256, so one client cannot change what another means.
+//!
+//! A trusted document is known by its canonical text ([`form`]): white space, commas, comments, descriptions, the order
+//! of definitions and `query` before an anonymous query are how it is written, and all else is what it asks for.
 
 use std::{path::Path, sync::Arc};
 
 use ogive_base::{FastMap, bounded_name};
 use ogive_config::{Config, PersistedMode};
+use ogive_syntax::{Limits, SourceId, ast::Definition, parse, print_definition};
 use ogive_telemetry::codes;
 use quick_cache::{Weighter, sync::Cache};
 use serde_json::Value;
@@ -59,12 +63,33 @@ impl DocumentOptions {
     }
 }
 
+/// Most documents that were written in another way and are remembered, so that they are read once.
+const REWRITTEN_MAX: usize = 1_000;
+
 /// Documents by id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Manifest {
     by_id: FastMap<Box<str>, Arc<str>>,
     /// SHA-256 of every document without the white space around it.
     texts: FastMap<[u8; 32], ()>,
+    /// SHA-256 of the canonical text of every document that can be read.
+    forms: FastMap<[u8; 32], ()>,
+    /// Bytes of the longest document.
+    longest: usize,
+    /// SHA-256 of documents that are known although they are written in another way.
+    rewritten: Arc<Cache<[u8; 32], ()>>,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Manifest {
+            by_id: FastMap::default(),
+            texts: FastMap::default(),
+            forms: FastMap::default(),
+            longest: 0,
+            rewritten: Arc::new(Cache::new(REWRITTEN_MAX)),
+        }
+    }
 }
 
 impl Manifest {
@@ -156,6 +181,10 @@ impl Manifest {
             return Err(format!("two documents have the id `{id}`"));
         }
         self.texts.insert(sha256(text.trim()), ());
+        if let Some(form) = form(&text) {
+            self.forms.insert(sha256(&form), ());
+        }
+        self.longest = self.longest.max(text.len());
         self.by_id.insert(id.into(), text.into());
         Ok(())
     }
@@ -164,9 +193,32 @@ impl Manifest {
     pub fn get(&self, id: &str) -> Option<&Arc<str>> {
         self.by_id.get(id)
     }
-    /// Whether this is one of the documents.
+    /// Whether this is one of the documents, however it is written.
     pub fn has(&self, text: &str) -> bool {
-        self.texts.contains_key(&sha256(text.trim()))
+        let hash = sha256(text.trim());
+        if self.texts.contains_key(&hash) || self.rewritten.get(&hash).is_some() {
+            return true;
+        }
+        let known = self.may_be_known(text)
+            && form(text).is_some_and(|form| self.forms.contains_key(&sha256(&form)));
+        if known {
+            self.rewritten.insert(hash, ());
+        }
+        known
+    }
+    /// Whether it is worth reading: indentation makes a document several times as long, and no more.
+    fn may_be_known(&self, text: &str) -> bool {
+        const TIMES_MAX: usize = 8;
+        text.len()
+            <= self
+                .longest
+                .saturating_mul(TIMES_MAX)
+                .saturating_add(1 << 10)
+    }
+    /// Whether two documents are the same, however they are written.
+    fn are_one(&self, text: &str, known: &str) -> bool {
+        let same = || self.may_be_known(text) && form(text).is_some_and(|f| form(known) == Some(f));
+        text.trim() == known.trim() || same()
     }
     /// Number of ids.
     pub fn len(&self) -> usize {
@@ -176,6 +228,28 @@ impl Manifest {
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
+}
+
+/// The canonical text of a document: what is left of it if how it is written does not count. `None` for a text that is
+/// no document of operations and fragments.
+pub fn form(text: &str) -> Option<String> {
+    let parsed = parse(text, SourceId(0), &Limits::default());
+    if !parsed.errors.is_empty() || parsed.document.definitions.is_empty() {
+        return None;
+    }
+    let document = &parsed.document;
+    let definitions = document.definitions.iter().map(|definition| {
+        let mut definition = *definition;
+        match &mut definition {
+            Definition::Operation(operation) => operation.description = None,
+            Definition::Fragment(fragment) => fragment.description = None,
+            _ => return None,
+        }
+        Some(print_definition(document, &definition))
+    });
+    let mut definitions = definitions.collect::<Option<Vec<String>>>()?;
+    definitions.sort_unstable();
+    Some(definitions.join("\n\n"))
 }
 
 /// Documents that clients have registered.
@@ -230,7 +304,7 @@ pub fn resolve(
     if let Some(trusted) = &options.trusted {
         let id = request.document_id.as_deref().or(hash.as_deref());
         if let Some(text) = id.and_then(|id| trusted.manifest.get(id)) {
-            if !request.query.is_empty() && request.query.trim() != text.trim() {
+            if !request.query.is_empty() && !trusted.manifest.are_one(&request.query, text) {
                 return Err(RequestError::graphql(
                     codes::PERSISTED_QUERY_HASH_MISMATCH,
                     "the document sent along is not the one of this id",
@@ -404,5 +478,110 @@ mod tests {
         assert_eq!(unhex(&hex(&hash)), Some(hash));
         assert_eq!(unhex("xx"), None);
         assert_eq!(unhex(&"g".repeat(64)), None);
+    }
+
+    const KNOWN: &str = "query A($x: [Int!] = [1, 2]) @a(b: \"c\") { me(id: 1, o: {p: ENUM, q: [null, $x]}) { n: name ...F } }
+                         fragment F on User { id @include(if: true) ... on Admin { name(s: \"\"\"b\"\"\") } }";
+
+    fn manifest(text: &str) -> Manifest {
+        let mut manifest = Manifest::default();
+        manifest.add("known", text.to_owned()).unwrap();
+        manifest
+    }
+
+    #[test]
+    fn how_a_document_is_written_does_not_count() {
+        let known = manifest(KNOWN);
+        let printed = "# sent by a tool\nfragment F on User {\n  id @include(if: true)\n  ... on Admin {\n    \
+                       name(s: \"\"\"\n      b\n    \"\"\")\n  }\n}\n\n\"\"\"What it is for\"\"\"\nquery A(\n  $x: [Int!] = [1 2]\n) \
+                       @a(b: \"\\u0063\"), {\n  me(id: 1 o: {p: ENUM,, q: [null, $x]}) {\n    n: name\n    ...F\n  }\n}\n";
+        assert!(known.has(KNOWN) && known.has(printed) && known.has(printed));
+        assert!(known.are_one(printed, KNOWN));
+        let short = manifest("query { me { name } }");
+        assert!(short.has("{me{name}}") && short.has("{ me, { name } } # !"));
+        assert!(!short.has("query A { me { name } }"));
+        // No document, or one that is far longer than any known: only the very text would do.
+        assert!(!short.has("{me{name}") && !short.has("type Query { me: Int }"));
+        assert!(!short.has(&format!("{{me{{name{}}}}}", " ".repeat(10_000))));
+        assert!(manifest("not GraphQL").has(" not GraphQL "));
+    }
+
+    /// Every change of one token, and every token left out or written twice, is another document. No change that
+    /// passes as the same reads as anything else.
+    #[test]
+    fn what_a_document_asks_for_counts() {
+        let tokens = tokens(KNOWN);
+        assert!(tokens.len() > 80);
+        let known = manifest(KNOWN);
+        let (mut others, mut same) = (0, 0);
+        let mut check = |changed: &[&str]| {
+            let text = changed.join(" ");
+            match known.has(&text) {
+                // Commas and the order of definitions are all that may differ.
+                true => {
+                    let mut sorted = changed.to_vec();
+                    let mut wanted = tokens.clone();
+                    for all in [&mut sorted, &mut wanted] {
+                        all.retain(|token| *token != ",");
+                        all.sort_unstable();
+                    }
+                    assert_eq!(sorted, wanted, "{text}");
+                    same += 1;
+                }
+                false => others += 1,
+            }
+        };
+        for at in 0..tokens.len() {
+            let with = |other: &[&'static str]| {
+                let other = other.iter().copied();
+                let (before, after) = (&tokens[..at], &tokens[at + 1..]);
+                before
+                    .iter()
+                    .copied()
+                    .chain(other)
+                    .chain(after.iter().copied())
+                    .collect::<Vec<&str>>()
+            };
+            check(&with(&[]));
+            for other in [
+                "z", "A", "x", "id", "2", "true", "null", "\"z\"", "...", "$", "!", "{", "}", "@b",
+                "n : m", ",",
+            ] {
+                if other != tokens[at] {
+                    check(&with(&[other]));
+                }
+            }
+            let mut twice = tokens.clone();
+            twice.insert(at, tokens[at]);
+            check(&twice);
+            if at > 0 {
+                let mut swapped = tokens.clone();
+                swapped.swap(at - 1, at);
+                check(&swapped);
+            }
+        }
+        assert!(
+            others > 1_000 && same > 5,
+            "{others} others, {same} the same"
+        );
+    }
+
+    /// The tokens of a text, commas included.
+    fn tokens(text: &'static str) -> Vec<&'static str> {
+        let mut out = Vec::new();
+        let mut rest = text.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let length = match first {
+                '"' if rest.starts_with("\"\"\"") => 6 + rest[3..].find("\"\"\"").unwrap(),
+                '"' => 2 + rest[1..].find('"').unwrap(),
+                '.' => 3,
+                c if name(c) => rest.find(|c| !name(c)).unwrap_or(rest.len()),
+                c => c.len_utf8(),
+            };
+            out.push(&rest[..length]);
+            rest = rest[length..].trim_start();
+        }
+        out
     }
 }

@@ -7,13 +7,17 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Poll,
+    time::SystemTime,
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+    request::Parts,
+};
 use hyper::body::{Body, Bytes};
 use ogive_config::{Config, Measured};
 use ogive_telemetry::{Record, Stop, Telemetry, access::Finished, codes, spans, stop_span};
@@ -33,7 +37,7 @@ use crate::{
     heavy::Heavy,
     linger::read_refused,
     measured::{Exceeded, code, log},
-    media::{Accept, Media, accept, graphql_media},
+    media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
     notice::{self, Notice},
     observe::{Lent, ObserveOptions, Watch},
     panic::contained,
@@ -61,6 +65,9 @@ pub struct Gateway {
     draining: AtomicBool,
     /// Whether there is no schema yet, and what is served is only a stand-in.
     waiting: AtomicBool,
+    /// When it was made, and how often its schema was replaced since: together they name a schema for GraphiQL.
+    started: u64,
+    replaced: AtomicU64,
     telemetry: Arc<Telemetry>,
     /// Rings when a plan waits to be refined, whatever the schema.
     bell: Arc<Bell>,
@@ -174,6 +181,10 @@ impl Gateway {
             }),
             draining: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
+            started: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |time| time.as_micros() as u64),
+            replaced: AtomicU64::new(0),
             telemetry: Arc::default(),
             heavy: Heavy::default(),
         }
@@ -228,6 +239,7 @@ impl Gateway {
         state.refinement.ring_at(&self.bell);
         let state = Arc::new(state);
         self.serving.store(Arc::new(Serving { state, options }));
+        self.replaced.fetch_add(1, Ordering::Relaxed);
         self.waiting.store(false, Ordering::Release);
         self.bell.ring();
     }
@@ -403,9 +415,12 @@ impl Gateway {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return refuse(&not_found_or_allowed(path, options), media_of(parts));
         }
+        if asks_for_websocket(&parts.headers) {
+            return refuse(&no_websockets(), media_of(parts));
+        }
         if let Some((live, ready)) = &options.health_paths {
             if path == live {
-                return health(true);
+                return health(!asks_readiness(parts.uri.query()) || self.is_ready());
             }
             if path == ready {
                 return health(self.is_ready());
@@ -422,11 +437,29 @@ impl Gateway {
                     options.notice.is_some(),
                 );
             }
+            if path == graphiql::STATE {
+                return self.offered(options);
+            }
             if let Some(asset) = graphiql::asset(path) {
                 return asset;
             }
         }
         refuse(&not_found_or_allowed(path, options), media_of(parts))
+    }
+
+    /// What GraphiQL can show of this gateway.
+    fn offered(&self, options: &GatewayOptions) -> Response<ResponseBody> {
+        let schema = format!(
+            "{:x}-{}",
+            self.started,
+            self.replaced.load(Ordering::Relaxed)
+        );
+        graphiql::offered(
+            &schema,
+            self.state().options.introspection,
+            options.expose.header.as_ref().map(HeaderName::as_str),
+            options.observe.open_trace(),
+        )
     }
 
     /// The five stops.
@@ -467,11 +500,11 @@ impl Gateway {
         lent: Lent<'_>,
     ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
         let Some(media) = graphql_media(&parts.headers) else {
-            let message = "the `accept` header admits neither `application/graphql-response+json` nor \
-                           `application/json`";
-            let error = RequestError::http(codes::NOT_ACCEPTABLE, message);
-            return Err(Box::new(refused(lent, &error, Media::Json)));
+            return Err(Box::new(refused(lent, &not_acceptable(parts), Media::Json)));
         };
+        if parts.method == Method::GET && asks_for_websocket(&parts.headers) {
+            return Err(Box::new(refused(lent, &no_websockets(), media)));
+        }
         if self.waiting.load(Ordering::Acquire) {
             let error = RequestError {
                 retry_after: Some(WAITING_SECONDS),
@@ -824,7 +857,13 @@ fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
     if known {
         return RequestError {
             allow: Some("GET, HEAD"),
-            ..RequestError::http(codes::METHOD_NOT_ALLOWED, "use GET here")
+            ..RequestError::http(
+                codes::METHOD_NOT_ALLOWED,
+                format!(
+                    "use GET here; the GraphQL endpoint is {}, and takes POST",
+                    options.graphql_path
+                ),
+            )
         };
     }
     RequestError::http(
@@ -834,6 +873,45 @@ fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
             options.graphql_path
         ),
     )
+}
+
+/// A request whose `accept` header admits nothing that there is.
+fn not_acceptable(parts: &Parts) -> RequestError {
+    let Some(stream) = stream_asked(&parts.headers) else {
+        let message = "the `accept` header admits neither `application/graphql-response+json` nor \
+                       `application/json`";
+        return RequestError::http(codes::NOT_ACCEPTABLE, message);
+    };
+    let message = match stream {
+        "multipart/mixed" => {
+            "answers in parts are not served, and neither are subscriptions: accept `application/json`, too, and \
+             `@defer` is answered in one response"
+        }
+        _ => {
+            "subscriptions are not served, and no other answer is a stream of events: accept `application/json` for \
+             queries and mutations"
+        }
+    };
+    RequestError {
+        status: 406,
+        ..RequestError::http(codes::SUBSCRIPTIONS_NOT_SUPPORTED, message)
+    }
+}
+
+fn no_websockets() -> RequestError {
+    RequestError::http(
+        codes::SUBSCRIPTIONS_NOT_SUPPORTED,
+        "there are no WebSockets here, because subscriptions are not served: send queries and mutations by POST",
+    )
+}
+
+/// Whether liveness is asked for readiness instead, as Apollo Router is: `/health?ready`.
+pub(crate) fn asks_readiness(query: Option<&str>) -> bool {
+    let mut pairs = query.unwrap_or_default().split('&');
+    pairs.any(|pair| {
+        let key = pair.split('=').next().unwrap_or_default();
+        key.eq_ignore_ascii_case("ready")
+    })
 }
 
 pub(crate) fn health(up: bool) -> Response<ResponseBody> {

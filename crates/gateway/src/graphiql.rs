@@ -8,8 +8,12 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::ResponseBody;
 
-/// Where the assets are; the version is part of the path, so they can be cached forever.
-const PREFIX: &str = "/__graphiql/3.9.0/";
+/// Where the assets are; the version is part of the path, so they can be cached forever. The last part counts changes of
+/// our own script.
+const PREFIX: &str = "/__graphiql/3.9.0-2/";
+
+/// Where the page learns what the gateway offers ([`offered`]).
+pub(crate) const STATE: &str = "/__ogive/graphiql";
 
 const ASSETS: [(&str, &str, &[u8]); 5] = [
     (
@@ -50,6 +54,7 @@ pub(crate) fn page(endpoint: &str, query: Option<&str>, notice: bool) -> Respons
     let html = include_str!("../assets/graphiql.html")
         .replace("{{assets}}", PREFIX)
         .replace("{{endpoint}}", &escape(endpoint))
+        .replace("{{state}}", STATE)
         .replace("{{notice}}", if notice { crate::notice::PATH } else { "" })
         .replace("{{query}}", &escape(query.unwrap_or_default()));
     let mut response = whole("text/html; charset=utf-8", html.into());
@@ -60,6 +65,35 @@ pub(crate) fn page(endpoint: &str, query: Option<&str>, notice: bool) -> Respons
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// What the page can show. `schema` is another text with every other schema.
+pub(crate) fn offered(
+    schema: &str,
+    introspection: bool,
+    plan: Option<&str>,
+    trace: Option<&str>,
+) -> Response<ResponseBody> {
+    let text = |text: Option<&str>| {
+        let mut out = Vec::new();
+        match text {
+            Some(text) => ogive_json::write_string(&mut out, text),
+            None => out.extend_from_slice(b"null"),
+        }
+        String::from_utf8(out).unwrap_or_default()
+    };
+    let json = format!(
+        "{{\"schema\":{},\"introspection\":{introspection},\"plan\":{},\"trace\":{}}}",
+        text(Some(schema)),
+        text(plan),
+        text(trace)
+    );
+    let mut response = whole("application/json; charset=utf-8", json.into());
+    let no_store = HeaderValue::from_static("no-store");
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, no_store);
     response
 }
 

@@ -65,6 +65,30 @@ pub fn graphql_media(headers: &HeaderMap) -> Option<Media> {
     }
 }
 
+/// What a client asks for that is never answered: streams of events, which subscriptions come in, and answers in parts.
+/// Only told of clients that admit nothing else.
+pub fn stream_asked(headers: &HeaderMap) -> Option<&'static str> {
+    let values = headers.get_all(header::ACCEPT).iter();
+    let ranges = values
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','));
+    let mut names = ranges
+        .take(RANGES_MAX)
+        .map(|range| range.split(';').next().unwrap_or_default().trim());
+    names.find_map(|name| {
+        let known = ["text/event-stream", "multipart/mixed"].into_iter();
+        known
+            .into_iter()
+            .find(|known| name.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Whether a request asks for a WebSocket, which subscriptions come over.
+pub fn asks_for_websocket(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::UPGRADE).iter();
+    values.any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
 /// What the header admits of GraphQL responses, JSON and pages; `None` without a header.
 fn admitted(headers: &HeaderMap) -> Option<[Admitted; 3]> {
     let mut values = headers.get_all(header::ACCEPT).iter();

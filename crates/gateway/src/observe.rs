@@ -59,6 +59,11 @@ impl ObserveOptions {
     pub(crate) fn is_on(&self) -> bool {
         self.request_id.is_some() || self.execution_trace.is_some()
     }
+    /// The header with which everybody gets the execution trace, if there is one.
+    pub(crate) fn open_trace(&self) -> Option<&str> {
+        let trace = self.execution_trace.as_ref()?;
+        (&*trace.secret == b"true").then(|| trace.header.as_str())
+    }
     /// Whether this client gets the execution trace.
     pub(crate) fn traces(&self, headers: &HeaderMap) -> bool {
         let Some(trace) = &self.execution_trace else {

@@ -130,6 +130,12 @@ fn prepare_with(
         }
     };
     let kind = operation.definition.kind;
+    if kind == OperationKind::Subscription {
+        return Err(RequestError::graphql(
+            codes::SUBSCRIPTIONS_NOT_SUPPORTED,
+            "subscriptions are not served, over any protocol: send a query or a mutation",
+        ));
+    }
     if request.read_only && kind != OperationKind::Query {
         return Err(RequestError {
             allow: Some("POST"),
@@ -141,12 +147,6 @@ fn prepare_with(
                 ),
             )
         });
-    }
-    if kind == OperationKind::Subscription {
-        return Err(RequestError::graphql(
-            codes::SUBSCRIPTIONS_NOT_SUPPORTED,
-            "subscriptions are not supported over this protocol",
-        ));
     }
     let exceeded = state
         .options

@@ -210,8 +210,8 @@ codes! {
         "A subgraph answered an object whose type the field cannot have."
         "Compare the subgraph's schema with the one it was composed from."
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client
-        "Subscriptions are not served over this protocol."
-        "Send a query or a mutation."
+        "Subscriptions are not served, over no protocol (POST, GET, WebSocket, `text/event-stream`), and neither are answers in parts (`multipart/mixed`). With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
+        "Send a query or a mutation, and accept `application/json`."
     UNAUTHORIZED_FIELD_OR_TYPE 403 Client
         "The schema shows a field or a type to some callers only (`@authenticated`, `@requiresScopes`, `@policy`), and this caller is none of them. The field is null; with `authorization.reject_unauthorized` the whole operation is refused."
         "Ask as somebody who has the scopes or policies, or leave the field out."

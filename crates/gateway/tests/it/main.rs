@@ -10,3 +10,4 @@ mod labels;
 mod pages;
 mod plans;
 mod setup;
+mod streams;

@@ -41,8 +41,37 @@ async fn graphiql_can_be_switched_off() {
     let body = String::from_utf8_lossy(&answer.body);
     assert!(body.contains("the request has no `query`"), "{body}");
     assert_eq!(get(&gateway, "/graphql", "text/html").await.status, 406);
-    let asset = get(&gateway, "/__graphiql/3.9.0/start.js", "*/*").await;
-    assert_eq!(asset.status, 404);
+    for path in ["/__graphiql/3.9.0-2/start.js", "/__ogive/graphiql"] {
+        assert_eq!(get(&gateway, path, "*/*").await.status, 404);
+    }
+}
+
+/// The page learns from it whether there is a schema to fetch, whether it is another one, and what else can be shown.
+#[tokio::test(flavor = "current_thread")]
+async fn graphiql_learns_what_is_offered() {
+    let gateway = gateway_with("");
+    let state = |gateway: std::sync::Arc<ogive_gateway::Gateway>| async move {
+        get(&gateway, "/__ogive/graphiql", "*/*").await.json()
+    };
+    let first = state(gateway.clone()).await;
+    assert_eq!(first["introspection"], false);
+    assert!(
+        first["plan"].is_null() && first["trace"].is_null(),
+        "{first}"
+    );
+    assert_eq!(state(gateway.clone()).await, first);
+    gateway.replace(crate::setup::state(&ogive_config::Config::default()));
+    assert_ne!(state(gateway).await["schema"], first["schema"]);
+    let open = gateway_with(
+        "supergraph: { introspection: true }\nquery_planning: { expose: { enabled: true } }\n\
+         telemetry: { execution_trace: { enabled: true } }\n",
+    );
+    let offered = state(open).await;
+    assert_eq!(offered["introspection"], true);
+    assert_eq!(offered["plan"], "apollo-expose-query-plan");
+    assert_eq!(offered["trace"], "x-ogive-trace");
+    let secret = "telemetry: { execution_trace: { enabled: true, secret: s } }";
+    assert!(state(gateway_with(secret)).await["trace"].is_null());
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -52,9 +81,24 @@ async fn health_and_readiness() {
         get(&gateway, "/health", "").await.body,
         r#"{"status":"UP"}"#
     );
-    assert_eq!(get(&gateway, "/ready", "").await.status, 200);
+    for path in [
+        "/ready",
+        "/health?ready",
+        "/health?live",
+        "/health?READY=",
+        "/health?x",
+    ] {
+        assert_eq!(get(&gateway, path, "").await.status, 200, "{path}");
+    }
     gateway.start_draining();
-    assert_eq!(get(&gateway, "/health", "").await.status, 200);
+    for (path, status) in [
+        ("/health", 200),
+        ("/health?live", 200),
+        ("/health?ready", 503),
+        ("/health?a=b&ready", 503),
+    ] {
+        assert_eq!(get(&gateway, path, "").await.status, status, "{path}");
+    }
     let answer = get(&gateway, "/ready", "").await;
     assert_eq!(
         (answer.status.as_u16(), &answer.body[..]),
