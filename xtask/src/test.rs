@@ -41,7 +41,10 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
             &["npm", "ci", "--prefix", "oracle", "--no-audit", "--no-fund"],
             &[],
         );
-        if installed {
+        let install = "npm ci --prefix oracle/compose --no-audit --no-fund";
+        let install: Vec<&str> = install.split(' ').collect();
+        let compose = step(root, &mut count, "composition: npm packages", &install, &[]);
+        if installed && compose {
             env.push(("OGIVE_ORACLE", "1"));
         }
     } else {

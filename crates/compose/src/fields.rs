@@ -111,6 +111,49 @@ pub fn read_with(
     )
 }
 
+/// The fields that a field set means, as far as it can be read and they exist: of what is wrong in one place, the rest is
+/// used all the same.
+pub fn mentioned(schema: &Schema, parent: TypeId, text: &str) -> Vec<FieldId> {
+    let limits = Limits {
+        depth_max: DEPTH_MAX,
+        ..Limits::default()
+    };
+    let trimmed = text.trim();
+    let inner = trimmed
+        .strip_prefix('{')
+        .and_then(|t| t.strip_suffix('}'))
+        .unwrap_or(trimmed);
+    let parsed = parse_selection_set(inner, SourceId(0), &limits);
+    let doc = &parsed.document;
+    let mut out = Vec::new();
+    let Some(operation) = doc.operations().next() else {
+        return out;
+    };
+    let mut open = vec![(operation.selection_set, parent)];
+    while let Some((set, parent)) = open.pop() {
+        for selection in &doc[set.items] {
+            match selection {
+                ast::Selection::Field(field) => {
+                    let Some(id) = schema.field_by_name(parent, doc.name(field.name)) else {
+                        continue;
+                    };
+                    out.push(id);
+                    if let Some(set) = field.selection_set {
+                        open.push((set, schema.fields[id].ty.id));
+                    }
+                }
+                ast::Selection::Inline(inline) => {
+                    let condition = inline.type_condition.map(|n| doc.name(n));
+                    let ty = condition.and_then(|n| schema.type_by_name(n));
+                    open.push((inline.selection_set, ty.unwrap_or(parent)));
+                }
+                ast::Selection::Spread(_) => {}
+            }
+        }
+    }
+    out
+}
+
 /// The common case without the parser: plain names of leaf fields.
 fn read_plain(schema: &Schema, parent: TypeId, text: &str) -> Option<Vec<Item>> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b' ';

@@ -16,6 +16,7 @@ pub mod contract;
 pub mod fields;
 mod links;
 pub mod merge;
+mod own;
 mod post;
 mod premerge;
 pub mod print;

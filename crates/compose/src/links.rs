@@ -5,10 +5,12 @@ use ogive_federation::{
     Links,
     vocabulary::{Spec, Version},
 };
-use ogive_schema::suggest::suggestions;
+use ogive_schema::{DirectiveLocation, Schema, suggest::suggestions};
 use ogive_syntax::{
     Document,
-    ast::{Definition, TypeDefinitionKind},
+    ast::{
+        Definition, DirectiveDefinition, InputValueDefinition, TypeDefinition, TypeDefinitionKind,
+    },
 };
 
 use crate::{
@@ -193,14 +195,16 @@ fn imported(
     }
 }
 
-/// Takes a subgraph's own definitions of linked elements out of its document: the specification's hold instead.
-/// Incompatible ones are reported.
-pub(crate) fn drop_definitions(
+/// Holds a subgraph's own definitions of linked elements against those of their specifications; returns what it
+/// defines, as `(name, is directive)`. Its own definitions count then, with the locations and arguments they have.
+/// Those that do not fit are taken out of the document, so that nobody complains of what follows from them.
+pub(crate) fn check_definitions(
     doc: &mut Document,
     vocabulary: &Vocabulary,
     legacy: bool,
     errors: &mut Vec<Diagnostic>,
-) {
+) -> Vec<(String, bool)> {
+    let mut defined = Vec::new();
     let mut definitions = std::mem::take(&mut doc.definitions);
     definitions.retain(|definition| {
         let (name, span, is_directive) = match definition {
@@ -209,30 +213,76 @@ pub(crate) fn drop_definitions(
             _ => return true,
         };
         let text = doc.name(name);
-        let Some((_, _, known)) = vocabulary
-            .definitions
-            .iter()
-            .find(|(n, directive, _)| **n == *text && *directive == is_directive)
-        else {
+        if text.starts_with("join__") && is_merged(doc, definition) {
+            errors.push(reserved(doc, text, is_directive, span));
+            return true;
+        }
+        let find = |list: &[(Box<str>, bool, String)]| {
+            list.iter()
+                .find(|(n, directive, _)| **n == *text && *directive == is_directive)
+                .map(|(_, _, known)| known.clone())
+        };
+        let linked = find(&vocabulary.definitions);
+        let is_linked = linked.is_some();
+        let Some(known) = linked.or_else(|| find(&vocabulary.reserved)) else {
             return true;
         };
+        let before = errors.len();
         match definition {
-            Definition::Directive(d) => check_directive(doc, d, known, legacy, errors),
-            Definition::Type(d) => {
-                let fits = match d.kind {
-                    TypeDefinitionKind::Scalar => known.starts_with("scalar"),
-                    TypeDefinitionKind::Enum { .. } => known.starts_with("enum"),
-                    _ => false,
-                };
-                if !fits {
-                    type_error(doc, text, span, known, errors);
-                }
+            Definition::Directive(d) => check_directive(doc, d, &known, legacy, errors),
+            Definition::Type(d) if !type_fits(doc, d, &known) => {
+                type_error(doc, text, span, &known, errors);
             }
             _ => {}
         }
-        false
+        let fits = errors.len() == before;
+        if is_linked && fits {
+            defined.push((text.to_owned(), is_directive));
+        }
+        fits
     });
     doc.definitions = definitions;
+    defined
+}
+
+/// Whether a definition can come to stand in the supergraph under its name.
+fn is_merged(doc: &Document, definition: &Definition) -> bool {
+    match definition {
+        Definition::Directive(d) => doc[d.locations].iter().any(|l| {
+            DirectiveLocation::from_name(doc.name(*l)).is_some_and(DirectiveLocation::is_executable)
+        }),
+        _ => true,
+    }
+}
+
+/// A name that supergraphs need for themselves.
+fn reserved(doc: &Document, name: &str, is_directive: bool, span: Span) -> Diagnostic {
+    let (code, sigil) = match is_directive {
+        true => (codes::DIRECTIVE_DEFINITION_INVALID, "@"),
+        false => (codes::TYPE_DEFINITION_INVALID, ""),
+    };
+    let message =
+        format!("`{sigil}{name}`: names that begin with `join__` belong to the supergraph");
+    Diagnostic::error(code, message)
+        .about(format!("{sigil}{name}"))
+        .label(doc.source_id(), span, "")
+        .help("choose another name")
+}
+
+/// Whether a type is of the kind that its specification says, with the same values.
+fn type_fits(doc: &Document, def: &TypeDefinition, known: &str) -> bool {
+    match def.kind {
+        TypeDefinitionKind::Scalar => known.starts_with("scalar"),
+        TypeDefinitionKind::Enum { values } => {
+            let mut ours: Vec<&str> = doc[values].iter().map(|v| doc.name(v.name)).collect();
+            let known = known.split(['{', '}']).nth(1).unwrap_or_default();
+            let mut theirs: Vec<&str> = known.split_whitespace().collect();
+            ours.sort_unstable();
+            theirs.sort_unstable();
+            !theirs.is_empty() && ours == theirs
+        }
+        _ => false,
+    }
 }
 
 fn type_error(doc: &Document, name: &str, span: Span, known: &str, errors: &mut Vec<Diagnostic>) {
@@ -250,7 +300,7 @@ fn type_error(doc: &Document, name: &str, span: Span, known: &str, errors: &mut 
 /// A definition may leave out optional arguments and locations, and may not add any.
 fn check_directive(
     doc: &Document,
-    def: &ogive_syntax::ast::DirectiveDefinition,
+    def: &DirectiveDefinition,
     known: &str,
     legacy: bool,
     errors: &mut Vec<Diagnostic>,
@@ -273,26 +323,7 @@ fn check_directive(
                     format!("argument `{name}` is not part of it"),
                 ))
             }
-            Some(a) => {
-                let (ours, theirs) = (doc.name(arg.ty.name), parsed.name(a.ty.name));
-                // Old documents say `String` or `_FieldSet` for field sets, and are loose about `!`.
-                let same_name = ours == theirs
-                    || ((theirs.ends_with("FieldSet")
-                        || theirs.ends_with("Scope")
-                        || theirs.ends_with("Policy"))
-                        && (ours == "String" || ours.ends_with("FieldSet")));
-                let same_wrapping = arg.ty.wrapping == a.ty.wrapping
-                    || arg.ty.wrapping.non_null() == a.ty.wrapping.non_null();
-                if !same_name || !same_wrapping {
-                    wrong = Some((
-                        arg.ty.span,
-                        format!(
-                            "argument `{name}` should be of type `{}`",
-                            a.ty.wrapping.display(theirs)
-                        ),
-                    ));
-                }
-            }
+            Some(a) => wrong = argument_problem((doc, arg), (&parsed, a), legacy).or(wrong),
         }
     }
     for arg in &parsed[expected.arguments] {
@@ -315,14 +346,6 @@ fn check_directive(
         wrong = Some((def.name.span(), "it is not repeatable".into()));
     }
     let Some((span, why)) = wrong else { return };
-    if legacy
-        && !matches!(
-            doc.name(def.name),
-            "key" | "requires" | "provides" | "external" | "extends" | "tag"
-        )
-    {
-        return;
-    }
     let name = doc.name(def.name);
     errors.push(
         Diagnostic::error(
@@ -335,23 +358,82 @@ fn check_directive(
     );
 }
 
-/// An unknown directive may be a federation 2 directive in a document that does not link federation.
-pub(crate) fn explain_unknown(error: &mut Diagnostic, _links: &Links, legacy: bool) {
+/// How an argument differs from what the specification says. A scalar of the specification may be `String` or `ID`,
+/// what may be left out may be required, and what must be given may have a default value.
+fn argument_problem(
+    (doc, ours): (&Document, &InputValueDefinition),
+    (known, theirs): (&Document, &InputValueDefinition),
+    legacy: bool,
+) -> Option<(Span, String)> {
+    let name = doc.name(ours.name);
+    let (our_type, their_type) = (doc.name(ours.ty.name), known.name(theirs.ty.name));
+    let is_scalar = ["FieldSet", "Scope", "Policy", "ContextFieldValue", "Import"]
+        .iter()
+        .any(|s| their_type.ends_with(s));
+    let same_name = our_type == their_type || (is_scalar && matches!(our_type, "String" | "ID"));
+    let (have, want) = (ours.ty.wrapping, theirs.ty.wrapping);
+    // Federation 1 was not strict about field sets, nor is anybody about the URL of a link.
+    let lenient = (legacy && their_type.ends_with("FieldSet")) || matches!(name, "url" | "feature");
+    let same_wrapping = have.lists() == want.lists()
+        && (0..=want.lists())
+            .all(|l| have.layer_is_non_null(l) || !want.layer_is_non_null(l) || lenient);
+    if !same_name || !same_wrapping {
+        let shown = want.display(their_type);
+        let why = format!("argument `{name}` should be of type `{shown}`");
+        return Some((ours.ty.span, why));
+    }
+    if want.is_non_null() {
+        return None;
+    }
+    let text = |doc: &Document, input: &InputValueDefinition| {
+        input.default.map(|v| doc.text(v.span).to_owned())
+    };
+    let (have, want) = (text(doc, ours), text(known, theirs));
+    (have != want).then(|| {
+        let why = match want {
+            Some(want) => format!("the default of argument `{name}` should be `{want}`"),
+            None => format!("argument `{name}` should have no default"),
+        };
+        (ours.ty.span, why)
+    })
+}
+
+/// An unknown directive may be misspelt, not imported, or one of federation 2 in a document that does not link it.
+pub(crate) fn explain_unknown(error: &mut Diagnostic, schema: &Schema, legacy: bool) {
     if error.code != ogive_schema::codes::UNKNOWN_DIRECTIVE || error.help.is_some() {
         return;
     }
-    let named = ELEMENTS
-        .iter()
-        .find(|e| error.message.contains(&format!("\"@{}\"", e.name)));
-    if let Some(element) = named {
-        error.help = Some(if legacy {
-            format!(
-                "without a link to federation this is a federation 1 subgraph: add `extend schema @link(url: \"https://specs.apollo.dev/federation/{}\", import: [\"@{}\"])`",
-                spec::FEDERATION_MAX.min(element.since.max(Version::new(2, 3))),
-                element.name
-            )
-        } else {
-            format!("import it: `import: [\"@{}\"]`", element.name)
-        });
+    let Some(name) = error.message.split('"').nth(1) else {
+        return;
+    };
+    let name = name.trim_start_matches('@').to_owned();
+    let import = |element: &spec::Element| match legacy {
+        true => format!(
+            "without a link to federation this is a federation 1 subgraph: add `extend schema @link(url: \"https://specs.apollo.dev/federation/{}\", import: [\"@{}\"])`",
+            spec::FEDERATION_MAX.min(element.since.max(Version::new(2, 3))),
+            element.name
+        ),
+        false => format!("import it: `import: [\"@{}\"]`", element.name),
+    };
+    if let Some(element) = ELEMENTS.iter().find(|e| e.name == name) {
+        error.help = Some(import(element));
+        return;
     }
+    let own = schema.directive_list.iter().map(|id| {
+        let row = &schema.directive_defs[*id];
+        schema.name(row.name)
+    });
+    let names = own.chain(ELEMENTS.iter().map(|e| e.name));
+    // Names that both have would be suggested twice.
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    let close = suggestions(&name, names.iter().copied()).into_iter().next();
+    error.help = close.map(|close| {
+        let known = schema.directive_by_name(close).is_some();
+        match ELEMENTS.iter().find(|e| e.name == close && !known) {
+            Some(element) => format!("did you mean `@{close}`? Then {}", import(element)),
+            None => format!("did you mean `@{close}`?"),
+        }
+    });
 }

@@ -298,6 +298,14 @@ impl Printer<'_> {
                 .iter()
                 .map(|d| (d.name.to_string(), d.sdl.clone())),
         );
+        // Readers of October 2021 do not know it.
+        let is_one_of = |d: &Applied| &*d.name == "oneOf" && d.word.is_none();
+        let mut inputs = self.merged.types.iter().map(|(_, row)| row);
+        if inputs.any(|r| r.kind == TypeKind::InputObject && r.directives.iter().any(is_one_of))
+            && !rows.iter().any(|(name, _)| name == "oneOf")
+        {
+            rows.push(("oneOf".into(), " on INPUT_OBJECT".into()));
+        }
         rows.sort();
         for (name, rest) in rows {
             let _ = write!(self.out, "directive @{name}{rest}\n\n");

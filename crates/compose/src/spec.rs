@@ -214,6 +214,8 @@ pub struct Vocabulary {
     pub types: Vec<Box<str>>,
     /// SDL of the definitions; one line each, `(name, is directive, text)`.
     pub definitions: Vec<(Box<str>, bool, String)>,
+    /// Definitions that are not there, and that a subgraph cannot make otherwise either.
+    pub reserved: Vec<(Box<str>, bool, String)>,
 }
 
 /// The names a subgraph uses, from its links; `version` is its federation version, `None` for federation 1.
@@ -229,6 +231,7 @@ pub fn vocabulary(links: &Links, version: Option<Version>) -> Vocabulary {
                 });
             }
             out.scalar("_FieldSet".into());
+            out.reserved = reserved();
         }
     }
     for element in &ELEMENTS {
@@ -277,6 +280,23 @@ pub fn vocabulary(links: &Links, version: Option<Version>) -> Vocabulary {
         out.scalar(import);
     }
     out
+}
+
+/// What a federation 1 subgraph need not have, but cannot define as something else: it becomes one of federation 2.
+fn reserved() -> Vec<(Box<str>, bool, String)> {
+    let mut known = Vocabulary::default();
+    for element in &ELEMENTS {
+        if element.since <= Version::new(2, 4) && !LEGACY.contains(&element.word) {
+            let name = element.name.to_owned();
+            known.directive(element, name, Version::new(2, 4), |n| format!("_{n}"));
+        }
+    }
+    let purpose = "enum link__Purpose { SECURITY EXECUTION }".to_owned();
+    known
+        .definitions
+        .push(("link__Purpose".into(), false, purpose));
+    known.scalar("link__Import".into());
+    known.definitions
 }
 
 fn linked(out: &mut Vocabulary, link: &Link, links: &Links, version: Version) {

@@ -24,7 +24,7 @@ use ogive_syntax::{
 use crate::{
     codes,
     fields::{self, Item, Kind},
-    links,
+    links, own,
     report::Place,
     spec::{self, Vocabulary, WORDS, Word},
 };
@@ -117,6 +117,8 @@ pub struct FieldInfo {
     pub in_key: bool,
     /// Used by a key, `@requires`, `@provides` or context of this subgraph.
     pub used: bool,
+    /// Selected by a `@provides` of this subgraph, which resolves it there although it is external.
+    pub provided: bool,
     /// `@requires`
     pub requires: Option<Fields>,
     /// `@provides`
@@ -162,6 +164,8 @@ pub struct Subgraph {
     pub errors: Vec<Diagnostic>,
     /// What is wrong with its field sets; reported with the errors of validation.
     pub field_set_errors: Vec<Diagnostic>,
+    /// Fields that field sets mention in which something else is wrong: they are used, too.
+    pub mentioned: Vec<FieldId>,
 }
 
 /// Reads one subgraph.
@@ -180,14 +184,15 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
         .map(|l| l.version.unwrap_or(Version::new(2, 0)));
     links::check(&doc, &links, &mut errors);
     let vocabulary = spec::vocabulary(&links, version);
-    links::drop_definitions(&mut doc, &vocabulary, version.is_none(), &mut errors);
-    let prelude = preludes.get(&vocabulary);
+    let defined = links::check_definitions(&mut doc, &vocabulary, version.is_none(), &mut errors);
+    let prelude = preludes.get(&vocabulary, &defined);
     let options = BuildOptions {
         validate: true,
         require_query: false,
         errors_max: 100,
         edition: Edition::October2021,
         extensions_define: true,
+        loose_values: true,
     };
     let documents = [&doc, &prelude.document];
     let built = if syntax_ok {
@@ -204,10 +209,13 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
                     .iter()
                     .any(|l| l.span == built.schema.types[*r].span)
             });
-        if empty_root || error.labels.iter().any(|l| l.source != SourceId(0)) {
+        if empty_root
+            || error.labels.iter().any(|l| l.source != SourceId(0))
+            || (version.is_none() && own::is_of_machinery(&doc, &built.schema, &error))
+        {
             continue;
         }
-        links::explain_unknown(&mut error, &links, version.is_none());
+        links::explain_unknown(&mut error, &built.schema, version.is_none());
         error.code = codes::INVALID_GRAPHQL;
         errors.push(error);
     }
@@ -232,10 +240,15 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
         composed: Vec::new(),
         errors,
         field_set_errors: Vec::new(),
+        mentioned: Vec::new(),
     };
     subgraph.find_machinery(&vocabulary);
+    own::check(&subgraph.schema, &subgraph.machinery, &mut subgraph.errors);
     let extensions = subgraph.find_extensions(&doc);
     if subgraph.errors.is_empty() {
+        if let Some(name) = &vocabulary.directives[Word::Shareable as usize] {
+            subgraph.field_set_errors = own::repeated_shareable(&doc, name);
+        }
         subgraph.read_directives(&extensions);
     }
     subgraph
@@ -257,9 +270,18 @@ pub struct Prelude {
 const PRELUDE: SourceId = SourceId(u32::MAX);
 
 impl Preludes {
-    fn get(&mut self, vocabulary: &Vocabulary) -> std::sync::Arc<Prelude> {
+    /// What a vocabulary brings, without what a subgraph defines itself.
+    fn get(
+        &mut self,
+        vocabulary: &Vocabulary,
+        defined: &[(String, bool)],
+    ) -> std::sync::Arc<Prelude> {
         let mut text = String::new();
-        for (_, _, definition) in &vocabulary.definitions {
+        for (name, directive, definition) in &vocabulary.definitions {
+            let is_own = |(n, d): &(String, bool)| **n == **name && d == directive;
+            if defined.iter().any(is_own) {
+                continue;
+            }
             text.push_str(definition);
             text.push('\n');
         }
@@ -369,7 +391,8 @@ impl Subgraph {
                 self.machinery_directives.insert(id.0);
             }
         }
-        if let Some(query) = self.schema.root(OperationKind::Query) {
+        let query = self.schema.root(OperationKind::Query);
+        if let Some(query) = query.or(self.schema.type_by_name("Query")) {
             let names = ["_entities", "_service"].map(|n| self.schema.names.get(n));
             let (types, fields) = (&mut self.schema.types, &self.schema.fields);
             types[query]
@@ -543,6 +566,8 @@ impl Subgraph {
                 let directive = problem.kind == Kind::Directive;
                 let name = self.schema.type_name(ty).to_owned();
                 self.fields_error(Word::Key, name, &text, applied.span, problem);
+                self.mentioned
+                    .extend(fields::mentioned(&self.schema, ty, &text));
                 match fields::read_with(&self.schema, ty, &text, true) {
                     Ok(items) if directive => items,
                     _ => return None,
@@ -577,6 +602,8 @@ impl Subgraph {
             Err(problem) => {
                 let directive = problem.kind == Kind::Directive;
                 self.fields_error(word, coordinate, &text, applied.span, problem);
+                self.mentioned
+                    .extend(fields::mentioned(&self.schema, on, &text));
                 let items = fields::read_with(&self.schema, on, &text, true).ok()?;
                 directive.then_some(Fields {
                     text,
@@ -669,6 +696,11 @@ impl Subgraph {
         let schema = &self.schema;
         let mut in_key: Vec<FieldId> = Vec::new();
         let mut used: Vec<FieldId> = Vec::new();
+        for field in &self.mentioned {
+            used.push(*field);
+            used.extend(fields::implementations(schema, *field));
+        }
+        let mut provided: Vec<FieldId> = Vec::new();
         let mut fake: Vec<FieldId> = Vec::new();
         for (ty, info) in self.types.iter() {
             for key in &info.keys {
@@ -692,6 +724,15 @@ impl Subgraph {
                     used.extend(fields::implementations(schema, f));
                 });
             }
+            if let Some(set) = &info.provides {
+                fields::each_field(&set.items, &mut |f, _| {
+                    provided.push(f);
+                    provided.extend(fields::implementations(schema, f));
+                });
+            }
+        }
+        for field in provided {
+            self.fields[field].provided = true;
         }
         for field in in_key {
             self.fields[field].in_key = true;

@@ -280,7 +280,11 @@ impl Check<'_, '_> {
         if !info.external {
             return;
         }
-        if let Some(provides) = sub.find(&sub.schema.fields[field].directives, Word::Provides) {
+        // In federation 1, `@provides` on what has no fields means nothing.
+        let provides = sub
+            .find(&sub.schema.fields[field].directives, Word::Provides)
+            .filter(|_| !sub.is_v1() || info.provides.is_some());
+        if let Some(provides) = provides {
             let at = [
                 (sub.place(provides.span), String::new()),
                 (sub.place(span), String::new()),
@@ -298,7 +302,7 @@ impl Check<'_, '_> {
                 .fields_by_name
                 .contains_key(&(*i, sub.schema.fields[field].name))
         });
-        if !info.used && !by_interface && !info.external_by_type {
+        if !info.used && !by_interface {
             self.report.error_help(
                 codes::EXTERNAL_UNUSED,
                 coordinate,

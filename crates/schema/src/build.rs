@@ -47,13 +47,17 @@ pub struct BuildOptions {
     pub edition: Edition,
     /// Whether an extension of an undefined type defines it, as in the schemas of subgraphs; default false.
     pub extensions_define: bool,
+    /// Whether default values are held only against what their types could mean, in every edition: integers have any
+    /// size, enum values may be strings and strings enum values, and objects, in arguments of directives too, may leave
+    /// out what is required. Tools write such schemas, and gateways never coerce these values; default false.
+    pub loose_values: bool,
 }
 
 /// An edition of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edition {
     /// October 2021: for schemas made by tools that do not know the rules of the next edition, which are: default
-    /// values fit their types and do not need themselves; what implements a field that is not deprecated is not
+    /// values fit their types and do not need themselves; `@deprecated(reason:)` is not null; what implements a field that is not deprecated is not
     /// deprecated either; no extension adds `@oneOf`.
     October2021,
     /// September 2025.
@@ -68,6 +72,7 @@ impl Default for BuildOptions {
             errors_max: 100,
             edition: Edition::September2025,
             extensions_define: false,
+            loose_values: false,
         }
     }
 }
@@ -173,6 +178,7 @@ pub(crate) struct Builder<'d> {
     pub(crate) report: Report,
     pub(crate) check: bool,
     pub(crate) edition: Edition,
+    pub(crate) loose_values: bool,
     /// Types that lost a row to an error.
     pub(crate) incomplete: BitSet,
     /// Fields of unknown types, for the next field of that name.
@@ -223,6 +229,7 @@ impl<'d> Builder<'d> {
             ),
             check: options.validate,
             edition: options.edition,
+            loose_values: options.loose_values,
             incomplete: BitSet::new(),
             refused_fields: FastMap::default(),
             lost_args: Vec::new(),

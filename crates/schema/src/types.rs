@@ -341,6 +341,10 @@ impl DirectiveLocation {
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize].0
     }
+    /// Whether it is one of operations, not of a type system.
+    pub fn is_executable(self) -> bool {
+        self as usize <= DirectiveLocation::VariableDefinition as usize
+    }
     /// The location of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES

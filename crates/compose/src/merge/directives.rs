@@ -107,6 +107,7 @@ enum Role {
     Known(Word),
     Deprecated,
     SpecifiedBy,
+    OneOf,
     Custom,
 }
 
@@ -122,6 +123,10 @@ impl Merger<'_> {
         }
         if applied.name == defs[builtins::SPECIFIED_BY].name {
             return Some(Role::SpecifiedBy);
+        }
+        // What one subgraph takes only so may be sent to all of them only so.
+        if applied.name == defs[builtins::ONE_OF].name && applied.args.is_empty() {
+            return Some(Role::OneOf);
         }
         let name = s.schema.name(applied.name);
         let composed =

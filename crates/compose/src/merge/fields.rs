@@ -219,8 +219,9 @@ impl Merger<'_> {
         ];
         let s = &self.subs[sub as usize];
         for applied in &s.schema.fields[field].directives {
-            if s.word_of(applied).is_some_and(|w| MERGED.contains(&w)) {
-                let name = s.schema.name(applied.name);
+            let name = s.schema.name(applied.name);
+            let merged = s.word_of(applied).is_some_and(|w| MERGED.contains(&w));
+            if merged || name == "deprecated" {
                 self.report.error_help(
                     codes::MERGED_DIRECTIVE_APPLICATION_ON_EXTERNAL,
                     about,
@@ -297,7 +298,9 @@ impl Merger<'_> {
             .copied()
             .filter(|(sub, field)| {
                 let info = &self.subs[*sub as usize].fields[*field];
-                !info.external && info.overridden.is_none() && info.override_label.is_none()
+                (!info.external || info.provided)
+                    && info.overridden.is_none()
+                    && info.override_label.is_none()
             })
             .collect();
         let name = about.rsplit('.').next().and_then(|n| self.out.names.get(n));
@@ -344,7 +347,8 @@ impl Merger<'_> {
             .copied()
             .filter(|(sub, field)| {
                 let info = &self.subs[*sub as usize].fields[*field];
-                subscription || !(info.shareable || info.in_key)
+                // What is external is shared by whoever resolves it, wherever it is provided.
+                subscription || !(info.shareable || info.in_key || info.external)
             })
             .collect();
         if bad.is_empty() {
@@ -362,10 +366,12 @@ impl Merger<'_> {
             })
             .collect();
         at.extend(resolving.iter().filter(|r| !bad.contains(r)).map(|(s, f)| {
-            (
-                self.field_place(*s, *f),
-                format!("shareable in `{}`", self.subs[*s as usize].name),
-            )
+            let sub = &self.subs[*s as usize];
+            let how = match sub.fields[*f].external {
+                true => "provided",
+                false => "shareable",
+            };
+            (self.field_place(*s, *f), format!("{how} in `{}`", sub.name))
         }));
         let help = if subscription {
             "a subscription has one source: keep it in one subgraph".to_owned()

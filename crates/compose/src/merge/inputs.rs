@@ -360,7 +360,45 @@ impl Merger<'_> {
                 &at,
             );
         }
+        self.one_of(&type_name, &sources, &rows);
         self.out.types[id].inputs = rows;
+    }
+
+    /// An input object that one subgraph takes with exactly one field cannot have one that another always needs.
+    fn one_of(
+        &mut self,
+        type_name: &str,
+        sources: &[(u32, ogive_schema::TypeId)],
+        rows: &[InputRow],
+    ) {
+        let of = |m: &Self, (sub, ty): (u32, ogive_schema::TypeId)| {
+            m.subs[sub as usize].schema.types[ty].one_of
+        };
+        let Some(&(sub, ty)) = sources.iter().find(|s| of(self, **s)) else {
+            return;
+        };
+        for row in rows {
+            let what = match (row.ty.wrapping.is_non_null(), &row.default) {
+                (true, _) => "is required",
+                (false, Some(_)) => "has a default",
+                (false, None) => continue,
+            };
+            let coordinate = format!("{type_name}.{}", self.out.name(row.name));
+            let mut at: Vec<(Place, String)> = row
+                .sources
+                .iter()
+                .map(|(s, input)| (self.input_place(*s, *input), String::new()))
+                .collect();
+            let s = &self.subs[sub as usize];
+            at.push((s.place(s.schema.types[ty].span), "`@oneOf` here".into()));
+            self.report.error_help(
+                codes::INVALID_GRAPHQL,
+                &coordinate,
+                format!("`{coordinate}` {what}, and `{type_name}` is `@oneOf` in subgraph `{}`: exactly one of its fields is given", s.name),
+                "make the field nullable without a default, or remove `@oneOf`".into(),
+                &at,
+            );
+        }
     }
 
     fn missing_input_field(

@@ -6,6 +6,10 @@ mod cases;
 mod contracts;
 mod edits;
 mod hostile;
+#[path = "../../examples/generate/mutants.rs"]
+mod mutants;
+#[path = "mutants.rs"]
+mod mutated;
 mod normal;
 mod real;
 mod relations;

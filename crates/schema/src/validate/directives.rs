@@ -4,7 +4,7 @@
 use ogive_base::{BitSet, FastMap, FastSet, Symbol};
 use ogive_syntax::ast::Directive;
 
-use super::{Args, Index, values};
+use super::{Args, Index, is_strict, values};
 use crate::{
     build::{Builder, DirectiveUse},
     codes,
@@ -89,6 +89,10 @@ fn check_args(
     };
     let mut given: FastSet<&str> = FastSet::default();
     let mut mismatches = Vec::new();
+    let strictness = match builder.loose_values {
+        true => values::Strictness::LooseObjects,
+        false => values::Strictness::Exact,
+    };
     for argument in &doc[directive.arguments] {
         let schema = &builder.schema;
         let arg = doc.name(argument.name);
@@ -112,8 +116,13 @@ fn check_args(
         let Some(id) = id else {
             continue;
         };
-        let ty = schema.inputs[*id].ty;
-        values::check(schema, index, doc, &argument.value, ty, &mut mismatches);
+        let mut ty = schema.inputs[*id].ty;
+        // The reason of a deprecation was nullable once.
+        if !is_strict(builder) && name == "deprecated" {
+            ty.wrapping = ty.wrapping.nullable();
+        }
+        let value = (&argument.value, ty);
+        values::check(schema, index, doc, value, strictness, &mut mismatches);
         errors.extend(mismatches.drain(..).map(|m| {
             let message = format!(
                 "Argument \"@{name}({arg}:)\" has invalid value: {}",

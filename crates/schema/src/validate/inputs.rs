@@ -14,8 +14,10 @@ pub(super) fn check(builder: &mut Builder<'_>, index: &Index) {
     check_one_of(builder);
     check_required_circles(builder);
     check_unique_fields(builder);
-    if is_strict(builder) {
+    if is_strict(builder) || builder.loose_values {
         check_defaults(builder, index);
+    }
+    if is_strict(builder) {
         check_default_circles(builder, index);
     }
 }
@@ -111,6 +113,10 @@ fn check_unique_fields(builder: &mut Builder<'_>) {
 
 fn check_defaults(builder: &mut Builder<'_>, index: &Index) {
     let mut mismatches = Vec::new();
+    let strictness = match builder.loose_values {
+        true => values::Strictness::Loose,
+        false => values::Strictness::Exact,
+    };
     for use_ in &builder.default_uses {
         if builder.report.is_full() {
             return;
@@ -121,8 +127,8 @@ fn check_defaults(builder: &mut Builder<'_>, index: &Index) {
             &builder.schema,
             index,
             doc,
-            &use_.value,
-            row.ty,
+            (&use_.value, row.ty),
+            strictness,
             &mut mismatches,
         );
         for mismatch in mismatches.drain(..) {

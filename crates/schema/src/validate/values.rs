@@ -16,16 +16,28 @@ pub(super) struct Mismatch {
     pub(super) message: String,
 }
 
+/// How exactly literals have to fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// As the specification has it.
+    Exact,
+    /// Objects may leave out what is required.
+    LooseObjects,
+    /// That, and scalars and enum values as [`BuildOptions::loose_values`](crate::BuildOptions::loose_values) says.
+    Loose,
+}
+
 /// Appends everything in `value` that does not fit `ty`. No recursion; linear in the literal plus the required
 /// fields of the input objects it names.
 pub(super) fn check(
     schema: &Schema,
     index: &Index,
     doc: &Document,
-    value: &Value,
-    ty: Type,
+    (value, ty): (&Value, Type),
+    strictness: Strictness,
     out: &mut Vec<Mismatch>,
 ) {
+    let loose = strictness == Strictness::Loose;
     let mut stack = vec![(*value, ty)];
     while let Some((value, mut ty)) = stack.pop() {
         let mismatch = |message: String| Mismatch {
@@ -59,7 +71,15 @@ pub(super) fn check(
         match (row.kind, value.kind) {
             (TypeKind::InputObject, ValueKind::Object(fields)) => {
                 let fields = &doc[fields];
-                check_object(schema, index, doc, ty.id, (value.span, fields), out);
+                check_object(
+                    schema,
+                    index,
+                    doc,
+                    ty.id,
+                    (value.span, fields),
+                    strictness,
+                    out,
+                );
                 for field in fields.iter().rev() {
                     if let Some(input) = input_field(schema, index, ty.id, doc.name(field.name)) {
                         stack.push((field.value, schema.inputs[input].ty));
@@ -67,12 +87,16 @@ pub(super) fn check(
                 }
             }
             (TypeKind::Scalar, _) => {
-                if let Some(message) = check_scalar(row, ty.id, doc, &value) {
+                if let Some(message) = check_scalar(row, ty.id, doc, &value)
+                    && !(loose && is_loosely(ty.id, doc, &value))
+                {
                     out.push(mismatch(message));
                 }
             }
             (TypeKind::Enum, _) => {
-                if let Some(message) = check_enum(schema, index, ty.id, doc, &value) {
+                if let Some(message) = check_enum(schema, index, ty.id, doc, &value)
+                    && !(loose && is_quoted_value(schema, index, ty.id, doc, &value))
+                {
                     out.push(mismatch(message));
                 }
             }
@@ -131,6 +155,32 @@ fn check_scalar(row: &TypeDef, id: TypeId, doc: &Document, value: &Value) -> Opt
     }
 }
 
+/// Whether a literal could be meant for a built-in scalar: an integer of any size or notation, a string without quotes.
+fn is_loosely(id: TypeId, doc: &Document, value: &Value) -> bool {
+    match (id, value.kind) {
+        (builtins::INT, ValueKind::Int | ValueKind::Float) => {
+            let number = doc.text(value.span).parse::<f64>();
+            number.is_ok_and(|n| n.is_finite() && n.fract() == 0.0)
+        }
+        (builtins::STRING | builtins::ID, ValueKind::Enum) => true,
+        _ => false,
+    }
+}
+
+/// Whether a literal is a value of an enum in quotes.
+fn is_quoted_value(
+    schema: &Schema,
+    index: &Index,
+    id: TypeId,
+    doc: &Document,
+    value: &Value,
+) -> bool {
+    value.as_string().is_some_and(|string| {
+        let symbol = schema.names.get(&doc.string_value(string));
+        symbol.is_some_and(|s| index.enum_values.contains(&(id, s)))
+    })
+}
+
 fn check_enum(
     schema: &Schema,
     index: &Index,
@@ -174,6 +224,7 @@ fn check_object(
     doc: &Document,
     id: TypeId,
     (span, fields): (Span, &[ObjectField]),
+    strictness: Strictness,
     out: &mut Vec<Mismatch>,
 ) {
     let name = schema.type_name(id);
@@ -192,7 +243,11 @@ fn check_object(
             out.push(Mismatch { span, message });
         }
     }
-    for required in index.required.get(&id).map_or(&[][..], |r| r) {
+    let required = index
+        .required
+        .get(&id)
+        .filter(|_| strictness == Strictness::Exact);
+    for required in required.map_or(&[][..], |r| r) {
         let row = &schema.inputs[*required];
         if !seen.contains(schema.name(row.name)) {
             let message = format!(
