@@ -301,7 +301,7 @@ impl Client {
         let ahead = ask.ahead.filter(|_| is_plain && head.status.is_success());
         let intake = Intake::new(endpoint, ask.budget);
         let body = read_body_ahead(intake, connection, ahead).await?;
-        if let Some(connection) = lent.back() {
+        if let Some(connection) = lent.back().filter(|_| !ask.headers.binds) {
             self.keep(ask, Ready::Http1(connection));
         }
         Ok(whole(endpoint, head.into(), body, ask.budget).await?)

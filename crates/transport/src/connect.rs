@@ -1,6 +1,6 @@
 //! Making a connection: resolve, connect to one of the addresses, agree on TLS and HTTP version.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use hyper::{
     body::Body,
@@ -91,7 +91,7 @@ async fn open_within(
     names: &Names,
     delay: Duration,
 ) -> Result<Stream, String> {
-    let socket = match &address.target {
+    let (socket, peer) = match &address.target {
         Target::Tcp(host, port) => {
             let addresses = names.addresses(host, *port).await?;
             let won = race(&addresses, delay, TcpStream::connect).await;
@@ -102,11 +102,13 @@ async fn open_within(
             let stream = won.connection;
             // Requests are written whole; waiting for more would only delay them.
             let _ = stream.set_nodelay(true);
-            Socket::Tcp(stream)
+            let peer = stream.peer_addr().ok().filter(|_| addresses.len() > 1);
+            (Socket::Tcp(stream), peer)
         }
         Target::Unix(path) => {
             let stream = UnixStream::connect(path).await;
-            Socket::Unix(stream.map_err(|error| error.to_string())?)
+            let stream = stream.map_err(|error| error.to_string())?;
+            (Socket::Unix(stream), None)
         }
     };
     let (Some(tls), Target::Tcp(host, _)) = (tls, &address.target) else {
@@ -114,11 +116,28 @@ async fn open_within(
     };
     let name = tls.server_name(host).map_err(|error| error.to_string())?;
     let connector = tokio_rustls::TlsConnector::from(tls.current().0);
+    let mut suspect = Suspect { names, peer };
     let stream = connector
         .connect(name, socket)
         .await
         .map_err(|error| format!("TLS: {error}"))?;
+    suspect.peer = None;
     Ok(Stream::tls(stream))
+}
+
+/// An address that took a connection and has not shown yet that somebody is behind it. If it does not, because of an error
+/// or until time is over, the others of its host are tried first from now on.
+struct Suspect<'n> {
+    names: &'n Names,
+    peer: Option<SocketAddr>,
+}
+
+impl Drop for Suspect<'_> {
+    fn drop(&mut self) {
+        if let Some(peer) = self.peer {
+            self.names.passed_over(&[peer]);
+        }
+    }
 }
 
 /// HTTP/1.1 for requests whose bodies are made while they are sent; all others have [`crate::http1`].

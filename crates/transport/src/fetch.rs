@@ -96,6 +96,7 @@ async fn exchange(
             let headers = Headers {
                 common: &headers,
                 own: HeaderMap::new(),
+                binds: false,
             };
             let length = Some(body.len());
             let asked = Asked {

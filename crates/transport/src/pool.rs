@@ -57,8 +57,12 @@ impl Age {
         }
     }
     fn is_over(&self, now: Instant, max: Duration) -> bool {
-        let max = (max / 100).saturating_mul(self.percent);
-        now.saturating_duration_since(self.born) >= max
+        let age = now.saturating_duration_since(self.born);
+        // Mostly it is far from it.
+        if age.as_secs() < max.as_secs() / 5 * (AGE_PERCENT_MIN as u64 / 20) {
+            return false;
+        }
+        age >= (max / 100).saturating_mul(self.percent)
     }
 }
 

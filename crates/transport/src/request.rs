@@ -26,7 +26,7 @@ use crate::{
     },
     flights::{Landed, Whose},
     headers::is_hop_by_hop,
-    http1::request::Headers,
+    http1::request::{Headers, binds},
     upload::{Attachment, Files},
 };
 
@@ -67,6 +67,8 @@ const MASKED_LOGGED_MAX: u32 = 10;
 /// What one client request sends to a subgraph besides bodies.
 struct Outgoing {
     headers: HeaderMap,
+    /// See [`Headers::binds`].
+    binds: bool,
     /// Endpoint and headers as bytes; made when somebody asks for it.
     fingerprint: OnceCell<Bytes>,
 }
@@ -202,9 +204,13 @@ impl RequestTransport<'_> {
     fn outgoing(&self, subgraph: u32) -> Option<(&Endpoint, &Outgoing)> {
         let endpoint = self.endpoints.get(subgraph as usize)?;
         let outgoing = self.outgoing.get(subgraph as usize)?;
-        let outgoing = outgoing.get_or_init(|| Outgoing {
-            headers: endpoint.headers.apply(self.client_headers),
-            fingerprint: OnceCell::new(),
+        let outgoing = outgoing.get_or_init(|| {
+            let headers = endpoint.headers.apply(self.client_headers);
+            Outgoing {
+                binds: binds(&headers),
+                headers,
+                fingerprint: OnceCell::new(),
+            }
         });
         Some((endpoint, outgoing))
     }
@@ -282,7 +288,7 @@ impl RequestTransport<'_> {
         let permit = health.admit(endpoint.traffic.breaker);
         let permit = permit.ok_or_else(|| left_alone(endpoint))?;
         let chosen = replicas.choose(None);
-        let headers = self.headers(endpoint, &outgoing.headers, (deadline, watched));
+        let headers = self.headers(endpoint, outgoing, (deadline, watched));
         let upload = self.client.upload(
             endpoint,
             chosen.address(),
@@ -316,7 +322,7 @@ impl RequestTransport<'_> {
     fn headers<'h>(
         &self,
         endpoint: &Endpoint,
-        common: &'h HeaderMap,
+        common: &'h Outgoing,
         (deadline, watched): (Instant, Option<u32>),
     ) -> Headers<'h> {
         let mut headers = HeaderMap::new();
@@ -330,8 +336,9 @@ impl RequestTransport<'_> {
             observer.sending(number, &mut headers);
         }
         Headers {
-            common,
+            common: &common.headers,
             own: headers,
+            binds: common.binds,
         }
     }
 
@@ -343,7 +350,7 @@ impl RequestTransport<'_> {
     ) -> Result<Exchanged, ExchangeError> {
         let endpoint = request.endpoint;
         let sent = (request.deadline, request.watched);
-        let headers = self.headers(endpoint, &request.outgoing.headers, sent);
+        let headers = self.headers(endpoint, request.outgoing, sent);
         let echoes = match endpoint.response_headers.is_empty() {
             true => Vec::new(),
             false => headers.own.keys().cloned().collect(),

@@ -113,6 +113,7 @@ impl Source {
         let headers = Headers {
             common: headers,
             own: HeaderMap::new(),
+            binds: false,
         };
         let user_agent = match headers.contains(&header::USER_AGENT) {
             true => b"",

@@ -11,6 +11,20 @@ pub(crate) struct Headers<'h> {
     pub(crate) common: &'h HeaderMap,
     /// Those of this one.
     pub(crate) own: HeaderMap,
+    /// Whether their credentials hold for the whole connection, which nobody else may have then.
+    pub(crate) binds: bool,
+}
+
+/// Whether credentials are of a scheme by which a server knows a connection, not a request (RFC 4559, section 6).
+pub(crate) fn binds(headers: &HeaderMap) -> bool {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    all.any(|value| {
+        let scheme = value.as_bytes().split(|byte| byte.is_ascii_whitespace());
+        let scheme = scheme.take(1).next().unwrap_or_default();
+        let schemes = ["ntlm", "negotiate", "nego2", "kerberos"];
+        let is = |known: &str| scheme.eq_ignore_ascii_case(known.as_bytes());
+        schemes.iter().any(|known| is(known))
+    })
 }
 
 impl Headers<'_> {
@@ -109,6 +123,7 @@ mod tests {
         let headers = Headers {
             common: &common,
             own,
+            binds: false,
         };
         let mut out = Vec::new();
         let lines: [&[u8]; 2] = [b"accept: a\r\n", b"user-agent: b\r\n"];

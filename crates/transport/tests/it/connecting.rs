@@ -1,6 +1,7 @@
 //! Where new connections lead, and how long old ones are used.
 
 use std::{
+    future::poll_fn,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
@@ -13,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use ogive_transport::{Client, Endpoint, HeaderRules, Http2, Resolver, Resolving, Traffic};
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::watch,
 };
@@ -127,6 +129,91 @@ async fn a_name_service_that_fails_takes_no_subgraph_away() {
         assert_eq!(answer.unwrap().status, 200);
     }
     assert_eq!(server.connections(), 2);
+}
+
+/// Found by a review: an answer whose length is not announced cost more than the limit that refuses it. What a buffer
+/// takes while it grows is tested in `src/growth.rs`; here is what comes over the wire before the connection is closed.
+#[tokio::test]
+async fn an_answer_without_a_length_is_refused_at_its_limit() {
+    const LIMIT: usize = 8 << 20;
+    // What is on its way: buffers of sockets, and windows of HTTP/2.
+    const UNDER_WAY: usize = 24 << 20;
+    for kind in ["chunked", "to the end", "HTTP/2"] {
+        let listener = TcpListener::bind((ONE, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let sending = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            match kind {
+                "HTTP/2" => endless_http2(stream).await,
+                kind => endless_http1(stream, kind == "chunked").await,
+            }
+        });
+        let traffic = Traffic {
+            response_bytes_max: LIMIT,
+            http2: match kind {
+                "HTTP/2" => Http2::Only,
+                _ => Http2::Disable,
+            },
+            ..Traffic::default()
+        };
+        let (client, endpoint) = (client(&[&[ONE]]), endpoint(address.port(), traffic));
+        let error = send(&client, &endpoint, true).await.unwrap_err();
+        assert_eq!(error.code, "SUBREQUEST_HTTP_ERROR", "{kind}");
+        let detail = "the answer is larger than 8388608 bytes: see `response_max_bytes`";
+        assert_eq!(error.detail, detail, "{kind}");
+        let sent = sending.await.unwrap();
+        assert!((LIMIT..LIMIT + UNDER_WAY).contains(&sent), "{kind}: {sent}");
+        if kind != "HTTP/2" {
+            assert_eq!(client.idle_connections(&endpoint), 0, "{kind}");
+        }
+    }
+}
+
+/// Most bytes of an answer that nobody ends.
+const ENDLESS: usize = 200 << 20;
+
+/// Answers until nobody reads; says how many bytes were taken.
+async fn endless_http1(mut stream: TcpStream, chunked: bool) -> usize {
+    let mut request = vec![0; 4096];
+    assert!(stream.read(&mut request).await.unwrap() > 0);
+    let piece = match chunked {
+        true => format!("10000\r\n{}\r\n", " ".repeat(64 << 10)),
+        false => " ".repeat(64 << 10),
+    };
+    let coding = match chunked {
+        true => "transfer-encoding: chunked\r\n",
+        false => "",
+    };
+    let head = format!("HTTP/1.1 200 OK\r\n{coding}\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut sent = 0;
+    while sent < ENDLESS && stream.write_all(piece.as_bytes()).await.is_ok() {
+        sent += 64 << 10;
+    }
+    sent
+}
+
+/// The same.
+async fn endless_http2(stream: TcpStream) -> usize {
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    let (_, mut respond) = connection.accept().await.unwrap().unwrap();
+    let mut body = respond
+        .send_response(http::Response::new(()), false)
+        .unwrap();
+    let driving = tokio::spawn(async move { while connection.accept().await.is_some() {} });
+    let mut sent = 0;
+    while sent < ENDLESS {
+        body.reserve_capacity(64 << 10);
+        let Some(Ok(room)) = poll_fn(|cx| body.poll_capacity(cx)).await else {
+            break;
+        };
+        if body.send_data(vec![b' '; room].into(), false).is_err() {
+            break;
+        }
+        sent += room;
+    }
+    driving.abort();
+    sent
 }
 
 /// What an HTTP/2 server has seen: connections, those that ended, and requests.

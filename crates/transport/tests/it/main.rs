@@ -313,3 +313,25 @@ async fn header_rules_decide_what_travels() {
     assert!(request.contains("authorization: Bearer t\r\n"), "{request}");
     assert!(!request.contains("cookie"), "{request}");
 }
+
+/// Servers that know a connection by its credentials (NTLM, Negotiate) would take the next client for the one before.
+#[tokio::test]
+async fn a_connection_with_credentials_of_its_own_is_nobody_elses() {
+    for (credentials, connections) in [("Negotiate YII", 2), ("ntlm TlR", 2), ("Bearer t", 1)] {
+        let script = || vec![Act::Answer(OK), Act::Answer(OK)];
+        let server = Server::start(vec![script(), script()]).await;
+        let mut endpoint = endpoint(&server, Traffic::default());
+        endpoint.headers = HeaderRules::new(vec![HeaderRule::Propagate {
+            from: NameMatch::Named(HeaderName::from_static("authorization")),
+            rename: None,
+            default: None,
+        }]);
+        let client = Client::new();
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_static(credentials));
+        send_with(&client, &endpoint, &headers, true).await.unwrap();
+        let nobody = HeaderMap::new();
+        send_with(&client, &endpoint, &nobody, true).await.unwrap();
+        assert_eq!(server.connections(), connections, "{credentials}");
+    }
+}

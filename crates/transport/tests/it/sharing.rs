@@ -82,6 +82,26 @@ async fn who_has_more_time_than_the_one_who_asks_asks_again() {
     assert_eq!(server.requests().len(), 2);
 }
 
+/// A subgraph that is told how little time is left may give up early. That is no answer for those who have more.
+#[tokio::test]
+async fn who_gives_up_for_want_of_somebodys_time_is_asked_again() {
+    const LATE: &str = "HTTP/1.1 504 Late\r\ncontent-length: 0\r\n\r\n";
+    let script = vec![vec![Act::Answer(LATE), Act::Answer(OK)]];
+    let server = Server::start(script).await;
+    let traffic = Traffic {
+        timeout: 2 * LONG,
+        deadline_header: Some(HeaderName::from_static("x-time-left")),
+        ..Traffic::default()
+    };
+    let (client, endpoints) = (Client::new(), [endpoint(&server, traffic)]);
+    let (led, joined) = tokio::join!(
+        biased;
+        ask(&client, &endpoints, LONG / 2),
+        ask(&client, &endpoints, LONG),
+    );
+    assert_eq!((led.unwrap().status, joined.unwrap().status), (504, 200));
+}
+
 #[tokio::test]
 async fn the_time_of_a_subgraph_is_the_same_for_everybody() {
     let server = Server::start(vec![vec![Act::Silence]]).await;
