@@ -19,6 +19,7 @@ mod graphs;
 mod inputs;
 mod lint;
 mod load;
+mod manual;
 mod memory;
 mod mock;
 mod operation;
@@ -31,15 +32,14 @@ mod turns;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A federated GraphQL gateway.
 #[derive(Parser)]
 #[command(
     name = "ogive",
-    version,
+    version = manual::version(),
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = "Start with `ogive demo`: it needs no files and no network."
 )]
 struct Arguments {
@@ -77,6 +77,12 @@ enum Command {
     Plan(plan::Arguments),
     /// Show what becomes of an operation at each of the five stops, or what a code means
     Explain(explain::Arguments),
+    /// Write a completion script for a shell
+    Completions(manual::CompletionArguments),
+    /// Write a manual page
+    Man(manual::ManArguments),
+    /// Print the version and the commit it was built from
+    Version,
 }
 
 fn main() -> ExitCode {
@@ -96,6 +102,15 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Completions(arguments) => {
+            manual::completions(&arguments, Arguments::command());
+            Ok(())
+        }
+        Command::Man(arguments) => manual::man(&arguments, Arguments::command()),
+        Command::Version => {
+            manual::print_version();
+            Ok(())
+        }
     };
     let code = match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,7 +6,13 @@ use crate::process::{demo, file, run};
 fn version_and_help() {
     let (code, stdout, _) = run(&["--version"]);
     assert_eq!(code, Some(0));
-    assert_eq!(stdout, format!("ogive {}\n", env!("CARGO_PKG_VERSION")));
+    let number = format!("ogive {}", env!("CARGO_PKG_VERSION"));
+    // In a checkout there is a commit; sources without one build all the same.
+    let commit = stdout.trim_end().strip_prefix(&number).unwrap();
+    let hash = commit.strip_prefix(" (").and_then(|c| c.strip_suffix(')'));
+    let is_hash = |hash: &str| hash.len() >= 7 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    assert!(commit.is_empty() || hash.is_some_and(is_hash), "{stdout}");
+    assert_eq!(run(&["version"]), (Some(0), stdout, String::new()));
     let (code, stdout, _) = run(&["--help"]);
     assert_eq!(code, Some(0));
     for command in ["demo", "serve", "plan", "explain", "mock"] {
@@ -14,6 +20,60 @@ fn version_and_help() {
         let (code, help, _) = run(&[command, "--help"]);
         assert_eq!(code, Some(0));
         assert!(help.contains("Usage: ogive"), "{help}");
+    }
+}
+
+/// The commands whose names everybody tries first.
+#[test]
+fn help_completions_and_manual_pages() {
+    let help = run(&["help", "dev"]);
+    assert_eq!(help.0, Some(0));
+    assert!(help.1.contains("Usage: ogive dev"), "{help:?}");
+    let (code, all, _) = run(&["help"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        all.contains("\n  completions ") && all.contains("\n  man "),
+        "{all}"
+    );
+    for (shell, wanted) in [
+        ("bash", "complete -F _ogive"),
+        ("zsh", "#compdef ogive"),
+        ("fish", "complete -c ogive"),
+        ("elvish", "edit:completion"),
+        ("powershell", "Register-ArgumentCompleter"),
+    ] {
+        let (code, script, err) = run(&["completions", shell]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(
+            script.contains(wanted) && script.contains("migrate"),
+            "{shell}: {script}"
+        );
+    }
+    assert_eq!(run(&["completions", "cmd"]).0, Some(2));
+    for arguments in [
+        &["man"][..],
+        &["man", "serve"],
+        &["man", "config", "migrate"],
+    ] {
+        let (code, page, err) = run(arguments);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(
+            page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"),
+            "{page}"
+        );
+    }
+    assert!(run(&["man", "serve"]).1.contains("OGIVE_SUPERGRAPH"));
+    let (code, _, err) = run(&["man", "srve"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("name one of demo, serve"), "{err}");
+    let folder = crate::process::folder().join("man1");
+    let _ = std::fs::remove_dir_all(&folder);
+    assert_eq!(
+        run(&["man", "--output", &folder.to_string_lossy()]).0,
+        Some(0)
+    );
+    for page in ["ogive.1", "ogive-serve.1", "ogive-config-migrate.1"] {
+        assert!(folder.join(page).is_file(), "{page}");
     }
 }
 
