@@ -108,19 +108,21 @@ impl Rows<'_> {
         }
     }
 
-    /// A loser that is listed as if nothing had happened is no resolver. Progressive overrides keep both.
+    /// A loser that is listed as if nothing had happened is no resolver. Progressive overrides keep both, also where
+    /// the loser is marked as used although overridden: while the label is off, it resolves the field as ever.
     fn overrides(&mut self) {
         for (_, row) in self.graph.fields.iter_mut() {
-            let losers: BitSet = row
-                .sources
-                .iter()
-                .filter_map(|s| s.overrides)
-                .filter(|(_, label)| label.is_none())
-                .map(|(from, _)| from.0)
-                .collect();
+            let losers = |progressive: bool| -> BitSet {
+                let overrides = row.sources.iter().filter_map(|s| s.overrides);
+                let those = overrides.filter(|(_, label)| label.is_some() == progressive);
+                those.map(|(from, _)| from.0).collect()
+            };
+            let (for_good, for_now) = (losers(false), losers(true));
             for source in &mut row.sources {
-                if losers.contains(source.subgraph.0) && !source.external {
+                if for_good.contains(source.subgraph.0) && !source.external {
                     source.used_overridden = true;
+                } else if for_now.contains(source.subgraph.0) {
+                    source.used_overridden = false;
                 }
             }
         }

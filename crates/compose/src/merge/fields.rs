@@ -550,7 +550,8 @@ impl Merger<'_> {
                 if let Some(over) = &info.overrides {
                     let _ = write!(args, ", override: {}", ogive_schema::ConstValue::String(over.from.clone()));
                 }
-                if info.overridden == Some(true) {
+                let used = info.overridden == Some(true) || info.override_label.is_some() && self.is_used(*sub, *field);
+                if used {
                     args.push_str(", usedOverridden: true");
                 }
                 let label = info.overrides.as_ref().and_then(|o| o.label.as_ref()).or(info.override_label.as_ref());
