@@ -281,6 +281,7 @@ impl<'p> Emit<'_, 'p> {
                 Some(name) => write_string(self.out.text(), name),
                 None => self.put_null(Null { explained: false }),
             },
+            OutSource::Null => self.put_null(Null { explained: false }),
             OutSource::Local(index) => match self.locals.get(index as usize) {
                 Some(value) if &**value != b"null" => self.out.literal(value),
                 _ => self.put_null(Null { explained: false }),

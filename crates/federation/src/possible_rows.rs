@@ -1,14 +1,35 @@
 //! What abstract types and enums can be in each subgraph: `@join__implements`, `@join__unionMember`,
 //! `@join__enumValue`.
+//!
+//! An interface that nothing implements, but that some subgraph has as `@interfaceObject`, *stands alone*: it is its own
+//! only possible type, so that the objects of that subgraph have fields. Nobody can say what they are. A subgraph that
+//! defines the interface itself may lead to such an object, and cannot be entered for one.
 
 use ogive_base::{BitSet, Diagnostic, Span};
-use ogive_schema::{TypeId, TypeKind};
+use ogive_schema::{AppliedDirective, ConstValue, Schema, TypeId, TypeKind};
 
 use crate::{
-    SubgraphId,
+    Links, SubgraphId,
     field_set::did_you_mean,
-    rows::{Rows, applied},
+    rows::{JoinNames, Rows, Words, applied},
 };
+
+/// Interfaces that stand alone.
+pub(crate) fn standing_alone(schema: &Schema, links: &Links) -> Vec<TypeId> {
+    let (names, words) = (JoinNames::new(schema, links), Words::new(schema));
+    let is_object = |directive: &AppliedDirective| {
+        let flag = words
+            .is_interface_object
+            .and_then(|name| directive.arg(name));
+        flag.and_then(ConstValue::as_bool) == Some(true)
+    };
+    let alone = schema.types().filter(|(_, def)| {
+        def.kind == TypeKind::Interface
+            && def.possible.is_empty()
+            && applied(&def.directives, names.ty).any(is_object)
+    });
+    alone.map(|(ty, _)| ty).collect()
+}
 
 impl Rows<'_> {
     pub(crate) fn read_possible(&mut self) {
@@ -25,9 +46,16 @@ impl Rows<'_> {
                     self.read_implements(ty);
                 }
                 TypeKind::Interface => {
+                    let alone = def.possible.contains(ty.0);
                     for source in &mut self.graph.types[ty].sources {
-                        if source.interface_object {
+                        if source.interface_object || alone {
                             source.possible.union_with(&def.possible);
+                        }
+                        if alone && !source.interface_object {
+                            source
+                                .keys
+                                .iter_mut()
+                                .for_each(|key| key.resolvable = false);
                         }
                     }
                     self.read_implements(ty);

@@ -17,6 +17,7 @@ use ogive_syntax::{
 use crate::{
     Link, Links, Subgraph, SubgraphId, Supergraph,
     api::api_schema,
+    possible_rows::standing_alone,
     restrictions::read_restrictions,
     rows::{Input, applied, read_rows},
     vocabulary::{JOIN_VERSIONS, Spec, Version, join},
@@ -85,7 +86,11 @@ pub fn read_supergraph(
         Some(_) => error,
     });
     refuse(errors.collect())?;
-    let schema = built.schema;
+    let mut schema = built.schema;
+    let alone = standing_alone(&schema, &links);
+    for interface in &alone {
+        schema.types[*interface].possible.insert(interface.0);
+    }
     let (subgraphs, errors) = read_subgraphs(&schema, &links, source_id, options);
     refuse(errors)?;
     let (graph, errors, warnings) = read_rows(&Input {
@@ -97,7 +102,10 @@ pub fn read_supergraph(
         errors_max: options.errors_max as usize,
     });
     refuse(errors)?;
-    let api = api_schema(&schema, &links);
+    let mut api = api_schema(&schema, &links);
+    for interface in alone {
+        api.types[interface].possible.insert(interface.0);
+    }
     if api.root(OperationKind::Query).is_none() {
         let query = schema.root(OperationKind::Query);
         let span = query.map(|q| schema.types[q].span).unwrap_or_default();

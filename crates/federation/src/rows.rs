@@ -22,7 +22,7 @@ macro_rules! words {
         /// Argument names of join directives as symbols of the schema; `None` for words it never uses.
         pub(crate) struct Words { $(pub(crate) $field: Option<Symbol>),* }
         impl Words {
-            fn new(schema: &Schema) -> Words {
+            pub(crate) fn new(schema: &Schema) -> Words {
                 Words { $($field: schema.names.get($text)),* }
             }
         }
@@ -49,7 +49,7 @@ pub(crate) struct JoinNames {
 }
 
 impl JoinNames {
-    fn new(schema: &Schema, links: &Links) -> JoinNames {
+    pub(crate) fn new(schema: &Schema, links: &Links) -> JoinNames {
         let name = |element: &str| schema.names.get(&links.directive(Spec::Join, element)?);
         JoinNames {
             ty: name(join::TYPE),

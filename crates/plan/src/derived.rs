@@ -402,7 +402,7 @@ impl<'p> Deriver<'p> {
         for ((field, entry), facts) in shape.fields.iter().zip(&layout.output).zip(facts) {
             let slot = match entry.source {
                 OutSource::Leaf(slot, _) | OutSource::Object(slot) => slot,
-                OutSource::Typename | OutSource::Local(_) => return None,
+                OutSource::Typename | OutSource::Local(_) | OutSource::Null => return None,
             };
             let for_all =
                 |types: &Option<_>| types.as_ref().is_none_or(|t: &BitSet| t.contains(only.0));
@@ -453,7 +453,7 @@ impl<'p> Deriver<'p> {
 fn shown(layout: &Layout, slot: SlotIndex) -> Shown<'_> {
     let shows = |entry: &&OutField| match entry.source {
         OutSource::Leaf(shown, _) | OutSource::Object(shown) => shown == slot,
-        OutSource::Typename | OutSource::Local(_) => false,
+        OutSource::Typename | OutSource::Local(_) | OutSource::Null => false,
     };
     Shown {
         entries: layout.output.iter().filter(shows).collect(),

@@ -232,10 +232,12 @@ pub(crate) fn deferred_places(plan: &Plan, deferral: &Deferral, group: u32) -> V
             OutSource::Leaf(slot, _) | OutSource::Object(slot) => {
                 slot_path(plan, output.layout, slot)
             }
-            OutSource::Typename | OutSource::Local(_) => match layout_path(plan, output.layout) {
-                path if path.is_empty() => field.key.to_string(),
-                path => format!("{path}.{}", field.key),
-            },
+            OutSource::Typename | OutSource::Local(_) | OutSource::Null => {
+                match layout_path(plan, output.layout) {
+                    path if path.is_empty() => field.key.to_string(),
+                    path => format!("{path}.{}", field.key),
+                }
+            }
         };
         if !out.contains(&path) {
             out.push(path);

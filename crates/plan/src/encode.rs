@@ -359,6 +359,7 @@ fn write_out_field(field: &OutField, out: &mut Encoder) {
             out.byte(9);
             out.number((*local).into());
         }
+        OutSource::Null => out.byte(10),
     }
     optional_set(types.as_ref(), out);
     out.number(cond.0.into());
@@ -638,6 +639,7 @@ impl Read<'_, '_> {
             7 => return Ok(OutSource::Object(self.from.u16()?)),
             8 => return Ok(OutSource::Typename),
             9 => return Ok(OutSource::Local(self.from.u32()?)),
+            10 => return Ok(OutSource::Null),
             _ => return Err(DecodeError::Invalid("a source of output")),
         };
         Ok(OutSource::Leaf(self.from.u16()?, kind))

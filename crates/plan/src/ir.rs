@@ -174,6 +174,8 @@ pub enum OutSource {
     Typename,
     /// A value the gateway computed (introspection), by index.
     Local(u32),
+    /// Null, and nobody is asked: a field of concrete types that not every subgraph knows which may serve the object.
+    Null,
 }
 
 /// How a leaf is checked on its way out (specification 3.5, result coercion).

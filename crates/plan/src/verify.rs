@@ -179,7 +179,7 @@ impl Form<'_> {
                 (slot, true)
             }
             OutSource::Object(slot) => (slot, false),
-            OutSource::Typename => return,
+            OutSource::Typename | OutSource::Null => return,
             OutSource::Local(local) => {
                 return self.check(local < plan.locals, || format!("{place}: no local {local}"));
             }

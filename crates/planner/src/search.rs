@@ -434,7 +434,7 @@ fn everything(
 }
 
 /// Whether some other type of a place is told. Then a type that nobody tells does not occur there.
-fn told_elsewhere(tree: &Tree<'_>, closure: &Closure, node: NodeId) -> bool {
+pub(crate) fn told_elsewhere(tree: &Tree<'_>, closure: &Closure, node: NodeId) -> bool {
     let nodes = &tree.places[tree.nodes[node].place].nodes;
     let mut told_by = nodes.iter().filter_map(|n| tree.nodes[*n].told_by);
     told_by.any(|fact| closure.known(fact) != NEVER)

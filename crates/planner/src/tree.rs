@@ -10,6 +10,7 @@
 //! a gateway-only fact reuses a client's fact with the same field and arguments.
 
 mod interface_objects;
+mod serving;
 
 use std::{rc::Rc, sync::Arc};
 
@@ -72,6 +73,8 @@ pub struct Place {
     pub slots: SlotIndex,
     /// Levels of gateway-only places above and including this one.
     pub internal_depth: u8,
+    /// Objects come from `@interfaceObject`s, and no subgraph can tell what they are.
+    is_never_told: bool,
     /// `@provides` selections in force for objects that come from each subgraph along this very path.
     provides: Vec<(SubgraphId, FieldSetId)>,
 }
@@ -141,6 +144,9 @@ pub struct Fact {
     pub provided: BitSet,
     /// Subgraphs that resolve it only on entry, given these facts.
     pub requires: Vec<Requirement>,
+    /// Belongs to a member that not every subgraph knows which may serve the object: null, and nobody is asked
+    /// ([`serving`]).
+    pub is_uncertain: bool,
 }
 
 /// What a subgraph needs to resolve a field with `@requires`.
@@ -233,7 +239,7 @@ impl Scope {
 impl Fact {
     /// Whether the client's answer needs it.
     pub fn is_wanted(&self) -> bool {
-        self.client.is_some() || self.is_type && self.cond.is_some()
+        self.client.is_some() && !self.is_uncertain || self.is_type && self.cond.is_some()
     }
 }
 
@@ -372,7 +378,9 @@ pub fn grow<'a>(
         grower.helper_facts(NodeId(next as u32))?;
         next += 1;
     }
-    Ok(grower.tree)
+    let mut tree = grower.tree;
+    serving::settle(&mut tree, options)?;
+    Ok(tree)
 }
 
 /// Facts of a node that are looked through one by one.
@@ -409,6 +417,7 @@ impl<'a> Grower<'a, '_> {
             nodes: Vec::new(),
             slots: 0,
             internal_depth,
+            is_never_told: false,
             provides,
         });
         let possible = &self.tree.places[id].possible;
@@ -594,6 +603,7 @@ impl<'a> Grower<'a, '_> {
             plain: graph.fields[field].resolvers_with(&self.options.labels),
             provided: provided.iter().map(|(s, _)| s.0).collect(),
             requires: Vec::new(),
+            is_uncertain: false,
         });
         if self.tree.nodes[node].told_by.is_some() || !self.tree.nodes[node].unites.is_empty() {
             self.only_of_told_types(id);

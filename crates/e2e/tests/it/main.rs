@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod abstract_types;
 mod answers;
 mod audit;
 mod authorization;

@@ -320,6 +320,7 @@ fn conforms(plan: &Plan, value: &Value, field: &OutField, ty: Wrapping) -> Resul
             return object_conforms(plan, members, child);
         }
         OutSource::Local(_) => true,
+        OutSource::Null => value.is_null(),
     };
     if fits { Ok(()) } else { wrong() }
 }

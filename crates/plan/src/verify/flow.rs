@@ -273,7 +273,7 @@ impl Flow<'_> {
             }
             let slot = match field.source {
                 OutSource::Leaf(slot, _) | OutSource::Object(slot) => slot,
-                OutSource::Typename | OutSource::Local(_) => continue,
+                OutSource::Typename | OutSource::Local(_) | OutSource::Null => continue,
             };
             let wanted = field.types.as_ref().unwrap_or(&layout.types);
             let mut written = BitSet::new();

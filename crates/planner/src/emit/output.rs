@@ -170,7 +170,9 @@ impl Emitter<'_> {
                 }
                 FieldRef::Field(_) => {
                     for (_, slot, types) in sources.of(occurrence.field) {
-                        let source = if node.selection_set.is_some() {
+                        let source = if *slot == SlotIndex::MAX {
+                            OutSource::Null
+                        } else if node.selection_set.is_some() {
                             OutSource::Object(*slot)
                         } else {
                             OutSource::Leaf(*slot, self.leaf_kind(node.ty.id))
@@ -242,7 +244,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Slots that hold the client's fields, with the concrete types each serves; `rows` is room for them.
+/// Slots that hold the client's fields, with the concrete types each serves, the last one for those that are null;
+/// `rows` is room for them.
 fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId, mut rows: Vec<Source<'a>>) -> Sources<'a> {
     let nodes = &tree.places[place].nodes;
     let facts = nodes.iter().map(|node| tree.nodes[*node].facts.len()).sum();
@@ -253,7 +256,11 @@ fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId, mut rows: Vec<Source<'a>>) ->
         for fact in &node.facts {
             let fact = &tree.facts[*fact];
             if let Some(client) = fact.client {
-                rows.push((client, fact.slot, Cow::Borrowed(&node.types)));
+                let slot = match fact.is_uncertain {
+                    true => SlotIndex::MAX,
+                    false => fact.slot,
+                };
+                rows.push((client, slot, Cow::Borrowed(&node.types)));
             }
         }
     }
@@ -300,6 +307,7 @@ impl Hash for OutRow {
             OutSource::Object(slot) => u64::from(slot) << 1 | 1,
             OutSource::Typename => 1 << 20,
             OutSource::Local(local) => 1 << 21 ^ u64::from(local),
+            OutSource::Null => 1 << 22,
         };
         state.write_u64(u64::from(self.key.0) << 32 ^ source);
     }

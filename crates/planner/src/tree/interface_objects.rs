@@ -83,7 +83,7 @@ impl<'a> Grower<'a, '_> {
         let here = &self.tree.places[place];
         let all = &self.tree.schema().types[here.ty].possible;
         let (Some(edge), false) = (here.edge, all.len() == 1) else {
-            return Ok(());
+            return self.nameless(place);
         };
         let mut rows = here.nodes.iter().map(|n| &self.tree.nodes[*n]);
         if rows.all(|n| self.tree.is_always_told(n)) {
@@ -103,7 +103,42 @@ impl<'a> Grower<'a, '_> {
             self.tree.nodes[*node].told_by = Some(fact);
         }
         if nodes.len() > 1 {
+            self.tree.places[place].is_never_told =
+                !nodes.iter().any(|node| self.can_be_told(*node));
             self.united_nodes(place, &nodes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether some subgraph could tell that objects are of a node's type: by leading to them, or when entered by a key
+    /// of an interface.
+    fn can_be_told(&self, node: NodeId) -> bool {
+        let graph = self.tree.graph();
+        let node = &self.tree.nodes[node];
+        let interfaces = self.tree.schema().types[node.ty].interfaces.iter();
+        let mut sources = interfaces.flat_map(|interface| &graph.types[*interface].sources);
+        node.types_known.intersects(&graph.types[node.ty].subgraphs)
+            || sources.any(|source| {
+                let tells = !source.interface_object && source.possible.contains(node.ty.0);
+                tells && source.keys.iter().any(|key| key.resolvable)
+            })
+    }
+
+    /// Refuses to tell the concrete type of an interface that nothing implements, and which thus stands for itself.
+    fn nameless(&self, place: PlaceId) -> Result<(), PlanError> {
+        let tree = &self.tree;
+        let here = &tree.places[place];
+        let (Some(edge), Some(selection)) = (here.edge, here.selection) else {
+            return Ok(());
+        };
+        let is_alone =
+            tree.schema().types[here.ty].kind.is_abstract() && here.possible.contains(here.ty.0);
+        let mut fields = tree.op.selection_sets[selection].fields.iter();
+        if is_alone && fields.any(|f| tree.op.fields[*f].field == FieldRef::Typename) {
+            let coordinate = tree.schema().field_coordinate(tree.facts[edge].field);
+            return Err(PlanError::failed(format!(
+                "no subgraph tells the concrete types of `{coordinate}`"
+            )));
         }
         Ok(())
     }
@@ -132,6 +167,7 @@ impl<'a> Grower<'a, '_> {
             plain: told_by,
             provided: BitSet::new(),
             requires: Vec::new(),
+            is_uncertain: false,
         });
         self.tree.nodes[node].facts.push(fact);
         self.index(node, fact);
@@ -220,7 +256,8 @@ impl<'a> Grower<'a, '_> {
     }
 
     /// The interface's field of that name, if it has objects and all its providers are interface objects that need
-    /// nothing for it.
+    /// nothing for it. Where nobody can tell the type, other providers are out of reach, and the interface objects that
+    /// lead to the place are enough.
     fn only_of_interface_objects(&self, united: NodeId, field: FieldId) -> Option<FieldId> {
         let graph = &self.tree.supergraph.graph;
         let schema = &self.tree.supergraph.schema;
@@ -241,7 +278,12 @@ impl<'a> Grower<'a, '_> {
             row.is_some_and(|row| {
                 let sources = &graph.fields[*row].sources;
                 let via = |s: &FieldSource| s.via_interface_object == Some(node.ty) && plain(s);
-                sources.iter().all(via) && schema.fields[*row].ty == schema.fields[of_interface].ty
+                let leads = |s: &FieldSource| via(s) && node.types_known.contains(s.subgraph.0);
+                let is_theirs = match self.tree.places[node.place].is_never_told {
+                    false => sources.iter().all(via),
+                    true => sources.iter().any(leads),
+                };
+                is_theirs && schema.fields[*row].ty == schema.fields[of_interface].ty
             })
         });
         (only && !graph.fields[of_interface].resolvers.is_empty()).then_some(of_interface)

@@ -229,7 +229,12 @@ fn of_named(schema: &Schema, id: TypeId, part: Part, include_deprecated: bool) -
         }
         (Part::PossibleTypes, TypeKind::Union) => Shown::List(Items::Types(row.members.iter())),
         (Part::PossibleTypes, TypeKind::Interface) => {
-            Shown::List(Items::Possible(Box::new(row.possible.iter())))
+            // An interface that nothing implements may stand for itself, which is no type of an object.
+            let objects = row
+                .possible
+                .iter()
+                .filter(|ty| schema.types[TypeId(*ty)].kind == TypeKind::Object);
+            Shown::List(Items::Possible(Box::new(objects)))
         }
         (Part::EnumValues, TypeKind::Enum) => Shown::List(Items::EnumValues(
             row.enum_values.iter(),
