@@ -4,7 +4,7 @@
 use ogive_base::Span;
 
 use crate::{
-    Config, RateLimitKey,
+    Config, PeerRange, RateLimitKey,
     decode::Errors,
     value::{Duration, parse_duration},
     yaml::{Node, Value},
@@ -70,6 +70,21 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
                 }
             }
         }
+    }
+    if config.csrf.enabled && config.csrf.required_headers.is_empty() {
+        errors.invalid(
+            span(root, &["csrf", "required_headers"]),
+            "without any header there is nothing that would tell a page of another origin",
+            "name one, or switch the guard off with `csrf.enabled: false`",
+        );
+    }
+    let secret = &config.telemetry.execution_trace.secret;
+    if secret.as_ref().is_some_and(String::is_empty) {
+        errors.invalid(
+            span(root, &["telemetry", "execution_trace", "secret"]),
+            "an empty secret is none",
+            "leave the key out, or set it to something that nobody guesses",
+        );
     }
     let rate = config.traffic_shaping.router.rate_limit.as_ref();
     if rate.is_some_and(|rate| rate.key == RateLimitKey::Claim)
@@ -175,6 +190,28 @@ fn origin_is_one(text: &str) -> Result<(), &'static str> {
 }
 
 impl Config {
+    /// Why it must not be served with, once arguments have been applied to it: what it trusts is not there, so it may
+    /// trust something else than was meant.
+    pub fn refusals(&self) -> Vec<String> {
+        let trusting = [
+            (
+                "authorization.claims.trusted",
+                &self.authorization.claims.trusted,
+            ),
+            ("http.trusted_proxies", &self.http.trusted_proxies),
+        ];
+        let unix = trusting
+            .into_iter()
+            .filter(|(_, ranges)| !self.listen.is_unix() && ranges.contains(&PeerRange::Unix));
+        unix.map(|(key, _)| {
+            format!(
+                "`{key}` has `unix`, but nobody listens on a unix socket: `listen` is {}",
+                self.listen.0
+            )
+        })
+        .collect()
+    }
+
     /// What does not do what it seems to, for the operator: each a sentence.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -203,6 +240,76 @@ impl Config {
             "`cors.allow_credentials` has no effect: with `allow_any_origin` no page may send credentials; name the \
              origins that may in `cors.policies`",
         );
+        let everybody = |ranges: &[PeerRange]| ranges.iter().any(PeerRange::is_everybody);
+        note(
+            everybody(&self.authorization.claims.trusted),
+            "anybody can be anybody: `authorization.claims.trusted` holds every address; name those of the proxies that set \
+             the header",
+        );
+        note(
+            everybody(&self.http.trusted_proxies),
+            "every client can name itself as it likes, and has no limit on connections: `http.trusted_proxies` holds every \
+             address; name those of the proxies",
+        );
+        let expose = &self.query_planning.expose;
+        if expose.enabled {
+            notes.push(format!(
+                "every client that sends the header `{}` sees plans, with the names of subgraphs and what they are asked: \
+                 `query_planning.expose` knows no secret, so let the proxy in front take the header away",
+                expose.header.0
+            ));
+        }
+        let trace = &self.telemetry.execution_trace;
+        if trace.enabled && trace.secret.is_none() {
+            notes.push(format!(
+                "every client that sends `{}: true` sees the names of subgraphs and how long they take: set \
+                 `telemetry.execution_trace.secret`",
+                trace.header.0
+            ));
+        }
+        let mut note = |wrong: bool, text: &str| {
+            if wrong {
+                notes.push(text.to_owned());
+            }
+        };
+        let rate = self.traffic_shaping.router.rate_limit.as_ref();
+        note(
+            rate.is_some_and(|rate| rate.key == RateLimitKey::Ip)
+                && self.listen.is_unix()
+                && !self.http.trusted_proxies.contains(&PeerRange::Unix),
+            "all clients share one rate: at a unix socket nobody has an address; let the proxy name the clients, and set \
+             `http.trusted_proxies: [unix]`",
+        );
+        let (metrics, tracing) = (
+            &self.telemetry.exporters.metrics.otlp,
+            &self.telemetry.exporters.tracing.otlp,
+        );
+        for (key, enabled, endpoint, headers) in [
+            (
+                "metrics",
+                metrics.enabled,
+                &metrics.endpoint,
+                &metrics.headers,
+            ),
+            (
+                "tracing",
+                tracing.enabled,
+                &tracing.endpoint,
+                &tracing.headers,
+            ),
+        ] {
+            if enabled && !headers.is_empty() && is_plain(&endpoint.0) {
+                notes.push(format!(
+                    "everybody on the way can read `telemetry.exporters.{key}.otlp.headers`: the endpoint is an `http://` \
+                     one of another machine"
+                ));
+            }
+        }
+        let mut note = |wrong: bool, text: &str| {
+            if wrong {
+                notes.push(text.to_owned());
+            }
+        };
         let supergraph = &self.supergraph;
         note(
             supergraph.url.is_some() && supergraph.path.is_some(),
@@ -227,6 +334,22 @@ impl Config {
         }
         notes
     }
+}
+
+/// Whether a URL is one over plain http of another machine.
+fn is_plain(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next(),
+        None => host.split(':').next(),
+    };
+    let host = host.unwrap_or_default();
+    let address: Result<std::net::IpAddr, _> = host.parse();
+    host != "localhost" && !address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 fn items(node: &Node) -> &[Node] {

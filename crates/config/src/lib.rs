@@ -38,7 +38,7 @@ pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
 pub use measured::{Limit, Measured, WarnOnly};
 pub use options::*;
 pub use overrides::{Override, PREFIX};
-pub use peers::PeerRange;
+pub use peers::{Client, Peer, PeerRange};
 pub use telemetry_options::*;
 pub use tls::*;
 pub use traffic::*;

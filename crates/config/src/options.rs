@@ -16,6 +16,9 @@ section! {
         /// Address to serve on, `HOST:PORT`, or a unix socket, `unix:///run/ogive.sock`; port 0 picks a free one.
         /// `--listen` wins over it.
         pub listen: Listen = Listen("127.0.0.1:4000".into()),
+        /// Who may connect to `listen` if it is a unix socket: the mode of its file, whatever the process's umask is. Writing
+        /// is connecting: `0660` adds the group of the process, `0666` everybody.
+        pub listen_mode: FileMode = FileMode(0o600),
         /// The supergraph.
         pub supergraph: SupergraphOptions = SupergraphOptions::default(),
         /// Serving another configuration or supergraph without a restart.
@@ -80,6 +83,10 @@ section! {
         pub request_timeout: Duration = Duration::seconds(30),
         /// Headers to send along, such as a key.
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
+        /// Whether `url` may be an `http://` one of another machine although a key is sent to it, as a header or in the URL
+        /// itself. Whoever is on the way can read the key and choose where everything is asked. Without a key there is a
+        /// warning only.
+        pub allow_plain_http: bool = false,
         /// File that the last good supergraph of `url` is kept in, and taken from if the URL does not answer at the
         /// start; default `.ogive/supergraph.graphql`.
         pub last_known_good: Option<String> = None,
@@ -105,10 +112,13 @@ section! {
         pub graphql_endpoint: Path = Path("/graphql".into()),
         /// Worker threads, each with its own runtime and its own connections to subgraphs; default: one per core.
         pub workers: Option<NonZeroUsize> = None,
-        /// Most client connections at a time; more wait in the listen queue of the operating system.
+        /// Most client connections at a time. A newcomer gets the place of one that has been idle for a second or more;
+        /// if all are busy, it is answered with 503, and about health (`health_check`) as ever.
         pub connections_max: NonZeroUsize = nonzero(10_000),
-        /// Most connections of one address at a time, an IPv6 network of 64 bits counting as one; further ones are closed.
-        /// Default: no limit of its own.
+        /// Most connections of one address at a time, an IPv6 network of 64 bits counting as one. A newcomer beyond gets
+        /// the place of another connection of that address that has been idle for a second or more; if all are busy, it
+        /// is answered with 503. Default: a quarter of `connections_max`, but at least 100. Addresses behind which there
+        /// are many clients belong into `trusted_proxies`, or need a higher limit, `connections_max` at the most.
         pub connections_per_client_max: Option<NonZeroUsize> = None,
         /// Load balancers and proxies, which speak for many clients: addresses, ranges such as `10.0.0.0/8`, or `unix`
         /// for connections to a unix socket. The limit above does not hold for them, and what they say in
@@ -117,7 +127,8 @@ section! {
         /// The header in which they name the client, `x-forwarded-for` or `forwarded` (RFC 7239). It is read from its end:
         /// the client is the first address that is no trusted proxy. The other header is not looked at.
         pub client_address_header: ClientAddressHeader = ClientAddressHeader::XForwardedFor,
-        /// How long a client may take to send the headers of a request; also how long an idle connection is kept.
+        /// How long a client may take to send the headers of a request, the first one's TLS handshake included; also how
+        /// long an idle connection is kept.
         pub header_read_timeout: Duration = Duration::seconds(60),
         /// How long a client may take to send the body of a request.
         pub body_read_timeout: Duration = Duration::seconds(30),
@@ -128,8 +139,10 @@ section! {
         pub http2: Http2Options = Http2Options::default(),
         /// Encoding of answers.
         pub compression: CompressionOptions = CompressionOptions::default(),
-        /// How long requests in flight may take to finish after SIGTERM or SIGINT.
-        pub connection_shutdown_timeout: Duration = Duration::seconds(30),
+        /// How long requests in flight may take to finish after SIGTERM or SIGINT; then they are cut off. Together with
+        /// `drain_delay` and five seconds for the last metrics and spans it should be shorter than what the supervisor
+        /// waits, which is 30 s in Kubernetes.
+        pub connection_shutdown_timeout: Duration = Duration::seconds(10),
         /// How long new connections are welcome after SIGTERM or SIGINT, while readiness says 503: time for load
         /// balancers to notice.
         pub drain_delay: Duration = Duration::seconds(0),
@@ -217,7 +230,7 @@ section! {
         /// Whether a request that a browser sends without asking first (GET, or a body of a form's media type) needs
         /// one of `required_headers`.
         pub enabled: bool = true,
-        /// Any one of them is enough: a page of another origin cannot send them without the gateway's consent.
+        /// Any one of them is enough: a page of another origin cannot send them without the gateway's consent. At least one.
         pub required_headers: Vec<String> = vec!["x-apollo-operation-name".into(), "apollo-require-preflight".into()],
     }
 
@@ -719,6 +732,48 @@ impl Listen {
     }
 }
 
+impl Listen {
+    /// Whether it is a unix socket.
+    pub fn is_unix(&self) -> bool {
+        self.0.starts_with("unix://")
+    }
+}
+
+/// Who may do what with a file, as `chmod` writes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileMode(pub u32);
+
+impl FileMode {
+    /// Reads three octal digits, with or without a 0 before them.
+    pub fn parse(text: &str) -> Option<FileMode> {
+        let digits = text
+            .strip_prefix("0o")
+            .or(text.strip_prefix('0'))
+            .unwrap_or(text);
+        let ok = digits.len() == 3 && digits.bytes().all(|b| (b'0'..=b'7').contains(&b));
+        u32::from_str_radix(digits, 8)
+            .ok()
+            .filter(|_| ok)
+            .map(FileMode)
+    }
+}
+
+impl Decode for FileMode {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "a mode")?;
+        let mode = FileMode::parse(text);
+        if mode.is_none() {
+            let message = format!("`{text}` is no mode of a file");
+            errors.invalid(
+                node.span,
+                message,
+                "write three octal digits, such as `0660`",
+            );
+        }
+        mode
+    }
+}
+
 /// The path of a URL, starting with `/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path(pub String);
@@ -783,6 +838,20 @@ impl Config {
             .chain(keys("execution.subgraphs", &self.execution.subgraphs))
     }
 }
+
+impl HttpOptions {
+    /// Most connections of one address.
+    pub fn connections_per_client_max(&self) -> NonZeroUsize {
+        let all = self.connections_max.get();
+        let default = (all / CLIENTS_MIN).max(CLIENT_CONNECTIONS_MIN).min(all);
+        self.connections_per_client_max.unwrap_or(nonzero(default))
+    }
+}
+
+/// So many clients at least have to hold connections to hold all of them, unless the configuration says otherwise.
+const CLIENTS_MIN: usize = 4;
+/// So many connections a client may have in any case.
+const CLIENT_CONNECTIONS_MIN: usize = 100;
 
 pub(crate) const fn nonzero(value: usize) -> NonZeroUsize {
     match NonZeroUsize::new(value) {

@@ -1,11 +1,55 @@
 //! Whom a gateway believes: ranges of addresses of the peers that connect to it.
+//!
+//! Who is at the other end of a connection is never an optional address: an address that could not be had is not a unix
+//! socket, and a unix socket is not an address that could not be had.
 
-use std::{fmt, net::IpAddr};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 use crate::{
     decode::{Decode, Errors},
     yaml::Node,
 };
+
+/// The other end of a connection, as the socket that accepted it knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// Over TCP, from this address.
+    Tcp(SocketAddr),
+    /// At a unix socket, where nobody has an address.
+    Unix,
+}
+
+/// Whoever asks: the peer, or the client that trusted proxies in between name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Client {
+    /// Somebody at this address.
+    At(IpAddr),
+    /// Somebody at a unix socket, of whom nobody has told more.
+    Unix,
+}
+
+impl Peer {
+    /// The client, as far as the peer alone tells. An IPv4 address mapped into IPv6 is one of IPv4.
+    pub fn client(self) -> Client {
+        match self {
+            Peer::Tcp(address) => Client::At(address.ip().to_canonical()),
+            Peer::Unix => Client::Unix,
+        }
+    }
+}
+
+impl Client {
+    /// The address, for those who only write it down.
+    pub fn address(self) -> Option<IpAddr> {
+        match self {
+            Client::At(address) => Some(address),
+            Client::Unix => None,
+        }
+    }
+}
 
 /// Peers: one address (`10.1.2.3`), a range of them (`10.0.0.0/8`), or whoever connects to a unix socket (`unix`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,23 +84,26 @@ impl PeerRange {
         };
         Ok(PeerRange::Network { address, bits })
     }
-    /// Whether a peer is in the range; `None` is one at a unix socket. An IPv4 address mapped into IPv6 counts as IPv4.
-    pub fn contains(&self, peer: Option<IpAddr>) -> bool {
-        match (*self, peer.map(|peer| peer.to_canonical())) {
-            (PeerRange::Unix, None) => true,
-            (PeerRange::Network { address, bits }, Some(peer)) => match (address, peer) {
-                (IpAddr::V4(a), IpAddr::V4(b)) => {
-                    let differs = a.to_bits() ^ b.to_bits();
-                    differs.leading_zeros() >= u32::from(bits)
-                }
-                (IpAddr::V6(a), IpAddr::V6(b)) => {
-                    let differs = a.to_bits() ^ b.to_bits();
-                    differs.leading_zeros() >= u32::from(bits)
-                }
-                _ => false,
-            },
+    /// Whether somebody is in the range. An IPv4 address mapped into IPv6 counts as IPv4.
+    pub fn contains(&self, client: Client) -> bool {
+        let (address, bits, client) = match (*self, client) {
+            (PeerRange::Unix, Client::Unix) => return true,
+            (PeerRange::Unix, Client::At(_)) | (PeerRange::Network { .. }, Client::Unix) => {
+                return false;
+            }
+            (PeerRange::Network { address, bits }, Client::At(client)) => {
+                (address, u32::from(bits), client.to_canonical())
+            }
+        };
+        match (address, client) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros() >= bits,
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros() >= bits,
             _ => false,
         }
+    }
+    /// Whether it is everybody who has an address of its kind.
+    pub fn is_everybody(&self) -> bool {
+        matches!(self, PeerRange::Network { bits: 0, .. })
     }
 }
 
@@ -85,7 +132,10 @@ mod tests {
     #[test]
     fn ranges_hold_what_shares_their_first_bits() {
         let holds = |range: &str, peer: &str| {
-            let peer = (peer != "unix").then(|| peer.parse().unwrap());
+            let peer = match peer {
+                "unix" => Client::Unix,
+                address => Client::At(address.parse().unwrap()),
+            };
             PeerRange::parse(range).unwrap().contains(peer)
         };
         assert!(holds("10.0.0.0/8", "10.255.0.1"));

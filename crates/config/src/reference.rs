@@ -83,6 +83,7 @@ leaf! {
     Duration, "duration", |v| v.to_string();
     ByteSize, "size", |v| v.to_string();
     Listen, "`HOST:PORT` or a unix socket", |v| v.0.clone();
+    crate::FileMode, "mode of a file", |v| format!("0{:03o}", v.0);
     Path, "path", |v| v.0.clone();
     Url, "URL", |v| v.0.clone();
     Ratio, "share", |v| v.0.to_string();

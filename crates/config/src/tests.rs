@@ -126,7 +126,7 @@ fn an_unknown_key_names_its_place_and_the_key_that_was_meant() {
         "telemetries_of_all_kinds: {}\n",
         &[
             "unknown key `telemetries_of_all_kinds`",
-            "known keys here: listen, supergraph",
+            "known keys here: listen, listen_mode, supergraph",
         ],
     );
 }
@@ -552,6 +552,13 @@ fn what_contradicts_itself_is_refused() {
             "traffic_shaping: { router: { rate_limit: { key: claim } } }",
             "set `authorization.claims.header`",
         ),
+        ("csrf: { required_headers: [] }", "csrf.enabled: false"),
+        (
+            "telemetry: { execution_trace: { enabled: true, secret: '' } }",
+            "an empty secret is none",
+        ),
+        ("listen_mode: 0999", "three octal digits"),
+        ("listen_mode: 66", "three octal digits"),
         (
             "traffic_shaping: { router: { rate_limit: { key: header, header: 'a b' } } }",
             "`a b` is no header name",
@@ -594,8 +601,64 @@ fn what_has_no_effect_is_said() {
             "`key` is not `header`",
         ),
         ("limits: { max_depth: 0 }", "`limits.max_depth` is 0"),
+        (
+            "authorization: { claims: { trusted: [10.0.0.1, 0.0.0.0/0] } }",
+            "anybody can be anybody: `authorization.claims.trusted`",
+        ),
+        (
+            "http: { trusted_proxies: ['::/0'] }",
+            "`http.trusted_proxies` holds every address",
+        ),
+        (
+            "query_planning: { expose: { enabled: true } }",
+            "every client that sends the header `apollo-expose-query-plan` sees plans",
+        ),
+        (
+            "telemetry: { execution_trace: { enabled: true } }",
+            "set `telemetry.execution_trace.secret`",
+        ),
+        (
+            "listen: unix:///a.sock\ntraffic_shaping: { router: { rate_limit: { key: ip } } }",
+            "all clients share one rate",
+        ),
+        (
+            "telemetry: { exporters: { tracing: { otlp: { enabled: true, endpoint: 'http://c:1', headers: { k: v } } } } }",
+            "everybody on the way can read `telemetry.exporters.tracing.otlp.headers`",
+        ),
     ] {
         let notes = notes(text);
         assert!(notes.len() == 1 && notes[0].contains(wanted), "{notes:?}");
     }
+}
+
+#[test]
+fn a_unix_socket_is_trusted_only_where_there_is_one() {
+    let refusals = |text: &str| load_text(text).unwrap().refusals();
+    for trusting in [
+        "authorization: { claims: { header: x-claims, trusted: [10.0.0.0/8, unix] } }",
+        "http: { trusted_proxies: [unix] }",
+    ] {
+        let refused = refusals(trusting);
+        assert!(
+            refused.len() == 1 && refused[0].contains("nobody listens on a unix socket"),
+            "{refused:?}"
+        );
+        assert_eq!(
+            refusals(&format!("listen: unix:///a.sock\n{trusting}")),
+            [""; 0]
+        );
+    }
+    assert_eq!(refusals("http: { trusted_proxies: [10.0.0.1] }"), [""; 0]);
+}
+
+#[test]
+fn a_client_has_a_part_of_all_connections() {
+    let most = |text: &str| {
+        let http = load_text(text).unwrap().http;
+        http.connections_per_client_max().get()
+    };
+    assert_eq!(most(""), 2_500);
+    assert_eq!(most("http: { connections_max: 200 }"), 100);
+    assert_eq!(most("http: { connections_max: 20 }"), 20);
+    assert_eq!(most("http: { connections_per_client_max: 9000 }"), 9_000);
 }

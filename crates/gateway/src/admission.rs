@@ -6,7 +6,6 @@
 
 use std::{
     hash::BuildHasher,
-    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -15,7 +14,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::{Config, Limit, Measured, RateLimitKey};
+use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
 use ogive_telemetry::codes;
 use quick_cache::sync::Cache;
 
@@ -27,11 +26,6 @@ use crate::{
 
 /// Most keys a rate is kept for.
 const KEYS_MAX: usize = 100_000;
-
-/// The address of the client's end of the connection, as an extension of the request; behind trusted proxies that of
-/// the client they name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ClientAddress(pub IpAddr);
 
 /// What a configuration asks for.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +136,7 @@ impl Admission {
         &self,
         options: &AdmissionOptions,
         headers: &HeaderMap,
-        client: Option<IpAddr>,
+        client: Client,
         claim: impl FnOnce(&str) -> Option<&'a str>,
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
         let mut admitted = Admitted::default();
@@ -170,11 +164,10 @@ impl Admission {
                 Some(value) => self.hasher.hash_one((4u8, value)),
                 None => self.of_address(client),
             },
-            RateLimitKey::Header => {
-                let value = rate.header.as_ref().and_then(|name| headers.get(name));
-                self.hasher
-                    .hash_one((2u8, value.map(HeaderValue::as_bytes)))
-            }
+            RateLimitKey::Header => match rate.header.as_ref().and_then(|name| headers.get(name)) {
+                Some(value) => self.hasher.hash_one((2u8, value.as_bytes())),
+                None => self.of_address(client),
+            },
             // Not known yet.
             RateLimitKey::Operation => return Ok(admitted),
         };
@@ -201,8 +194,12 @@ impl Admission {
             .transpose()
     }
 
-    fn of_address(&self, client: Option<IpAddr>) -> u64 {
-        self.hasher.hash_one((1u8, client.map(network)))
+    fn of_address(&self, client: Client) -> u64 {
+        match client {
+            Client::At(address) => self.hasher.hash_one((1u8, network(address))),
+            // Nobody can tell them apart.
+            Client::Unix => self.hasher.hash_one(5u8),
+        }
     }
 
     fn check(&self, rate: &Rate, key: u64) -> Result<(RateState, bool), (RequestError, RateState)> {

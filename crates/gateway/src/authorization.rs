@@ -8,10 +8,8 @@
 //! [`ClaimsSource::take`]; ignoring restrictions takes them out of the supergraph, so that no plan made while they were
 //! ignored is good for a gateway that enforces them (the fingerprints differ).
 
-use std::net::IpAddr;
-
 use http::{HeaderMap, HeaderName, request::Parts};
-use ogive_config::{AuthorizationDirectives, Config, PeerRange};
+use ogive_config::{AuthorizationDirectives, Config, Peer, PeerRange};
 use ogive_execute::refused_places;
 use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
 use ogive_plan::{Claims, Granted, Plan};
@@ -183,13 +181,8 @@ impl ClaimsSource {
         self.header.is_some()
     }
 
-    /// Takes the claims out of a request's headers, whoever sent it. They count only if a trusted peer did; `None` is
-    /// a peer without an address.
-    pub fn take(
-        &self,
-        headers: &mut HeaderMap,
-        peer: Option<IpAddr>,
-    ) -> Result<Claims, RequestError> {
+    /// Takes the claims out of a request's headers, whoever sent it. They count only if a trusted peer did.
+    pub fn take(&self, headers: &mut HeaderMap, peer: Peer) -> Result<Claims, RequestError> {
         self.take_all(headers, peer).map(|caller| caller.claims)
     }
 
@@ -197,7 +190,7 @@ impl ClaimsSource {
     pub(crate) fn take_all(
         &self,
         headers: &mut HeaderMap,
-        peer: Option<IpAddr>,
+        peer: Peer,
     ) -> Result<Caller, RequestError> {
         let Some(name) = &self.header else {
             return Ok(Caller::default());
@@ -206,7 +199,8 @@ impl ClaimsSource {
             http::header::Entry::Occupied(entry) => entry.remove_entry_mult().1.collect(),
             http::header::Entry::Vacant(_) => return Ok(Caller::default()),
         };
-        if !self.trusted.iter().any(|range| range.contains(peer)) {
+        let client = peer.client();
+        if !self.trusted.iter().any(|range| range.contains(client)) {
             tracing::debug!(header = %name, "claims of a peer that is not trusted are dropped");
             return Ok(Caller::default());
         }

@@ -1,7 +1,9 @@
 //! What a gateway does beside answering requests: endpoints for the operator on addresses of their own, and sending
 //! metrics and spans to collectors, on one thread; and looking for better plans, on another one ([`crate::refine`]).
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque, convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -11,7 +13,8 @@ use ogive_config::Config;
 use ogive_telemetry::metrics::text;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Notify, Semaphore},
+    sync::Notify,
+    task::AbortHandle,
 };
 
 use crate::{
@@ -23,7 +26,7 @@ use crate::{
 
 /// Most connections to the operator's endpoints at a time.
 const CONNECTIONS_MAX: usize = 64;
-/// How long such a connection may be idle or send a request.
+/// How long such a connection may be idle or send a request. When there are too many, the oldest goes.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the last metrics and spans may take to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -96,7 +99,11 @@ impl Background {
                 .max_blocking_threads(2)
                 .build();
             match runtime {
-                Ok(runtime) => runtime.block_on(run(gateway, bound, exporter, stopping)),
+                Ok(runtime) => {
+                    runtime.block_on(run(gateway, bound, exporter, stopping));
+                    // Whoever looks up the collector's name must not hold up the end.
+                    runtime.shutdown_background();
+                }
                 Err(error) => tracing::error!(%error, "telemetry cannot be started"),
             }
         };
@@ -163,11 +170,8 @@ async fn run(
 }
 
 async fn listen(listener: TcpListener, gateway: Arc<Gateway>, paths: Arc<Paths>) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
-            return;
-        };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(_) => {
@@ -176,10 +180,15 @@ async fn listen(listener: TcpListener, gateway: Arc<Gateway>, paths: Arc<Paths>)
             }
         };
         let (gateway, paths) = (Arc::clone(&gateway), Arc::clone(&paths));
-        tokio::spawn(async move {
-            serve(stream, &gateway, &paths).await;
-            drop(permit);
-        });
+        connections.retain(|connection| !connection.is_finished());
+        // Whoever says nothing must not keep out who asks whether the process is well. Answers are there at once.
+        if connections.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = connections.pop_front()
+        {
+            oldest.abort();
+        }
+        let serving = tokio::spawn(async move { serve(stream, &gateway, &paths).await });
+        connections.push_back(serving.abort_handle());
     }
 }
 

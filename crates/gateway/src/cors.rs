@@ -155,10 +155,18 @@ impl Cors {
 /// not act on them. A header that is not on the browser's short list of harmless ones proves there was permission.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Csrf {
-    /// Empty: the guard is off.
-    required: Vec<HeaderName>,
+    guard: Guard,
     /// Whether bodies with files are read, which forms can send.
     files: bool,
+}
+
+/// Whether there is a guard.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+enum Guard {
+    #[default]
+    Off,
+    /// One of these is needed.
+    On(Vec<HeaderName>),
 }
 
 impl Csrf {
@@ -166,10 +174,14 @@ impl Csrf {
     pub fn new(config: &Config) -> Self {
         let names = config.csrf.required_headers.iter();
         Csrf {
-            required: names
-                .filter(|_| config.csrf.enabled)
-                .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-                .collect(),
+            guard: match config.csrf.enabled {
+                true => Guard::On(
+                    names
+                        .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+                        .collect(),
+                ),
+                false => Guard::Off,
+            },
             files: config.file_uploads.enabled,
         }
     }
@@ -183,18 +195,16 @@ impl Csrf {
             Method::POST => self.files && is_multipart(&parts.headers),
             _ => false,
         };
-        if self.required.is_empty() || !reads {
-            return Ok(());
-        }
+        let required = match &self.guard {
+            Guard::On(required) if reads => required,
+            Guard::On(_) | Guard::Off => return Ok(()),
+        };
         if is_guarded_content(&parts.headers)
-            || self
-                .required
-                .iter()
-                .any(|name| parts.headers.contains_key(name))
+            || required.iter().any(|name| parts.headers.contains_key(name))
         {
             return Ok(());
         }
-        let names: Vec<&str> = self.required.iter().map(HeaderName::as_str).collect();
+        let names: Vec<&str> = required.iter().map(HeaderName::as_str).collect();
         if parts.method == Method::POST {
             return Err(RequestError::http(
                 codes::CSRF_ERROR,

@@ -3,7 +3,6 @@
 use std::{
     fmt::{Debug, Display},
     future::{Future, poll_fn},
-    net::IpAddr,
     pin::{Pin, pin},
     sync::{
         Arc,
@@ -19,12 +18,12 @@ use http::{
     request::Parts,
 };
 use hyper::body::{Body, Bytes};
-use ogive_config::{Config, Measured};
+use ogive_config::{Client, Config, Measured, Peer};
 use ogive_telemetry::{Record, Stop, Telemetry, access::Finished, codes, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
-    admission::{Admission, AdmissionOptions, Admitted, ClientAddress},
+    admission::{Admission, AdmissionOptions, Admitted},
     authorization::{CallerClaims, ClaimsSource},
     body::{ResponseBody, encode},
     context::RequestContext,
@@ -255,11 +254,12 @@ impl Gateway {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Answers one HTTP request. `worker` belongs to the calling thread. Dropping the future stops all work for the
+    /// Answers one HTTP request of a peer. `worker` belongs to the calling thread. Dropping the future stops all work for the
     /// request, upstream requests included.
     pub async fn handle<B>(
         &self,
         request: Request<B>,
+        peer: Peer,
         worker: &WorkerState,
     ) -> Response<ResponseBody>
     where
@@ -268,7 +268,6 @@ impl Gateway {
         B::Error: Display,
     {
         let (mut parts, body) = request.into_parts();
-        let peer = parts.extensions.get::<ClientAddress>().map(|a| a.0);
         self.answer(&mut parts, body, peer, worker).await
     }
 
@@ -278,7 +277,7 @@ impl Gateway {
         &self,
         parts: &mut Parts,
         body: B,
-        peer: Option<IpAddr>,
+        peer: Peer,
         worker: &WorkerState,
     ) -> Response<ResponseBody>
     where
@@ -293,18 +292,18 @@ impl Gateway {
             parts.extensions.insert(CallerClaims(caller));
         }
         let parts = &*parts;
-        // From here on the address is the client's, not that of a proxy.
+        // From here on it is the client that counts, not a proxy.
         let proxies = &serving.options.proxies;
-        let client = proxies
-            .is_on()
-            .then(|| proxies.client(&parts.headers, peer));
-        let address = client.flatten().or(peer);
+        let client = match proxies.is_on() {
+            true => proxies.client(&parts.headers, peer),
+            false => peer.client(),
+        };
         // In a box, because most requests have none.
         let record = self.begin(&serving.options, parts).map(Box::new);
         let lent = Lent {
             worker,
             record: record.as_deref(),
-            address,
+            client,
         };
         let answered = contained(pin!(self.route(&serving, parts, body, lent))).await;
         let mut response = answered.unwrap_or_else(|| {
@@ -312,7 +311,7 @@ impl Gateway {
             refused(lent, &internal(), media_of(parts))
         });
         if let Some(record) = &record {
-            self.end(&serving.options, record, parts, address, &mut response);
+            self.end(&serving.options, record, parts, client, &mut response);
         }
         if let Some(bytes_min) = serving.options.encoded_bytes_min {
             encode(&parts.headers, bytes_min, &mut response);
@@ -331,7 +330,7 @@ impl Gateway {
         options: &GatewayOptions,
         record: &Record,
         parts: &Parts,
-        address: Option<IpAddr>,
+        client: Client,
         response: &mut Response<ResponseBody>,
     ) {
         let (status, bytes) = (response.status().as_u16(), response.body().len() as u64);
@@ -344,12 +343,43 @@ impl Gateway {
             let finished = Finished {
                 status,
                 bytes,
-                address,
+                address: client.address(),
                 headers: &parts.headers,
                 operations: &operations,
             };
             log.log(record, &finished);
         }
+    }
+
+    /// Whether a request is about health.
+    pub(crate) fn is_health(&self, parts: &Parts) -> bool {
+        let options = self.options();
+        let paths = options.health_paths.iter();
+        let mut paths = paths.flat_map(|(live, ready)| [live, ready]);
+        paths.any(|path| path == parts.uri.path())
+            && matches!(parts.method, Method::GET | Method::HEAD)
+    }
+
+    /// Notes a request that was refused before anybody looked into it.
+    pub(crate) fn log_refused(
+        &self,
+        parts: &Parts,
+        peer: Peer,
+        status: StatusCode,
+        code: &'static str,
+    ) {
+        if !self.telemetry.is_on() {
+            return;
+        }
+        let serving = self.serving.load_full();
+        let observe = &serving.options.observe;
+        let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
+        let record = self.telemetry.begin(parts, id, false);
+        record.refused(code);
+        let mut response = Response::new(ResponseBody::default());
+        *response.status_mut() = status;
+        let client = serving.options.proxies.client(&parts.headers, peer);
+        self.end(&serving.options, &record, parts, client, &mut response);
     }
 
     /// The record of a GraphQL request, if anybody wants one.
@@ -517,7 +547,7 @@ impl Gateway {
         }
         let (asked, headers) = (&options.admission, &parts.headers);
         let claim = |name: &str| CallerClaims::named(parts, name);
-        match self.admission.admit(asked, headers, lent.address, claim) {
+        match self.admission.admit(asked, headers, lent.client, claim) {
             Ok(admitted) => {
                 self.exceeded(admitted.exceeded.iter());
                 Ok((media, admitted))

@@ -3,11 +3,11 @@
 //! A [`Watch`] accompanies one GraphQL operation; it is the transport's observer, too. When the operation is done, what
 //! it noted goes into the [`Record`] of the HTTP request.
 
-use std::{cell::RefCell, io, net::IpAddr, time::Duration};
+use std::{cell::RefCell, io, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::bounded_name;
-use ogive_config::{Config, LogFormat};
+use ogive_config::{Client, Config, LogFormat};
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
@@ -192,8 +192,8 @@ fn gauges(endpoint: &Endpoint) -> SubgraphGauges {
 pub(crate) struct Lent<'a> {
     pub(crate) worker: &'a WorkerState,
     pub(crate) record: Option<&'a Record>,
-    /// Where the client is, if it has an address.
-    pub(crate) address: Option<IpAddr>,
+    /// Who asks: the client that proxies name, if they are trusted.
+    pub(crate) client: Client,
 }
 
 /// Notes what becomes of one operation.

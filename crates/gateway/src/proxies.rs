@@ -3,11 +3,14 @@
 //! Anybody can write `x-forwarded-for`; what counts is only what a trusted peer has put there. So the header is read from
 //! its end, where the peer itself has added whom it got the request from, and only as long as those named are trusted
 //! proxies, too. Only one header is believed, because a proxy passes on the one it does not know as it came.
+//!
+//! Elements of a list are told apart from the end as well: what stands before the element that the peer has added may be
+//! anything, an opening quote included, and must not decide about that element.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, header};
-use ogive_config::{ClientAddressHeader, Config, PeerRange};
+use ogive_config::{Client, ClientAddressHeader, Config, Peer, PeerRange};
 
 /// Most proxies in a row that are looked through; more make the last of them the client.
 const HOPS_MAX: usize = 32;
@@ -31,22 +34,26 @@ impl Proxies {
     pub fn is_on(&self) -> bool {
         !self.trusted.is_empty()
     }
-    /// Whether a peer is one; `None` is one at a unix socket.
-    pub fn contains(&self, peer: Option<IpAddr>) -> bool {
-        self.trusted.iter().any(|range| range.contains(peer))
+    /// Whether somebody is one.
+    pub fn contains(&self, client: Client) -> bool {
+        self.trusted.iter().any(|range| range.contains(client))
     }
-    /// The client's address; that of the peer, unless the peer is trusted and names somebody else. A name that is no
-    /// address ends the search.
-    pub fn client(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
+    /// The client: the peer, unless the peer is trusted and names somebody else. A name that is no address ends the
+    /// search.
+    pub fn client(&self, headers: &HeaderMap, peer: Peer) -> Client {
         const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
         let name = match self.forwarded {
             true => header::FORWARDED,
             false => X_FORWARDED_FOR,
         };
-        let mut client = peer;
+        let mut client = peer.client();
         // Several lines are one list (RFC 9110, section 5.3).
         let lines = headers.get_all(name).iter().rev();
-        let hops = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+        let hops = lines.flat_map(|line| Backwards {
+            rest: Some(line.as_bytes()),
+            by: b',',
+            quotes: self.forwarded,
+        });
         for hop in hops.take(HOPS_MAX) {
             if !self.contains(client) {
                 break;
@@ -57,7 +64,7 @@ impl Proxies {
                 false => Some(hop),
             };
             match node.and_then(address) {
-                Some(named) => client = Some(named),
+                Some(named) => client = Client::At(named),
                 None => break,
             }
         }
@@ -65,11 +72,53 @@ impl Proxies {
     }
 }
 
-/// `for` of one element of `Forwarded` (RFC 7239, section 4). Quoted addresses hold neither `,` nor `;`.
+/// The parts of a text, from its end.
+struct Backwards<'a> {
+    rest: Option<&'a [u8]>,
+    by: u8,
+    /// Whether `by` within quotes does not count (RFC 9110, section 5.6.4).
+    quotes: bool,
+}
+
+impl<'a> Iterator for Backwards<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let mut within = false;
+        let mut at = rest.len();
+        while at > 0 {
+            at -= 1;
+            if rest[at] == b'"' && self.quotes {
+                let escapes = rest[..at].iter().rev().take_while(|byte| **byte == b'\\');
+                // One that is escaped is no quote, as long as it stands in quotes.
+                within = !within || escapes.count() % 2 == 1;
+            } else if rest[at] == self.by && !within {
+                self.rest = Some(&rest[..at]);
+                return Some(&rest[at + 1..]);
+            }
+        }
+        self.rest = None;
+        // Without its other quote it is nobody's element.
+        Some(if within { &[] } else { rest })
+    }
+}
+
+/// `for` of one element of `Forwarded` (RFC 7239, section 4), which must be there once.
 fn forwarded_for(element: &str) -> Option<&str> {
-    let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
-    let (_, node) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
-    Some(node.trim().trim_matches('"'))
+    let pairs = Backwards {
+        rest: Some(element.as_bytes()),
+        by: b';',
+        quotes: true,
+    };
+    let pairs = pairs.filter_map(|pair| std::str::from_utf8(pair).ok()?.split_once('='));
+    let mut nodes = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
+    let ((_, node), None) = (nodes.next()?, nodes.next()) else {
+        return None;
+    };
+    let node = node.trim();
+    let quoted = node.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
+    Some(quoted.unwrap_or(node))
 }
 
 /// An address, with or without a port, an IPv6 one with or without brackets.
@@ -109,8 +158,14 @@ mod tests {
         for line in lines {
             headers.append(name, HeaderValue::from_static(line));
         }
-        let found = proxies.client(&headers, peer.parse().ok());
-        found.map_or_else(|| "none".to_owned(), |address| address.to_string())
+        let peer = match peer {
+            "unix" => Peer::Unix,
+            address => Peer::Tcp((address.parse::<IpAddr>().unwrap(), 1).into()),
+        };
+        match proxies.client(&headers, peer) {
+            Client::At(address) => address.to_string(),
+            Client::Unix => "none".to_owned(),
+        }
     }
 
     #[test]
@@ -124,6 +179,13 @@ mod tests {
             ("10.0.0.1", &["::ffff:1.2.3.4"], "1.2.3.4"),
             ("10.0.0.1", &["1.2.3.4, unknown"], "10.0.0.1"),
             ("10.0.0.1", &["1.2.3.4,"], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4 5.6.7.8"], "10.0.0.1"),
+            ("10.0.0.1", &["6.6.6.6, 0x01020304"], "10.0.0.1"),
+            ("10.0.0.1", &["6.6.6.6, 01.2.3.4"], "10.0.0.1"),
+            ("10.0.0.1", &["6.6.6.6, \"1.2.3.4\""], "10.0.0.1"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4:99999"], "10.0.0.1"),
+            ("10.0.0.1", &["\", 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6, fe80::1%eth0"], "10.0.0.1"),
             ("10.0.0.1", &[], "10.0.0.1"),
             ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
             ("9.9.9.9", &["1.2.3.4"], "9.9.9.9"),
@@ -140,6 +202,22 @@ mod tests {
             (&["for=\"[2001:db8::7]:4711\";by=10.0.0.1"], "2001:db8::7"),
             (&["for=1.2.3.4, for=_hidden"], "10.0.0.1"),
             (&["by=1.2.3.4"], "10.0.0.1"),
+            // What the client has written, in quotes that its proxy has put around it.
+            (&["for=1.2.3.4;host=\"a,for=6.6.6.6\""], "1.2.3.4"),
+            (&["for=1.2.3.4;host=\"a;for=6.6.6.6\""], "1.2.3.4"),
+            (&["host=\"a;for=6.6.6.6\";for=1.2.3.4"], "1.2.3.4"),
+            (&["for=1.2.3.4;host=\"a\\\",for=6.6.6.6\""], "1.2.3.4"),
+            // What the client has written itself, before that.
+            (&["for=\"6.6.6.6, for=1.2.3.4"], "1.2.3.4"),
+            (&["for=6.6.6.6;by=\", for=1.2.3.4"], "1.2.3.4"),
+            (&["\"", "for=1.2.3.4"], "1.2.3.4"),
+            // Two of them, or half a quote: nobody can tell.
+            (&["for=6.6.6.6;for=1.2.3.4"], "10.0.0.1"),
+            (&["for=1.2.3.4\""], "10.0.0.1"),
+            (&["for=\"\\\"1.2.3.4\""], "10.0.0.1"),
+            (&["for=\"[fe80::1%eth0]\""], "10.0.0.1"),
+            (&["for=01.2.3.4"], "10.0.0.1"),
+            (&["for="], "10.0.0.1"),
         ] {
             assert_eq!(client(true, "10.0.0.1", lines), expected, "{lines:?}");
         }

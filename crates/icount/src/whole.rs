@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use ogive_base::SourceId;
-use ogive_config::Config;
+use ogive_config::{Config, Peer};
 use ogive_gateway::{
     Gateway, GatewayOptions, SchemaState, WorkerState, prepare::prepare, receive::from_json,
 };
@@ -122,7 +122,7 @@ async fn serve(gateway: Arc<Gateway>, stream: DuplexStream) {
     let worker = Rc::new(WorkerState::new());
     let service = service_fn(move |request: Request<Incoming>| {
         let (gateway, worker) = (Arc::clone(&gateway), Rc::clone(&worker));
-        async move { Ok::<_, Infallible>(gateway.handle(request, &worker).await) }
+        async move { Ok::<_, Infallible>(gateway.handle(request, Peer::Unix, &worker).await) }
     });
     // A clock would be looked at for it.
     let _ = http1::Builder::new()

@@ -71,6 +71,9 @@ codes! {
     CIRCUIT_BREAKER_OPEN 200 Subgraph
         "The subgraph failed too often and is left alone for a while; the fields concerned are null."
         "Look at the subgraph; see `traffic_shaping`'s `circuit_breaker`."
+    CONNECTIONS_LIMITED 503 Gateway
+        "All connections that the gateway may have are taken and busy, or all that one client may have."
+        "Come back after the seconds of `retry-after`; see `http.connections_max` and `http.connections_per_client_max`."
     CSRF_ERROR 400 Client
         "A web page of another origin could have made a browser send this request."
         "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."

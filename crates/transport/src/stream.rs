@@ -10,7 +10,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     io::{self, ErrorKind},
-    os::fd::AsFd,
+    os::fd::{AsFd, BorrowedFd},
     pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
     time::Duration,
@@ -133,17 +133,22 @@ impl Stream {
     /// Whether nothing at all came, not even the end of the connection: asks the operating system, which may know more
     /// than the reactor. With TLS `false` may only mean that it was not data.
     pub(crate) fn is_silent(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        rustix::net::recv(self.as_fd(), &mut [0; 1], flags)
+            .is_err_and(|error| error == Errno::AGAIN || error == Errno::WOULDBLOCK)
+    }
+
+    /// The same socket once more, for whoever only watches it.
+    pub fn watched(&self) -> io::Result<Socket> {
         let socket = match &self.kind {
             Kind::Plain(socket) => socket,
             Kind::Tls(stream) => stream.get_ref().0,
         };
-        let socket = match socket {
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Unix(stream) => stream.as_fd(),
-        };
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        rustix::net::recv(socket, &mut [0; 1], flags)
-            .is_err_and(|error| error == Errno::AGAIN || error == Errno::WOULDBLOCK)
+        let copy = self.as_fd().try_clone_to_owned()?;
+        match socket {
+            Socket::Tcp(_) => TcpStream::from_std(copy.into()).map(Socket::Tcp),
+            Socket::Unix(_) => UnixStream::from_std(copy.into()).map(Socket::Unix),
+        }
     }
 
     pub(crate) fn is_tls(&self) -> bool {
@@ -195,6 +200,19 @@ impl Stream {
                 "the other side takes nothing any more",
             ))),
             Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let socket = match &self.kind {
+            Kind::Plain(socket) => socket,
+            Kind::Tls(stream) => stream.get_ref().0,
+        };
+        match socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
         }
     }
 }

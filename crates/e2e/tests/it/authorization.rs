@@ -1,10 +1,13 @@
 //! `@authenticated`, `@requiresScopes` and `@policy` on real sockets: one plan, many callers.
 
+use std::{io::Write, net::TcpStream};
+
 use serde_json::{Value, json};
 
 use crate::{
+    endings::leave,
     graph::Graph,
-    http_client::{Answer, post_with, send},
+    http_client::{Answer, connect, post_with, request, send},
 };
 
 /// Restrictions of the demo graph.
@@ -219,6 +222,45 @@ fn claims_go_no_further_than_the_gateway() {
         (400, vec!["INVALID_CLAIMS".to_owned()])
     );
     assert_eq!(graph.service.total().requests, 0);
+}
+
+/// A client that resets its connection before anybody looks at it has an address as before: it is no peer at a unix socket.
+#[test]
+fn whoever_leaves_at_once_is_nobody_else() {
+    let trusting = ENFORCE.replace("127.0.0.1", "unix");
+    let graph = Graph::changed(&format!("http: {{ workers: 1 }}\n{trusting}"), RESTRICTED);
+    let query = r#"mutation { addReview(review: {product: \"HP-204\", stars: 5, title: \"New\"}) { stars } }"#;
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-claims", r#"{"scopes":["write"]}"#),
+    ];
+    let body = format!(r#"{{"query":"{query}"}}"#);
+    let forged = request("POST", "/graphql", &headers, body.as_bytes());
+    // One byte more, so that nobody reads, and notices the reset.
+    let forged = [&forged[..], b"x"].concat();
+    for _ in 0..20 {
+        let burst: Vec<TcpStream> = (0..20).map(|_| connect(graph.address())).collect();
+        for mut stream in burst {
+            stream.write_all(&forged).unwrap();
+            leave(stream, true);
+        }
+        assert_eq!(
+            send(graph.address(), "GET", "/health", &[], b"").status,
+            200
+        );
+    }
+    assert_eq!(graph.service.total().requests, 0, "forged mutations of 400");
+    // The same client, believed where it is trusted.
+    let graph = Graph::changed(ENFORCE, RESTRICTED);
+    let answer = send(
+        graph.address(),
+        "POST",
+        "/graphql",
+        &headers,
+        body.as_bytes(),
+    );
+    assert_eq!(answer.codes(), [""; 0]);
+    assert_eq!(asked(&graph, "reviews"), 1);
 }
 
 #[test]

@@ -15,7 +15,7 @@ const QUERY: &[u8] = br#"{"query":"{ me { name } }"}"#;
 const ANSWER: &[u8] = b"{\"data\":{\"me\":{\"name\":\"Ann\"}}}";
 
 /// A subgraph played by the test.
-struct Played(TcpListener);
+pub(crate) struct Played(TcpListener);
 
 impl Played {
     fn start() -> (Played, String) {
@@ -24,7 +24,7 @@ impl Played {
         (Played(listener), url)
     }
     /// Waits for a request and reads it.
-    fn request(&self) -> TcpStream {
+    pub(crate) fn request(&self) -> TcpStream {
         let (mut stream, _) = self.0.accept().unwrap();
         let mut bytes = Vec::new();
         let mut piece = [0; 4096];
@@ -45,7 +45,7 @@ impl Played {
     }
 }
 
-fn graph_with_played_accounts(more: &str) -> (Graph, Played) {
+pub(crate) fn graph_with_played_accounts(more: &str) -> (Graph, Played) {
     let (played, url) = Played::start();
     let graph = Graph::with(&format!(
         "override_subgraph_url: {{ accounts: '{url}' }}\n{more}"
@@ -119,48 +119,18 @@ fn shutdown_has_a_deadline() {
 
 #[test]
 fn beyond_the_limit_connections_wait_their_turn() {
-    let graph = Graph::with("http: { connections_max: 1 }");
-    let address = graph.address();
-    let mut first = Connection::open(address);
-    first.write(&request("GET", "/health", &[], b""));
-    assert_eq!(first.read().status, 200);
-    let mut second = Connection::open(address);
-    second.write(&request("GET", "/health", &[], b""));
-    // The first still has the only place.
-    first.write(&request("GET", "/health", &[], b""));
+    let (graph, accounts) = graph_with_played_accounts("http: { connections_max: 1 }");
+    let mut first = Connection::open(graph.address());
+    first.write(&request("POST", "/graphql", &JSON, QUERY));
+    let upstream = accounts.request();
+    let mut second = Connection::open(graph.address());
+    let typename = br#"{"query":"{ __typename }"}"#;
+    second.write(&request("POST", "/graphql", &JSON, typename));
+    // The first has the only place until it leaves, which is in a moment.
+    Played::answer(&upstream);
     assert_eq!(first.read().status, 200);
     drop(first);
     assert_eq!(second.read().status, 200);
-}
-
-#[test]
-fn one_address_has_only_so_many_connections() {
-    let graph = Graph::with("http: { connections_per_client_max: 2 }");
-    let address = graph.address();
-    let alive = |connection: &mut Connection| {
-        connection.write_what_is_taken(&request("GET", "/health", &[], b""));
-        connection
-            .try_read()
-            .is_some_and(|answer| answer.status == 200)
-    };
-    let mut first = Connection::open(address);
-    let mut second = Connection::open(address);
-    assert!(alive(&mut first) && alive(&mut second));
-    let mut third = Connection::open(address);
-    assert!(!alive(&mut third), "a third connection is served");
-    assert!(alive(&mut first) && alive(&mut second));
-    drop(first);
-    // The gateway notices when it reads the end; until then newcomers are closed.
-    let mut tries = 0;
-    while !alive(&mut Connection::open(address)) {
-        tries += 1;
-        assert!(tries < 100_000, "the place is not given back");
-    }
-    drop(second);
-    let graph =
-        Graph::with("http: { connections_per_client_max: 1, trusted_proxies: [127.0.0.1, '::1'] }");
-    let mut all: Vec<Connection> = (0..5).map(|_| Connection::open(graph.address())).collect();
-    assert!(all.iter_mut().all(alive));
 }
 
 #[test]

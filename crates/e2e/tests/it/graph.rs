@@ -61,6 +61,7 @@ impl Served {
             true => config.listen.0.clone(),
             false => "127.0.0.1:0".to_owned(),
         };
+        let mode = config.listen_mode;
         let tls = ogive_gateway::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -68,7 +69,7 @@ impl Served {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let bound = Bound::bind(&listen).await.unwrap();
+                let bound = Bound::bind_with(&listen, mode).await.unwrap();
                 let bound = bound.with_tls(tls);
                 let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
                 tell.send(bound.address().unwrap_or(nowhere)).unwrap();

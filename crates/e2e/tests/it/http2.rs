@@ -1,6 +1,6 @@
 //! HTTP/2 on both sides: by prior knowledge and by agreement, its limits, its end.
 
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{future::Future, io::Write, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use h2::{Reason, client::SendRequest};
@@ -279,6 +279,33 @@ fn an_answer_of_which_nothing_is_taken_ends_the_connection() {
     take_nothing(graph.address());
     // Others are served as before.
     assert_eq!(post(graph.address(), "{ me { name } }").text(), ANSWER);
+}
+
+/// Frames that have to be answered, from a client that reads no answer: they do not pile up, and it is sent away.
+#[test]
+fn floods_of_frames_end_with_the_connection() {
+    let graph = Graph::with("http: { write_timeout: 300ms }");
+    let begun: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for (what, first, frame) in [
+        ("PING", &b""[..], &b"\0\0\x08\x06\0\0\0\0\012345678"[..]),
+        ("SETTINGS", b"", b"\0\0\0\x04\0\0\0\0\0"),
+        // A header block that never ends.
+        (
+            "CONTINUATION",
+            b"\0\0\x01\x01\0\0\0\0\x01\x82",
+            b"\0\0\x01\x09\0\0\0\0\x01\x82",
+        ),
+    ] {
+        let mut stream = crate::http_client::connect(graph.address());
+        stream.write_all(&[begun, first].concat()).unwrap();
+        let many = frame.repeat(4_096);
+        let mut written = 0;
+        while stream.write_all(&many).is_ok() {
+            written += many.len();
+            assert!(written < 1 << 30, "{what} are taken for ever");
+        }
+        assert_eq!(post(graph.address(), "{ me { name } }").text(), ANSWER);
+    }
 }
 
 #[test]

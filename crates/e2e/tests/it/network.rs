@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     net::{SocketAddr, TcpListener},
-    os::unix::net::UnixStream,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -140,6 +140,23 @@ fn clients_and_subgraphs_may_be_on_unix_sockets() {
     assert!(std::path::Path::new(&listen).exists());
     let _graph = Graph::with(&format!("listen: 'unix://{listen}'"));
     UnixStream::connect(&listen).unwrap();
+}
+
+#[test]
+fn the_mode_of_a_unix_socket_is_not_that_of_the_umask() {
+    let folder = Folder::new("mode");
+    let listen = folder.path("mode.sock");
+    // With the usual umask the file would be 0755 in each case.
+    for (option, expected) in [
+        ("", 0o600),
+        ("listen_mode: 0660", 0o660),
+        ("listen_mode: '0666'", 0o666),
+    ] {
+        let _graph = Graph::with(&format!("listen: 'unix://{listen}'\n{option}"));
+        let mode = std::fs::metadata(&listen).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, expected, "{option}");
+        assert!(UnixStream::connect(&listen).is_ok());
+    }
 }
 
 #[test]

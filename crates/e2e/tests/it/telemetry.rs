@@ -29,7 +29,7 @@ use prost::Message;
 
 use crate::{
     graph::Graph,
-    http_client::{Answer, post, post_with, send},
+    http_client::{Answer, Connection, post, post_with, send},
 };
 
 /// Longer than anything here takes.
@@ -564,6 +564,43 @@ fn every_request_is_a_line_of_the_access_log() {
     let second: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
     assert_eq!(second["code"], "GRAPHQL_VALIDATION_FAILED");
     assert_eq!(second["status"], 400);
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_the_parser_refuses_is_a_line_of_the_access_log() {
+    let path = scratch("refused.txt");
+    let graph = Graph::with(&format!(
+        "telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
+         fields: [status, method, code, client_address] }} }}",
+        path.display()
+    ));
+    for (number, (bytes, expected)) in [
+        (
+            "\x16\x03\x01\x02 no HTTP\r\n\r\n".to_owned(),
+            "status=400 method=_OTHER code=INVALID_GRAPHQL_REQUEST client_address=127.0.0.1",
+        ),
+        (
+            format!(
+                "GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n",
+                "x".repeat(100_000)
+            ),
+            "status=431 method=_OTHER code=HEADER_SIZE_LIMIT client_address=127.0.0.1",
+        ),
+        (
+            "POST /graphql HTTP/1.1\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            "status=400 method=POST code=INVALID_GRAPHQL_REQUEST client_address=127.0.0.1",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut connection = Connection::open(graph.address());
+        connection.write_what_is_taken(bytes.as_bytes());
+        let status = connection.read().status;
+        assert!(expected.contains(&status.to_string()), "{status}");
+        assert_eq!(lines(&path, number + 1)[number], expected);
+    }
     fs::remove_file(path).unwrap();
 }
 

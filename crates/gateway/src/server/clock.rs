@@ -7,7 +7,7 @@
 use std::{
     future::Future,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::{Duration, Instant},
 };
@@ -19,12 +19,30 @@ use tokio::{task::coop::unconstrained, time::sleep_until};
 #[derive(Clone, Default)]
 pub(super) struct Clock(Arc<Mutex<Running>>);
 
+impl Clock {
+    /// A clock by which whatever is waited for first ends then, at the latest: the first head has its time from the
+    /// beginning of the connection.
+    pub(super) fn beginning(first: Instant) -> Self {
+        let first = Some(first);
+        Clock(Arc::new(Mutex::new(Running {
+            first,
+            ..Running::default()
+        })))
+    }
+    /// Every change is complete when the lock is given back.
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The one timer.
 #[derive(Default)]
 struct Running {
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Whether it was asked since it was set, so that it wakes the task.
     asked: bool,
+    /// When the first that is waited for ends.
+    first: Option<Instant>,
 }
 
 /// The end of somebody's time.
@@ -38,6 +56,8 @@ impl Timer for Clock {
         self.sleep_until(self.now() + duration)
     }
     fn sleep_until(&self, end: Instant) -> Pin<Box<dyn Sleep>> {
+        let first = self.lock().first.take();
+        let end = first.map_or(end, |first| first.min(end));
         let clock = self.clone();
         Box::pin(Alarm { clock, end })
     }
@@ -50,9 +70,8 @@ impl Future for Alarm {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.end.into();
-        // Every change is complete when the lock is given back.
-        let mut running = self.clock.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Running { timer, asked } = &mut *running;
+        let mut running = self.clock.lock();
+        let Running { timer, asked, .. } = &mut *running;
         let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
         if *asked && !timer.is_elapsed() && timer.deadline() <= end {
             return Poll::Pending;
@@ -91,6 +110,17 @@ mod tests {
         assert!(!asks(&mut second).await);
         second.await;
         assert!(began.elapsed() >= 3 * TICK);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_first_alarm_rings_at_the_end_that_was_set_before() {
+        let began = Instant::now();
+        let clock = Clock::beginning(began + TICK);
+        clock.sleep(3 * TICK).await;
+        assert!((TICK..3 * TICK).contains(&began.elapsed()));
+        let began = Instant::now();
+        clock.sleep(2 * TICK).await;
+        assert!(began.elapsed() >= 2 * TICK);
     }
 
     #[tokio::test(flavor = "current_thread")]

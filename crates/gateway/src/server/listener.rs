@@ -4,11 +4,15 @@ use std::{
     fs::{File, TryLockError},
     io,
     net::SocketAddr,
-    os::unix::fs::MetadataExt,
+    os::{
+        fd::OwnedFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+use ogive_config::{FileMode, Peer};
 use ogive_transport::Socket;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
@@ -26,7 +30,8 @@ pub(super) enum Listener {
 
 /// A client's connection on its way to another thread.
 pub(super) enum Accepted {
-    Tcp(std::net::TcpStream),
+    /// With the address that it came from, which the socket itself does not know any more once the client has left.
+    Tcp(std::net::TcpStream, SocketAddr),
     Unix(std::os::unix::net::UnixStream),
 }
 
@@ -94,13 +99,13 @@ fn number(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// `HOST:PORT`, or `unix://` and a path.
-    pub(super) async fn bind(listen: &str) -> io::Result<Listener> {
+    /// `HOST:PORT`, or `unix://` and a path, whose file has this mode.
+    pub(super) async fn bind(listen: &str, mode: FileMode) -> io::Result<Listener> {
         if let Some(path) = listen.strip_prefix("unix://") {
             let path = Path::new(path);
             let _alone = lock_folder(path)?;
             remove_stale(path)?;
-            let listener = UnixListener::bind(path)?;
+            let listener = UnixListener::from_std(bind_unix(path, mode)?)?;
             return Ok(Listener::Unix(SocketFile::new(path), listener));
         }
         let listener = bind_tcp(listen).await?;
@@ -125,8 +130,8 @@ impl Listener {
         match self {
             // The stream leaves this thread's reactor for the worker's.
             Listener::Tcp(listener, _) => {
-                let (stream, _) = listener.accept().await?;
-                stream.into_std().map(Accepted::Tcp)
+                let (stream, address) = listener.accept().await?;
+                Ok(Accepted::Tcp(stream.into_std()?, address))
             }
             Listener::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -141,9 +146,9 @@ impl Listener {
         match self {
             Listener::Tcp(listener, _) => {
                 if let Ok(listener) = listener.into_std() {
-                    while let Ok((stream, _)) = listener.accept() {
+                    while let Ok((stream, address)) = listener.accept() {
                         if stream.set_nonblocking(true).is_ok() {
-                            accepted.push(Accepted::Tcp(stream));
+                            accepted.push(Accepted::Tcp(stream, address));
                         }
                     }
                 }
@@ -165,29 +170,52 @@ impl Listener {
 }
 
 impl Accepted {
-    /// The address of the client, if it has one.
-    pub(super) fn address(&self) -> Option<std::net::IpAddr> {
+    /// Who is at the other end.
+    pub(super) fn peer(&self) -> Peer {
         match self {
-            Accepted::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
-            Accepted::Unix(_) => None,
+            Accepted::Tcp(_, address) => Peer::Tcp(*address),
+            Accepted::Unix(_) => Peer::Unix,
         }
     }
-    /// Joins the reactor of this thread. Gives the client's address, too, if it has one.
-    pub(super) fn join(self) -> io::Result<(Socket, Option<SocketAddr>)> {
+    /// Joins the reactor of this thread. Says who is at the other end, too.
+    pub(super) fn join(self) -> io::Result<(Socket, Peer)> {
+        let peer = self.peer();
         match self {
-            Accepted::Tcp(stream) => {
+            Accepted::Tcp(stream, _) => {
                 let stream = TcpStream::from_std(stream)?;
                 // Answers are written whole; waiting for more would only delay them.
                 let _ = stream.set_nodelay(true);
-                let address = stream.peer_addr().ok();
-                Ok((Socket::Tcp(stream), address))
+                Ok((Socket::Tcp(stream), peer))
             }
             Accepted::Unix(stream) => {
                 let stream = UnixStream::from_std(stream)?;
-                Ok((Socket::Unix(stream), None))
+                Ok((Socket::Unix(stream), peer))
             }
         }
     }
+}
+
+/// Binds a path. Nobody else can connect before the file has its mode: it is made with less than that, where the system
+/// can do so, and there is nothing to connect to before it listens.
+fn bind_unix(path: &Path, mode: FileMode) -> io::Result<std::os::unix::net::UnixListener> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    // Linux makes the file with the socket's own mode, as far as the umask lets it.
+    let socket = File::from(socket);
+    let _ = socket.set_permissions(PermissionsExt::from_mode(mode.0 & 0o700));
+    let socket = OwnedFd::from(socket);
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    let made = std::fs::set_permissions(path, PermissionsExt::from_mode(mode.0));
+    let listening = made.and_then(|()| Ok(listen(&socket, BACKLOG as i32)?));
+    if let Err(error) = listening {
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
+    let listener = std::os::unix::net::UnixListener::from(socket);
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// Binds the first address that can be bound.
@@ -254,7 +282,7 @@ mod tests {
                 let mut runtime = tokio::runtime::Builder::new_current_thread();
                 let runtime = runtime.enable_io().build().unwrap();
                 begin.wait();
-                let bound = runtime.block_on(Listener::bind(&listen));
+                let bound = runtime.block_on(Listener::bind(&listen, FileMode(0o600)));
                 end.wait();
                 match bound {
                     // Whoever listens is the one that clients reach.
@@ -289,10 +317,10 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let listen = format!("unix://{}", path.display());
         for closes in [true, false] {
-            let before = Listener::bind(&listen).await.unwrap();
+            let before = Listener::bind(&listen, FileMode(0o600)).await.unwrap();
             // Whoever deploys the next one makes room for it.
             std::fs::remove_file(&path).unwrap();
-            let after = Listener::bind(&listen).await.unwrap();
+            let after = Listener::bind(&listen, FileMode(0o600)).await.unwrap();
             match closes {
                 true => assert!(before.close().is_empty()),
                 false => drop(before),

@@ -1,32 +1,48 @@
 //! The HTTP server: one accepting task, one single-threaded runtime per worker.
 //!
 //! The accepting task hands every connection to the worker with the fewest open ones; from then on nothing about the
-//! connection is shared between threads. A permit per connection bounds their number: beyond it the operating
-//! system's listen queue holds newcomers back. It also does while all workers have some to begin ([`worker`]); those
+//! connection is shared between threads. A permit per connection bounds their number: beyond it idle
+//! ones give up theirs, and those for whom there is none are told so ([`places`]). The operating system's listen queue
+//! holds newcomers back while all workers have some to begin ([`worker`]); those
 //! that a worker has begun wait in a line until they have asked something ([`strangers`]). Requests of a worker that is
 //! asked more than it can answer are begun in turns ([`starts`]).
 //!
 //! Draining: on shutdown readiness turns to 503; after `drain_delay` the listener closes, and every connection ends
 //! after its current answer ([`connection`]); what is not done at the deadline is cut off.
 
-mod clients;
+mod activity;
 mod clock;
 mod connection;
+mod http1;
+mod http2;
+mod io;
 mod listener;
+mod places;
 mod starts;
 mod strangers;
 mod worker;
 
-use std::{future::Future, io, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell, future::Future, net::SocketAddr, num::NonZeroUsize, sync::Arc, time::Duration,
+};
 
-use ogive_config::{Config, HttpOptions, Limit, LimitOptions, Measured, WarnOnly};
+use ogive_config::{Config, FileMode, HttpOptions, Limit, LimitOptions, Measured, WarnOnly};
 use ogive_transport::ServerTls;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
+    time::{Instant, timeout_at},
+};
 
 use crate::{Gateway, proxies::Proxies, tls};
-use clients::Clients;
-use listener::Listener;
+use listener::{Accepted, Listener};
+use places::{Places, SPARED};
 use worker::{Connection, REST, Worker};
+
+/// How much later than the deadline of draining a worker may end.
+const WORKER_LATE_MAX: Duration = Duration::from_secs(1);
+
+/// How often connections that are idle are looked for while a newcomer waits.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How to serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,8 +51,8 @@ pub struct ServeOptions {
     pub workers: NonZeroUsize,
     /// Most open connections; default 10,000.
     pub connections_max: usize,
-    /// Most open connections of one address; default no limit.
-    pub connections_per_client_max: Option<usize>,
+    /// Most open connections of one address; default a quarter of all, and at least 100.
+    pub connections_per_client_max: usize,
     /// Whom that limit does not hold for; default nobody.
     pub trusted_proxies: Proxies,
     /// How long the head of a request may take to arrive; default 60 s.
@@ -59,7 +75,7 @@ pub struct ServeOptions {
     pub drain_delay: Duration,
     /// How long an idle connection may still bring a request after that; default 500 ms.
     pub drain_idle_timeout: Duration,
-    /// How long requests in flight may take to finish after shutdown began; default 30 s.
+    /// How long requests in flight may take to finish after shutdown began; default 10 s.
     pub drain_timeout: Duration,
     /// Which of these limits are only measured; default none.
     pub warn_only: WarnOnly,
@@ -74,7 +90,7 @@ impl ServeOptions {
                 std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
             }),
             connections_max: http.connections_max.get(),
-            connections_per_client_max: http.connections_per_client_max.map(usize::from),
+            connections_per_client_max: http.connections_per_client_max().get(),
             trusted_proxies: Proxies::new(config),
             header_read_timeout: http.header_read_timeout.0,
             headers_max: config.limits.http1_max_request_headers.get(),
@@ -102,9 +118,10 @@ impl ServeOptions {
             ..measured
         }
     }
-    fn client_connections(&self) -> Option<Measured<usize>> {
-        let max = self.connections_per_client_max?;
-        Some(self.warn_only.size(Limit::ClientConnections, max, 0))
+    fn client_connections(&self) -> Measured<usize> {
+        let default = HttpOptions::default().connections_per_client_max().get();
+        let max = self.connections_per_client_max;
+        self.warn_only.size(Limit::ClientConnections, max, default)
     }
     fn header_timeout(&self) -> Measured<Duration> {
         let default = HttpOptions::default().header_read_timeout.0;
@@ -148,9 +165,14 @@ pub struct Drained {
 }
 
 impl Bound {
-    /// Binds `HOST:PORT`, or `unix://` and a path; a host name is resolved, port 0 picks a free one.
-    pub async fn bind(listen: &str) -> io::Result<Bound> {
-        let listener = Listener::bind(listen).await?;
+    /// Binds `HOST:PORT`, or `unix://` and a path that its owner may connect to; a host name is resolved, port 0 picks a
+    /// free one.
+    pub async fn bind(listen: &str) -> std::io::Result<Bound> {
+        Bound::bind_with(listen, Config::default().listen_mode).await
+    }
+    /// The same; the file of a unix socket has this mode.
+    pub async fn bind_with(listen: &str, mode: FileMode) -> std::io::Result<Bound> {
+        let listener = Listener::bind(listen, mode).await?;
         Ok(Bound {
             listener,
             tls: None,
@@ -180,7 +202,7 @@ impl Bound {
         gateway: Arc<Gateway>,
         options: ServeOptions,
         shutdown: impl Future<Output = ()>,
-    ) -> io::Result<Drained> {
+    ) -> std::io::Result<Drained> {
         let (drain, draining) = watch::channel(false);
         let Bound {
             listener,
@@ -195,9 +217,15 @@ impl Bound {
                 let draining = draining.clone();
                 Worker::start(index, gateway, options, tls, draining, room, threads)
             })
-            .collect::<io::Result<Vec<Worker>>>()?;
-        let permits = Arc::new(Semaphore::new(options.connections().ceiling));
-        let clients = Clients::new(&options);
+            .collect::<std::io::Result<Vec<Worker>>>()?;
+        let door = Door {
+            permits: Arc::new(Semaphore::new(options.connections().ceiling)),
+            max: options.connections(),
+            places: Places::new(&options),
+            workers,
+            room,
+            waiting: RefCell::default(),
+        };
         let stopping = async {
             shutdown.await;
             gateway.start_draining();
@@ -205,28 +233,22 @@ impl Bound {
         };
         tokio::select! {
             () = stopping => {}
-            () = accept(&listener, &workers, &room, (&permits, options.connections()), &clients, &gateway) => {}
+            () = door.accept(&listener, &gateway) => {}
             () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
             () = rest(&gateway, threads.give_back) => {}
         }
-        for accepted in listener.close() {
-            if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
-                let Ok(place) = clients.place(accepted.address()) else {
-                    continue;
-                };
-                let connection = Connection {
-                    accepted,
-                    permit,
-                    place,
-                };
-                hand_over(&workers, connection);
-            }
+        let waiting = door.waiting.take();
+        for accepted in waiting.into_iter().chain(listener.close()) {
+            let permit = Arc::clone(&door.permits).try_acquire_owned().ok();
+            door.let_in(accepted, permit, &gateway);
         }
         // Receivers live in the workers; a worker that is gone has nothing to drain.
         let _ = drain.send(true);
         let mut drained = Drained::default();
-        for worker in workers {
-            drained.cut_off += worker.finish().await;
+        // A worker has its own end; one that does not come to it must not hold up the process.
+        let end = Instant::now() + options.drain_timeout + WORKER_LATE_MAX;
+        for worker in door.workers {
+            drained.cut_off += timeout_at(end, worker.finish()).await.unwrap_or(1);
         }
         Ok(drained)
     }
@@ -248,50 +270,97 @@ async fn rest(gateway: &Gateway, give_back: Option<fn()>) {
     }
 }
 
-async fn accept(
-    listener: &Listener,
-    workers: &[Worker],
-    room: &Notify,
-    (permits, max): (&Arc<Semaphore>, Measured<usize>),
-    clients: &Clients,
-    gateway: &Gateway,
-) {
-    loop {
-        // Asked before one is accepted: it would be lost if this is dropped while it waits.
-        while !workers.iter().any(Worker::has_room) {
-            room.notified().await;
-        }
-        let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok(accepted) => match clients.place(accepted.address()) {
-                Ok(place) => {
-                    gateway.note(&max, &(max.ceiling - permits.available_permits()));
-                    if let (Some(place), Some(max)) = (&place, clients.max()) {
-                        gateway.note(max, &place.number);
+/// Where connections are let in.
+struct Door {
+    permits: Arc<Semaphore>,
+    max: Measured<usize>,
+    places: Places,
+    workers: Vec<Worker>,
+    /// Told when a worker has begun a connection.
+    room: Arc<Notify>,
+    /// Accepted, and not let in yet.
+    waiting: RefCell<Option<Accepted>>,
+}
+
+impl Door {
+    async fn accept(&self, listener: &Listener, gateway: &Gateway) {
+        // Since when there has been no place for a newcomer.
+        let mut full = None;
+        loop {
+            // Asked before one is accepted: the operating system holds those for whom there is no room.
+            while !self.workers.iter().any(Worker::has_room) {
+                self.room.notified().await;
+            }
+            match listener.accept().await {
+                Ok(accepted) => {
+                    self.waiting.replace(Some(accepted));
+                    let permit = self.permit(&mut full).await;
+                    if let Some(accepted) = self.waiting.take() {
+                        self.let_in(accepted, permit, gateway);
                     }
-                    let connection = Connection {
-                        accepted,
-                        permit,
-                        place,
-                    };
-                    hand_over(workers, connection);
                 }
-                Err(address) => tracing::debug!(%address, "too many connections of one client"),
-            },
-            Err(error) => {
-                // Most often the process is out of file descriptors; trying again at once would only burn time.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                Err(error) => {
+                    // Most often the process is out of file descriptors; trying again at once would only burn time.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    self.places.give_up(self.max.ceiling);
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
             }
         }
     }
-}
-
-fn hand_over(workers: &[Worker], connection: Connection) {
-    // One that is busy with others may have the fewest.
-    if let Some(worker) = workers.iter().min_by_key(|w| (!w.has_room(), w.load())) {
-        worker.take(connection);
+    /// A permit, if there is one or will be in a moment: nobody waits for one after newcomers have waited for it so long
+    /// that all idle connections could have gone.
+    async fn permit(&self, full: &mut Option<Instant>) -> Option<OwnedSemaphorePermit> {
+        let permits = &self.permits;
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+            *full = None;
+            return Some(permit);
+        }
+        let end = *full.get_or_insert_with(Instant::now) + 2 * SPARED;
+        loop {
+            let some_leave = self.places.give_up(self.max.ceiling);
+            let now = Instant::now();
+            if !some_leave && now >= end {
+                return None;
+            }
+            let waiting = timeout_at(now + LOOK, Arc::clone(permits).acquire_owned());
+            if let Ok(permit) = waiting.await {
+                return permit.ok();
+            }
+        }
+    }
+    /// Hands a connection to a worker; one without a permit, or of a client that has too many, is let in for a moment.
+    fn let_in(&self, accepted: Accepted, permit: Option<OwnedSemaphorePermit>, gateway: &Gateway) {
+        let taken = match permit {
+            Some(permit) => self
+                .places
+                .take(accepted.peer())
+                .map(|taken| (permit, taken)),
+            None => None,
+        };
+        let (held, permit) = match taken {
+            Some((permit, (held, number))) => {
+                let max = &self.max;
+                gateway.note(max, &(max.ceiling - self.permits.available_permits()));
+                if let Some(number) = number {
+                    gateway.note(self.places.per_client(), &number);
+                }
+                (held, Some(permit))
+            }
+            None => {
+                tracing::debug!(peer = ?accepted.peer(), "there is no place for a connection");
+                (self.places.take_guest(), None)
+            }
+        };
+        let connection = Connection {
+            accepted,
+            permit,
+            held,
+        };
+        // One that is busy with others may have the fewest.
+        let workers = self.workers.iter();
+        if let Some(worker) = workers.min_by_key(|w| (!w.has_room(), w.load())) {
+            worker.take(connection);
+        }
     }
 }

@@ -21,9 +21,9 @@ use tokio::{
 
 use super::{
     ServeOptions, Threads,
-    clients::Place,
     connection::{Shared, serve},
     listener::Accepted,
+    places::Held,
     strangers::{Line, Stranger},
 };
 use crate::{Gateway, WorkerState};
@@ -42,10 +42,10 @@ pub(super) const REST: Duration = Duration::from_secs(5);
 /// A client's connection on its way to a worker.
 pub(super) struct Connection {
     pub(super) accepted: Accepted,
-    /// Held for as long as the connection is open.
-    pub(super) permit: OwnedSemaphorePermit,
-    /// Among those of its client, if they are counted; held as long.
-    pub(super) place: Option<Place>,
+    /// Held for as long as the connection is open; guests need none.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// Held as long.
+    pub(super) held: Held,
 }
 
 /// The handle of a worker thread.
@@ -162,15 +162,15 @@ async fn run(
     loop {
         tokio::select! {
             connection = incoming.recv() => match connection {
-                Some(Connection { accepted, permit, place }) => {
+                Some(Connection { accepted, permit, held }) => {
                     counts.waiting.fetch_sub(1, Ordering::Relaxed);
                     counts.room.notify_one();
                     let guard = OpenGuard(Arc::clone(&counts));
                     let (shared, line) = (Rc::clone(&shared), Rc::clone(&line));
                     tasks.spawn_local(async move {
-                        let _held = (guard, permit, place);
+                        let _held = (guard, permit);
                         let stranger = Stranger::new();
-                        let work = pin!(serve(accepted, shared, stranger.clone()));
+                        let work = pin!(serve(accepted, held, shared, stranger.clone()));
                         line.wait(&stranger, work).await;
                     });
                     begun += 1;

@@ -1,6 +1,9 @@
 //! A supergraph that restricts what the gateway would show anyway is refused.
 
+use std::net::IpAddr;
+
 use ogive_base::SourceId;
+use ogive_config::Peer;
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::{
     SchemaState,
@@ -132,7 +135,10 @@ fn claims_are_those_of_trusted_peers() {
         for value in values {
             headers.append("x-claims", http::HeaderValue::from_static(value));
         }
-        let peer = (peer != "unix").then(|| peer.parse().unwrap());
+        let peer = match peer {
+            "unix" => Peer::Unix,
+            address => Peer::Tcp((address.parse::<IpAddr>().unwrap(), 1).into()),
+        };
         let claims = source.take(&mut headers, peer);
         assert!(headers.is_empty(), "it goes no further");
         claims.map_err(|error| error.errors[0].message.clone())

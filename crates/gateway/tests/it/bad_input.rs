@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use ogive_base::SourceId;
+use ogive_config::Peer;
 use ogive_gateway::{Gateway, GatewayOptions};
 use ogive_telemetry::{Metrics, Telemetry, metrics::MetricsOptions};
 
@@ -294,16 +295,18 @@ async fn broken_bodies_and_bugs_cost_one_answer() {
     let worker = ogive_gateway::WorkerState::new();
     let request = || Request::post("/graphql").header("content-type", "application/json");
     let status = gateway
-        .handle(request().body(Broken).unwrap(), &worker)
+        .handle(request().body(Broken).unwrap(), Peer::Unix, &worker)
         .await;
     assert_eq!(status.status(), 400);
-    let bug = gateway.handle(request().body(Bug).unwrap(), &worker).await;
+    let bug = gateway
+        .handle(request().body(Bug).unwrap(), Peer::Unix, &worker)
+        .await;
     assert_eq!(bug.status(), 500);
     let body = String::from_utf8_lossy(&bug.body().to_vec()).into_owned();
     assert!(body.contains("INTERNAL_SERVER_ERROR"), "{body}");
     // Time is paused: the timeout passes at once.
     let late = gateway
-        .handle(request().body(Never).unwrap(), &worker)
+        .handle(request().body(Never).unwrap(), Peer::Unix, &worker)
         .await;
     assert_eq!(late.status(), 408);
     let answer = post(&gateway, "", r#"{"query":"{__typename}"}"#).await;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
 use ogive_base::{SourceId, Sources};
-use ogive_config::Config;
+use ogive_config::{Config, Peer};
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::WorkerState;
 use ogive_gateway::{Gateway, GatewayOptions, SchemaState};
@@ -85,7 +85,9 @@ impl Answer {
 }
 
 pub(crate) async fn send(gateway: &Gateway, request: Request<Full<Bytes>>) -> Answer {
-    let response = gateway.handle(request, &WorkerState::new()).await;
+    let response = gateway
+        .handle(request, Peer::Unix, &WorkerState::new())
+        .await;
     let (parts, body) = response.into_parts();
     Answer {
         status: parts.status,

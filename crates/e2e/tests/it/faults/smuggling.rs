@@ -37,8 +37,8 @@ macro_rules! cases {
 }
 
 pub(super) const CASES: &[Case] = cases! {
-    "`content-length` before `transfer-encoding: chunked`" => "200, closed", post("content-length: 4\r\ntransfer-encoding: chunked\r\n", &format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()));
-    "`transfer-encoding: chunked` before `content-length`" => "200, closed", post("transfer-encoding: chunked\r\ncontent-length: 4\r\n", &format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()));
+    "`content-length` before `transfer-encoding: chunked`" => REFUSED, post("content-length: 4\r\ntransfer-encoding: chunked\r\n", &format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()));
+    "`transfer-encoding: chunked` before `content-length`" => REFUSED, post("transfer-encoding: chunked\r\ncontent-length: 4\r\n", &format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()));
     "two different `content-length`" => REFUSED, post("content-length: 26\r\ncontent-length: 0\r\n", BODY);
     "`content-length: 26, 0`" => REFUSED, post("content-length: 26, 0\r\n", BODY);
     "`content-length: +26`" => REFUSED, post("content-length: +26\r\n", BODY);

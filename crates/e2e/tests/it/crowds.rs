@@ -1,0 +1,220 @@
+//! Clients that hold connections and ask nothing, or half a head: others are answered, and so is whoever asks about health.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    graph::Graph,
+    http_client::{Connection, connect, post, request, send},
+    toxic::{Reply, Toxic, answer},
+};
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+const ME: &str = r#"{"query":"{ me { name } }"}"#;
+/// Longer than a newcomer waits for a place, on a slow machine in a debug build; much shorter than `header_read_timeout`.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Connections that say two bytes and no more.
+fn hold(address: SocketAddr, number: usize) -> Vec<TcpStream> {
+    let open = |_| {
+        let mut stream = connect(address);
+        stream.write_all(b"PR").unwrap();
+        stream
+    };
+    (0..number).map(open).collect()
+}
+
+fn is_over(stream: &mut TcpStream) -> bool {
+    matches!(stream.read(&mut [0; 64]), Ok(0) | Err(_))
+}
+
+/// A graph whose subgraph answers when it is told to.
+fn held_up(yaml: &str) -> (Graph, Toxic, std::sync::mpsc::Sender<()>) {
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let told = std::sync::Mutex::new(told);
+    let subgraph = Toxic::start(move |_, _| {
+        // All go on when nobody is there to tell any more.
+        let _ = told.lock().unwrap().recv();
+        let people: Vec<String> = (0..10)
+            .map(|i| format!(r#""a{i}":{{"name":"Zoe"}}"#))
+            .collect();
+        let body = format!(r#"{{"data":{{{}}}}}"#, people.join(","));
+        Reply::Last(answer(200, "", body.as_bytes()))
+    });
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{}' }}\n{yaml}",
+        subgraph.url()
+    ));
+    (graph, subgraph, tell)
+}
+
+/// Up to ten clients that wait for an answer, on connections of their own.
+fn wait(graph: &Graph, subgraph: &Toxic, number: usize) -> Vec<Connection> {
+    let ask = |i| {
+        let mut connection = Connection::open(graph.address());
+        // Each is another one, because equal requests to subgraphs are sent once.
+        let body = format!(r#"{{"query":"{{ a{i}: me {{ name }} }}"}}"#);
+        connection.write(&request("POST", "/graphql", &JSON, body.as_bytes()));
+        connection
+    };
+    let waiting = (0..number).map(ask).collect();
+    while subgraph.asked() < number {
+        std::thread::yield_now();
+    }
+    waiting
+}
+
+#[test]
+fn whoever_says_nothing_keeps_nobody_out() {
+    let graph = Graph::with("http: { connections_max: 200, connections_per_client_max: 200 }");
+    let held = hold(graph.address(), 200);
+    for from in [[127, 0, 0, 1], [127, 0, 0, 2]] {
+        let began = Instant::now();
+        let mut newcomer = Connection::open_from(from.into(), graph.address());
+        newcomer.write(&request("POST", "/graphql", &JSON, ME.as_bytes()));
+        assert_eq!(newcomer.read().status, 200, "from {from:?}");
+        assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
+    }
+    assert_eq!(
+        send(graph.address(), "GET", "/health", &[], b"").status,
+        200
+    );
+    // Those that had waited for the longest time have gone.
+    assert!(is_over(&mut { held }[0]));
+}
+
+#[test]
+fn whoever_is_idle_keeps_nobody_out() {
+    let graph = Graph::with("http: { connections_max: 10 }");
+    let idle: Vec<Connection> = (0..10)
+        .map(|_| {
+            let mut connection = Connection::open(graph.address());
+            connection.write(&request("GET", "/health", &[], b""));
+            assert_eq!(connection.read().status, 200);
+            connection
+        })
+        .collect();
+    let began = Instant::now();
+    assert_eq!(post(graph.address(), "{ me { name } }").status, 200);
+    assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
+    drop(idle);
+}
+
+#[test]
+fn one_client_has_a_part_of_all_connections_by_default() {
+    let graph = Graph::with("http: { connections_max: 1200 }");
+    // Three hundred are for one address; this is more than all.
+    let mut held = hold(graph.address(), 1_300);
+    let began = Instant::now();
+    let mut other = Connection::open_from([127, 0, 0, 2].into(), graph.address());
+    for _ in 0..2 {
+        other.write(&request("POST", "/graphql", &JSON, ME.as_bytes()));
+        assert_eq!(other.read().status, 200);
+    }
+    assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
+    assert!(is_over(&mut held[0]), "the oldest of its client");
+    // The same client is served as well.
+    assert_eq!(post(graph.address(), "{ me { name } }").status, 200);
+}
+
+#[test]
+fn health_is_answered_where_every_place_is_busy() {
+    let (graph, subgraph, tell) = held_up("http: { connections_max: 5 }");
+    let waiting = wait(&graph, &subgraph, 5);
+    let began = Instant::now();
+    let health = send(graph.address(), "GET", "/health", &[], b"");
+    assert_eq!(
+        (health.status, health.header("connection")),
+        (200, Some("close"))
+    );
+    assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
+    let ready = send(graph.address(), "GET", "/readiness", &[], b"");
+    assert_eq!(ready.status, 200);
+    // Everybody else is told to come back.
+    let refused = send(graph.address(), "POST", "/graphql", &JSON, ME.as_bytes());
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1"))
+    );
+    assert_eq!(refused.codes(), ["CONNECTIONS_LIMITED"]);
+    // Those who only hold the places that are kept for this hold nobody up either.
+    let _held = hold(graph.address(), 100);
+    let health = send(graph.address(), "GET", "/health", &[], b"");
+    assert_eq!(health.status, 200);
+    drop(tell);
+    for (i, mut connection) in waiting.into_iter().enumerate() {
+        let expected = format!(r#"{{"data":{{"a{i}":{{"name":"Zoe"}}}}}}"#);
+        assert_eq!(connection.read().text(), expected);
+    }
+    // The gateway notices that they have left when it reads the end.
+    let began = Instant::now();
+    while post(graph.address(), "{ __typename }").status != 200 {
+        assert!(began.elapsed() < SOON, "the places are not given back");
+    }
+}
+
+#[test]
+fn one_client_has_only_so_many_busy_connections() {
+    let (graph, subgraph, tell) = held_up("http: { connections_per_client_max: 3 }");
+    let waiting = wait(&graph, &subgraph, 3);
+    let refused = send(graph.address(), "POST", "/graphql", &JSON, ME.as_bytes());
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.codes(), ["CONNECTIONS_LIMITED"]);
+    let mut other = Connection::open_from([127, 0, 0, 2].into(), graph.address());
+    other.write(&request(
+        "POST",
+        "/graphql",
+        &JSON,
+        br#"{"query":"{ __typename }"}"#,
+    ));
+    assert_eq!(other.read().status, 200);
+    drop(tell);
+    for mut connection in waiting {
+        assert_eq!(connection.read().status, 200);
+    }
+    let trusting =
+        Graph::with("http: { connections_per_client_max: 1, trusted_proxies: [127.0.0.1, '::1'] }");
+    let mut all: Vec<Connection> = (0..5)
+        .map(|_| Connection::open(trusting.address()))
+        .collect();
+    for connection in &mut all {
+        connection.write(&request(
+            "POST",
+            "/graphql",
+            &JSON,
+            br#"{"query":"{ __typename }"}"#,
+        ));
+        assert_eq!(connection.read().status, 200);
+    }
+}
+
+#[test]
+fn a_head_has_one_deadline_from_the_beginning() {
+    let patience = Duration::from_secs(2);
+    let graph = Graph::with("http: { header_read_timeout: 2s }");
+    let began = Instant::now();
+    let mut slow = connect(graph.address());
+    // Could become HTTP/2, until shortly before the end.
+    slow.write_all(b"PR").unwrap();
+    slow.set_read_timeout(Some(patience * 3 / 4)).unwrap();
+    assert!(slow.read(&mut [0; 1]).is_err(), "nothing is said yet");
+    slow.set_read_timeout(Some(SOON)).unwrap();
+    slow.write_all(b"X / HTTP/1.1\r\n").unwrap();
+    assert!(is_over(&mut slow));
+    let took = began.elapsed();
+    assert!(took < patience * 3 / 2, "closed after {took:?}");
+}
+
+#[test]
+fn the_operators_health_is_answered_although_others_say_nothing() {
+    let graph = Graph::with("health_check: { listen: '127.0.0.1:0' }");
+    let background = graph.served.background.as_ref().unwrap();
+    let address = background.health_address().unwrap();
+    let _held = hold(address, 100);
+    let began = Instant::now();
+    assert_eq!(send(address, "GET", "/health", &[], b"").status, 200);
+    assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
+}

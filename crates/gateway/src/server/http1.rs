@@ -1,0 +1,106 @@
+//! HTTP/1.1 on one connection.
+//!
+//! Draining: there is no word for it before the next answer, so connections that are idle may bring one more request for
+//! `drain_idle_timeout`, whose answer says `connection: close`. Then whoever has no request under way is gone, half a head
+//! or not, and whoever has one goes with its answer.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::Poll,
+};
+
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1, service::Service};
+use hyper_util::rt::TokioIo;
+use tokio::task::coop::unconstrained;
+
+use super::{
+    activity::Taken,
+    clock::Clock,
+    connection::{Driven, Error, Shared, drained},
+};
+
+/// Headers of a request that the parser admits unless it is told otherwise.
+const PARSER_HEADERS_MAX: usize = 100;
+
+/// Why a connection is not simply served on.
+enum Turn {
+    Ended(hyper::Result<()>),
+    /// Nobody waits for what it might still bring: while draining, because its place is wanted, or because its client
+    /// has left.
+    Over,
+}
+
+/// Serves until the connection ends.
+pub(super) async fn drive<S>(driven: Driven, shared: &Shared, service: S) -> Result<(), Error>
+where
+    S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible>,
+{
+    let options = &driven.options;
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(Clock::beginning(driven.began.into_std() + driven.patience))
+        .header_read_timeout(driven.patience)
+        .max_header_size(options.header_bytes().ceiling);
+    // Where it is told, the parser clears so much room for every request.
+    let headers_max = options.headers().ceiling;
+    if headers_max != PARSER_HEADERS_MAX {
+        builder.max_headers(headers_max);
+    }
+    let serving = builder.serve_connection(TokioIo::new(driven.bytes.clone()), service);
+    let mut serving = pin!(serving);
+    let mut draining = driven.draining.clone();
+    // Not part of the task's share of time: it is to wait as soon as it was asked.
+    let drained = unconstrained(drained(&mut draining, options.drain_idle_timeout));
+    let mut drained = pin!(drained);
+    let place = &driven.held.place;
+    let mut leave = pin!(unconstrained(place.told_to_leave()));
+    let mut left: Option<Pin<Box<dyn Future<Output = ()>>>> = None;
+    let (mut waits, mut drains) = (false, false);
+    let served = poll_fn(|cx| {
+        if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+            return Poll::Ready(Turn::Ended(result));
+        }
+        // Asked once, so that it wakes this task, and then only when there is something to hear: asking takes locks.
+        let first = !std::mem::replace(&mut waits, true);
+        if !drains && (first || shared.is_draining()) && drained.as_mut().poll(cx).is_ready() {
+            drains = true;
+            serving.as_mut().graceful_shutdown();
+            if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+                return Poll::Ready(Turn::Ended(result));
+            }
+        }
+        // With half a head, which the parser would wait for.
+        if drains && driven.is_idle() {
+            return Poll::Ready(Turn::Over);
+        }
+        if (first || place.is_told_to_leave()) && leave.as_mut().poll(cx).is_ready() {
+            if driven.is_idle() {
+                serving.as_mut().graceful_shutdown();
+                let _ = serving.as_mut().poll(cx);
+                return Poll::Ready(Turn::Over);
+            }
+            driven.held.stays();
+            leave.set(unconstrained(place.told_to_leave()));
+            let _ = leave.as_mut().poll(cx);
+        }
+        // The parser notices the end only while it reads.
+        if driven.bytes.is_read() || !driven.activity.is_running() {
+            left = None;
+            return Poll::Pending;
+        }
+        if left.is_none() {
+            left = driven.bytes.left().ok();
+        }
+        match &mut left {
+            Some(left) => left.as_mut().poll(cx).map(|()| Turn::Over),
+            None => Poll::Pending,
+        }
+    });
+    match served.await {
+        Turn::Ended(result) => Ok(result?),
+        Turn::Over => Ok(()),
+    }
+}

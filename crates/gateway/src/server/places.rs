@@ -1,0 +1,310 @@
+//! Places for connections: how many there are, how many one client has, and who gives up a place when there is none.
+//!
+//! A client that holds connections on which it asks nothing must not keep others out. So a newcomer that finds no place
+//! gets that of a connection of which nothing is asked: of its own client if that has as many as it may, else of anybody.
+//! Spared are those that were busy a moment ago, and the last few of those that have asked nothing yet. One that finds no
+//! place even so is let in for a moment, to be told so ([`Kind::Guest`]): that is how health is answered when all places
+//! are taken. Guests have places of their own, of which the oldest is given up for the next.
+//!
+//! Whether a connection was busy is told by a bit that requests set and a look takes away, so that no request has to read
+//! a clock.
+
+use std::{
+    collections::VecDeque,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ogive_base::FastMap;
+use ogive_config::{Client, Measured, Peer};
+use tokio::sync::Notify;
+
+use super::ServeOptions;
+use crate::proxies::{Proxies, network};
+
+/// Places of guests.
+pub(super) const GUESTS_MAX: usize = 32;
+/// A connection that was busy, or begun, at most so long ago is not given up.
+pub(super) const SPARED: Duration = Duration::from_secs(1);
+/// So many connections that have asked nothing yet, the last ones, are not given up before that either.
+const STRANGERS_SPARED: usize = 64;
+/// Of a client's places, or of all, this part is given up at a time: finding them takes a look at every connection.
+const PART: usize = 32;
+/// After a look that found none, the next one is no sooner than that.
+const REST: Duration = Duration::from_millis(50);
+
+/// All places of a listener.
+pub(super) struct Places {
+    table: Arc<Mutex<Table>>,
+    per_client: Measured<usize>,
+    exempt: Proxies,
+}
+
+/// Connections by their number, which are those in which they came.
+#[derive(Default)]
+struct Table {
+    next: u64,
+    open: FastMap<u64, Arc<Place>>,
+    /// There are never more clients than connections.
+    clients: FastMap<IpAddr, Count>,
+    guests: VecDeque<u64>,
+    looked: Option<Instant>,
+}
+
+/// Connections of one client.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    open: usize,
+    /// Of these, connections that were told to go.
+    leaving: usize,
+}
+
+/// What a connection is let in for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Whatever it asks.
+    Client,
+    /// Health, and to be told that there is no place.
+    Guest,
+}
+
+/// One connection's place, until its [`Held`] is dropped.
+pub(super) struct Place {
+    number: u64,
+    /// Whose place it is, if those are counted.
+    client: Option<IpAddr>,
+    pub(super) kind: Kind,
+    /// Whether something is asked.
+    busy: AtomicBool,
+    /// Whether something was asked since the last look.
+    used: AtomicBool,
+    /// Whether anything was asked at all.
+    known: AtomicBool,
+    idle_since: Mutex<Instant>,
+    told: AtomicBool,
+    leave: Notify,
+}
+
+/// A place that is taken.
+pub(super) struct Held {
+    pub(super) place: Arc<Place>,
+    table: Arc<Mutex<Table>>,
+}
+
+impl Place {
+    /// Something is asked.
+    pub(super) fn is_busy(&self) {
+        self.busy.store(true, Ordering::Relaxed);
+        self.used.store(true, Ordering::Relaxed);
+        self.known.store(true, Ordering::Relaxed);
+    }
+    /// Everything is answered.
+    pub(super) fn is_idle(&self) {
+        self.busy.store(false, Ordering::Relaxed);
+    }
+    /// Whether it is to be given up, as far as nothing is asked.
+    pub(super) fn is_told_to_leave(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+    /// Waits until it is.
+    pub(super) async fn told_to_leave(&self) {
+        while !self.is_told_to_leave() {
+            self.leave.notified().await;
+        }
+    }
+    fn tell(&self) {
+        self.told.store(true, Ordering::Relaxed);
+        self.leave.notify_one();
+    }
+    /// Since when nothing is asked; looks at the bit.
+    fn idle_since(&self, now: Instant) -> Option<Instant> {
+        if self.busy.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut since = self
+            .idle_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.used.swap(false, Ordering::Relaxed) {
+            *since = now;
+        }
+        Some(*since)
+    }
+}
+
+impl Places {
+    pub(super) fn new(options: &ServeOptions) -> Self {
+        Places {
+            table: Arc::default(),
+            per_client: options.client_connections(),
+            exempt: options.trusted_proxies.clone(),
+        }
+    }
+    /// How many connections a client may have.
+    pub(super) fn per_client(&self) -> &Measured<usize> {
+        &self.per_client
+    }
+    /// Every change is complete when the lock is given back.
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Takes a place, which there is, and says how many the client has then, if those are counted; `None` if the client
+    /// has as many as it may, and needs them.
+    pub(super) fn take(&self, peer: Peer) -> Option<(Held, Option<usize>)> {
+        let client = match peer.client() {
+            Client::At(_) if self.exempt.contains(peer.client()) => None,
+            Client::At(address) => Some(network(address)),
+            // Nobody can tell them apart.
+            Client::Unix => None,
+        };
+        let mut table = self.lock();
+        if let Some(client) = client {
+            let max = self.per_client.ceiling;
+            let staying = |table: &Table| {
+                let count = table.clients.get(&client);
+                count.map_or(0, |count| count.open - count.leaving)
+            };
+            if staying(&table) >= max {
+                table.give_up(Some(client), max);
+            }
+            if staying(&table) >= max {
+                return None;
+            }
+        }
+        let place = table.enter(client, Kind::Client);
+        let number = client.and_then(|client| table.clients.get(&client));
+        let number = number.map(|count| count.open);
+        drop(table);
+        Some((self.held(place), number))
+    }
+    /// Takes a place for a moment; there always is one.
+    pub(super) fn take_guest(&self) -> Held {
+        let mut table = self.lock();
+        if table.guests.len() >= GUESTS_MAX
+            && let Some(oldest) = table.guests.pop_front()
+            && let Some(place) = table.open.get(&oldest)
+        {
+            place.tell();
+        }
+        let place = table.enter(None, Kind::Guest);
+        table.guests.push_back(place.number);
+        drop(table);
+        self.held(place)
+    }
+    /// Has connections of which nothing is asked leave, `most` being how many there may be; says whether there are any.
+    pub(super) fn give_up(&self, most: usize) -> bool {
+        self.lock().give_up(None, most)
+    }
+    fn held(&self, place: Arc<Place>) -> Held {
+        let table = Arc::clone(&self.table);
+        Held { place, table }
+    }
+}
+
+impl Table {
+    fn enter(&mut self, client: Option<IpAddr>, kind: Kind) -> Arc<Place> {
+        let number = self.next;
+        self.next += 1;
+        let place = Arc::new(Place {
+            number,
+            client,
+            kind,
+            busy: AtomicBool::new(false),
+            used: AtomicBool::new(false),
+            known: AtomicBool::new(false),
+            idle_since: Mutex::new(Instant::now()),
+            told: AtomicBool::new(false),
+            leave: Notify::new(),
+        });
+        if let Some(client) = client {
+            self.clients.entry(client).or_default().open += 1;
+        }
+        self.open.insert(number, Arc::clone(&place));
+        place
+    }
+    /// Tells those to leave that have been idle for the longest time: a part of the `most` that may be there.
+    fn give_up(&mut self, client: Option<IpAddr>, most: usize) -> bool {
+        let now = Instant::now();
+        if self
+            .looked
+            .is_some_and(|looked| now.duration_since(looked) < REST)
+        {
+            return false;
+        }
+        let places = self.open.values().filter(|place| {
+            place.kind == Kind::Client
+                && (client.is_none() || place.client == client)
+                && !place.is_told_to_leave()
+        });
+        let mut idle: Vec<(Instant, &Arc<Place>)> = places
+            .filter_map(|place| Some((place.idle_since(now)?, place)))
+            .collect();
+        idle.sort_unstable_by_key(|(since, place)| (*since, place.number));
+        let is_stranger = |place: &Place| !place.known.load(Ordering::Relaxed);
+        let strangers = idle.iter().filter(|(_, place)| is_stranger(place)).count();
+        let mut early = strangers.saturating_sub(STRANGERS_SPARED);
+        let leave = idle.iter().filter(|(since, place)| {
+            let overtaken = is_stranger(place) && early > 0;
+            if is_stranger(place) {
+                early = early.saturating_sub(1);
+            }
+            overtaken || now.duration_since(*since) >= SPARED
+        });
+        let leave: Vec<Arc<Place>> = leave
+            .take((most / PART).max(1))
+            .map(|(_, place)| Arc::clone(place))
+            .collect();
+        if leave.is_empty() {
+            self.looked = Some(now);
+            return false;
+        }
+        for place in leave {
+            if let Some(count) = place
+                .client
+                .and_then(|client| self.clients.get_mut(&client))
+            {
+                count.leaving += 1;
+            }
+            place.tell();
+        }
+        true
+    }
+}
+
+impl Held {
+    /// It was told to leave when it had begun something, and stays.
+    pub(super) fn stays(&self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.place.told.swap(false, Ordering::Relaxed)
+            && let Some(client) = self.place.client
+            && let Some(count) = table.clients.get_mut(&client)
+        {
+            count.leaving -= 1;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &self.place;
+        table.open.remove(&place.number);
+        if place.kind == Kind::Guest {
+            table.guests.retain(|number| *number != place.number);
+        }
+        let Some(client) = place.client else {
+            return;
+        };
+        if let Some(count) = table.clients.get_mut(&client) {
+            count.open -= 1;
+            count.leaving -= usize::from(place.is_told_to_leave());
+            if count.open == 0 {
+                table.clients.remove(&client);
+            }
+        }
+    }
+}
