@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     load,
-    polling::{Poller, PollerOptions},
+    polling::{Poller, PollerOptions, Take, is_loopback},
     terminal,
 };
 
@@ -68,7 +68,7 @@ impl RemoteText {
 /// Asks a URL for a configuration.
 pub(crate) struct ConfigPolling {
     poller: Poller,
-    good: watch::Sender<Arc<str>>,
+    good: Arc<watch::Sender<Arc<str>>>,
     /// Why the one on disk is served; told once there is a log.
     fell_back: Option<String>,
 }
@@ -92,7 +92,6 @@ impl ConfigPolling {
                 .0,
             timeout: TIMEOUT,
             kept: arguments.config_kept.clone(),
-            private: true,
         };
         let poller = Poller::new("configuration", url, how)
             .map_err(|why| terminal::error(why, "correct the URL given with `--config`"))?;
@@ -104,11 +103,11 @@ impl ConfigPolling {
         }
         let mut polling = ConfigPolling {
             poller,
-            good: watch::channel(Arc::from("")).0,
+            good: Arc::new(watch::channel(Arc::from("")).0),
             fell_back: None,
         };
-        let ConfigPolling { poller, good, .. } = &mut polling;
-        if let Err(why) = poller.fetch(|from, text| take(good, from, text)).await {
+        let take = polling.take();
+        if let Err(why) = polling.poller.fetch(&take).await {
             polling.fall_back(why)?;
         }
         Ok(polling)
@@ -131,8 +130,13 @@ impl ConfigPolling {
 
     /// Fetches again and again.
     pub(crate) async fn run(self) -> Infallible {
-        let ConfigPolling { poller, good, .. } = self;
-        poller.run(|from, text| take(&good, from, text)).await
+        let take = self.take();
+        self.poller.run(take).await
+    }
+
+    fn take(&self) -> Arc<impl Take + use<>> {
+        let good = Arc::clone(&self.good);
+        Arc::new(move |from: &str, text: &str| take(&good, from, text))
     }
 
     fn fall_back(&mut self, why: String) -> Result<()> {
@@ -161,18 +165,6 @@ fn take(good: &watch::Sender<Arc<str>>, from: &str, text: &str) -> Result<bool, 
         good.send_replace(text.into());
     }
     Ok(other)
-}
-
-fn is_loopback(url: &str) -> bool {
-    let rest = url.strip_prefix("http://").unwrap_or_default();
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(v6) => v6.split(']').next(),
-        None => authority.split(':').next(),
-    };
-    let host = host.unwrap_or_default();
-    let address: Result<std::net::IpAddr, _> = host.parse();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn headers(arguments: &[String]) -> Result<HeaderMap> {

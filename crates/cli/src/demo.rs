@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     serve::start_log(&config, Some(&arguments.log))?;
     let gateway = Arc::new(gateway(&config)?);
     serve::runtime()?.block_on(async {
-        let bound = serve::bind(&config.listen).await?;
+        let bound = serve::bind(&config.listen, config.listen_mode).await?;
         if arguments.once {
             once(bound, gateway, ServeOptions::new(&config)).await
         } else {

@@ -7,9 +7,9 @@
 use std::{
     convert::Infallible,
     fs,
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
+    net::IpAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,6 +18,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use ogive_config::{Config, SupergraphOptions, WhenMissing};
 use ogive_transport::{Http2, Source};
+
+use ogive_workshop::kept::{Readers, keep};
 
 use crate::{
     composing::{Feed, Feeder},
@@ -44,8 +46,6 @@ pub(crate) struct Poller {
     headers: HeaderMap,
     interval: Duration,
     kept: PathBuf,
-    /// Whether only the owner may read the file.
-    private: bool,
     /// What the URL said of the text it gave last.
     validators: [Option<HeaderValue>; 2],
     failures: u32,
@@ -58,7 +58,6 @@ pub(crate) struct PollerOptions {
     pub(crate) timeout: Duration,
     /// The file for the last good text.
     pub(crate) kept: PathBuf,
-    pub(crate) private: bool,
 }
 
 /// A text, and what its URL says of it.
@@ -67,9 +66,13 @@ struct Asked {
     validators: [Option<HeaderValue>; 2],
 }
 
-/// Takes a text, which is from there, and says whether it is another one; or why it is none at all.
-pub(crate) trait Take: FnMut(&str, &str) -> Result<bool, String> {}
-impl<F: FnMut(&str, &str) -> Result<bool, String>> Take for F {}
+/// Takes a text, which is from there, and says whether it is another one; or why it is none at all. Called on a thread
+/// of its own, because reading a large text takes long.
+pub(crate) trait Take:
+    Fn(&str, &str) -> Result<bool, String> + Send + Sync + 'static
+{
+}
+impl<F: Fn(&str, &str) -> Result<bool, String> + Send + Sync + 'static> Take for F {}
 
 const VALIDATORS: [(HeaderName, HeaderName); 2] = [
     (header::ETAG, header::IF_NONE_MATCH),
@@ -95,7 +98,6 @@ impl Poller {
             headers: options.headers,
             interval: options.interval.max(INTERVAL_MIN),
             kept: options.kept,
-            private: options.private,
             validators: [None, None],
             failures: 0,
         })
@@ -106,22 +108,34 @@ impl Poller {
     }
     /// Asks once. Hands a text that is not the one before to `take` with where it is from; what that takes is not sent
     /// again, and kept on disk if it is another one (`true`).
-    pub(crate) async fn fetch(&mut self, take: impl Take) -> Result<(), String> {
-        let mut take = take;
-        let Some(asked) = self.ask().await? else {
+    pub(crate) async fn fetch(&mut self, take: &Arc<impl Take>) -> Result<(), String> {
+        let Some(Asked { text, validators }) = self.ask().await? else {
             return Ok(());
         };
-        if take(&self.shown, &asked.text)? {
-            self.keep(&asked.text);
-        }
-        self.validators = asked.validators;
+        let (take, what) = (Arc::clone(take), self.what);
+        let (shown, kept) = (self.shown.clone(), self.kept.clone());
+        // The thread of this runtime accepts connections: newcomers must not wait for a text to be read.
+        let taking = tokio::task::spawn_blocking(move || {
+            let other = take(&shown, &text)?;
+            if other && let Err(error) = keep(&kept, text.as_bytes(), Readers::Owner) {
+                let path = kept.display().to_string();
+                tracing::warn!(%error, path, "the {what} cannot be kept on disk");
+            }
+            Ok(())
+        });
+        let taken: Result<(), String> = match taking.await {
+            Ok(taken) => taken,
+            Err(_) => Err("reading it failed in a way it should not; see the log above".to_owned()),
+        };
+        taken?;
+        self.validators = validators;
         Ok(())
     }
     /// The same, again and again.
-    pub(crate) async fn run(mut self, mut take: impl Take) -> Infallible {
+    pub(crate) async fn run(mut self, take: Arc<impl Take>) -> Infallible {
         loop {
             self.wait().await;
-            let fetched = self.fetch(&mut take).await;
+            let fetched = self.fetch(&take).await;
             self.went(fetched);
         }
     }
@@ -173,26 +187,6 @@ impl Poller {
     pub(crate) fn kept_path(&self) -> &Path {
         &self.kept
     }
-
-    /// Written beside and renamed, so that a process that ends meanwhile leaves the one before.
-    fn keep(&self, text: &str) {
-        let write = || -> std::io::Result<()> {
-            if let Some(folder) = self.kept.parent().filter(|f| !f.as_os_str().is_empty()) {
-                fs::create_dir_all(folder)?;
-            }
-            let mut beside = self.kept.clone().into_os_string();
-            beside.push(format!(".{}", std::process::id()));
-            let mode = if self.private { 0o600 } else { 0o644 };
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(mode);
-            options.open(&beside)?.write_all(text.as_bytes())?;
-            fs::rename(&beside, &self.kept)
-        };
-        if let Err(error) = write() {
-            let path = self.kept.display().to_string();
-            tracing::warn!(%error, path, "the {} cannot be kept on disk", self.what);
-        }
-    }
 }
 
 /// A URL without user, password and query, which may be secrets.
@@ -211,7 +205,7 @@ pub(crate) fn shown(url: &str) -> String {
 /// Asks a URL for a supergraph.
 pub(crate) struct Polling {
     poller: Poller,
-    feeder: Feeder,
+    feeder: Arc<Feeder>,
 }
 
 impl Polling {
@@ -223,6 +217,7 @@ impl Polling {
             return Ok(None);
         };
         let remedy = "correct `supergraph.url` and `supergraph.headers` in the configuration";
+        check_way(options, &url.0)?;
         let kept = options.last_known_good.as_deref();
         let how = PollerOptions {
             headers: headers(options)
@@ -230,15 +225,14 @@ impl Polling {
             interval: options.poll_interval.0,
             timeout: options.request_timeout.0,
             kept: kept.unwrap_or(LAST_KNOWN_GOOD).into(),
-            private: false,
         };
         let poller = Poller::new("supergraph", &url.0, how);
         let mut polling = Polling {
             poller: poller.map_err(|why| terminal::error(why, remedy))?,
-            feeder: Feeder::new("the URL has another supergraph"),
+            feeder: Arc::new(Feeder::new("the URL has another supergraph")),
         };
-        let Polling { poller, feeder } = &mut polling;
-        if let Err(why) = poller.fetch(|from, text| take(feeder, from, text)).await
+        let take = polling.take();
+        if let Err(why) = polling.poller.fetch(&take).await
             && let Err(error) = polling.fall_back(&why)
         {
             if options.when_missing == WhenMissing::Fail {
@@ -262,8 +256,17 @@ impl Polling {
 
     /// Fetches again and again.
     pub(crate) async fn run(self) -> Infallible {
-        let Polling { poller, feeder } = self;
-        poller.run(|from, text| take(&feeder, from, text)).await
+        let take = self.take();
+        self.poller.run(take).await
+    }
+
+    /// Whoever answers with an error page must not cost the good supergraph on disk.
+    fn take(&self) -> Arc<impl Take + use<>> {
+        let feeder = Arc::clone(&self.feeder);
+        Arc::new(move |from: &str, text: &str| {
+            supergraph_text(from, text).map_err(|error| format!("{error:#}"))?;
+            Ok(feeder.feed_with(text))
+        })
     }
 
     fn fall_back(&mut self, why: &str) -> Result<()> {
@@ -286,10 +289,44 @@ impl Polling {
     }
 }
 
-/// Whoever answers with an error page must not cost the good supergraph on disk.
-fn take(feeder: &Feeder, from: &str, text: &str) -> Result<bool, String> {
-    supergraph_text(from, text).map_err(|error| format!("{error:#}"))?;
-    Ok(feeder.feed_with(text))
+/// Whoever is on the way to a URL over plain http can read the key that is sent to it, and answer in its place, which is
+/// to choose where everything is asked.
+fn check_way(options: &SupergraphOptions, url: &str) -> Result<()> {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return Ok(());
+    };
+    let shown = shown(url);
+    if is_loopback(&shown) || options.allow_plain_http {
+        return Ok(());
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if !options.headers.is_empty() || authority.contains('@') || url.contains('?') {
+        return Err(terminal::error(
+            format_args!(
+                "`supergraph.url` would send its key to `{shown}` for everybody on the way to read"
+            ),
+            "use https; or, if nobody is on the way, set `supergraph.allow_plain_http: true`",
+        ));
+    }
+    tracing::warn!(
+        url = shown,
+        "whoever is on the way to `supergraph.url` can change the supergraph, and so where everything is asked: use https, \
+         or set `supergraph.allow_plain_http: true` if nobody is"
+    );
+    Ok(())
+}
+
+/// Whether a URL over plain http is about this machine.
+pub(crate) fn is_loopback(url: &str) -> bool {
+    let rest = url.strip_prefix("http://").unwrap_or_default();
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next(),
+        None => authority.split(':').next(),
+    };
+    let host = host.unwrap_or_default();
+    let address: Result<IpAddr, _> = host.parse();
+    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 fn headers(options: &SupergraphOptions) -> Option<HeaderMap> {

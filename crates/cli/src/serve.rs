@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use ogive_config::{Config, Listen, LogFormat, WhenMissing};
+use ogive_config::{Config, FileMode, Listen, LogFormat, WhenMissing};
 use ogive_gateway::{
     Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, Threads, heavy::Heavy,
     observe, tls::listener_tls,
@@ -82,9 +82,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let runtime = runtime()?;
+    let served = run_on(&runtime, arguments);
+    // What blocks a thread, such as looking up a name, must not hold up the end.
+    runtime.shutdown_background();
+    served
+}
+
+fn run_on(runtime: &tokio::runtime::Runtime, arguments: Arguments) -> Result<()> {
     let mut arguments = arguments;
     arguments.take_environment();
-    let runtime = runtime()?;
     let asking = match &arguments.config {
         Some(url) if is_url(url) => {
             let asking = ConfigPolling::start(url, &arguments.config_url);
@@ -156,7 +163,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let tls = listener_tls(&config).map_err(|error| {
             terminal::error(error, "correct `tls.supergraph` in the configuration")
         })?;
-        let bound = bind(&config.listen).await?.with_tls(tls);
+        turns::of_worker();
+        let bound = bind(&config.listen, config.listen_mode)
+            .await?
+            .with_tls(tls);
         let bound = bound.with_threads(Threads {
             start: Some(turns::of_worker),
             give_back: Some(memory::give_back),
@@ -336,6 +346,15 @@ impl Arguments {
         let mut config = config?;
         if let Some(listen) = &self.listen {
             config.listen = parse_listen(listen)?;
+        }
+        for (_, refusal) in config.refusals() {
+            // Whoever develops may use the configuration of a place where there is one.
+            if !self.dev {
+                return Err(terminal::error(
+                    refusal,
+                    "name the addresses of the proxies instead, or listen on `unix:///PATH`",
+                ));
+            }
         }
         config.hot_reload.enabled |= self.hot_reload;
         if self.dev {
@@ -523,13 +542,15 @@ fn warn_of_few_files(connections_max: usize) {
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // Threads for what takes long, such as reading a new supergraph: newcomers come first.
+        .on_thread_start(turns::of_heavy_work)
         .build()
         .context("the runtime could not be started")
 }
 
 /// Binds an address.
-pub(crate) async fn bind(listen: &Listen) -> Result<Bound> {
-    Bound::bind(&listen.0).await.map_err(|error| {
+pub(crate) async fn bind(listen: &Listen, mode: FileMode) -> Result<Bound> {
+    Bound::bind_with(&listen.0, mode).await.map_err(|error| {
         terminal::error(
             format_args!("cannot listen on {}: {error}", listen.0),
             "choose another address with `--listen HOST:PORT`; port 0 picks a free one",

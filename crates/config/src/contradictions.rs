@@ -191,23 +191,25 @@ fn origin_is_one(text: &str) -> Result<(), &'static str> {
 
 impl Config {
     /// Why it must not be served with, once arguments have been applied to it: what it trusts is not there, so it may
-    /// trust something else than was meant.
-    pub fn refusals(&self) -> Vec<String> {
-        let trusting = [
+    /// trust something else than was meant. With the key, part by part.
+    pub fn refusals(&self) -> Vec<(&'static [&'static str], String)> {
+        let trusting: [(&'static [&'static str], _); 2] = [
             (
-                "authorization.claims.trusted",
+                &["authorization", "claims", "trusted"],
                 &self.authorization.claims.trusted,
             ),
-            ("http.trusted_proxies", &self.http.trusted_proxies),
+            (&["http", "trusted_proxies"], &self.http.trusted_proxies),
         ];
         let unix = trusting
             .into_iter()
             .filter(|(_, ranges)| !self.listen.is_unix() && ranges.contains(&PeerRange::Unix));
         unix.map(|(key, _)| {
-            format!(
-                "`{key}` has `unix`, but nobody listens on a unix socket: `listen` is {}",
+            let message = format!(
+                "`{}` has `unix`, but nobody listens on a unix socket: `listen` is {}",
+                key.join("."),
                 self.listen.0
-            )
+            );
+            (key, message)
         })
         .collect()
     }

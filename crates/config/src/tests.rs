@@ -640,15 +640,12 @@ fn a_unix_socket_is_trusted_only_where_there_is_one() {
     ] {
         let refused = refusals(trusting);
         assert!(
-            refused.len() == 1 && refused[0].contains("nobody listens on a unix socket"),
+            refused.len() == 1 && refused[0].1.contains("nobody listens on a unix socket"),
             "{refused:?}"
         );
-        assert_eq!(
-            refusals(&format!("listen: unix:///a.sock\n{trusting}")),
-            [""; 0]
-        );
+        assert!(refusals(&format!("listen: unix:///a.sock\n{trusting}")).is_empty());
     }
-    assert_eq!(refusals("http: { trusted_proxies: [10.0.0.1] }"), [""; 0]);
+    assert!(refusals("http: { trusted_proxies: [10.0.0.1] }").is_empty());
 }
 
 #[test]

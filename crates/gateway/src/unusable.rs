@@ -28,6 +28,9 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             message,
         });
     };
+    for (key, refusal) in config.refusals() {
+        problem(key, refusal);
+    }
     if let Err(error) = log::check(&config.log.filter) {
         problem(&["log", "filter"], error.to_string());
     }

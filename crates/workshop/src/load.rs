@@ -13,6 +13,7 @@ use crate::{
     Refused, codes,
     inputs::{Entry, Origin, read_text},
     introspect::{Answer, introspect},
+    kept::{Readers, keep},
 };
 
 /// A subgraph that was read.
@@ -155,16 +156,13 @@ impl SchemaCache {
         let path = self.path(name, url);
         read_text(&path, "cached schema").ok()
     }
-    /// Keeps an answer. Written beside and renamed, so that a reader sees a whole one.
+    /// Keeps an answer.
     pub fn put(&self, name: &str, url: &str, sdl: &str) -> std::io::Result<()> {
         let path = self.path(name, url);
         if fs::read(&path).is_ok_and(|old| old == sdl.as_bytes()) {
             return Ok(());
         }
-        fs::create_dir_all(&self.folder)?;
-        let new = path.with_extension("new");
-        fs::write(&new, sdl)?;
-        fs::rename(&new, &path)
+        keep(&path, sdl.as_bytes(), Readers::Owner)
     }
     /// Where it is.
     pub fn folder(&self) -> &Path {

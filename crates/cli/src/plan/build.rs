@@ -15,6 +15,7 @@ use ogive_base::SourceId;
 use ogive_config::Config;
 use ogive_gateway::{SchemaState, bundle::BundleBuilder};
 use ogive_plan::stable_hash;
+use ogive_workshop::kept::{Readers, keep};
 use serde_json::Value;
 
 use crate::{load, operation::refused, terminal};
@@ -101,11 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Written beside and moved into place, so that a gateway never reads half a file.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = PathBuf::from(beside);
-    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
-    written.map_err(|error| {
+    keep(path, bytes, Readers::Anybody).map_err(|error| {
         terminal::error(
             format_args!("cannot write `{}`: {error}", path.display()),
             "name a file in a folder that can be written with `--output`",

@@ -59,11 +59,12 @@ fn ten_thousand_idle_connections_hold_up_nobody() {
         setrlimit(Resource::Nofile, limit).unwrap();
     }
     let (_mock, urls) = subgraphs();
+    let most = IDLE + 100;
     let config = file(
         "idle.yaml",
         format!(
-            "listen: 127.0.0.1:0\nhttp: {{ connections_max: {}, header_read_timeout: 10m }}\n{urls}",
-            IDLE + 100
+            "listen: 127.0.0.1:0\nhttp: {{ connections_max: {most}, connections_per_client_max: {most}, \
+             header_read_timeout: 10m }}\n{urls}"
         ),
     );
     let supergraph = demo("supergraph.graphql");
@@ -120,6 +121,39 @@ fn ten_thousand_idle_connections_hold_up_nobody() {
     }
     println!("{table}");
     put("idle", &table);
+    serve.signal("TERM");
+    assert_eq!(serve.ended().0, Some(0));
+}
+
+/// In the default configuration they all come from one address, and say nothing.
+#[test]
+fn more_idle_connections_than_there_are_places_keep_nobody_out() {
+    let number = IDLE + 200;
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = number as u64 + OTHERS;
+    if limit.maximum.is_some_and(|most| most < wanted) {
+        eprintln!("SKIPPED: fewer than {wanted} files may be open (`ulimit -Hn`)");
+        return;
+    }
+    if limit.current.is_some_and(|now| now < wanted) {
+        limit.current = Some(wanted);
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+    let (_mock, urls) = subgraphs();
+    let config = file("crowd.yaml", format!("listen: 127.0.0.1:0\n{urls}"));
+    let supergraph = demo("supergraph.graphql");
+    let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
+    let gateway = address(&serve.logged("serving http://"));
+    let crowd: Vec<TcpStream> = (0..number)
+        .map(|_| TcpStream::connect(&gateway).unwrap())
+        .collect();
+    let began = Instant::now();
+    assert_eq!(answer(ask(&gateway, "GET", "/health", "")).0, 200);
+    let ask_once = || answer(ask(&gateway, "POST", "/graphql", QUERY));
+    assert_eq!(ask_once(), (200, ANSWER.into()));
+    let took = began.elapsed();
+    assert!(took < PATIENCE / 3, "answered after {took:?}");
+    drop(crowd);
     serve.signal("TERM");
     assert_eq!(serve.ended().0, Some(0));
 }

@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use crate::process::{Running, address, answer, ask, demo, file, folder};
@@ -121,6 +122,108 @@ fn a_supergraph_is_fetched_kept_and_fetched_again() {
     assert!(
         rest.contains("it answers 503") && rest.contains("last_known_good"),
         "{rest}"
+    );
+}
+
+#[test]
+fn a_key_is_not_sent_over_plain_http_to_another_machine() {
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let registry = Registry::start(&schema);
+    let port = registry.address.port();
+    let start = |url: &str, more: &str| {
+        let kept = folder().join("plain/last.graphql");
+        let config = file(
+            "plain.yaml",
+            format!(
+                "listen: 127.0.0.1:0\nsupergraph:\n  url: {url}\n  last_known_good: '{}'\n{more}",
+                kept.display()
+            ),
+        );
+        Running::start(&["serve", "-c", &config])
+    };
+    // Not known to be this machine.
+    let url = format!("http://0.0.0.0:{port}/schema");
+    for (url, more) in [
+        (url.clone(), "  headers: { x-key: k1 }\n"),
+        (format!("http://u:p@0.0.0.0:{port}/schema"), ""),
+        (format!("{url}?key=k1"), ""),
+    ] {
+        let (code, text) = start(&url, more).ended();
+        assert_eq!(code, Some(1));
+        assert!(
+            text.contains(&format!(
+                "would send its key to `http://0.0.0.0:{port}/schema`"
+            )) && text.contains("supergraph.allow_plain_http: true"),
+            "{text}"
+        );
+        assert!(!text.contains("k1") && !text.contains("u:p"), "{text}");
+    }
+    // Without a key the registry refuses, after there was a warning.
+    let (_, text) = start(&url, "").ended();
+    assert!(
+        text.contains("can change the supergraph") && text.contains("it answers 401"),
+        "{text}"
+    );
+    let allowed = "  headers: { x-key: k1 }\n  allow_plain_http: true\n";
+    start(&url, allowed).logged("serving http://");
+    let address = registry.address;
+    start(
+        &format!("http://{address}/schema"),
+        "  headers: { x-key: k1 }\n",
+    )
+    .logged("serving http://");
+}
+
+/// A large one takes a second to read in a debug build; nobody waits for that.
+#[test]
+#[allow(clippy::print_stdout, reason = "how long is worth knowing")]
+fn newcomers_do_not_wait_for_a_new_supergraph() {
+    let mut large = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let small = large.clone();
+    for i in 0.. {
+        if large.len() > 2 << 20 {
+            break;
+        }
+        large.push_str(&format!(
+            "\ntype Large{i} @join__type(graph: ACCOUNTS) {{ a: String b(c: Int): [Large{i}!] d: Large0 }}"
+        ));
+    }
+    let registry = Registry::start(&small);
+    let config = file(
+        "newcomers.yaml",
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph:\n  url: http://{}/schema\n  poll_interval: 20ms\n  \
+             headers: {{ x-key: k1 }}\n  last_known_good: '{}'\n",
+            registry.address,
+            folder().join("newcomers/last.graphql").display()
+        ),
+    );
+    let mut serve = Running::start(&["serve", "-c", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    let reloaded = AtomicBool::new(false);
+    let (longest, number, took) = std::thread::scope(|scope| {
+        let newcomers = scope.spawn(|| {
+            let (mut longest, mut number) = (Duration::ZERO, 0);
+            while !reloaded.load(Ordering::SeqCst) {
+                let began = Instant::now();
+                assert_eq!(answer(ask(&gateway, "GET", "/health", "")).0, 200);
+                longest = longest.max(began.elapsed());
+                number += 1;
+            }
+            (longest, number)
+        });
+        let began = Instant::now();
+        registry.set(&large);
+        serve.logged("the URL has another supergraph: reloaded");
+        let took = began.elapsed();
+        reloaded.store(true, Ordering::SeqCst);
+        let (longest, number) = newcomers.join().unwrap();
+        (longest, number, took)
+    });
+    println!("the longest of {number} newcomers waited {longest:?}; the reload took {took:?}");
+    assert!(
+        longest < took / 8,
+        "a newcomer waited {longest:?} of {took:?}"
     );
 }
 

@@ -171,6 +171,26 @@ fn a_supergraph_with_restrictions_that_are_not_enforced() {
 
 /// A path that was mistyped costs no file.
 #[test]
+fn a_unix_socket_that_is_trusted_and_not_there() {
+    let config = file(
+        "trusting.yaml",
+        "authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8, unix] } }",
+    );
+    let supergraph = demo("supergraph.graphql");
+    let wanted = [
+        "`authorization.claims.trusted` has `unix`, but nobody listens on a unix socket: `listen` is 127.0.0.1:0",
+        "listen on `unix:///PATH`",
+    ];
+    let listen = ["--listen", "127.0.0.1:0"];
+    let arguments = ["serve", "-c", &config, "-s", &supergraph];
+    refused(&[&arguments[..], &listen].concat(), &wanted);
+    refused(
+        &["config", "validate", &config],
+        &["nobody listens on a unix socket"],
+    );
+}
+
+#[test]
 fn a_unix_socket_where_a_file_is() {
     let precious = file("precious.txt", "kept");
     let listen = format!("unix://{precious}");

@@ -287,7 +287,7 @@ fn floods_of_frames_end_with_the_connection() {
     let graph = Graph::with("http: { write_timeout: 300ms }");
     let begun: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for (what, first, frame) in [
-        ("PING", &b""[..], &b"\0\0\x08\x06\0\0\0\0\012345678"[..]),
+        ("PING", &b""[..], &b"\0\0\x08\x06\0\0\0\0\x0012345678"[..]),
         ("SETTINGS", b"", b"\0\0\0\x04\0\0\0\0\0"),
         // A header block that never ends.
         (
