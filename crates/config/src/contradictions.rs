@@ -4,7 +4,7 @@
 use ogive_base::Span;
 
 use crate::{
-    Config, PeerRange, RateLimitKey,
+    Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey,
     decode::Errors,
     value::{Duration, parse_duration},
     yaml::{Node, Value},
@@ -334,6 +334,18 @@ impl Config {
                 ));
             }
         }
+        let sections = self.headers.subgraphs.iter();
+        let sections = sections.map(|(name, section)| (format!("subgraphs.{name}"), section));
+        let all = ("all".to_owned(), &self.headers.all);
+        for (place, section) in [all].into_iter().chain(sections) {
+            for name in section.request.iter().filter_map(written_by_request_rule) {
+                if is_of_one_connection(name) {
+                    notes.push(format!(
+                        "a rule of `headers.{place}.request` for `{name}` has no effect: only the connection writes it"
+                    ));
+                }
+            }
+        }
         notes
     }
 }
@@ -352,6 +364,48 @@ fn is_plain(url: &str) -> bool {
     let host = host.unwrap_or_default();
     let address: Result<std::net::IpAddr, _> = host.parse();
     host != "localhost" && !address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// The header that a rule writes or copies, if it names one.
+fn written_by_request_rule(rule: &HeaderRule) -> Option<&str> {
+    match rule {
+        HeaderRule::Propagate {
+            rename: Some(name), ..
+        }
+        | HeaderRule::Propagate {
+            from: HeaderSelector::Named(name),
+            ..
+        }
+        | HeaderRule::Insert { name, .. } => Some(name),
+        HeaderRule::Propagate { .. } | HeaderRule::Remove(_) => None,
+    }
+}
+
+/// Headers that no rule writes: those of one connection, or of the body that the gateway writes itself.
+fn is_of_one_connection(name: &str) -> bool {
+    const NAMES: [&str; 20] = [
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "via",
+    ];
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn items(node: &Node) -> &[Node] {

@@ -625,6 +625,14 @@ fn what_has_no_effect_is_said() {
             "telemetry: { exporters: { tracing: { otlp: { enabled: true, endpoint: 'http://c:1', headers: { k: v } } } } }",
             "everybody on the way can read `telemetry.exporters.tracing.otlp.headers`",
         ),
+        (
+            "headers: { all: { request: [{ insert: { name: Connection, value: close } }, { remove: { named: te } }] } }",
+            "`headers.all.request` for `connection` has no effect",
+        ),
+        (
+            "headers: { subgraphs: { a: { request: [{ propagate: { named: x-a, rename: host } }] } } }",
+            "`headers.subgraphs.a.request` for `host` has no effect",
+        ),
     ] {
         let notes = notes(text);
         assert!(notes.len() == 1 && notes[0].contains(wanted), "{notes:?}");

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
+use ogive_transport::ADDED_BYTES_MAX;
 
 use crate::{body::ResponseBody, error::RequestError, media::Media};
 
@@ -34,7 +35,12 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
     body.push(b']');
     let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
     let headers = response.headers_mut();
+    let mut room = ADDED_BYTES_MAX;
     for (name, value) in entries.iter().flat_map(Response::headers) {
+        let Some(left) = room.checked_sub(name.as_str().len() + value.len()) else {
+            break;
+        };
+        room = left;
         if name == header::SET_COOKIE || name == header::VARY {
             headers.append(name, value.clone());
         } else if says_how_long(name) {

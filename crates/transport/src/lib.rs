@@ -57,7 +57,9 @@ pub use observe::{Answered, Observer};
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
 pub use resolve::{Resolver, Resolving, SystemResolver};
-pub use response_headers::{Collected, Merge, ResponseHeaderRule, ResponseHeaderRules};
+pub use response_headers::{
+    ADDED_BYTES_MAX, Collected, Merge, ResponseHeaderRule, ResponseHeaderRules,
+};
 pub use source::Source;
 pub use stream::{Socket, Stream};
 pub use tls::{

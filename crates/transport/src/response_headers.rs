@@ -11,7 +11,7 @@
 //! Headers of one connection (those that the answer's `connection` names included) or one body, and those the gateway
 //! answers for itself (CORS), are never copied.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -83,7 +83,17 @@ enum How {
 pub struct Collected {
     /// Number of the request, by the order of sending, and what its answer adds; `None`: no answer, or no rules.
     parts: RefCell<Vec<(u32, Option<Vec<Part>>)>>,
+    /// Bytes of all parts.
+    bytes: Cell<usize>,
+    /// Whether there was too much.
+    full: Cell<bool>,
 }
+
+/// Most bytes of headers that all answers together add to one response, every line counted with [`LINE`] more. As much as
+/// the head of one answer may have.
+pub const ADDED_BYTES_MAX: usize = 64 << 10;
+/// What a line costs besides its name and value.
+const LINE: usize = 32;
 
 impl ResponseHeaderRules {
     /// Rules in the order in which they are applied.
@@ -199,8 +209,24 @@ impl Collected {
         if rules.is_empty() {
             return;
         }
+        let added = rules.apply(headers, echoes);
+        let lines = added.iter().flat_map(|part| {
+            let name = part.name.as_str().len() + LINE;
+            part.values.iter().map(move |value| name + value.len())
+        });
+        let bytes = lines.fold(self.bytes.get(), usize::saturating_add);
+        if bytes > ADDED_BYTES_MAX {
+            if !self.full.replace(true) {
+                tracing::warn!(
+                    limit = ADDED_BYTES_MAX,
+                    "the answers to one request have more headers for the client than it may have; those of some are left out"
+                );
+            }
+            return;
+        }
+        self.bytes.set(bytes);
         if let Some(part) = self.parts.borrow_mut().get_mut(number as usize) {
-            part.1 = Some(rules.apply(headers, echoes));
+            part.1 = Some(added);
         }
     }
 
@@ -513,5 +539,31 @@ mod tests {
         assert!(collected.has_echoes());
         assert_eq!(collected.merge_with(false, true).len(), 2);
         assert_eq!(collected.merge_with(false, false), map(&[("x-a", "1")]));
+    }
+
+    #[test]
+    fn headers_for_one_response_have_a_limit_altogether() {
+        let all = [ResponseHeaderRule::Propagate {
+            from: NameMatch::matching(".").unwrap(),
+            rename: None,
+            default: None,
+            algorithm: None,
+        }];
+        let rules = ResponseHeaderRules::new(all.to_vec());
+        let collected = Collected::default();
+        // As many names as would be too many for a map.
+        for answer in 0..400 {
+            let mut headers = HeaderMap::new();
+            for n in 0..100 {
+                let name = format!("x-{answer}-{n}").parse::<HeaderName>().unwrap();
+                headers.append(name, HeaderValue::from_static("1"));
+            }
+            headers.append(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+            collected.came(collected.sent(), &rules, (&headers, &[]));
+        }
+        let merged = collected.merge_with(false, true);
+        assert!((1_000..2_000).contains(&merged.len()), "{}", merged.len());
+        // Not all of them are known to be for everybody.
+        assert_eq!(merged[header::CACHE_CONTROL], "no-store");
     }
 }
