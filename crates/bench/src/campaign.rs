@@ -112,7 +112,8 @@ pub fn run(
     let mut journal = Journal::open(&order.folder, &campaign)?;
     let mut entries = enter(&schedule, &choice, &installed, &mut journal, &mut runs)?;
     let rounds = if order.check_only { 0 } else { schedule.rounds };
-    let mut progress = Progress::new(remaining(&entries, &runs, rounds), say);
+    let left = remaining(&entries, &runs, rounds, order.check_only);
+    let mut progress = Progress::new(left, say);
     if !runs.is_empty() && !campaign.resumed.is_empty() {
         let n_kept = runs.iter().filter(|run| run.round > 0).count();
         progress.note(&format!(
@@ -192,13 +193,13 @@ fn find<'a>(runs: &'a [Run], pair: &Pair, round: u32) -> Option<&'a Run> {
     })
 }
 
-/// How long what is still to be run will take.
-fn remaining(entries: &[Entry], runs: &[Run], rounds: u32) -> Duration {
+/// How long what is still to be run will take. Where only checks are run, none stands for another.
+fn remaining(entries: &[Entry], runs: &[Run], rounds: u32, check_only: bool) -> Duration {
     let mut total = Duration::ZERO;
     let mut checked = Vec::new();
     for Entry { pair, .. } in entries {
         let key = (pair.gateway.name.clone(), pair.scenario.check_key());
-        if find(runs, pair, 0).is_none() && !checked.contains(&key) {
+        if find(runs, pair, 0).is_none() && (check_only || !checked.contains(&key)) {
             total += pair.expected_check();
             checked.push(key);
         }
@@ -249,7 +250,12 @@ impl Todo<'_> {
             };
             entry.out = checked.verdict != Verdict::Ok;
             if entry.out {
-                self.progress.leave_out(pair.expected_rounds(pair.rounds));
+                let rounds = if self.order.check_only {
+                    0
+                } else {
+                    pair.rounds
+                };
+                self.progress.leave_out(pair.expected_rounds(rounds));
             }
             if same.is_none() {
                 known.push((key, checked));

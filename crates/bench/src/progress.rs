@@ -1,6 +1,7 @@
 //! Progress for people: what runs now and when all of it will be done.
 //!
-//! The estimate adds up what remains to be run, which is known, and corrects it by what has been run.
+//! The estimate adds up what remains to be run, which is known, and corrects it by what has been run: little by the first
+//! pieces, which may be unlike the others, and wholly in the end.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,15 @@ pub struct Progress {
     bar: ProgressBar,
     say: Box<dyn Fn(&str)>,
     remaining: Duration,
+    /// As if so much had been done, and had taken as long as expected.
+    believed: Duration,
     current: Option<(Instant, Duration)>,
     /// What was expected of work done so far, and what it took.
     done: (Duration, Duration),
 }
 
-/// Work that must be done before it says anything about what remains.
-const TELLING: Duration = Duration::from_secs(60);
+/// Work as expected that counts beside what was done, at most this and a tenth of all: the first piece alone says little.
+const BELIEVED: Duration = Duration::from_secs(60);
 
 impl Progress {
     /// Expects work of this length; `say` writes lines where there is no terminal.
@@ -30,6 +33,7 @@ impl Progress {
             bar,
             say,
             remaining: total,
+            believed: BELIEVED.min(total / 10),
             current: None,
             done: Default::default(),
         }
@@ -70,7 +74,8 @@ impl Progress {
     /// How long all of it will still take: what remains, by how far off expectations were so far.
     pub fn left(&self) -> Duration {
         let (expected, took) = self.done;
-        match expected < TELLING {
+        let (expected, took) = (expected + self.believed, took + self.believed);
+        match expected.is_zero() {
             true => self.remaining,
             false => self
                 .remaining
@@ -101,10 +106,42 @@ impl Progress {
 
 /// A length of time for people.
 pub fn human(time: Duration) -> String {
-    let seconds = time.as_secs();
+    // What remains is never nothing.
+    let seconds = time.as_secs_f64().ceil() as u64;
     match seconds {
         0..=99 => format!("{seconds} s"),
         100..=5999 => format!("{} min", seconds.div_ceil(60)),
         _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 26 checks that are expected to take 0.75 s each, and take 3.1 s: after three of them that is known, and while any
+    /// remains it is never said that none does.
+    #[test]
+    fn what_takes_longer_than_expected_is_said_to() {
+        let (expected, took) = (Duration::from_millis(750), Duration::from_millis(3_100));
+        let mut progress = Progress::new(expected * 26, Box::new(|_| {}));
+        assert_eq!(progress.left(), expected * 26);
+        for done in 1..26 {
+            progress.done = (expected * done, took * done);
+            progress.remaining = expected * (26 - done);
+            let (left, truth) = (
+                progress.left().as_secs_f64(),
+                (took * (26 - done)).as_secs_f64(),
+            );
+            assert!(
+                left > 0.0 && left < 1.05 * truth,
+                "after {done}: {left} of {truth}"
+            );
+            assert!(
+                done < 3 || left > 0.6 * truth,
+                "after {done}: {left} of {truth}"
+            );
+            assert_ne!(human(progress.left()), "0 s");
+        }
     }
 }

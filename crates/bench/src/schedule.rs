@@ -21,7 +21,7 @@ pub const FIXED: Duration = Duration::from_millis(700);
 /// What a run costs beside its load where the gateway runs already.
 pub const FIXED_AGAIN: Duration = Duration::from_millis(200);
 /// What a check costs beside the gateway's start.
-pub const CHECK: Duration = Duration::from_millis(700);
+pub const CHECK: Duration = Duration::from_millis(1_500);
 
 /// What to choose from a lab, and how long it may take.
 #[derive(Clone, Debug, Default)]
@@ -190,6 +190,16 @@ impl Schedule {
             human(self.estimate)
         ));
         out
+    }
+
+    /// How long it takes to check every pair and to measure none.
+    pub fn time_of_checks(&self, is_here: &dyn Fn(&Gateway) -> bool) -> Duration {
+        let pairs = self
+            .pairs
+            .iter()
+            .filter(|p| p.rounds > 0 && is_here(&p.gateway));
+        let pairs = pairs.filter(|p| p.refusal().is_none());
+        pairs.map(Pair::expected_check).sum()
     }
 
     /// How long checks and rounds take.

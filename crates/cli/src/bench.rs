@@ -378,13 +378,21 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
         keep: arguments.keep_running,
     };
     let schedule = campaign::schedule(lab, &choice, &cache)?;
-    if arguments.dry_run {
-        terminal::print(&schedule.describe(&|gateway| cache.find(gateway).is_ok()));
+    let is_here = |gateway: &Gateway| cache.find(gateway).is_ok();
+    if arguments.dry_run && check_only {
+        let time = human(schedule.time_of_checks(&is_here));
+        terminal::print(&format!("checks alone: about {time}"));
         return Ok(());
     }
-    if !check_only {
-        terminal::remark(&format!("about {}", human(schedule.estimate)));
+    if arguments.dry_run {
+        terminal::print(&schedule.describe(&is_here));
+        return Ok(());
     }
+    let time = match check_only {
+        true => schedule.time_of_checks(&is_here),
+        false => schedule.estimate,
+    };
+    terminal::remark(&format!("about {}", human(time)));
     let order = Order {
         choice,
         install: arguments.install || arguments.quick,

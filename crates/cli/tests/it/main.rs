@@ -5,6 +5,7 @@ mod commands;
 mod comparing;
 mod composing;
 mod config;
+mod deploying;
 mod developing;
 mod idle;
 mod migrating;

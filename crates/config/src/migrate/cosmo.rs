@@ -226,9 +226,9 @@ pub(super) const RULES: &[Rule] = &[
         "subgraph_error_propagation.propagate_status_codes",
         "statuses of subgraphs are for the gateway; `telemetry` counts them",
     ),
-    no(
+    call(
         "subgraph_error_propagation.attach_service_name",
-        "where errors of a subgraph are shown, a failure of the request to it names the subgraph; errors that it reports are passed on without its name",
+        service_name,
     ),
     unneeded(
         "subgraph_error_propagation.allowed_fields",
@@ -755,6 +755,14 @@ fn omitted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             let all = apollo::one(super::rules::text("*"));
             walk.put(path, "include_subgraph_errors.extensions", all, "");
         }
+    }
+}
+
+fn service_name(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const WHY: &str = "`extensions.service` names the subgraph where its errors are shown";
+    match scalar(node) {
+        Some("false") => walk.unsupported(path, WHY),
+        _ => walk.not_needed(path, WHY),
     }
 }
 
