@@ -27,6 +27,7 @@ use crate::{
         request::{self, Headers},
     },
     over_hyper,
+    personal::Personal,
     pool::{Age, Ages, Origin, Pool, Ready},
     request::{Flown, RequestKey},
     resolve::{Names, Resolver},
@@ -74,6 +75,8 @@ pub struct Client {
     pub(crate) names: Names,
     /// The queries under way that others may join.
     pub(crate) flights: Flights<RequestKey, Flown>,
+    /// Those that others better do not join.
+    pub(crate) personal: Personal,
 }
 
 /// A request to send.

@@ -16,7 +16,7 @@
 //! the executor), `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), [`mod@fetch`] and [`source`] (single requests
 //! outside the hot path), `connect`, `resolve`, `race` and `pool` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
-//! [`flights`] (equal requests sent once), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
+//! [`flights`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
 //! replicas), [`upload`] (bodies made while they are sent), `error`.
 
 mod answer;
@@ -35,6 +35,7 @@ pub mod headers;
 mod http1;
 pub mod observe;
 mod over_hyper;
+mod personal;
 mod pool;
 mod race;
 pub mod request;

@@ -228,7 +228,10 @@ impl RequestTransport<'_> {
             endpoint, outgoing, ..
         } = request;
         let asked = &request.request;
-        if !asked.idempotent || !endpoint.traffic.deduplicate_query {
+        if !asked.idempotent
+            || !endpoint.traffic.deduplicate_query
+            || self.client.personal.knows(endpoint, &asked.body)
+        {
             return Box::pin(self.tries(request)).await;
         }
         let key = RequestKey {
@@ -254,7 +257,11 @@ impl RequestTransport<'_> {
         let outcome = self.tries(request).await;
         let by_client = self.deadline == Some(request.deadline);
         let whose = match &outcome {
-            Ok(exchanged) if exchanged.personal => Whose::Personal,
+            Ok(exchanged) if exchanged.personal => {
+                let body = &request.request.body;
+                self.client.personal.note(request.endpoint, body);
+                Whose::Personal
+            }
             // The subgraph was told how little time this client had left.
             Ok(exchanged)
                 if by_client

@@ -102,6 +102,28 @@ async fn who_gives_up_for_want_of_somebodys_time_is_asked_again() {
     assert_eq!((led.unwrap().status, joined.unwrap().status), (504, 200));
 }
 
+/// Otherwise all who ask at the same time would take twice as long, where a balancer sets a cookie with every answer.
+#[tokio::test]
+async fn nobody_waits_for_an_answer_that_will_be_somebody_elses() {
+    const COOKIE: &str = "HTTP/1.1 200 OK\r\nset-cookie: a=1\r\ncontent-length: 2\r\n\r\n{}";
+    let script = || vec![Act::Answer(COOKIE), Act::Answer(COOKIE), Act::Silence];
+    let server = Server::start(vec![script(), vec![Act::Silence]]).await;
+    let (client, endpoints) = (Client::new(), patient(&server));
+    // One after the other: nobody knew.
+    let (led, joined) = tokio::join!(
+        biased;
+        ask(&client, &endpoints, LONG),
+        ask(&client, &endpoints, LONG),
+    );
+    assert_eq!((led.unwrap().status, joined.unwrap().status), (200, 200));
+    assert_eq!((server.requests().len(), server.connections()), (2, 1));
+    tokio::select! {
+        _ = ask(&client, &endpoints, LONG) => panic!("nobody answers"),
+        _ = ask(&client, &endpoints, LONG) => panic!("nobody answers"),
+        () = server.received(4) => {}
+    }
+}
+
 #[tokio::test]
 async fn the_time_of_a_subgraph_is_the_same_for_everybody() {
     let server = Server::start(vec![vec![Act::Silence]]).await;
