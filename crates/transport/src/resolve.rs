@@ -21,12 +21,12 @@ use tokio::{sync::Mutex as Turns, time::Instant};
 
 /// Finds the addresses of a host.
 pub trait Resolver: fmt::Debug + Send + Sync {
-    /// Its addresses, the preferred ones first.
+    /// Its addresses, the preferred ones first. Their ports do not matter, their scopes do.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a>;
 }
 
 /// The addresses of a host, later.
-pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
 /// That of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
+            Ok(found.collect())
         })
     }
 }
@@ -66,9 +66,9 @@ struct Host {
     /// One look-up at a time: whoever waits for it gets what it found.
     turn: Turns<()>,
     /// How many look-ups have ended, and what the last one found; an error as text.
-    last: Mutex<(u64, Result<Vec<IpAddr>, String>)>,
+    last: Mutex<(u64, Result<Vec<SocketAddr>, String>)>,
     /// What the last one that found something found.
-    found: Mutex<Option<(Instant, Vec<IpAddr>)>>,
+    found: Mutex<Option<(Instant, Vec<SocketAddr>)>>,
 }
 
 impl Default for Host {
@@ -131,7 +131,7 @@ impl Names {
         }
     }
 
-    async fn found(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+    async fn found(&self, host: &str) -> Result<Vec<SocketAddr>, String> {
         let known = self.host(host);
         let looked_up = self.looked_up(host, &known);
         let before = locked(&known.found).clone();
@@ -152,7 +152,7 @@ impl Names {
         Ok(before)
     }
 
-    async fn looked_up(&self, host: &str, known: &Host) -> Result<Vec<IpAddr>, String> {
+    async fn looked_up(&self, host: &str, known: &Host) -> Result<Vec<SocketAddr>, String> {
         let ended = locked(&known.last).0;
         let _turn = known.turn.lock().await;
         // Somebody looked it up meanwhile.
@@ -184,11 +184,15 @@ impl Names {
 }
 
 /// One address of each family after the other, beginning with the family that comes first (RFC 8305, section 4).
-fn in_turns(found: &[IpAddr], port: u16) -> Vec<SocketAddr> {
-    let first_is_ipv6 = found.first().is_some_and(IpAddr::is_ipv6);
+fn in_turns(found: &[SocketAddr], port: u16) -> Vec<SocketAddr> {
+    let first_is_ipv6 = found.first().is_some_and(SocketAddr::is_ipv6);
     let (mut first, mut second): (Vec<_>, Vec<_>) = found
         .iter()
-        .map(|address| SocketAddr::new(*address, port))
+        .map(|address| {
+            let mut address = *address;
+            address.set_port(port);
+            address
+        })
         .partition(|address| address.is_ipv6() == first_is_ipv6);
     first.reverse();
     second.reverse();
@@ -226,7 +230,10 @@ mod tests {
                 match said {
                     None => std::future::pending().await,
                     Some(said) if said.is_empty() => Err(io::Error::other("no such host")),
-                    Some(said) => Ok(said.iter().map(|a| a.parse().unwrap()).collect()),
+                    Some(said) => Ok(said
+                        .iter()
+                        .map(|a| SocketAddr::new(a.parse().unwrap(), 0))
+                        .collect()),
                 }
             })
         }

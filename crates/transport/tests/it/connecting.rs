@@ -39,7 +39,7 @@ impl Resolver for Says {
         Box::pin(async move {
             match said.is_empty() {
                 true => Err(io::Error::other("no such host")),
-                false => Ok(said),
+                false => Ok(said.iter().map(|ip| SocketAddr::new(*ip, 0)).collect()),
             }
         })
     }
