@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::Config;
 use ogive_gateway::{SchemaState, WorkerState, explain};
 use ogive_workshop::pages;
 
@@ -64,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let request = arguments.operation.request(demo::QUERY)?;
     let mut config = match &arguments.config {
         Some(path) => load::config(path)?,
-        None => Config::default(),
+        None => load::config_text("the environment", "", &mut Vec::new())?,
     };
     let headers = headers(&arguments.headers)?;
     let (supergraph, _subgraphs) = match &arguments.supergraph {

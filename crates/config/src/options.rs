@@ -294,7 +294,8 @@ section! {
         /// `extensions.persistedQuery.sha256Hash`, and in the path behind the GraphQL endpoint.
         pub enabled: bool = false,
         /// What becomes of documents that are not in a manifest: `allow` serves them, `log` serves and logs them,
-        /// `require` refuses them.
+        /// `require` refuses them. How a document is written does not count: white space, commas, comments, descriptions,
+        /// the order of its definitions.
         pub mode: PersistedMode = PersistedMode::Allow,
         /// With `require`: whether a known document must be asked for by its id, too.
         pub require_id: bool = false,

@@ -12,7 +12,6 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::SourceId;
-use ogive_config::Config;
 use ogive_gateway::{SchemaState, bundle::BundleBuilder};
 use ogive_plan::stable_hash;
 use ogive_workshop::kept::{Readers, keep};
@@ -52,7 +51,7 @@ struct Found {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = match &arguments.config {
         Some(path) => load::config(path)?,
-        None => Config::default(),
+        None => load::config_text("the environment", "", &mut Vec::new())?,
     };
     let (state, _) = SchemaState::new(load::supergraph(&arguments.supergraph)?, &config);
     let mut files = Vec::new();

@@ -200,6 +200,9 @@ fn trusted_documents_are_found_by_id_wherever_it_is() {
             json!({ "doc_id": "me-1", "variables": {} }),
             apq(None, "me-1"),
             json!({ "query": "query Me { me { name } }\n" }),
+            // However it is written, also beside its id.
+            json!({ "query": "# sent by a tool\nquery Me {\n  me { name, }\n}" }),
+            json!({ "id": "me-1", "query": "query Me{me{name}}" }),
         ] {
             assert_eq!(post_json(address, &body).text(), me, "{mode} {body}");
         }
@@ -228,6 +231,15 @@ fn trusted_documents_are_found_by_id_wherever_it_is() {
             post_json(address, &json!({ "id": "plain" })).codes(),
             [""; 0]
         );
+        // Another document beside a known id is refused.
+        for query in [
+            "query Me { me { alias: name } }",
+            "query Me { me { name id } }",
+            "{ me { name } }",
+        ] {
+            let other = post_json(address, &json!({ "id": "me-1", "query": query }));
+            assert_eq!(other.codes(), ["PERSISTED_QUERY_HASH_MISMATCH"], "{query}");
+        }
         let unknown = post_json(address, &json!({ "id": "nope" }));
         assert_eq!(
             (unknown.status, unknown.codes()),
@@ -240,6 +252,8 @@ fn trusted_documents_are_found_by_id_wherever_it_is() {
                     (free.status, free.codes()),
                     (400, vec!["QUERY_NOT_IN_SAFELIST".into()])
                 );
+                let renamed = post(address, "query Me { other: me { name } }");
+                assert_eq!(renamed.codes(), ["QUERY_NOT_IN_SAFELIST"]);
             }
             _ => assert_eq!(free.codes(), [""; 0], "{mode}"),
         }
