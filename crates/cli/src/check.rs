@@ -11,7 +11,7 @@ use ogive_compose::ContractFilter;
 use ogive_config::checks::{self, Checks, Date};
 use ogive_federation::Supergraph;
 use ogive_workshop::{
-    check::{CheckOptions, Outcome, Verdict, check},
+    check::{BrokenOperation, CheckOptions, Outcome, Verdict, check},
     inputs::{expansion, read_text},
     usage::Usage,
 };
@@ -190,7 +190,9 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
             more(format!("it was deprecated: {reason}"));
         }
         if !judged.used_by.is_empty() {
-            more(format!("used by {}", judged.used_by.join(", ")));
+            let uses = judged.used_by.iter();
+            let uses: Vec<String> = uses.map(|u| format!("{} ({})", u.name, u.place)).collect();
+            more(format!("used by {}", uses.join(", ")));
         }
         if judged.verdict != Verdict::Passes {
             more(verdict(&judged.verdict));
@@ -198,8 +200,14 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
     }
     for broken in &outcome.broken {
         out.push_str(&format!(
-            "operation  {} fails: {}\n",
-            broken.name, broken.message
+            "operation  {} fails: {}: {}\n",
+            broken.name, broken.place, broken.message
+        ));
+    }
+    for invalid in outcome.invalid.iter().filter(|_| contract.is_none()) {
+        out.push_str(&format!(
+            "operation  {} is not valid before the change either, and not judged: {}: {}\n",
+            invalid.name, invalid.place, invalid.message
         ));
     }
     for expired in &outcome.expired {
@@ -218,8 +226,12 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
     }
     if let Some(operations) = outcome.operations {
         out.push_str(&format!(
-            "{operations} operations known, {} of them broken\n",
-            outcome.broken.len()
+            "{operations} operations known, {} of them broken{}\n",
+            outcome.broken.len(),
+            match outcome.invalid.len() {
+                0 => String::new(),
+                n => format!(", {n} not valid before"),
+            }
         ));
     }
     out.push_str(match (outcome.changes.is_empty(), outcome.passes()) {
@@ -247,15 +259,21 @@ fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value 
             if let Verdict::Waived { until, reason } = &judged.verdict {
                 value["waiver"] = json!({ "until": until.to_string(), "reason": reason });
             }
-            value["used_by"] = json!(judged.used_by);
+            let names: Vec<&String> = judged.used_by.iter().map(|u| &u.name).collect();
+            value["used_by"] = json!(names);
+            let uses = judged.used_by.iter();
+            let uses: Vec<Value> = uses
+                .map(|u| json!({ "operation": u.name, "place": u.place }))
+                .collect();
+            value["uses"] = json!(uses);
             value
         })
         .collect();
-    let broken: Vec<Value> = outcome
-        .broken
-        .iter()
-        .map(|b| json!({ "operation": b.name, "message": b.message }))
-        .collect();
+    let operations = |list: &[BrokenOperation]| -> Vec<Value> {
+        list.iter()
+            .map(|b| json!({ "operation": b.name, "place": b.place, "message": b.message }))
+            .collect()
+    };
     let waivers = |list: &[usize]| -> Vec<&String> {
         list.iter()
             .map(|i| &checks.waivers[*i].coordinate)
@@ -266,7 +284,8 @@ fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value 
         "passes": outcome.passes(),
         "operations": outcome.operations,
         "changes": changes,
-        "broken_operations": broken,
+        "broken_operations": operations(&outcome.broken),
+        "invalid_operations": operations(&outcome.invalid),
         "expired_waivers": waivers(&outcome.expired),
         "idle_waivers": waivers(&outcome.idle),
     })
@@ -292,9 +311,18 @@ fn github(contract: Option<&str>, outcome: &Outcome) {
     }
     for broken in &outcome.broken {
         terminal::print(&format!(
-            "::error title=OPERATION_BROKEN::the operation {} fails{graph}: {}",
+            "::error title=OPERATION_BROKEN::the operation {} fails{graph}: {}: {}",
             broken.name,
+            broken.place,
             broken.message.replace('\n', "%0A")
+        ));
+    }
+    for invalid in outcome.invalid.iter().filter(|_| contract.is_none()) {
+        terminal::print(&format!(
+            "::warning title=OPERATION_INVALID::the operation {} is not valid before the change either: {}: {}",
+            invalid.name,
+            invalid.place,
+            invalid.message.replace('\n', "%0A")
         ));
     }
 }

@@ -117,14 +117,14 @@ impl Composer {
         self.continued += 1;
         let mut composed = Composed {
             supergraph_sdl: Some(kept.printed.supergraph()),
+            stages_passed: crate::STAGES,
             hints: kept.hints(),
             ..Composed::default()
         };
         for ((name, _), text) in names.iter().zip(&texts) {
             composed.sources.add(&**name, text.clone());
         }
-        let urls = names.iter().map(|(_, url)| url.clone()).collect();
-        composed.graph = Some(Merging::Again(urls, options));
+        composed.graph = Some(Merging::Again(names.clone(), options));
         self.last = Some(Box::new(Last {
             names,
             texts,
@@ -158,8 +158,7 @@ impl Composer {
             .iter()
             .map(|i| (i.name.into(), i.url.into()))
             .collect();
-        let urls = names.iter().map(|(_, url)| url.clone()).collect();
-        composed.graph = Some(Merging::Again(urls, *options));
+        composed.graph = Some(Merging::Again(names.clone(), *options));
         self.last = kept.map(|kept| {
             Box::new(Last {
                 names,

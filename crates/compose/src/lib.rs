@@ -56,6 +56,9 @@ pub struct ComposeOptions {
     pub assume_satisfiable: bool,
 }
 
+/// Number of stages: reading, upgrading, each subgraph, all of them, merging, the merged graph, satisfiability.
+pub const STAGES: u8 = 7;
+
 /// What came out.
 #[derive(Clone, Debug, Default)]
 pub struct Composed {
@@ -63,6 +66,9 @@ pub struct Composed {
     pub supergraph_sdl: Option<String>,
     /// Errors of the first stage that had any.
     pub errors: Vec<Diagnostic>,
+    /// How many stages found no error, all of them being [`STAGES`]: of two compositions of much the same subgraphs, the
+    /// one that came further is the better one, whatever the number of its errors.
+    pub stages_passed: u8,
     /// Hints.
     pub hints: Vec<Diagnostic>,
     /// The subgraphs' texts, in order of their names; labels point into them.
@@ -75,8 +81,8 @@ pub struct Composed {
 #[derive(Clone, Debug)]
 enum Merging {
     Done(Box<Graph>),
-    /// URLs of the subgraphs in order of their names.
-    Again(Vec<Box<str>>, ComposeOptions),
+    /// Names and URLs of the subgraphs, in order.
+    Again(Vec<(Box<str>, Box<str>)>, ComposeOptions),
 }
 
 /// What a contract starts from.
@@ -90,17 +96,18 @@ struct Graph {
 impl Composed {
     /// Does something with the merged graph.
     fn with_graph<T>(&self, work: impl FnOnce(&Graph) -> T) -> Option<T> {
-        let (urls, options) = match self.graph.as_ref()? {
+        let (names, options) = match self.graph.as_ref()? {
             Merging::Done(graph) => return Some(work(graph)),
-            Merging::Again(urls, options) => (urls, options),
+            Merging::Again(names, options) => (names, options),
         };
-        let inputs: Vec<SubgraphInput<'_>> = urls
+        let inputs: Vec<SubgraphInput<'_>> = names
             .iter()
             .enumerate()
-            .filter_map(|(i, url)| {
+            .filter_map(|(i, (name, url))| {
+                // Sources may be called after their files by now; the subgraphs are not.
                 let source = self.sources.get(SourceId(i as u32))?;
                 Some(SubgraphInput {
-                    name: &source.name,
+                    name,
                     url,
                     sdl: &source.text,
                 })
@@ -171,7 +178,7 @@ fn finish(
     if !composed.errors.is_empty() {
         return None;
     }
-    let staged = stages(&mut subs, &mut report, options);
+    let staged = stages(&mut subs, &mut report, &mut composed.stages_passed, options);
     composed.errors.clone_from(&report.errors);
     composed.hints.clone_from(&report.hints);
     let staged = staged.filter(|_| composed.errors.is_empty())?;
@@ -220,13 +227,16 @@ struct Staged {
 fn stages(
     subs: &mut [subgraph::Subgraph],
     report: &mut Report,
+    passed: &mut u8,
     options: &ComposeOptions,
 ) -> Option<Staged> {
+    *passed = 1;
     premerge::extensions(subs, report);
     let keys = upgrade::upgrade(subs, report);
     if report.has_errors() {
         return None;
     }
+    *passed = 2;
     for sub in subs.iter_mut() {
         report.errors.append(&mut sub.field_set_errors);
         validate::validate(sub, report);
@@ -234,25 +244,32 @@ fn stages(
     if report.has_errors() {
         return None;
     }
+    *passed = 3;
     premerge::check(subs, report);
     if report.has_errors() {
         return None;
     }
+    *passed = 4;
     premerge::queries(subs, report);
     premerge::orphans(subs, report);
     let merged = merge::merge(subs, report);
     if report.has_errors() {
         return None;
     }
+    *passed = 5;
     post::check(&merged, subs, report);
     if report.has_errors() {
         return None;
     }
+    *passed = 6;
     let states_max = options.states_max.unwrap_or(satisfy::STATES_MAX);
     let satisfied = match options.assume_satisfiable {
         true => None,
         false => satisfy::check(&merged, subs, states_max, report),
     };
+    if !report.has_errors() {
+        *passed = STAGES;
+    }
     Some(Staged {
         merged,
         keys,

@@ -9,7 +9,7 @@ use ogive_operation::{ValidationLimits, validate};
 
 use crate::{
     diff::{self, Change, Impact},
-    usage::Usage,
+    usage::{Usage, Used},
 };
 
 /// How to judge.
@@ -52,18 +52,29 @@ pub struct Judged {
     pub change: Change,
     /// What becomes of it.
     pub verdict: Verdict,
-    /// Known operations that meet it, by name; at most [`NAMES_MAX`].
-    pub used_by: Vec<String>,
+    /// Known operations that meet it; at most [`NAMES_MAX`].
+    pub used_by: Vec<Use>,
+}
+
+/// One operation that meets a change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Use {
+    /// Its name.
+    pub name: String,
+    /// Where it first does: file, line and column.
+    pub place: String,
 }
 
 /// Most operations that are named per change.
 pub const NAMES_MAX: usize = 10;
 
-/// An operation that was valid and is not any more.
+/// An operation that is not valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BrokenOperation {
     /// Its name.
     pub name: String,
+    /// Where it is not: file, line and column.
+    pub place: String,
     /// The first reason.
     pub message: String,
 }
@@ -75,6 +86,8 @@ pub struct Outcome {
     pub changes: Vec<Judged>,
     /// Operations that were valid and are not any more, and which no waived change meets.
     pub broken: Vec<BrokenOperation>,
+    /// Operations that were not valid before either: nobody can tell what a change does to them.
+    pub invalid: Vec<BrokenOperation>,
     /// How many operations are known; `None` if that was not asked.
     pub operations: Option<usize>,
     /// Waivers that are past their day, by position.
@@ -114,7 +127,7 @@ pub fn check(before: &Supergraph, after: &Supergraph, options: &CheckOptions<'_>
         }
     }
     if let Some(usage) = options.usage {
-        outcome.broken = broken(before, after, usage, &outcome.changes);
+        judge_operations(before, after, usage, &mut outcome);
     }
     outcome
 }
@@ -125,7 +138,7 @@ fn is_past(waiver: &Waiver, today: Option<Date>) -> bool {
 
 fn verdict(
     change: &Change,
-    used_by: &[String],
+    used_by: &[Use],
     options: &CheckOptions<'_>,
     needed: &mut [bool],
 ) -> Verdict {
@@ -157,64 +170,114 @@ fn verdict(
 }
 
 /// Known operations that meet a change.
-fn used_by(usage: &Usage, change: &Change) -> Vec<String> {
+fn used_by(usage: &Usage, change: &Change) -> Vec<Use> {
     if change.ownership {
         return Vec::new();
     }
-    let coordinate = &*change.coordinate;
-    let fields = coordinate.contains('.') || coordinate.contains('(');
-    let parent = coordinate.split(['.', '(']).next().unwrap_or(coordinate);
-    // Members of enums and input types are met wherever their type is; so are new arguments wherever their field is.
-    let needed = match change.kind {
-        diff::FIELD_REMOVED | diff::FIELD_TYPE_CHANGED | diff::ARGUMENT_REMOVED => coordinate,
-        diff::ARGUMENT_TYPE_CHANGED if !is_required_now(change) => coordinate,
-        diff::REQUIRED_ARGUMENT_ADDED | diff::ARGUMENT_TYPE_CHANGED => {
-            coordinate.split('(').next().unwrap_or(coordinate)
-        }
-        _ if fields && !coordinate.starts_with('@') => parent,
-        _ => coordinate,
-    };
+    let met = meets(change);
     usage
         .operations
         .iter()
-        .filter(|o| o.needs.contains(needed))
-        .map(|o| o.name.clone())
+        .filter_map(|o| {
+            let at = met.iter().filter_map(|m| o.needs.get(m)).min()?;
+            Some(Use {
+                name: o.name.clone(),
+                place: o.at(*at),
+            })
+        })
         .take(NAMES_MAX)
         .collect()
 }
 
-/// Whether an argument's new type is non-null: then operations that leave it out fail, too.
+/// What an operation that meets a change needs at least one of, in the words of [`needs`](crate::usage::needs).
+fn meets(change: &Change) -> Vec<String> {
+    let coordinate = change.coordinate.clone();
+    let parent = coordinate
+        .split(['.', '('])
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let field = coordinate.split('(').next().unwrap_or_default().to_owned();
+    let anything = format!("{parent}.*");
+    let omitted = format!("{coordinate} omitted");
+    // The other type that a sentence about members and interfaces names.
+    let other = change
+        .message
+        .split('`')
+        .nth(3)
+        .unwrap_or_default()
+        .to_owned();
+    match change.kind {
+        diff::TYPE_REMOVED => vec![format!("on {coordinate}"), coordinate],
+        diff::TYPE_KIND_CHANGED => vec![
+            format!("on {coordinate}"),
+            format!("out {coordinate}"),
+            coordinate,
+        ],
+        diff::FIELD_REMOVED | diff::FIELD_TYPE_CHANGED | diff::ARGUMENT_REMOVED => vec![coordinate],
+        diff::REQUIRED_ARGUMENT_ADDED => vec![field],
+        // Whoever leaves it out meets a type that has become non-null, too.
+        diff::ARGUMENT_TYPE_CHANGED if is_required_now(change) => vec![coordinate, omitted],
+        diff::ARGUMENT_TYPE_CHANGED => vec![coordinate],
+        diff::ARGUMENT_DEFAULT_CHANGED => vec![omitted],
+        diff::INPUT_FIELD_REMOVED => vec![coordinate, anything],
+        diff::INPUT_FIELD_TYPE_CHANGED if is_required_now(change) => {
+            vec![coordinate, omitted, anything]
+        }
+        diff::INPUT_FIELD_TYPE_CHANGED => vec![coordinate, anything],
+        diff::INPUT_FIELD_DEFAULT_CHANGED => vec![omitted, anything],
+        diff::REQUIRED_INPUT_FIELD_ADDED | diff::ONE_OF_ADDED => vec![parent],
+        diff::ENUM_VALUE_REMOVED => vec![coordinate, anything],
+        diff::ENUM_VALUE_ADDED => vec![format!("out {parent}")],
+        diff::UNION_MEMBER_REMOVED => vec![format!("on {other}")],
+        diff::UNION_MEMBER_ADDED => vec![coordinate],
+        diff::IMPLEMENTATION_REMOVED => vec![format!("on {coordinate}"), format!("on {other}")],
+        diff::IMPLEMENTATION_ADDED => vec![other],
+        diff::DIRECTIVE_REMOVED
+        | diff::DIRECTIVE_ARGUMENT_REMOVED
+        | diff::DIRECTIVE_LOCATION_REMOVED
+        | diff::DIRECTIVE_NOT_REPEATABLE => vec![coordinate],
+        diff::REQUIRED_DIRECTIVE_ARGUMENT_ADDED => vec![field],
+        diff::DEPRECATION_ADDED => vec![coordinate],
+        // Nobody meets what is new and optional, or promises more.
+        _ => Vec::new(),
+    }
+}
+
+/// Whether an input's new type is non-null: then operations that leave it out fail, too.
 fn is_required_now(change: &Change) -> bool {
     change.message.ends_with("!`")
 }
 
-fn broken(
-    before: &Supergraph,
-    after: &Supergraph,
-    usage: &Usage,
-    changes: &[Judged],
-) -> Vec<BrokenOperation> {
+/// Finds operations that were valid and are not any more, and those that never were.
+fn judge_operations(before: &Supergraph, after: &Supergraph, usage: &Usage, outcome: &mut Outcome) {
     let limits = ValidationLimits::default();
-    let waived = |name: &String| {
-        let mut waived = changes
+    let first = |used: &Used, graph: &Supergraph| {
+        let error = validate(&graph.api, &used.document, &limits)
+            .into_iter()
+            .next()?;
+        let at = error.labels.first().map_or(0, |l| l.span.start);
+        Some(BrokenOperation {
+            name: used.name.clone(),
+            place: used.at(at),
+            message: error.message,
+        })
+    };
+    let waived = |outcome: &Outcome, name: &str| {
+        let mut waived = outcome
+            .changes
             .iter()
             .filter(|c| matches!(c.verdict, Verdict::Waived { .. }));
-        waived.any(|c| c.used_by.contains(name))
+        waived.any(|c| c.used_by.iter().any(|u| u.name == name))
     };
-    let mut out = Vec::new();
-    for operation in &usage.operations {
-        let errors = validate(&after.api, &operation.document, &limits);
-        let Some(error) = errors.into_iter().next() else {
-            continue;
-        };
+    for used in &usage.operations {
         // What never worked is not broken by this change.
-        let was_valid = validate(&before.api, &operation.document, &limits).is_empty();
-        if was_valid && !waived(&operation.name) {
-            out.push(BrokenOperation {
-                name: operation.name.clone(),
-                message: error.message,
-            });
+        if let Some(invalid) = first(used, before) {
+            outcome.invalid.push(invalid);
+        } else if let Some(broken) = first(used, after)
+            && !waived(outcome, &used.name)
+        {
+            outcome.broken.push(broken);
         }
     }
-    out
 }

@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ogive_base::{FastSet, SourceId};
-use ogive_schema::{Schema, TypeId, TypeKind};
+use ogive_base::{FastMap, SourceId, diagnostic::line_column};
+use ogive_schema::{Schema, TypeId};
 use ogive_syntax::{
     Document, Limits,
     ast::{self, Definition, Selection, SelectionSet, ValueKind},
@@ -29,10 +29,29 @@ pub const FOLDER_DEPTH_MAX: usize = 16;
 pub struct Used {
     /// Name of its operation, else of its file or id.
     pub name: String,
+    /// Its file.
+    pub place: String,
+    /// Whether the document is the whole file, so that its lines are those of the file.
+    pub whole: bool,
     /// The parsed text.
     pub document: Document,
     /// What of the schema it needs; see [`needs`].
-    pub needs: FastSet<String>,
+    pub needs: Needs,
+}
+
+/// What a document needs of a schema, and where it first does.
+pub type Needs = FastMap<String, u32>;
+
+impl Used {
+    /// Where a byte of the document stands, as `file:line:column`; of a manifest, which holds many documents, the name
+    /// of the operation is part of it.
+    pub fn at(&self, byte: u32) -> String {
+        let (line, column) = line_column(self.document.source(), byte);
+        match self.whole {
+            true => format!("{}:{line}:{column}", self.place),
+            false => format!("{} {}:{line}:{column}", self.place, self.name),
+        }
+    }
 }
 
 /// Operations that clients send.
@@ -70,12 +89,23 @@ impl Usage {
         Ok(usage)
     }
 
-    /// Adds one document.
+    /// Adds one document, which is a whole file.
     pub fn document(
         &mut self,
         text: &str,
         label: &str,
         place: &str,
+        schema: &Schema,
+    ) -> Result<(), Refused> {
+        self.add(text, label, place, true, schema)
+    }
+
+    fn add(
+        &mut self,
+        text: &str,
+        label: &str,
+        place: &str,
+        whole: bool,
         schema: &Schema,
     ) -> Result<(), Refused> {
         let parsed = parse(text, SourceId(0), &Limits::default());
@@ -102,6 +132,8 @@ impl Usage {
         let needs = needs(schema, &document);
         self.operations.push(Used {
             name,
+            place: place.to_owned(),
+            whole,
             document,
             needs,
         });
@@ -123,14 +155,14 @@ impl Usage {
                 let body = operation.as_str().or(field("body")).or(field("query"));
                 let body = body.ok_or_else(|| fail("an operation has no `body`"))?;
                 let label = field("name").or(field("id")).unwrap_or("(unnamed)");
-                self.document(body, label, place, schema)?;
+                self.add(body, label, place, false, schema)?;
             }
             return Ok(());
         }
         for (id, body) in json.as_object().ok_or_else(|| fail("it is no object"))? {
             let body = body.as_str();
             let body = body.ok_or_else(|| fail(&format!("the document of `{id}` is no text")))?;
-            self.document(body, id, place, schema)?;
+            self.add(body, id, place, false, schema)?;
         }
         Ok(())
     }
@@ -165,21 +197,31 @@ fn list(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The coordinates that a document needs: `Type.field` and `Type.field(arg:)` of what it selects and gives, and `Type`
-/// of every type it can meet: types of values it selects, of its conditions, and everything inside its input types.
-pub fn needs(schema: &Schema, document: &Document) -> FastSet<String> {
+/// What a document needs of a schema:
+///
+/// - `Type.field` it selects, `Type.field(arg:)` it gives, `Type.field(arg:) omitted` it leaves out;
+/// - `Type` it has objects of or writes values of, `on Type` of its conditions, `out Type` of leaves it selects;
+/// - `Input.field` and `Enum.VALUE` it writes, `Input.field omitted`, and `Type.*` where a variable may hold anything;
+/// - `@directive` and `@directive(arg:)`.
+pub fn needs(schema: &Schema, document: &Document) -> Needs {
     let mut walk = Walk {
         schema,
         document,
-        out: FastSet::default(),
-        inputs: Vec::new(),
+        out: Needs::default(),
         open: Vec::new(),
     };
     for definition in &document.definitions {
         match definition {
             Definition::Operation(operation) => {
                 for variable in &document[operation.variables] {
-                    walk.type_named(document.name(variable.ty.name));
+                    let name = document.name(variable.ty.name);
+                    if let Some(ty) = schema.type_by_name(name) {
+                        walk.any(ty, variable.span.start);
+                        if let Some(value) = &variable.default {
+                            walk.value(ty, value);
+                        }
+                    }
+                    walk.directives(variable.directives);
                 }
                 walk.directives(operation.directives);
                 if let Some(root) = schema.root(operation.kind) {
@@ -187,11 +229,8 @@ pub fn needs(schema: &Schema, document: &Document) -> FastSet<String> {
                 }
             }
             Definition::Fragment(fragment) => {
-                let condition = document.name(fragment.type_condition);
-                walk.type_named(condition);
-                if let Some(ty) = schema.type_by_name(condition) {
-                    walk.open.push((fragment.selection_set, ty));
-                }
+                walk.directives(fragment.directives);
+                walk.condition(fragment.type_condition, fragment.selection_set, None);
             }
             _ => {}
         }
@@ -203,34 +242,41 @@ pub fn needs(schema: &Schema, document: &Document) -> FastSet<String> {
 struct Walk<'a> {
     schema: &'a Schema,
     document: &'a Document,
-    out: FastSet<String>,
-    inputs: Vec<TypeId>,
+    out: Needs,
     open: Vec<(SelectionSet, TypeId)>,
 }
 
 impl Walk<'_> {
+    fn need(&mut self, what: String, at: u32) {
+        let first = self.out.entry(what).or_insert(at);
+        *first = at.min(*first);
+    }
+
     fn run(&mut self) {
         let (schema, document) = (self.schema, self.document);
         while let Some((set, ty)) = self.open.pop() {
-            self.out.insert(schema.type_name(ty).to_owned());
+            self.need(schema.type_name(ty).to_owned(), set.span.start);
             for selection in &document[set.items] {
                 match selection {
                     Selection::Field(field) => self.field(field, ty),
                     Selection::Spread(spread) => self.directives(spread.directives),
                     Selection::Inline(inline) => {
                         self.directives(inline.directives);
-                        let condition = inline.type_condition.map(|n| document.name(n));
-                        let inner = condition.and_then(|n| schema.type_by_name(n));
-                        self.open.push((inline.selection_set, inner.unwrap_or(ty)));
+                        match inline.type_condition {
+                            Some(name) => self.condition(name, inline.selection_set, Some(ty)),
+                            None => self.open.push((inline.selection_set, ty)),
+                        }
                     }
                 }
             }
         }
-        // An input type is needed with everything inside it: variables may hold any of it.
-        while let Some(ty) = self.inputs.pop() {
-            for field in &schema.types[ty].input_fields {
-                self.type_named(schema.type_name(schema.inputs[*field].ty.id));
-            }
+    }
+
+    fn condition(&mut self, name: ast::Name, set: SelectionSet, outer: Option<TypeId>) {
+        let text = self.document.name(name);
+        self.need(format!("on {text}"), name.span().start);
+        if let Some(ty) = self.schema.type_by_name(text).or(outer) {
+            self.open.push((set, ty));
         }
     }
 
@@ -242,41 +288,99 @@ impl Walk<'_> {
         };
         let row = &schema.fields[id];
         let coordinate = schema.field_coordinate(id);
-        for argument in &document[field.arguments] {
+        let given = &document[field.arguments];
+        for argument in given {
             let name = document.name(argument.name);
-            self.out.insert(format!("{coordinate}({name}:)"));
+            let at = argument.span.start;
+            self.need(format!("{coordinate}({name}:)"), at);
             if let Some(input) = schema.arg_by_name(&row.args, name) {
-                self.type_named(schema.type_name(schema.inputs[input].ty.id));
+                self.value(schema.inputs[input].ty.id, &argument.value);
             }
         }
-        self.out.insert(coordinate);
-        self.type_named(schema.type_name(row.ty.id));
+        let at = field.name.span().start;
+        for arg in &row.args {
+            let name = schema.name(schema.inputs[*arg].name);
+            if !given.iter().any(|a| document.name(a.name) == name) {
+                self.need(format!("{coordinate}({name}:) omitted"), at);
+            }
+        }
+        self.need(coordinate, at);
         if let Some(set) = field.selection_set {
             self.open.push((set, row.ty.id));
+        } else {
+            self.need(format!("out {}", schema.type_name(row.ty.id)), at);
+        }
+    }
+
+    /// What a literal has; what its variables hold was said where they are declared.
+    fn value(&mut self, ty: TypeId, value: &ast::Value) {
+        let (schema, document) = (self.schema, self.document);
+        let mut open = vec![(ty, *value)];
+        while let Some((ty, value)) = open.pop() {
+            let name = schema.type_name(ty);
+            let at = value.span.start;
+            match value.kind {
+                ValueKind::List(items) => open.extend(document[items].iter().map(|v| (ty, *v))),
+                ValueKind::Enum => {
+                    self.need(format!("{name}.{}", document.text(value.span)), at);
+                    self.need(name.to_owned(), at);
+                }
+                ValueKind::Object(fields) => {
+                    self.need(name.to_owned(), at);
+                    let given = &document[fields];
+                    for field in given {
+                        let written = document.name(field.name);
+                        self.need(format!("{name}.{written}"), field.span.start);
+                        let inputs = &schema.types[ty].input_fields;
+                        if let Some(input) = schema.arg_by_name(inputs, written) {
+                            open.push((schema.inputs[input].ty.id, field.value));
+                        }
+                    }
+                    for input in &schema.types[ty].input_fields {
+                        let field = schema.name(schema.inputs[*input].name);
+                        if !given.iter().any(|f| document.name(f.name) == field) {
+                            self.need(format!("{name}.{field} omitted"), at);
+                        }
+                    }
+                }
+                ValueKind::Variable(_) => {}
+                _ => self.need(name.to_owned(), at),
+            }
+        }
+    }
+
+    /// An input type with everything inside it: a variable may hold any of it.
+    fn any(&mut self, ty: TypeId, at: u32) {
+        let schema = self.schema;
+        let mut open = vec![ty];
+        while let Some(ty) = open.pop() {
+            let name = schema.type_name(ty);
+            if self.out.contains_key(&format!("{name}.*")) {
+                continue;
+            }
+            self.need(format!("{name}.*"), at);
+            self.need(name.to_owned(), at);
+            for field in &schema.types[ty].input_fields {
+                open.push(schema.inputs[*field].ty.id);
+            }
         }
     }
 
     fn directives(&mut self, list: ast::List<ast::Directive>) {
-        for directive in &self.document[list] {
-            let name = format!("@{}", self.document.name(directive.name));
-            for argument in &self.document[directive.arguments] {
-                let argument_name = self.document.name(argument.name);
-                self.out.insert(format!("{name}({argument_name}:)"));
-                if argument.value.kind == ValueKind::Enum {
-                    self.out
-                        .insert(self.document.text(argument.value.span).to_owned());
+        let (schema, document) = (self.schema, self.document);
+        for directive in &document[list] {
+            let called = document.name(directive.name);
+            let definition = schema.directive_by_name(called);
+            let name = format!("@{called}");
+            for argument in &document[directive.arguments] {
+                let arg = document.name(argument.name);
+                self.need(format!("{name}({arg}:)"), argument.span.start);
+                let args = definition.map_or(&[][..], |d| &schema.directive_defs[d].args);
+                if let Some(input) = schema.arg_by_name(args, arg) {
+                    self.value(schema.inputs[input].ty.id, &argument.value);
                 }
             }
-            self.out.insert(name);
-        }
-    }
-
-    fn type_named(&mut self, name: &str) {
-        if self.out.insert(name.to_owned())
-            && let Some(ty) = self.schema.type_by_name(name)
-            && self.schema.types[ty].kind == TypeKind::InputObject
-        {
-            self.inputs.push(ty);
+            self.need(name, directive.span.start);
         }
     }
 }

@@ -190,6 +190,11 @@ fn a_check_knows_operations_waivers_deprecation_and_contracts() {
         partners.contains("User.name") && !partners.contains("User.mail"),
         "{stdout}"
     );
+    // A contract has the subgraphs of its graph: nothing has moved that has not moved there.
+    assert!(
+        !partners.contains("FIELD_MOVED") && !partners.contains("SUBGRAPH_"),
+        "{stdout}"
+    );
     let (code, stdout, _) = check(&["--format", "github"]);
     assert_eq!(code, Some(1));
     assert!(
@@ -257,4 +262,105 @@ fn codes_of_every_part_are_explained() {
         stderr.contains("did you mean `SATISFIABILITY_ERROR`?"),
         "{stderr}"
     );
+}
+
+#[test]
+fn a_check_knows_exactly_what_operations_use_and_where() {
+    let (before, after) = before_and_after(
+        "check-exact",
+        &[(
+            "a",
+            "type Query { me: User products(first: Int = 10, by: By, filter: Filter): [Product] sizes(by: By): [Size] }\n\
+            type User { name: String email: String }\ntype Product { id: ID! size: Size }\n\
+            enum By { NAME PRICE }\nenum Size { S M }\ninput Filter { text: String max: Int = 1 }\n",
+        )],
+        &[(
+            "a",
+            "type Query { me: User products(by: By, filter: Filter): [Product] sizes(by: By): [Size] }\n\
+            type User { name: String email: Int }\ntype Product { id: ID! size: Size }\n\
+            enum By { NAME }\nenum Size { S M L }\ninput Filter { text: String max: Int = 2 }\n",
+        )],
+    );
+    let folder = fresh("check-exact-operations");
+    for (name, text) in [
+        ("me", "{ me { name } }"),
+        ("mail", "query Mail {\n  me {\n    email\n  }\n}\n"),
+        (
+            "first",
+            "query First {\n  products(first: 1, by: NAME) { id }\n}\n",
+        ),
+        ("price", "query Price { products(by: PRICE) { id } }"),
+        ("any", "query Any($by: By) { sizes(by: $by) }"),
+        (
+            "filter",
+            "query Filter { products(filter: { text: \"x\", max: 3 }) { id } }",
+        ),
+        ("old", "query Old {\n  gone\n}\n"),
+    ] {
+        fs::write(folder.join(format!("{name}.graphql")), text).unwrap();
+    }
+    let folder = folder.to_string_lossy();
+    let arguments = [
+        "check",
+        &after,
+        "--baseline",
+        &before,
+        "--operations",
+        &folder,
+    ];
+    let (code, stdout, stderr) = run(&[&arguments[..], &["--format", "json"]].concat());
+    let json: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
+    assert_eq!(code, Some(1));
+    let graph = &json["graphs"][0];
+    let uses: Vec<String> = graph["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| {
+            let uses = change["uses"].as_array().unwrap().iter();
+            let uses: Vec<String> = uses
+                .map(|u| {
+                    let place = u["place"].as_str().unwrap().rsplit('/').next().unwrap();
+                    format!(" {}", place)
+                })
+                .collect();
+            format!(
+                "{}{}",
+                change["coordinate"].as_str().unwrap(),
+                uses.concat()
+            )
+        })
+        .collect();
+    assert_eq!(
+        uses,
+        [
+            "By.PRICE any.graphql:1:11 price.graphql:1:28",
+            "Query.products(first:) first.graphql:2:12",
+            "User.email mail.graphql:3:5",
+            "Filter.max",
+            "Size.L any.graphql:1:22",
+        ]
+    );
+    let list = |key: &str| -> Vec<String> {
+        let list = graph[key].as_array().unwrap().iter();
+        list.map(|o| {
+            let place = o["place"].as_str().unwrap().rsplit('/').next().unwrap();
+            format!("{} {place}", o["operation"].as_str().unwrap())
+        })
+        .collect()
+    };
+    assert_eq!(list("invalid_operations"), ["Old old.graphql:2:3"]);
+    assert_eq!(
+        list("broken_operations"),
+        ["First first.graphql:2:12", "Price price.graphql:1:28"]
+    );
+    let (_, stdout, _) = run(&arguments);
+    for part in [
+        "used by Mail (",
+        "mail.graphql:3:5)",
+        "operation  Old is not valid before the change either",
+        "7 operations known, 2 of them broken, 1 not valid before",
+    ] {
+        assert!(stdout.contains(part), "no {part} in\n{stdout}");
+    }
 }

@@ -196,3 +196,43 @@ fn what_no_repair_is_known_for_is_left_and_said() {
         "{stderr}"
     );
 }
+
+#[test]
+fn a_typo_in_a_field_set_takes_nothing_away_and_moves_nothing() {
+    let a = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.9\", import: [\"@key\", \"@external\", \"@requires\"])\n\
+        type Query { t: T }\ntype T @key(fields: \"id\") {\n  id: ID!\n  weight: Int @external\n  shipping: Int @requires(fields: \"weight prize\")\n}\n";
+    let b = format!("{LINK}type T @key(fields: \"id\") {{ id: ID! weight: Int price: Int }}\n");
+    let subgraphs = folder("fix-typo", &[("a", a), ("b", &b)]);
+    let (code, stdout, stderr) = run(&["fix", &subgraphs]);
+    assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+    assert!(
+        !stderr.contains("remove") && !stderr.contains("declare"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("error[REQUIRES_INVALID_FIELDS]"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("EXTERNAL_UNUSED"), "{stderr}");
+    // What is missing is declared behind what is there, and an unused field waits until the rest is right.
+    let a = a
+        .replace("weight prize", "weight price")
+        .replace("  shipping", "  unused: Int @external\n  shipping");
+    let subgraphs = folder(
+        "fix-missing",
+        &[
+            ("a", &a),
+            ("b", &b.replace("price: Int", "price: Int unused: Int")),
+        ],
+    );
+    let (code, stdout, stderr) = run(&["fix", &subgraphs]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let changed: Vec<&str> = stdout
+        .lines()
+        .filter(|l| l.starts_with(['+', '-']) && !l.starts_with("+++") && !l.starts_with("---"))
+        .collect();
+    assert_eq!(
+        changed,
+        ["-  unused: Int @external", "+  price: Int @external"]
+    );
+}

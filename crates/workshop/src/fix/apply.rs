@@ -16,6 +16,8 @@ pub(super) struct Edit {
     pub(super) range: Range<usize>,
     /// By what.
     pub(super) text: String,
+    /// Whether it takes a field away.
+    pub(super) takes_field: bool,
     /// Edits of one group are made together or not at all.
     pub(super) group: usize,
     /// Why.

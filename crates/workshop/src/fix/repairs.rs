@@ -129,6 +129,7 @@ impl<'l> Repairs<'l> {
             subgraph,
             range,
             text,
+            takes_field: false,
             group: self.group,
             repair,
         });
@@ -315,7 +316,7 @@ impl<'l> Repairs<'l> {
         if !is_known(document, &declared.named) || declared.takes_arguments {
             return;
         }
-        let Some(place) = body_of(document, ty, &self.loaded[at].sdl) else {
+        let Some(place) = end_of(document, ty) else {
             return;
         };
         let name = self.directive_name(at, "external");
@@ -332,7 +333,14 @@ impl<'l> Repairs<'l> {
         if !external && !self.may_suggest(diagnostic.code, at, &what) {
             return;
         }
-        let text = format!("\n  {field}: {}{mark}", declared.ty);
+        // As the field before it: on a line of its own, or on the same one.
+        let before = &self.loaded[at].sdl[..place];
+        let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
+        let gap = match line.contains('{') {
+            true => " ".to_owned(),
+            false => format!("\n{}", &line[..line.len() - line.trim_start().len()]),
+        };
+        let text = format!("{gap}{field}: {}{mark}", declared.ty);
         self.push(diagnostic.code, at, place..place, text, &what);
         if external {
             self.import(diagnostic.code, at, &["external"], &what);
@@ -387,6 +395,9 @@ impl<'l> Repairs<'l> {
             start -= 1;
         }
         self.push(diagnostic.code, at, start..end, String::new(), &what);
+        if let Some(edit) = self.edits.last_mut() {
+            edit.takes_field = true;
+        }
     }
 
     /// An extension that nobody defines becomes the definition.
@@ -564,6 +575,12 @@ fn body_of(document: &Document, name: &str, text: &str) -> Option<usize> {
         .map_or(ty.name.span().end, |d| d.span.end) as usize;
     let open = text[from..first.span.start as usize].find('{')?;
     Some(from + open + 1)
+}
+
+/// The place behind a type's last field.
+fn end_of(document: &Document, name: &str) -> Option<usize> {
+    let ty = definition_of(document, name)?;
+    Some(document[fields_of(&ty)].last()?.span.end as usize)
 }
 
 struct Declared {
