@@ -9,7 +9,7 @@ use ogive_compose::{ComposeOptions, Composed, Composer, codes};
 use ogive_federation::vocabulary::Version;
 use ogive_workshop::{
     live::{Live, LiveOptions},
-    load::{Loaded, compose},
+    load::{Loaded, compose, warnings},
     report::{self, Origins},
 };
 
@@ -118,7 +118,14 @@ fn finish(arguments: &Arguments, composed: &Composed, loaded: &[Loaded]) -> Resu
         _ => Hints::Warn,
     });
     let hints: Vec<&Diagnostic> = composed.hints.iter().filter(|h| wanted.shows(h)).collect();
-    let all = || composed.errors.iter().chain(hints.iter().copied());
+    let warnings = match wanted {
+        Hints::None => Vec::new(),
+        _ => warnings(loaded, composed),
+    };
+    let all = || {
+        let hints = hints.iter().copied();
+        composed.errors.iter().chain(hints).chain(&warnings)
+    };
     let origins = Origins::new(loaded);
     match arguments.format {
         Format::Text => {

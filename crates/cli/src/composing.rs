@@ -3,7 +3,7 @@
 //! [`Composing`] watches and composes; what it makes reaches the gateway through [`Feed`], by the same reload as a
 //! supergraph file. The last good supergraph goes on serving while there are errors.
 
-use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Instant};
+use std::{convert::Infallible, path::PathBuf, sync::Arc, time::{Duration, Instant}};
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::{
     load::supergraph_text,
+    played::Played,
     terminal::{self, Rendered},
 };
 
@@ -29,6 +30,12 @@ const SHOWN_MAX: usize = 20;
 
 /// What is said when the composed supergraph is another one.
 const COMPOSED: &str = "a subgraph has changed";
+
+/// Longest time a subgraph that does not answer is left alone in development.
+const DEV_POLL_MAX: Duration = Duration::from_secs(2);
+
+/// Most changes that are named.
+const CHANGES_MAX: usize = 3;
 
 /// Where schemas of running subgraphs are kept without `--schema-cache`.
 pub(crate) const CACHE: &str = ".ogive/schemas";
@@ -41,7 +48,7 @@ pub(crate) struct Feed {
     /// Whether diagnostics are served to GraphiQL.
     pub(crate) dev: bool,
     /// What to say when there is another one.
-    pub(crate) why: &'static str,
+    why: watch::Receiver<Arc<str>>,
 }
 
 /// Feeds the gateway with supergraphs that come from elsewhere.
@@ -64,7 +71,7 @@ impl Feeder {
             supergraph: self.good.subscribe(),
             notice: Notice::new("{}"),
             dev: false,
-            why: self.why,
+            why: watch::channel(Arc::from(self.why)).1,
         }
     }
     /// Takes a good supergraph; tells whether it is another one.
@@ -97,6 +104,10 @@ impl Feed {
             std::future::pending::<()>().await;
         }
     }
+    /// What changed when it did.
+    pub(crate) fn why(&self) -> String {
+        self.why.borrow().to_string()
+    }
     /// What GraphiQL shows; none unless in development.
     pub(crate) fn notice(&self) -> Option<Notice> {
         self.dev.then(|| self.notice.clone())
@@ -112,6 +123,10 @@ pub(crate) struct Composing {
     dev: bool,
     /// What was said last, so that nothing is said twice.
     said: String,
+    /// What changed before the last supergraph.
+    why: watch::Sender<Arc<str>>,
+    /// Subgraphs that are only schemas, played in development.
+    played: Played,
 }
 
 impl Composing {
@@ -121,10 +136,13 @@ impl Composing {
         cache: Option<PathBuf>,
         dev: bool,
     ) -> Result<Composing> {
-        let options = LiveOptions {
+        let mut options = LiveOptions {
             cache: cache.map(SchemaCache::new),
             ..LiveOptions::default()
         };
+        if dev {
+            options.poll_max = DEV_POLL_MAX;
+        }
         let live = Live::start(inputs, options).await;
         let mut composing = Composing {
             live: live.map_err(crate::inputs::refused)?,
@@ -133,6 +151,8 @@ impl Composing {
             notice: Notice::new("{}"),
             dev,
             said: String::new(),
+            why: watch::channel(Arc::from(COMPOSED)).0,
+            played: Played::default(),
         };
         loop {
             if composing.compose().await {
@@ -157,7 +177,7 @@ impl Composing {
             supergraph: self.good.subscribe(),
             notice: self.notice.clone(),
             dev: self.dev,
-            why: COMPOSED,
+            why: self.why.subscribe(),
         }
     }
 
@@ -177,7 +197,10 @@ impl Composing {
             return false;
         }
         let mut composer = std::mem::take(&mut self.composer);
-        let loaded = snapshot.loaded.clone();
+        let mut loaded = snapshot.loaded.clone();
+        if self.dev {
+            self.played.play(&mut loaded);
+        }
         let start = Instant::now();
         // The thread of this runtime accepts connections: it must not be kept for the time of a composition.
         let done = tokio::task::spawn_blocking(move || {
@@ -194,7 +217,9 @@ impl Composing {
         let Some(sdl) = &composed.supergraph_sdl else {
             return false;
         };
+        let changes = self.live.take_changes();
         if **self.good.borrow() != **sdl {
+            self.why.send_replace(said_of(&changes).into());
             self.good.send_replace(sdl.as_str().into());
         }
         true
@@ -254,6 +279,20 @@ impl Composing {
             }
         }
         self.said = plain;
+    }
+}
+
+/// What has changed, in one clause.
+fn said_of(changes: &[String]) -> String {
+    match changes {
+        [] => COMPOSED.to_owned(),
+        [one] => format!("{one} has changed"),
+        some if some.len() <= CHANGES_MAX => format!("{} have changed", some.join(", ")),
+        many => format!(
+            "{} and {} more have changed",
+            many[..CHANGES_MAX].join(", "),
+            many.len() - CHANGES_MAX
+        ),
     }
 }
 

@@ -24,6 +24,7 @@ mod memory;
 mod mock;
 mod operation;
 mod plan;
+mod played;
 mod polling;
 mod reload;
 mod serve;

@@ -110,7 +110,7 @@ impl Reloading {
         if !self.config.hot_reload.enabled {
             return tokio::select! {
                 _ = self.hangup.recv() => "SIGHUP".to_owned(),
-                why = fed(&mut self.feed) => why.to_owned(),
+                why = fed(&mut self.feed) => why,
                 why = sent(&mut self.remote) => why.to_owned(),
             };
         }
@@ -118,7 +118,7 @@ impl Reloading {
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => return "SIGHUP".to_owned(),
-                why = fed(&mut self.feed) => return why.to_owned(),
+                why = fed(&mut self.feed) => return why,
                 why = sent(&mut self.remote) => return why.to_owned(),
                 () = tokio::time::sleep(interval) => {}
             }
@@ -191,11 +191,11 @@ fn changed(before: &[(PathBuf, Look)], now: &[(PathBuf, Look)]) -> String {
 }
 
 /// Waits for the next supergraph that is no file, if they are none. Gives the cause.
-async fn fed(feed: &mut Option<Feed>) -> &'static str {
+async fn fed(feed: &mut Option<Feed>) -> String {
     match feed {
         Some(feed) => {
             feed.changed().await;
-            feed.why
+            feed.why()
         }
         None => std::future::pending().await,
     }

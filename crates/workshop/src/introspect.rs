@@ -46,7 +46,18 @@ pub async fn introspect(
     if let Some(etag) = etag.and_then(|e| HeaderValue::from_str(e).ok()) {
         map.insert(header::IF_NONE_MATCH, etag);
     }
-    let (answer, etag) = match ask(url, &map, "{ _service { sdl } }").await? {
+    let asked = ask(url, &map, SERVICE).await;
+    if let Err(why) = &asked
+        && why.ends_with("404")
+        && let Some(other) = elsewhere(url)
+    {
+        // Where most servers listen; whoever gave the address decides.
+        return Err(match ask(&other, &map, SERVICE).await {
+            Ok(_) => format!("{why}, but {other} answers: give that address"),
+            Err(_) => format!("{why}; many servers listen at {other}"),
+        });
+    }
+    let (answer, etag) = match asked? {
         None => return Ok(Answer::NotModified),
         Some(answer) => answer,
     };
@@ -72,6 +83,14 @@ pub async fn introspect(
                 .unwrap_or("no data")
         )),
     }
+}
+
+const SERVICE: &str = "{ _service { sdl } }";
+
+/// The address with `/graphql` behind it, unless it ends so.
+fn elsewhere(url: &str) -> Option<String> {
+    let bare = url.trim_end_matches('/');
+    (!bare.ends_with("/graphql") && !bare.contains(['?', '#'])).then(|| format!("{bare}/graphql"))
 }
 
 fn first_error(answer: &Value) -> Option<&str> {

@@ -68,6 +68,8 @@ pub struct Live {
     /// What is wrong with lists and folders.
     refused: Option<Refused>,
     answers: (mpsc::Sender<Answered>, mpsc::Receiver<Answered>),
+    /// What changed since somebody asked.
+    changes: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,7 @@ impl Live {
             watched: as_before(&resolved.watched, &[]),
             refused: None,
             answers: mpsc::channel(64),
+            changes: Vec::new(),
         };
         live.enter(resolved.entries);
         live.ask_due();
@@ -140,6 +143,13 @@ impl Live {
             snapshot.troubles.extend(state.trouble.clone());
         }
         snapshot
+    }
+
+    /// What changed since this was asked last, for people: lists, and subgraphs with their files or addresses.
+    pub fn take_changes(&mut self) -> Vec<String> {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.dedup();
+        changes
     }
 
     /// Waits until something changed.
@@ -191,14 +201,28 @@ impl Live {
                     .into_iter()
                     .eq(self.states.values().map(|s| &s.entry));
                 let changed = self.refused.take().is_some() || !same;
+                if changed {
+                    self.note_lists(&now);
+                }
                 self.watched = as_before(&resolved.watched, &now);
                 self.enter(resolved.entries);
                 changed
             }
             Err(refused) => {
+                self.note_lists(&now);
                 self.watched = now;
                 self.refused = Some(refused);
                 true
+            }
+        }
+    }
+
+    /// Remembers which lists and folders look different now.
+    fn note_lists(&mut self, now: &[(PathBuf, Look)]) {
+        for (path, look) in now {
+            let before = self.watched.iter().find(|(known, _)| known == path);
+            if before.is_none_or(|(_, before)| before != look) {
+                self.changes.push(format!("`{}`", path.display()));
             }
         }
     }
@@ -214,6 +238,8 @@ impl Live {
                 state.pending = now;
             } else if now == state.pending {
                 state.look = now;
+                let what = format!("`{}` of the subgraph `{}`", path.display(), state.entry.name);
+                self.changes.push(what);
                 state.read();
                 changed = true;
             } else {
@@ -273,6 +299,7 @@ impl Live {
                             tracing::debug!("the schema of `{name}` is not cached: {error}");
                         }
                         state.sdl = Some(sdl.into());
+                        self.changes.push(format!("the subgraph `{name}` at {url}"));
                         changed = true;
                     }
                 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use ogive_base::{Diagnostic, Sources, hash::hash_one};
+use ogive_base::{Diagnostic, Severity, Sources, hash::hash_one};
 use ogive_compose::{ComposeOptions, Composed, Composer, SubgraphInput};
 
 use crate::{
@@ -110,6 +110,38 @@ pub fn compose(composer: &mut Composer, loaded: &[Loaded], options: &ComposeOpti
     let mut composed = composer.compose(&inputs, options);
     composed.sources = sources(loaded);
     composed
+}
+
+/// What composes and cannot be served as it is: subgraphs without a URL, subscriptions.
+pub fn warnings(loaded: &[Loaded], composed: &Composed) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    let Some(sdl) = &composed.supergraph_sdl else {
+        return out;
+    };
+    let mut warn = |code: &'static str, message: String, help: String| {
+        let mut warning = Diagnostic::error(code, message).help(help);
+        warning.severity = Severity::Warning;
+        out.push(warning);
+    };
+    let mut sorted: Vec<&Loaded> = loaded.iter().filter(|s| s.url.is_empty()).collect();
+    sorted.sort_by_key(|s| &s.name);
+    for subgraph in sorted {
+        let name = &subgraph.name;
+        warn(
+            codes::SUBGRAPH_WITHOUT_URL,
+            format!("the subgraph `{name}` has no URL: a gateway cannot ask it"),
+            format!("say where it is served: `--url {name}=http://...`"),
+        );
+    }
+    let (schema, _) = sdl.split_once('}').unwrap_or((sdl, ""));
+    if schema.contains("\n  subscription: ") {
+        warn(
+            codes::SUBSCRIPTIONS_NOT_SERVED,
+            "the graph has subscriptions: they are composed, and `ogive serve` refuses them for now".into(),
+            "let clients poll, or serve the graph with a gateway that has subscriptions".into(),
+        );
+    }
+    out
 }
 
 /// The sources of a composition of what was loaded: in order of names, under the names people know.

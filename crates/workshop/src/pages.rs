@@ -9,7 +9,7 @@ use ogive_telemetry::codes::{self as gateway, Origin};
 use crate::{codes, diff, lint};
 
 /// Codes of this crate itself: what happened, and what to do.
-const OWN: [(&str, &str, &str); 4] = [
+const OWN: [(&str, &str, &str); 6] = [
     (
         codes::UNREADABLE_INPUT,
         "A file or folder that a command was given cannot be read.",
@@ -29,6 +29,16 @@ const OWN: [(&str, &str, &str); 4] = [
         codes::SUBGRAPH_FROM_CACHE,
         "A running subgraph did not tell its schema, so the one it told last is used. Its fields fail while it is down.",
         "Start the subgraph; it is asked again by itself.",
+    ),
+    (
+        codes::SUBGRAPH_WITHOUT_URL,
+        "A subgraph that is only a schema file goes into the supergraph without a URL: a gateway can plan for it and not ask it.",
+        "Say where it is served: `--url NAME=URL`, `routing_url` in a list of subgraphs, or `override_subgraph_url` in the configuration of the gateway. `ogive dev` plays such subgraphs itself.",
+    ),
+    (
+        codes::SUBSCRIPTIONS_NOT_SERVED,
+        "A subgraph defines subscriptions. They are composed, for gateways that serve them; Ogive refuses such operations.",
+        "Nothing, if another gateway serves the graph; otherwise clients have to poll.",
     ),
 ];
 

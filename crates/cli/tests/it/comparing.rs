@@ -268,18 +268,12 @@ fn codes_of_every_part_are_explained() {
 fn a_check_knows_exactly_what_operations_use_and_where() {
     let (before, after) = before_and_after(
         "check-exact",
-        &[(
-            "a",
-            "type Query { me: User products(first: Int = 10, by: By, filter: Filter): [Product] sizes(by: By): [Size] }\n\
+        "type Query { me: User products(first: Int = 10, by: By, filter: Filter): [Product] sizes(by: By): [Size] }\n\
             type User { name: String email: String }\ntype Product { id: ID! size: Size }\n\
-            enum By { NAME PRICE }\nenum Size { S M }\ninput Filter { text: String max: Int = 1 }\n",
-        )],
-        &[(
-            "a",
-            "type Query { me: User products(by: By, filter: Filter): [Product] sizes(by: By): [Size] }\n\
+            enum By { NAME PRICE }\nenum Size { S M }\ninput Filter { text: String max: Int = 1 }",
+        "type Query { me: User products(by: By, filter: Filter): [Product] sizes(by: By): [Size] }\n\
             type User { name: String email: Int }\ntype Product { id: ID! size: Size }\n\
-            enum By { NAME }\nenum Size { S M L }\ninput Filter { text: String max: Int = 2 }\n",
-        )],
+            enum By { NAME }\nenum Size { S M L }\ninput Filter { text: String max: Int = 2 }",
     );
     let folder = fresh("check-exact-operations");
     for (name, text) in [

@@ -81,7 +81,7 @@ fn an_edit_with_an_error_keeps_the_graph_and_its_correction_is_served() {
         "{served}"
     );
     assert_eq!(notice(&gateway)["ok"], true);
-    dev.logged("a subgraph has changed: reloaded");
+    dev.logged("a.graphql` of the subgraph `a` has changed: reloaded");
     dev.signal("INT");
     assert_eq!(dev.ended().0, Some(0));
 }
@@ -193,7 +193,7 @@ fn a_list_of_subgraphs_is_served_and_followed() {
     );
 
     fs::write(&list, format!("subgraphs:\n{}{}", entry("a"), entry("b"))).unwrap();
-    serve.logged("a subgraph has changed: reloaded");
+    serve.logged("` has changed: reloaded");
     let (_, body) = answer(ask(
         &gateway,
         "POST",
