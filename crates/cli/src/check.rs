@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// What serves now: a supergraph file, a supergraph.yaml or a folder of SDL files
     #[arg(short, long, value_name = "GRAPH")]
     baseline: String,
-    /// What clients send: a folder of .graphql files, or a JSON manifest of persisted queries
+    /// What clients send: a folder of .graphql files, a JSON manifest of persisted queries, or - for standard input
     #[arg(long, value_name = "PATH")]
     operations: Option<PathBuf>,
     /// Waivers, contracts and lint rules [default: checks.yaml, if it is there]
@@ -95,6 +95,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let today = now.ok().map(|d| Date::of_unix_seconds(d.as_secs()));
     let judge = |before: &Supergraph, after: &Supergraph| -> Result<Outcome> {
         let usage = match &arguments.operations {
+            Some(path) if path.as_os_str() == "-" => {
+                let text = load::standard_input("operations")?;
+                let usage = Usage::read_text(&text, "standard input", &before.api);
+                Some(usage.map_err(inputs::refused)?)
+            }
             Some(path) => Some(Usage::read(path, &before.api).map_err(inputs::refused)?),
             None => None,
         };

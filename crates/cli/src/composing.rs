@@ -3,7 +3,12 @@
 //! [`Composing`] watches and composes; what it makes reaches the gateway through [`Feed`], by the same reload as a
 //! supergraph file. The last good supergraph goes on serving while there are errors.
 
-use std::{convert::Infallible, path::PathBuf, sync::Arc, time::{Duration, Instant}};
+use std::{
+    convert::Infallible,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};

@@ -1,17 +1,15 @@
 //! Which subgraphs: the arguments that commands over subgraphs share.
 
-use std::io::Read;
-
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use ogive_workshop::{
     Refused,
-    inputs::{Inputs, TEXT_BYTES_MAX},
-    load::{Loaded, load},
+    inputs::Inputs,
+    load::{Loaded, load as load_entries},
     report,
 };
 
 use crate::{
-    serve,
+    load, serve,
     terminal::{self, Unreadable},
 };
 
@@ -68,29 +66,28 @@ impl MoreArguments {
             let (name, url) = pair.ok_or_else(|| wrong("--url", url, "NAME=URL"))?;
             inputs.urls.push((name.into(), url.into()));
         }
-        for header in &self.headers {
-            let pair = header.split_once(':');
-            let (name, value) = pair.ok_or_else(|| wrong("--header", header, "'name: value'"))?;
-            let pair = (name.trim().into(), value.trim().into());
-            inputs.headers.push(pair);
+        for text in &self.headers {
+            inputs.headers.push(header(text)?);
         }
         if inputs.wants_stdin() {
-            let mut text = String::new();
-            let mut stdin = std::io::stdin().lock().take(TEXT_BYTES_MAX);
-            stdin
-                .read_to_string(&mut text)
-                .map_err(|error| anyhow!("standard input cannot be read: {error}"))?;
-            inputs.stdin = Some(text);
+            inputs.stdin = Some(load::standard_input("subgraphs")?);
         }
         Ok(inputs)
     }
+}
+
+/// A header as it is written on the command line.
+pub(crate) fn header(text: &str) -> Result<(String, String)> {
+    let pair = text.split_once(':');
+    let (name, value) = pair.ok_or_else(|| wrong("--header", text, "'name: value'"))?;
+    Ok((name.trim().into(), value.trim().into()))
 }
 
 /// Reads every subgraph.
 pub(crate) fn load_all(inputs: &Inputs) -> Result<Vec<Loaded>> {
     let resolved = inputs.resolve().map_err(refused)?;
     serve::runtime()?
-        .block_on(load(&resolved.entries))
+        .block_on(load_entries(&resolved.entries))
         .map_err(refused)
 }
 

@@ -3,7 +3,9 @@
 use std::{
     cell::RefCell,
     fs,
+    io::Read,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use anyhow::Result;
@@ -11,6 +13,7 @@ use ogive_base::{Diagnostic, SourceId, Sources};
 use ogive_config::{Config, Expansion, codes, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_gateway::unusable;
+use ogive_workshop::inputs::TEXT_BYTES_MAX;
 
 use crate::{
     environment,
@@ -160,6 +163,9 @@ pub(crate) fn supergraph_text(called: &str, text: &str) -> Result<Supergraph> {
 
 /// Reads a text file.
 pub(crate) fn read(path: &Path, what: &str, remedy: &str) -> Result<String> {
+    if path.as_os_str() == "-" {
+        return standard_input(what);
+    }
     let bytes = fs::read(path).map_err(|error| {
         terminal::error(
             format_args!("cannot read the {what} `{}`: {error}", path.display()),
@@ -174,6 +180,35 @@ pub(crate) fn read(path: &Path, what: &str, remedy: &str) -> Result<String> {
             "save the file as UTF-8",
         )
     })
+}
+
+/// What was read of standard input, and as what: it can be read once.
+static STANDARD_INPUT: Mutex<Option<(String, String)>> = Mutex::new(None);
+
+/// Standard input, which is one thing only, however often that is read.
+pub(crate) fn standard_input(what: &str) -> Result<String> {
+    let mut known = STANDARD_INPUT
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some((before, text)) = &*known {
+        if before == what {
+            return Ok(text.clone());
+        }
+        return Err(terminal::error(
+            format_args!("standard input is the {before} already, and cannot be the {what} too"),
+            "write one of them to a file",
+        ));
+    }
+    let mut text = String::new();
+    let mut stdin = std::io::stdin().lock().take(TEXT_BYTES_MAX);
+    stdin.read_to_string(&mut text).map_err(|error| {
+        terminal::error(
+            format_args!("standard input cannot be read: {error}"),
+            "give UTF-8 text, or name a file",
+        )
+    })?;
+    *known = Some((what.to_owned(), text.clone()));
+    Ok(text)
 }
 
 /// A table with one source.

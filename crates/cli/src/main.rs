@@ -17,6 +17,7 @@ mod fix;
 mod graph;
 mod graphs;
 mod inputs;
+mod introspect;
 mod lint;
 mod load;
 mod manual;
@@ -56,6 +57,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Develop subgraphs: compose them, serve them, follow every change
     Dev(dev::Arguments),
+    /// Ask a running subgraph for its schema, and write it as SDL
+    Introspect(introspect::Arguments),
     /// Compose subgraphs into a supergraph
     Compose(compose::Arguments),
     /// Compare two graphs: what clients notice, and who resolves what
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Dev(arguments) => dev::run(arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),
+        Command::Introspect(arguments) => introspect::run(&arguments),
         Command::Mock(arguments) => mock::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),

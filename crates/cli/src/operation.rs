@@ -11,7 +11,7 @@ use crate::{load, terminal};
 /// Which operation of which supergraph.
 #[derive(clap::Args)]
 pub(crate) struct OperationArguments {
-    /// File with the GraphQL document
+    /// File with the GraphQL document; - reads it from standard input
     #[arg(value_name = "OPERATION.graphql", required_unless_present = "demo")]
     document: Option<PathBuf>,
     /// Which operation, if the document has several
@@ -50,7 +50,13 @@ impl OperationArguments {
     /// The name of the document, for diagnostics.
     pub(crate) fn document_name(&self) -> String {
         let path = self.document.as_ref();
-        path.map_or_else(|| "request".into(), |path| path.display().to_string())
+        path.map_or_else(
+            || "request".into(),
+            |path| match path.as_os_str() == "-" {
+                true => "standard input".into(),
+                false => path.display().to_string(),
+            },
+        )
     }
 }
 

@@ -80,6 +80,8 @@ fn start(schemas: &[(String, Arc<str>)]) -> Option<Server> {
         .inspect_err(|error| tracing::debug!("not played: {error}"))
         .ok()?;
     Server::start(Arc::new(assembled.service), "127.0.0.1:0", 1)
-        .inspect_err(|error| tracing::warn!("subgraphs that are only schemas cannot be played: {error}"))
+        .inspect_err(|error| {
+            tracing::warn!("subgraphs that are only schemas cannot be played: {error}")
+        })
         .ok()
 }

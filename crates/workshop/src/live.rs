@@ -238,7 +238,11 @@ impl Live {
                 state.pending = now;
             } else if now == state.pending {
                 state.look = now;
-                let what = format!("`{}` of the subgraph `{}`", path.display(), state.entry.name);
+                let what = format!(
+                    "`{}` of the subgraph `{}`",
+                    path.display(),
+                    state.entry.name
+                );
                 self.changes.push(what);
                 state.read();
                 changed = true;

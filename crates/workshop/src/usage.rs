@@ -89,6 +89,16 @@ impl Usage {
         Ok(usage)
     }
 
+    /// Reads a text that is a manifest if it is JSON, else a document.
+    pub fn read_text(text: &str, place: &str, schema: &Schema) -> Result<Usage, Refused> {
+        let mut usage = Usage::default();
+        match serde_json::from_str::<Value>(text) {
+            Ok(_) => usage.manifest(text, place, schema)?,
+            Err(_) => usage.document(text, place, place, schema)?,
+        }
+        Ok(usage)
+    }
+
     /// Adds one document, which is a whole file.
     pub fn document(
         &mut self,

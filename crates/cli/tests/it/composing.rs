@@ -212,3 +212,95 @@ fn watching_composes_again_and_keeps_the_last_good_supergraph() {
     watch.signal("INT");
     assert_eq!(watch.ended().0, Some(0));
 }
+
+#[test]
+fn what_composes_and_cannot_be_served_is_said() {
+    let folder = fresh("compose-warned");
+    let file = folder.join("users.graphql");
+    fs::write(
+        &file,
+        "type Query { me: Int }\ntype Subscription { ticks: Int }\n",
+    )
+    .unwrap();
+    let file = file.to_string_lossy();
+    let output = folder.join("s.graphql");
+    let output = output.to_string_lossy();
+    let (code, _, stderr) = run(&["compose", &file, "-o", &output]);
+    assert_eq!(code, Some(0), "{stderr}");
+    for part in [
+        "warning[SUBGRAPH_WITHOUT_URL]: the subgraph `users` has no URL",
+        "--url users=http://...",
+        "warning[SUBSCRIPTIONS_NOT_SERVED]",
+    ] {
+        assert!(stderr.contains(part), "no {part} in\n{stderr}");
+    }
+    let query = folder.join("q.graphql");
+    fs::write(&query, "{ me }").unwrap();
+    let (_, stdout, stderr) = run(&[
+        "explain",
+        "-s",
+        &output,
+        &query.to_string_lossy(),
+        "--execute",
+    ]);
+    assert!(
+        format!("{stdout}{stderr}").contains("--url NAME=URL"),
+        "{stdout}{stderr}"
+    );
+    fs::write(&*file, "type Query { me: Int }\n").unwrap();
+    let url = ["--url", "users=http://127.0.0.1:9/graphql"];
+    let (code, _, stderr) = run(&[&["compose", &*file, "-o", &*output][..], &url[..]].concat());
+    assert_eq!((code, &*stderr), (Some(0), ""));
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    let piped = |arguments: &[&str], text: &str| {
+        let mut child = ogive(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let supergraph = demo("supergraph.graphql");
+    let (code, stdout, stderr) = piped(
+        &["plan", "-s", &supergraph, "-"],
+        "{ __typename me { id } }",
+    );
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("me"), "{stdout}");
+    let (code, _, stderr) = piped(&["plan", "-s", &supergraph, "-"], "{ nothing }");
+    assert!(
+        code != Some(0) && stderr.contains("--> standard input:1:3"),
+        "{stderr}"
+    );
+    let text = fs::read_to_string(&supergraph).unwrap();
+    let (code, _, stderr) = piped(&["plan", "-s", "-", "-"], &text);
+    assert!(
+        code != Some(0) && stderr.contains("cannot be the"),
+        "{stderr}"
+    );
+    let folder = demo_folder("dash");
+    let folder = folder.to_string_lossy();
+    let check = ["check", &folder, "--baseline", &folder, "--operations", "-"];
+    let (code, stdout, stderr) = piped(&check, "query Me { me { id } }");
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stdout.contains("1 operations known, 0 of them broken"),
+        "{stdout}"
+    );
+}

@@ -214,3 +214,68 @@ fn a_list_of_subgraphs_is_served_and_followed() {
     assert_eq!(serve.ended().0, Some(0));
     let _ = &mut mock;
 }
+
+#[test]
+fn subgraphs_that_are_only_schemas_are_played() {
+    let folder = fresh("dev-played");
+    let users =
+        "type Query { me: User }\ntype User @key(fields: \"id\") { id: ID! name: String! }\n";
+    fs::write(folder.join("users.graphql"), users).unwrap();
+    let orders = "type Query { orders: [Int!]! }\nextend type User @key(fields: \"id\") { id: ID! @external total: Int! }\n";
+    fs::write(folder.join("orders.graphql"), orders).unwrap();
+    let mut dev = Running::start(&["dev", &folder.to_string_lossy(), "-l", "127.0.0.1:0"]);
+    dev.logged("`orders`, `users` are only a schema: ogive plays them, with made-up values");
+    dev.logged("--url orders=http://...");
+    let gateway = address(&dev.logged("serving http://"));
+    let (_, body) = answer(ask(
+        &gateway,
+        "POST",
+        "/graphql",
+        r#"{"query":"{ me { name total } orders }"}"#,
+    ));
+    assert!(body.starts_with(r#"{"data":{"me":{"name":""#), "{body}");
+    assert!(!body.contains("errors"), "{body}");
+    fs::write(
+        folder.join("users.graphql"),
+        users.replace("name: String!", "name: String! age: Int!"),
+    )
+    .unwrap();
+    dev.logged("users.graphql` of the subgraph `users` has changed: reloaded");
+    let (_, body) = answer(ask(
+        &gateway,
+        "POST",
+        "/graphql",
+        r#"{"query":"{ me { age total } }"}"#,
+    ));
+    assert!(body.starts_with(r#"{"data":{"me":{"age":"#), "{body}");
+    assert!(!body.contains("errors"), "{body}");
+    dev.signal("INT");
+    assert_eq!(dev.ended().0, Some(0));
+}
+
+#[test]
+fn a_running_subgraph_tells_its_schema() {
+    let folder = fresh("introspect");
+    let (_mock, host) = mock(&folder);
+    let (code, stdout, stderr) = run(&["introspect", &format!("http://{host}/graphql/a")]);
+    assert_eq!((code, &*stdout), (Some(0), FIXED), "{stderr}");
+    let file = folder.join("b.graphql");
+    let file = file.to_string_lossy();
+    let (code, stdout, _) = run(&[
+        "introspect",
+        &format!("http://{host}/graphql/b"),
+        "-o",
+        &file,
+    ]);
+    assert_eq!((code, &*stdout), (Some(0), ""));
+    assert_eq!(
+        fs::read_to_string(&*file).unwrap(),
+        "type Query { other: Int! }\n"
+    );
+    // An address where nothing is says where something could be.
+    let (code, _, stderr) = run(&["introspect", &format!("http://{host}/nothing")]);
+    assert_eq!(code, Some(3));
+    let suggested =
+        format!("HTTP status 404; many servers listen at http://{host}/nothing/graphql");
+    assert!(stderr.contains(&suggested), "{stderr}");
+}
