@@ -34,17 +34,15 @@ fn path(folder: &std::path::Path, name: &str) -> String {
 fn a_folder_a_list_and_standard_input_compose_to_the_same() {
     let folder = demo_folder("compose-forms");
     let (code, from_folder, stderr) = run(&["compose", &folder.to_string_lossy()]);
-    assert_eq!((code, &*stderr), (Some(0), ""), "{stderr}");
+    assert_eq!(code, Some(0), "{stderr}");
     assert!(from_folder.contains("enum join__Graph"), "{from_folder}");
     let files: Vec<String> = ["accounts", "inventory", "products", "reviews"]
         .map(|s| path(&folder, &format!("{s}.graphql")))
         .to_vec();
     let mut arguments = vec!["compose".to_owned()];
     arguments.extend(files);
-    assert_eq!(
-        run(&arguments),
-        (Some(0), from_folder.clone(), String::new())
-    );
+    let (code, stdout, _) = run(&arguments);
+    assert_eq!((code, &stdout), (Some(0), &from_folder));
     // One subgraph comes from standard input.
     let reviews = fs::read_to_string(folder.join("reviews.graphql")).unwrap();
     arguments.pop();

@@ -193,7 +193,7 @@ fn a_list_of_subgraphs_is_served_and_followed() {
     );
 
     fs::write(&list, format!("subgraphs:\n{}{}", entry("a"), entry("b"))).unwrap();
-    serve.logged("` has changed: reloaded");
+    serve.logged("has changed: reloaded");
     let (_, body) = answer(ask(
         &gateway,
         "POST",

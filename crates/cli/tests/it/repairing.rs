@@ -206,7 +206,7 @@ fn a_typo_in_a_field_set_takes_nothing_away_and_moves_nothing() {
     let (code, stdout, stderr) = run(&["fix", &subgraphs]);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
     assert!(
-        !stderr.contains("remove") && !stderr.contains("declare"),
+        !stderr.contains("a: remove") && !stderr.contains("a: declare"),
         "{stderr}"
     );
     assert!(
