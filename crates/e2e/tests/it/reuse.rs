@@ -22,7 +22,7 @@ const LINK: &str = r#"extend schema @link(url: "https://specs.apollo.dev/federat
 const USERS: &str = r#"
 type Query { me: User }
 type Mutation { rename(id: ID!, name: String!): User }
-type User @key(fields: "id") { id: ID! name: String rank(of: String = "all"): String next: User }
+type User @key(fields: "id") { id: ID! name: String @shareable rank(of: String = "all"): String next: User }
 "#;
 
 /// Posts lead to users by their keys, and some know a pen name. Users lead to posts, so that whoever asks a user's
