@@ -83,6 +83,9 @@ pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
         _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
     let mut response = framed(status, media, Bytes::from(error.to_json()).into());
+    // A cache that keeps what nothing is said about must not keep, for instance, that a document is not known yet.
+    let never = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, never);
     if let Some(seconds) = error.retry_after {
         let seconds = HeaderValue::from(seconds);
         response.headers_mut().insert(header::RETRY_AFTER, seconds);

@@ -261,3 +261,19 @@ fn what_depends_on_the_client_is_public_for_nobody() {
     assert_eq!(values(&answer, "cache-control"), everybodys);
     assert_eq!(values(&answer, "vary"), ["accept"]);
 }
+
+/// Some caches keep whatever nothing is said about. That a document is not known is true for a moment only.
+#[test]
+fn refusals_are_stored_by_nobody() {
+    let graph = Graph::start();
+    let unknown = "/graphql?extensions=%7B%22persistedQuery%22%3A%7B%22version%22%3A1%2C%22sha256Hash%22%3A%22ecf4edb46db40b5132295c0291d62fb65d6759a9eedfa4d5d612dd5ec54a6b38%22%7D%7D";
+    for (method, path) in [
+        ("GET", unknown),
+        ("GET", "/nowhere"),
+        ("DELETE", "/graphql"),
+    ] {
+        let preflighted = [("apollo-require-preflight", "true")];
+        let answer = send(graph.address(), method, path, &preflighted, b"");
+        assert_eq!(values(&answer, "cache-control"), ["no-store"], "{path}");
+    }
+}
