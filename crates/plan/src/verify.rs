@@ -1,9 +1,11 @@
 //! What must hold of every plan. Runs in all planner tests, and on a sample of plans in production.
 //!
-//! The first half (this file) checks the plan's form: ids, trees, tables, text. The second half (`flow`) replays the
-//! plan symbolically: whatever is read was written before, and whatever the client sees is written by somebody.
+//! The first part (this file) checks the plan's form: ids, trees, tables, text. The second (`flow`) replays the
+//! plan symbolically: whatever is read was written before, and whatever the client sees is written by somebody. The last
+//! (`own`) looks for values that one failing field of the client's would take away from others.
 
 mod flow;
+mod own;
 
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, id::Id};
 
@@ -34,6 +36,7 @@ pub fn verify(plan: &Plan) -> Result<(), Vec<String>> {
     if form.problems.is_empty() {
         // The replay indexes freely, so it needs a well-formed plan.
         form.problems = flow::replay(plan);
+        form.problems.extend(own::losses(plan));
     }
     if form.problems.is_empty() {
         Ok(())

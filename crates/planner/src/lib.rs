@@ -46,7 +46,7 @@ pub use restrict::restrict;
 
 /// The version of the planner. The number after the dash grows whenever plans change in form or in what makes them
 /// correct, so that plans made ahead of time by another planner are not used.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-9");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-10");
 
 /// Limits and choices of one planning run.
 #[derive(Clone, Debug, PartialEq, Eq)]

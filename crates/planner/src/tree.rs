@@ -4,12 +4,14 @@
 //! types, in classes that need not be told apart ([`crate::classes`]). A [`Fact`] is one field value at a node: wanted by the client, or possibly useful as a member of a key or of
 //! a `@requires` selection. Facts know who can bring them; nodes know by which keys they can be entered.
 //!
-//! Where a subgraph answers an interface as `@interfaceObject`, see [`interface_objects`].
+//! Where a subgraph answers an interface as `@interfaceObject`, see [`interface_objects`]; where field sets go through objects
+//! that the client selects too, [`own`].
 //!
 //! Invariants: ids grow from parents to children; facts of one node have distinct (field, arguments, response key);
-//! a gateway-only fact reuses a client's fact with the same field and arguments.
+//! a gateway-only fact reuses a client's fact with the same field and arguments, unless [`Tree::own`] keeps them apart.
 
 mod interface_objects;
+mod own;
 mod serving;
 
 use std::{rc::Rc, sync::Arc};
@@ -21,6 +23,7 @@ use ogive_plan::{OperationKind, SlotIndex};
 use ogive_schema::{FieldId, Schema, Type, TypeId};
 
 use crate::{Batching, Measured, PlanError, PlanOptions, classes::Classes};
+use own::Choices;
 
 define_id! {
     /// An object-valued place.
@@ -52,6 +55,9 @@ pub struct Tree<'a> {
     pub batching: Vec<Batching>,
     /// What was measured.
     pub measured: Option<Arc<Measured>>,
+    /// Facts by which field sets go through objects that the client selects, by the client's first fact with the same
+    /// field and arguments; none where it is that fact itself.
+    pub own: FastMap<FactId, FactId>,
     /// Introspection fields, which the gateway answers itself, in order of locals.
     pub locals: Vec<FieldNodeId>,
 }
@@ -341,12 +347,29 @@ pub fn grow<'a>(
             "the supergraph's restrictions were not applied to the operation",
         ));
     }
+    let mut choices = Choices::default();
+    loop {
+        let tree = grow_with(supergraph, op, options, &mut choices)?;
+        if !choices.start_again() {
+            return Ok(tree);
+        }
+    }
+}
+
+/// One attempt: field sets go through what was chosen so far.
+fn grow_with<'a>(
+    supergraph: &'a Supergraph,
+    op: &'a Operation,
+    options: &PlanOptions,
+    choices: &mut Choices,
+) -> Result<Tree<'a>, PlanError> {
     let mut grower = Grower {
         options,
         wide: FastMap::default(),
         leaf_slots: FastMap::default(),
         classes: None,
         types_known: FastMap::default(),
+        choices,
         tree: Tree {
             supergraph,
             op,
@@ -355,6 +378,7 @@ pub fn grow<'a>(
             facts: IdVec::from_vec(Vec::with_capacity(op.fields.len() * 3 / 2 + 4)),
             batching: options.batching.clone(),
             measured: options.measured.clone(),
+            own: FastMap::default(),
             locals: ogive_operation::local_fields(op).collect(),
         },
     };
@@ -397,6 +421,8 @@ struct Grower<'a, 'o> {
     classes: Option<Classes<'a>>,
     /// What [`Grower::types_known`] found, by field that leads to the place.
     types_known: FastMap<(FieldId, TypeId), BitSet>,
+    /// What field sets go through.
+    choices: &'o mut Choices,
 }
 
 impl<'a> Grower<'a, '_> {
@@ -702,7 +728,7 @@ impl<'a> Grower<'a, '_> {
                     continue;
                 }
                 let before = self.tree.nodes[node].facts.len();
-                let mut facts = self.field_set(node, key.fields)?;
+                let mut facts = self.field_set(node, key.fields, true)?;
                 // The members of other keys come from a subgraph that knows the type; a name comes from nowhere.
                 if facts.is_empty() && self.tree.nodes[node].told_by.is_none() {
                     let (telling, all) = self.telling(node);
@@ -770,7 +796,7 @@ impl<'a> Grower<'a, '_> {
                 continue;
             }
             let mut facts = match source.requires {
-                Some(fields) => self.field_set(node, fields)?,
+                Some(fields) => self.field_set(node, fields, false)?,
                 None => Vec::new(),
             };
             let Some(contexts) = self.contexts(node, source, &mut facts)? else {
@@ -819,7 +845,7 @@ impl<'a> Grower<'a, '_> {
             };
             let (node, fields) = found;
             let before = self.tree.nodes[node].facts.len();
-            facts.extend(self.field_set(node, fields)?);
+            facts.extend(self.field_set(node, fields, false)?);
             self.key_members(node, before)?;
             out.push(Context { arg, node, fields });
         }
@@ -896,7 +922,12 @@ impl<'a> Grower<'a, '_> {
     }
 
     /// All facts a field set stands for at a node, made where missing. Nesting is that of schema text, not of requests.
-    fn field_set(&mut self, node: NodeId, set: FieldSetId) -> Result<Vec<FactId>, PlanError> {
+    fn field_set(
+        &mut self,
+        node: NodeId,
+        set: FieldSetId,
+        is_key: bool,
+    ) -> Result<Vec<FactId>, PlanError> {
         let graph: &'a QueryGraph = &self.tree.supergraph.graph;
         let schema: &'a Schema = &self.tree.supergraph.schema;
         let ty = self.tree.nodes[node].ty;
@@ -913,9 +944,12 @@ impl<'a> Grower<'a, '_> {
             else {
                 continue;
             };
-            let fact = match self.find(node, row, &item.args) {
-                Some(fact) => fact,
-                None => {
+            let fact = match (self.find(node, row, &item.args), item.selection) {
+                (Some(fact), Some(set)) if self.tree.facts[fact].client.is_some() => {
+                    self.through(fact, set, is_key)?
+                }
+                (Some(fact), _) => fact,
+                (None, _) => {
                     let args = item
                         .args
                         .iter()
@@ -938,7 +972,7 @@ impl<'a> Grower<'a, '_> {
                     if !self.tree.nodes[child_node].unites.is_empty() {
                         continue;
                     }
-                    for f in self.field_set(child_node, sub)? {
+                    for f in self.field_set(child_node, sub, is_key)? {
                         if !out.contains(&f) {
                             out.push(f);
                         }

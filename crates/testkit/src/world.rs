@@ -34,6 +34,9 @@ pub const POOL: u64 = 5;
 /// The instance that subgraphs with a gap do not know.
 pub const UNKNOWN: u64 = 3;
 
+/// How much more often fields fail that take an object with them which a field set goes through.
+const ON_THE_WAY: u64 = 6;
+
 /// How the messages of wanted errors end.
 pub const FAULT: &str = "is out of order";
 
@@ -61,6 +64,8 @@ struct Facts {
     coded: Option<u64>,
     /// Never raises an error: field sets mention it.
     safe: bool,
+    /// Its error nulls an object that a field set goes through, so it fails more often than others.
+    on_the_way: bool,
     /// The only subgraph that resolves it knows but some of the entities: null for [`UNKNOWN`].
     partial: bool,
 }
@@ -104,8 +109,8 @@ impl World {
         let mentioned: HashSet<(String, String)> = clean::mentioned(model)
             .into_iter()
             .map(|(ty, field, _)| (ty, field))
-            .chain(on_the_way(model))
             .collect();
+        let on_the_way = on_the_way(model);
         let partial = partial(model);
         let mut facts = HashMap::new();
         for ty in model.types.iter().filter(|t| t.kind == Kind::Object) {
@@ -150,6 +155,7 @@ impl World {
                         domain,
                         coded,
                         safe: mentioned.contains(&(ty.name.clone(), field.name.clone())),
+                        on_the_way: on_the_way.contains(&(ty.name.clone(), field.name.clone())),
                         partial: is_partial,
                     },
                 );
@@ -358,7 +364,11 @@ impl World {
         );
         // The type takes part so that hashes of different shapes do not line up.
         hash = mix(hash);
-        if !facts.safe && mix(hash ^ 0xfa) % 1000 < self.faults_per_mille {
+        let faults = match facts.on_the_way {
+            true => self.faults_per_mille * ON_THE_WAY,
+            false => self.faults_per_mille,
+        };
+        if !facts.safe && mix(hash ^ 0xfa) % 1000 < faults {
             return Value::Error(format!("{}.{} {FAULT}", object.ty, field.name));
         }
         self.produce(&facts.ty, facts, hash)
@@ -570,9 +580,7 @@ fn is_complete(json: &Map<String, Json>, set: &FieldSet) -> bool {
     })
 }
 
-/// Non-null fields whose error would null an object that a `@requires` or key goes through. The subgraph answers the
-/// client's field and the required one with the same object, so its error nulls the required value as well, which a
-/// monolith has no notion of.
+/// Non-null fields whose error nulls an object that a field set goes through.
 fn on_the_way(model: &Model) -> HashSet<(String, String)> {
     let mut out = HashSet::new();
     let mut seen: HashSet<&str> = HashSet::new();

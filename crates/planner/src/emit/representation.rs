@@ -116,6 +116,10 @@ impl Emitter<'_> {
             let Some(fact) = self.fact_of(node, name, &item.args) else {
                 continue;
             };
+            let fact = match item.selection.filter(|_| !tree.own.is_empty()) {
+                Some(_) => tree.own.get(&fact).copied().unwrap_or(fact),
+                None => fact,
+            };
             let fact = &tree.facts[fact];
             let at = match out.iter().position(|m| m.slot == Some(fact.slot)) {
                 Some(at) => at,

@@ -285,8 +285,9 @@ impl Emitter<'_> {
                     tree.schema().fields[other.field].name == field
                         && other.args == fact.args
                         && (other.slot == fact.slot
-                            || !tree.reads_untold(fact.node, subgraph)
-                            || !tree.reads_untold(other.node, subgraph))
+                            || other.node != fact.node
+                                && (!tree.reads_untold(fact.node, subgraph)
+                                    || !tree.reads_untold(other.node, subgraph)))
                 })
         };
         let wanted = match fact.client {

@@ -421,7 +421,7 @@ impl<'a> Grower<'a, '_> {
                         continue;
                     }
                     let before = self.tree.nodes[node].facts.len();
-                    let mut facts = self.field_set(node, key.fields)?;
+                    let mut facts = self.field_set(node, key.fields, true)?;
                     if composite && let Some(told_by) = self.told_late(node) {
                         facts.push(told_by);
                     }

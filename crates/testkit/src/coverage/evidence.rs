@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ogive_plan::{Cond, LayoutId, OperationKind, OutSource, Plan};
+use ogive_plan::{Cond, Layout, LayoutId, Member, OperationKind, OutSource, Plan, SlotIndex};
 use serde_json::Value as Json;
 
 use super::RuleSet;
@@ -280,6 +280,17 @@ fn circular(requiring: &[(Sub, &FieldModel, &TypeModel)]) -> bool {
     })
 }
 
+/// Whether a slot holds an object of the gateway's own, and another one the client's of the same name.
+fn is_asked_again(layout: &Layout, slot: SlotIndex) -> bool {
+    let own = &layout.slots[usize::from(slot)];
+    let is_object = own.child.is_some() && own.client_key.is_none();
+    is_object
+        && layout
+            .slots
+            .iter()
+            .any(|other| other.name == own.name && other.client_key.is_some())
+}
+
 fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
     let (model, plan) = (evidence.model, evidence.plan);
     let sub_of = |subgraph: u32| {
@@ -339,6 +350,8 @@ fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
             );
             out.set(9, below_list(plan, target.layout));
             out.set(17, members().any(|m| !m.key));
+            let is_own = |m: &Member| m.slot.is_some_and(|slot| is_asked_again(layout, slot));
+            out.set(71, members().any(is_own));
             out.set(65, true);
             if let Some(sub) = sub_of(fetch.subgraph) {
                 let used = |t: &&TypeModel| {

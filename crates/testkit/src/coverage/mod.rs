@@ -16,7 +16,7 @@ use rules::{IMPOSSIBLE, Meets, RULES};
 pub struct RuleSet(pub u128);
 
 impl RuleSet {
-    /// Adds a rule (1 to 67) if `is`.
+    /// Adds a rule (1 to 71) if `is`.
     pub fn set(&mut self, rule: usize, is: bool) {
         if is {
             self.0 |= 1 << rule;

@@ -5,7 +5,7 @@
 
 use super::{Directive, Field, Fragment, Op, Sel, Val, Variable, conflicts};
 use crate::{
-    graph::{FieldModel, Kind, Model, Ty},
+    graph::{FieldModel, Item, Kind, Model, Ty},
     rng::Rng,
 };
 
@@ -118,7 +118,39 @@ impl Draw<'_> {
                 if self.rng.chance(6) {
                     out.push(field.clone());
                 }
+                if let Sel::Field(chosen) = &field
+                    && depth > 0
+                    && self.rng.chance(60)
+                {
+                    out.extend(self.beside(ty, &chosen.name.clone(), depth));
+                }
                 out.push(field);
+            }
+        }
+        out
+    }
+
+    /// Objects that the `@requires` of a field goes through, for other fields of theirs.
+    fn beside(&mut self, ty: &str, field: &str, depth: usize) -> Vec<Sel> {
+        let model = self.model;
+        let Some((_, set)) = model.field(ty, field).and_then(FieldModel::requires) else {
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for item in &set.items {
+            let Item::Field { name, args, sub } = item else {
+                continue;
+            };
+            let value = model.field(ty, name).and_then(FieldModel::merged_ty);
+            if let Some(value) = value.filter(|_| args.is_empty() && !sub.is_empty()) {
+                out.push(Sel::Field(Field {
+                    alias: self.alias(ty, 20),
+                    name: name.clone(),
+                    args: Vec::new(),
+                    directives: self.directives(8),
+                    selections: self.selections(value.name(), depth - 1),
+                    composite: true,
+                }));
             }
         }
         out
@@ -217,7 +249,12 @@ impl Draw<'_> {
                         .is_some_and(|t| !model.kind(t.name()).is_composite())
             })
             .collect();
-        let field = *self.rng.pick(&usable)?;
+        let computed = |f: &&FieldModel| f.requires().is_some();
+        let computed: Vec<&FieldModel> = usable.iter().copied().filter(computed).collect();
+        let field = match self.rng.pick(&computed).copied() {
+            Some(field) if self.rng.chance(25) => field,
+            _ => *self.rng.pick(&usable)?,
+        };
         self.budget = self.budget.saturating_sub(1);
         let value = field.merged_ty()?;
         let composite = self.model.kind(value.name()).is_composite();

@@ -127,6 +127,7 @@ fn graph_options(g: u64, faults: u64) -> GraphOptions {
     let mut options = GraphOptions::default();
     options.subgraphs_max = number("OGIVE_DIFF_SUBGRAPHS", options.subgraphs_max as u64) as usize;
     options.uniform = faults > 0;
+    options.through_objects = faults > 0;
     if g % 25 == 24 {
         options.subgraphs_max = 40;
         options.entities_max = 8;

@@ -68,6 +68,14 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
                     "requires what an interface object brings",
                     { source.requires.iter() }.any(|set| set.names().any(by_object)),
                 );
+                let hides = |name: &str| {
+                    let values = ty.field(name).map(|f| model.domain(f)).unwrap_or_default();
+                    values.len() > 1 && values.iter().any(|v| model.ty(v).is_some_and(|t| t.hidden))
+                };
+                count(
+                    "requires through a hidden type",
+                    { source.requires.iter() }.any(|set| set.names().any(hides)),
+                );
                 count("requires", requires.is_some());
                 count(
                     "nested requires",

@@ -13,7 +13,8 @@ mod repair;
 mod roles;
 
 use super::{
-    FieldSet, FieldSource, InputModel, Item, KeyModel, Kind, Model, Place, Sub, Ty, TypeModel,
+    FieldModel, FieldSet, FieldSource, InputModel, Item, KeyModel, Kind, Model, Place, Sub, Ty,
+    TypeModel,
     clean::{self, SPARE_KEYS},
 };
 use crate::rng::Rng;
@@ -35,6 +36,8 @@ pub struct GraphOptions {
     pub uniform: bool,
     /// Graphs with an interface that some subgraphs know as `@interfaceObject`, of 100.
     pub interface_objects: usize,
+    /// Many `@requires`, most of them through objects.
+    pub through_objects: bool,
 }
 
 impl Default for GraphOptions {
@@ -46,6 +49,7 @@ impl Default for GraphOptions {
             fields_max: 6,
             uniform: false,
             interface_objects: 30,
+            through_objects: false,
         }
     }
 }
@@ -561,6 +565,10 @@ impl Draw {
 
     /// `@inaccessible` here and there, as long as what is left is a schema.
     fn hide(&mut self) {
+        self.hide_required();
+        if self.options.through_objects && self.rng.chance(70) {
+            self.shadow();
+        }
         for _ in 0..self.rng.below(5) {
             let before = self.model.clone();
             let pick = self.rng.below(self.model.types.len());
@@ -578,15 +586,112 @@ impl Draw {
                 }
                 _ => {}
             }
-            // Who returns a hidden type is hidden too.
             if self.model.types[pick].hidden {
-                for field in self.model.types.iter_mut().flat_map(|t| &mut t.fields) {
-                    field.hidden |= field.sources.values().any(|s| s.ty.name() == name);
-                }
+                self.hide_fields_of(&name);
             }
             if !clean::is_presentable(&self.model) {
                 self.model = before;
             }
+        }
+    }
+
+    /// A concrete type of a value that a `@requires` goes through.
+    fn hide_required(&mut self) {
+        let fields = self.model.types.iter().flat_map(|t| {
+            let fields = t.fields.iter();
+            fields.filter_map(move |f| Some((t, f.requires()?.1)))
+        });
+        let mut behind: Vec<String> = Vec::new();
+        for (ty, set) in fields {
+            for field in set.names().filter_map(|name| ty.field(name)) {
+                let domain = self.model.domain(field);
+                let is_composite = |ty: &&str| self.model.kind(ty).is_composite();
+                if domain.len() > 1 && domain.iter().all(is_composite) {
+                    behind.extend(domain.into_iter().map(str::to_owned));
+                }
+            }
+        }
+        let pick = self.rng.pick(&behind).cloned();
+        let percent = if self.options.through_objects { 80 } else { 30 };
+        if let Some(name) = pick.filter(|_| self.rng.chance(percent)) {
+            let before = self.model.clone();
+            if let Some(ty) = self.model.ty_mut(&name) {
+                ty.hidden = true;
+            }
+            self.hide_fields_of(&name);
+            if !clean::is_presentable(&self.model) {
+                self.model = before;
+            }
+        }
+    }
+
+    /// A type that clients must not see, in every subgraph that knows an interface or union which a `@requires` goes
+    /// through.
+    fn shadow(&mut self) {
+        const NAME: &str = "Shadow";
+        let mut behind: Vec<String> = Vec::new();
+        for ty in &self.model.types {
+            let mut open: Vec<(&TypeModel, &FieldSet)> = Vec::new();
+            open.extend(ty.fields.iter().filter_map(|f| Some((ty, f.requires()?.1))));
+            while let Some((ty, set)) = open.pop() {
+                for name in set.names() {
+                    let value = ty.field(name).and_then(FieldModel::merged_ty);
+                    let Some(value) = value.and_then(|v| self.model.ty(v.name())) else {
+                        continue;
+                    };
+                    if value.kind.is_abstract() {
+                        behind.push(value.name.clone());
+                    }
+                    open.extend(set.get(name).map(|below| (value, below)));
+                }
+            }
+        }
+        let Some(value) = self
+            .rng
+            .pick(&behind)
+            .and_then(|v| self.model.ty(v))
+            .cloned()
+        else {
+            return;
+        };
+        let plain = |p: &Place| p.keys.is_empty() && p.implements.is_empty() && p.via.is_none();
+        if !value
+            .places
+            .values()
+            .all(|p| plain(p) && !p.interface_object)
+        {
+            return;
+        }
+        let mut shadow = TypeModel::new(NAME, Kind::Object);
+        shadow.hidden = true;
+        let place = Place {
+            implements: match value.kind {
+                Kind::Interface => vec![value.name.clone()],
+                _ => Vec::new(),
+            },
+            ..Place::default()
+        };
+        shadow.fields.clone_from(&value.fields);
+        shadow.places = value.places.keys().map(|s| (*s, place.clone())).collect();
+        let everywhere = value.subs();
+        self.model.types.push(shadow);
+        for sub in value.places.keys() {
+            let base = FieldSource::plain(Ty::named("String"));
+            add_source(&mut self.model, NAME, "base", *sub, base);
+        }
+        if let Some(union) = self
+            .model
+            .ty_mut(&value.name)
+            .filter(|t| t.kind == Kind::Union)
+        {
+            union.members.push((NAME.to_owned(), everywhere));
+        }
+    }
+
+    /// Who returns a hidden type is hidden too.
+    fn hide_fields_of(&mut self, name: &str) {
+        for field in self.model.types.iter_mut().flat_map(|t| &mut t.fields) {
+            field.hidden |= field.sources.values().any(|s| s.ty.name() == name);
         }
     }
 

@@ -80,6 +80,18 @@ impl Draw {
             .cloned()
             .collect();
         self.rng.shuffle(&mut candidates);
+        if for_requires && self.options.through_objects && self.rng.chance(80) {
+            let (model, abstract_first) = (&self.model, self.rng.chance(50));
+            let rank = |f: &FieldModel| {
+                let kind = f.merged_ty().map(|t| model.kind(t.name()));
+                match kind {
+                    Some(kind) if kind.is_abstract() && abstract_first => 0,
+                    Some(kind) if kind.is_composite() => 1,
+                    _ => 2,
+                }
+            };
+            candidates.sort_by_key(rank);
+        }
         let count = self.rng.between(1, 2);
         candidates.truncate(count);
         let mut items = Vec::new();
@@ -190,6 +202,13 @@ impl Draw {
                         None => continue,
                     }
                 }
+                Kind::Interface | Kind::Union if depth > 0 && self.options.through_objects => {
+                    let name = field_ty.name().to_owned();
+                    match self.abstract_set(&name, sub, depth - 1) {
+                        Some(set) => set,
+                        None => continue,
+                    }
+                }
                 kind if kind.is_composite() => continue,
                 _ => FieldSet::default(),
             };
@@ -236,7 +255,8 @@ impl Draw {
 
     /// `@requires`: a field that is computed from what other subgraphs know.
     pub(super) fn requires(&mut self) {
-        for i in 0..self.rng.between(0, 5) {
+        let least = if self.options.through_objects { 3 } else { 0 };
+        for i in 0..self.rng.between(least, 5) {
             let entities: Vec<(String, Sub)> = self
                 .model
                 .types
