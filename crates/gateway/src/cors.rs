@@ -21,14 +21,43 @@ pub struct Cors {
 
 #[derive(Clone, Debug)]
 struct Policy {
-    /// `None`: every origin.
-    origins: Option<Vec<String>>,
-    patterns: Vec<Regex>,
+    origins: Origins,
     credentials: bool,
-    /// `None`: whatever is asked for.
-    headers: Option<HeaderValue>,
+    headers: Asked,
     exposed: Option<HeaderValue>,
     max_age: HeaderValue,
+}
+
+/// Whom a policy is about.
+#[derive(Clone, Debug)]
+enum Origins {
+    /// Every page.
+    Every,
+    /// Those with one of these origins.
+    Some {
+        names: Vec<String>,
+        patterns: Vec<Regex>,
+    },
+}
+
+/// Headers that a page may send.
+#[derive(Clone, Debug)]
+enum Asked {
+    /// Whatever it asks for.
+    Whatever,
+    /// These; none if there are none.
+    Only(Option<HeaderValue>),
+}
+
+impl Asked {
+    /// What a list of the configuration says, in which none means whatever is asked for.
+    fn of(names: &[String]) -> Self {
+        match names {
+            [] => Asked::Whatever,
+            // One that is no header cannot be sent, and opens nothing.
+            names => Asked::Only(HeaderValue::from_str(&names.join(", ")).ok()),
+        }
+    }
 }
 
 impl Cors {
@@ -45,15 +74,17 @@ impl Cors {
             .policies
             .iter()
             .map(|policy| Policy {
-                origins: Some(policy.origins.clone()),
-                patterns: policy
-                    .match_origins
-                    .iter()
-                    // Half a match would let `https://app.example.com.evil.org` in.
-                    .filter_map(|p| Regex::new(&format!("^(?:{})$", p.0)).ok())
-                    .collect(),
+                origins: Origins::Some {
+                    names: policy.origins.clone(),
+                    patterns: policy
+                        .match_origins
+                        .iter()
+                        // Half a match would let `https://app.example.com.evil.org` in.
+                        .filter_map(|p| Regex::new(&format!("^(?:{})$", p.0)).ok())
+                        .collect(),
+                },
                 credentials: policy.allow_credentials.unwrap_or(cors.allow_credentials),
-                headers: list(policy.allow_headers.as_ref().unwrap_or(&cors.allow_headers)),
+                headers: Asked::of(policy.allow_headers.as_ref().unwrap_or(&cors.allow_headers)),
                 exposed: list(
                     policy
                         .expose_headers
@@ -65,11 +96,10 @@ impl Cors {
             .collect();
         if cors.allow_any_origin {
             policies.push(Policy {
-                origins: None,
-                patterns: Vec::new(),
+                origins: Origins::Every,
                 // Every origin with credentials would hand every user's session to every page.
                 credentials: false,
-                headers: list(&cors.allow_headers),
+                headers: Asked::of(&cors.allow_headers),
                 exposed: list(&cors.expose_headers),
                 max_age: seconds(cors.max_age),
             });
@@ -88,10 +118,10 @@ impl Cors {
     fn policy(&self, origin: &HeaderValue) -> Option<&Policy> {
         let origin = origin.to_str().ok()?;
         self.policies.iter().find(|policy| match &policy.origins {
-            None => true,
-            Some(origins) => {
-                origins.iter().any(|o| o == origin)
-                    || policy.patterns.iter().any(|p| p.is_match(origin))
+            Origins::Every => true,
+            Origins::Some { names, patterns } => {
+                names.iter().any(|name| name == origin)
+                    || patterns.iter().any(|pattern| pattern.is_match(origin))
             }
         })
     }
@@ -117,7 +147,7 @@ impl Cors {
         let Some(policy) = self.policy(origin) else {
             return;
         };
-        let any = policy.origins.is_none();
+        let any = matches!(policy.origins, Origins::Every);
         let allowed = if any {
             HeaderValue::from_static("*")
         } else {
@@ -136,8 +166,11 @@ impl Cors {
             }
             return;
         }
-        let asked = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
-        if let Some(headers) = policy.headers.as_ref().or(asked) {
+        let allowed = match &policy.headers {
+            Asked::Whatever => request.get(header::ACCESS_CONTROL_REQUEST_HEADERS),
+            Asked::Only(headers) => headers.as_ref(),
+        };
+        if let Some(headers) = allowed {
             out.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, headers.clone());
         }
         out.append(
@@ -241,4 +274,40 @@ fn is_guarded_content(headers: &HeaderMap) -> bool {
             .iter()
             .any(|simple| name.eq_ignore_ascii_case(simple))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_base::SourceId;
+
+    use super::*;
+
+    #[test]
+    fn a_header_that_nobody_can_send_opens_nothing() {
+        for (listed, allowed) in [
+            ("[]", Some("x-evil")),
+            ("[x-a, x-b]", Some("x-a, x-b")),
+            (r#"["x-a\x01"]"#, None),
+        ] {
+            let yaml = format!(
+                "cors: {{ policies: [{{ origins: ['https://a.example'], allow_headers: {listed} }}] }}"
+            );
+            let config = ogive_config::load(SourceId(0), &yaml, &|_| None).unwrap();
+            let mut request = HeaderMap::new();
+            for (name, value) in [
+                (header::ORIGIN, "https://a.example"),
+                (header::ACCESS_CONTROL_REQUEST_HEADERS, "x-evil"),
+            ] {
+                request.insert(name, HeaderValue::from_static(value));
+            }
+            let mut answer = HeaderMap::new();
+            Cors::new(&config).write(&request, true, &mut answer);
+            let found = answer.get(header::ACCESS_CONTROL_ALLOW_HEADERS);
+            assert_eq!(
+                found.map(|value| value.to_str().unwrap()),
+                allowed,
+                "{listed}"
+            );
+        }
+    }
 }

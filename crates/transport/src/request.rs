@@ -632,7 +632,8 @@ impl Transport for RequestTransport<'_> {
 
     fn shows_errors(&self, subgraph: u32) -> bool {
         let endpoint = self.endpoints.get(subgraph as usize);
-        endpoint.is_none_or(|endpoint| endpoint.shows_errors)
+        // Of whom nothing is known nothing is shown.
+        endpoint.is_some_and(|endpoint| endpoint.shows_errors)
     }
 
     fn masked(&self, subgraph: u32, error: MaskedError<'_>) {

@@ -77,6 +77,10 @@ impl Activity {
     pub(super) fn is_idle(&self) -> bool {
         self.running.get() == 0 && self.answering.get() == 0
     }
+    /// How many requests there have been.
+    pub(super) fn begun(&self) -> u32 {
+        self.begun.get()
+    }
     /// How long nothing has been asked.
     pub(super) fn waited(&self) -> Duration {
         self.last.get().elapsed()

@@ -8,13 +8,17 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    task::Poll,
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::rt::TokioIo;
-use tokio::task::coop::unconstrained;
+use tokio::{
+    task::coop::unconstrained,
+    time::{Instant, Sleep, sleep},
+};
 
 use super::{
     activity::Taken,
@@ -24,6 +28,47 @@ use super::{
 
 /// Headers of a request that the parser admits unless it is told otherwise.
 const PARSER_HEADERS_MAX: usize = 100;
+
+/// How long the parser may read nothing of a request under way before somebody else looks whether its client has left.
+/// It reads nothing for a moment with many a request.
+const WATCHED_AFTER: Duration = Duration::from_millis(20);
+
+/// Whether the client leaves while its request is answered, where the parser does not notice: it does only while it reads.
+#[derive(Default)]
+struct Leaving {
+    /// With the number of the request for which it was set. Left running when that is over: setting one for every request
+    /// would cost more than looking once too often.
+    timer: Option<(u32, Pin<Box<Sleep>>)>,
+    left: Option<Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+impl Leaving {
+    fn poll(&mut self, driven: &Driven, cx: &mut Context<'_>) -> Poll<()> {
+        if !driven.activity.is_running() {
+            self.left = None;
+            return Poll::Pending;
+        }
+        if driven.bytes.is_read() {
+            return Poll::Pending;
+        }
+        if let Some(left) = &mut self.left {
+            return left.as_mut().poll(cx);
+        }
+        let request = driven.activity.begun();
+        let (set_for, timer) = self
+            .timer
+            .get_or_insert_with(|| (request, Box::pin(sleep(WATCHED_AFTER))));
+        if *set_for != request && timer.is_elapsed() {
+            timer.as_mut().reset(Instant::now() + WATCHED_AFTER);
+        }
+        *set_for = request;
+        ready!(pin!(unconstrained(timer.as_mut())).poll(cx));
+        let Ok(left) = driven.bytes.left() else {
+            return Poll::Pending;
+        };
+        self.left.insert(left).as_mut().poll(cx)
+    }
+}
 
 /// Why a connection is not simply served on.
 enum Turn {
@@ -57,7 +102,7 @@ where
     let mut drained = pin!(drained);
     let place = &driven.held.place;
     let mut leave = pin!(unconstrained(place.told_to_leave()));
-    let mut left: Option<Pin<Box<dyn Future<Output = ()>>>> = None;
+    let mut leaving = Leaving::default();
     let (mut waits, mut drains) = (false, false);
     let served = poll_fn(|cx| {
         if let Poll::Ready(result) = serving.as_mut().poll(cx) {
@@ -86,18 +131,7 @@ where
             leave.set(unconstrained(place.told_to_leave()));
             let _ = leave.as_mut().poll(cx);
         }
-        // The parser notices the end only while it reads.
-        if driven.bytes.is_read() || !driven.activity.is_running() {
-            left = None;
-            return Poll::Pending;
-        }
-        if left.is_none() {
-            left = driven.bytes.left().ok();
-        }
-        match &mut left {
-            Some(left) => left.as_mut().poll(cx).map(|()| Turn::Over),
-            None => Poll::Pending,
-        }
+        leaving.poll(&driven, cx).map(|()| Turn::Over)
     });
     match served.await {
         Turn::Ended(result) => Ok(result?),

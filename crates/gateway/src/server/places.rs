@@ -308,3 +308,90 @@ impl Drop for Held {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn places(yaml: &str) -> Places {
+        let config = ogive_config::load(ogive_base::SourceId(0), yaml, &|_| None).unwrap();
+        Places::new(&ServeOptions::new(&config))
+    }
+    fn peer(last: u8) -> Peer {
+        Peer::Tcp(SocketAddr::from(([10, 0, 0, last], 1)))
+    }
+    fn take(places: &Places, number: usize, peer: Peer) -> Vec<Held> {
+        (0..number)
+            .map(|_| places.take(peer).expect("a place").0)
+            .collect()
+    }
+    /// As if nothing had happened for longer than connections are spared.
+    fn rests(held: &Held) {
+        let mut since = held.place.idle_since.lock().unwrap();
+        *since = since.checked_sub(2 * SPARED).unwrap();
+        held.place.used.store(false, Ordering::Relaxed);
+    }
+    fn told(all: &[Held]) -> usize {
+        all.iter()
+            .filter(|held| held.place.is_told_to_leave())
+            .count()
+    }
+
+    #[test]
+    fn a_client_gives_up_its_own_places_and_those_that_asked_nothing_first() {
+        let places = places("http: { connections_per_client_max: 100 }");
+        let (mine, other) = (take(&places, 100, peer(1)), take(&places, 100, peer(2)));
+        assert!(places.take(peer(1)).is_some());
+        let gone: Vec<bool> = mine.iter().map(|h| h.place.is_told_to_leave()).collect();
+        // A thirty-second of a hundred.
+        assert_eq!(gone[..4], [true, true, true, false]);
+        assert_eq!((told(&mine), told(&other)), (3, 0));
+        // Those are as good as gone, so there is room for two more without a look.
+        let more = take(&places, 2, peer(1));
+        assert_eq!(told(&mine), 3);
+        drop((more, mine));
+        let table = places.lock();
+        assert_eq!(table.clients.len(), 1, "nobody is counted who is gone");
+        assert_eq!(table.open.len(), other.len());
+    }
+
+    #[test]
+    fn whoever_is_busy_or_was_a_moment_ago_stays() {
+        let places = places("http: { connections_per_client_max: 3 }");
+        let all = take(&places, 3, peer(1));
+        let [busy, before, idle] = &all[..] else {
+            panic!()
+        };
+        for held in [busy, before, idle] {
+            held.place.is_busy();
+            rests(held);
+        }
+        before.place.is_idle();
+        before.place.used.store(true, Ordering::Relaxed);
+        idle.place.is_idle();
+        assert!(places.take(peer(1)).is_some());
+        assert!(idle.place.is_told_to_leave());
+        assert_eq!(told(&all), 1);
+        // It has begun something meanwhile.
+        idle.place.is_busy();
+        idle.stays();
+        places.lock().looked = None;
+        assert!(places.take(peer(1)).is_none());
+        // An IPv6 address has a network; whoever is at a unix socket is nobody in particular.
+        assert!(places.take(Peer::Unix).is_some());
+    }
+
+    #[test]
+    fn guests_make_room_for_one_another() {
+        let places = places("");
+        let guests: Vec<Held> = (0..GUESTS_MAX).map(|_| places.take_guest()).collect();
+        assert_eq!(told(&guests), 0);
+        let _next = places.take_guest();
+        assert!(guests[0].place.is_told_to_leave());
+        assert_eq!(told(&guests), 1);
+        drop(guests);
+        assert_eq!(places.lock().guests.len(), 1);
+    }
+}
