@@ -5,28 +5,32 @@
 //! representation, because otherwise items cannot be told apart; a list of another length is refused as a whole. A
 //! null item is no error by itself: its fields are null.
 //!
-//! Look here for: [`absorb`] (entry), `absorb_body`, `distribute` and `map_path` (subgraph path to client path).
+//! Whatever goes wrong here is told to operators when the answer has been read ([`crate::failure`]).
+//!
+//! Look here for: [`absorb`] (entry), `absorb_body`, `distribute` (subgraph path to client path, with [`crate::places`]).
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use ogive_base::FastSet;
 use ogive_json::{Kind, Scanner};
-use ogive_plan::{Fetch, FetchId, ShapeId};
+use ogive_plan::{Fetch, FetchId};
 
 use crate::{
     ahead::{self, HeadStart},
     codes,
     condition::Conditions,
     envelope::{Envelope, InVain, Part, Step, SubgraphError, find_lookups},
-    errors::{Errors, GraphqlError, Path, PathStep, Stage},
+    errors::{Errors, GraphqlError, Stage},
+    failure::Failure,
     limits::{ExecuteLimits, ExecuteOptions},
     lookups::{Asked, Data, Lookups, Outcome, read_entity},
+    places::Places,
     request::{Gathered, Instance},
     reuse::{Entities, Known},
-    scan::{Reader, Stop, applies, fail_fields},
-    store::{LimitReached, RawRange, RecordId, Source, Store, Value},
-    transport::{MaskedError, SubgraphResponse, TransportError},
+    scan::{Reader, Stop, fail_fields},
+    store::{LimitReached, RawRange, Source, Store},
+    transport::{SubgraphResponse, TransportError},
 };
 
 /// What an answer is read with, and where it goes.
@@ -39,8 +43,8 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) error_extensions: &'s [Box<str>],
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
-    /// Who learns of errors that the client may not see.
-    pub(crate) masked: &'s dyn Fn(MaskedError<'_>),
+    /// Who learns of everything that goes wrong.
+    pub(crate) failed: &'s dyn Fn(&Failure<'_>),
     pub(crate) source: Source,
     /// The fetch of the plan, of which the answered one may be a part.
     pub(crate) whole: FetchId,
@@ -56,46 +60,39 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) root: bool,
     /// Bytes that further answers may have.
     pub(crate) bytes_left: usize,
-    /// By look-up: the place all of its records share, once it was asked for.
-    pub(crate) shared_places: Vec<Option<Path<'p>>>,
+    /// Whether an error was told at all places already.
+    pub(crate) told_everywhere: bool,
 }
 
 /// Takes in the result of a fetch.
 pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, TransportError>) {
-    let response = match result {
-        Ok(response) => response,
-        Err(error) => return this.fail_fetch(GraphqlError::new(error.code, error.message)),
-    };
-    let limits = *this.store.limits();
-    if let Err(limit) = check_size(&response.body, &limits, this.bytes_left) {
-        return this.fail_fetch(too_large(limit));
+    match result {
+        Ok(response) => {
+            this.absorb_response(&response);
+            if this.errors.has_news() {
+                this.tell(Some((response.status, &response.body)));
+            }
+        }
+        Err(error) => {
+            let shown = this.shows_errors.then_some(error.message);
+            this.fail_fetch(GraphqlError {
+                cause: Some(Cow::Owned(error.detail)),
+                is_transient: error.transient,
+                ..GraphqlError::new(error.code, shown_or_masked(shown))
+            });
+            this.tell(None);
+        }
     }
-    let body = response.body;
-    if (200..300).contains(&response.status) {
-        return this.absorb_body(&body);
-    }
-    let (errors, beyond) = match Envelope::read(&body, &limits) {
-        Ok(envelope) => envelope
-            .errors(&body, &limits, this.options, this.error_extensions)
-            .unwrap_or_default(),
-        Err(_) => Default::default(),
-    };
-    let n_errors = errors.len();
-    let path = this.affected_path();
-    for error in errors {
-        this.tell_masked(&error);
-        let error = this.client_error(error).at(path.clone());
-        this.push(error);
-    }
-    this.errors.leave_out(beyond);
-    if n_errors > 0 {
-        return this.mark_failed();
-    }
-    let message = format!(
-        "The subgraph answered with HTTP status {}.",
-        response.status
-    );
-    this.fail_fetch(GraphqlError::new(codes::SUBREQUEST_HTTP_ERROR, message));
+}
+
+/// A message that only those see who may see what is wrong with subgraphs.
+fn shown_or_masked(shown: Option<String>) -> Cow<'static, str> {
+    shown.map_or(Cow::Borrowed(codes::MASKED_MESSAGE), Cow::Owned)
+}
+
+/// Whether an HTTP status says that the same request may well succeed a moment later.
+fn is_transient(status: u16) -> bool {
+    matches!(status, 429 | 502 | 503 | 504)
 }
 
 /// Whether an answer is a GraphQL response whose data is null because of an error somewhere in it. (Where the request
@@ -195,6 +192,47 @@ fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
 }
 
 impl<'s, 'p> Absorb<'s, 'p> {
+    fn absorb_response(&mut self, response: &SubgraphResponse) {
+        let (limits, body) = (*self.store.limits(), &response.body);
+        if let Err(limit) = check_size(body, &limits, self.bytes_left) {
+            return self.fail_fetch(too_large(limit));
+        }
+        if (200..300).contains(&response.status) {
+            return self.absorb_body(body);
+        }
+        let (errors, beyond) = match Envelope::read(body, &limits) {
+            Ok(envelope) => envelope
+                .errors(body, &limits, self.options, self.error_extensions)
+                .unwrap_or_default(),
+            Err(_) => Default::default(),
+        };
+        if errors.is_empty() {
+            let message = format!(
+                "The subgraph answered with HTTP status {}.",
+                response.status
+            );
+            let shown = self.shows_errors.then(|| message.clone());
+            return self.fail_fetch(GraphqlError {
+                cause: Some(Cow::Owned(message)),
+                is_transient: is_transient(response.status),
+                ..GraphqlError::new(codes::SUBREQUEST_HTTP_ERROR, shown_or_masked(shown))
+            });
+        }
+        self.mark_failed();
+        for error in errors {
+            self.distribute(error, false, &mut FastSet::default());
+        }
+        self.errors.leave_out(beyond);
+    }
+
+    /// Tells operators what is new, with the answer it comes from.
+    pub(crate) fn tell(&mut self, answer: Option<(u16, &Bytes)>) {
+        let answer = answer.map(|(status, body)| (status, &**body));
+        for noted in self.errors.take_news() {
+            (self.failed)(&noted.failure(Some(self.fetch.subgraph), answer));
+        }
+    }
+
     /// Reads the whole answer in one pass. If it turns out to be no GraphQL response, nothing of it stays.
     fn absorb_body(&mut self, sent: &Bytes) {
         // What is printed for people is rewritten first: reading is fastest without white space.
@@ -226,15 +264,21 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 // Positions are those of the answer as it was sent.
                 let error = Envelope::read(sent, &limits).err().unwrap_or(error);
                 let message = format!("The subgraph's answer is not a GraphQL response: {error}.");
-                return self.fail_fetch(malformed(message));
+                let shown = self.shows_errors.then(|| message.clone());
+                return self.fail_fetch(GraphqlError {
+                    cause: Some(Cow::Owned(message)),
+                    ..malformed(shown_or_masked(shown))
+                });
             }
         };
         self.store.commit();
+        self.place_kept();
         let errors = envelope.errors(body, &limits, self.options, self.error_extensions);
-        if errors.is_none() {
-            let message = "The subgraph's answer has a malformed list of errors.";
-            self.push(malformed(message));
-        }
+        let wrong = match errors {
+            Some(_) => "The subgraph's answer has no data.",
+            None => "The subgraph's answer has a malformed list of errors.",
+        };
+        let is_malformed = errors.is_none();
         let (errors, beyond) = errors.unwrap_or_default();
         // What the subgraph explained needs no further explanation.
         let explained = !errors.is_empty();
@@ -242,13 +286,15 @@ impl<'s, 'p> Absorb<'s, 'p> {
         if let Some(limit) = limit {
             self.fail_fetch(too_large(limit));
         } else if has_data {
-            self.explain_outcomes(&data.outcomes, explained);
-        } else {
-            if !explained {
-                let path = self.affected_path();
-                self.push(malformed("The subgraph's answer has no data.").at(path));
+            if is_malformed {
+                let places = self.affected().first();
+                self.push_at(malformed(wrong), places);
             }
+            self.explain_outcomes(&data.outcomes, explained);
+        } else if explained {
             self.mark_failed();
+        } else {
+            self.fail_fetch(malformed(wrong));
         }
         if let (None, false, Some(entities)) = (limit, explained, &mut self.entities) {
             for (ticket, range) in data.entities {
@@ -261,14 +307,32 @@ impl<'s, 'p> Absorb<'s, 'p> {
         }
         for error in errors {
             if self.errors.is_full() {
-                // Counted, but not worth the work.
-                self.errors.leave_out(1);
+                // Counted and told, but not worth the work.
+                let error = self.client_error(error);
+                self.push(error);
                 continue;
             }
-            self.tell_masked(&error);
             self.distribute(error, has_data, &mut data.nulls);
         }
         self.errors.leave_out(beyond);
+        if !explained && has_data && !data.nulls.is_empty() {
+            self.note_missing(&data.nulls);
+        }
+    }
+
+    /// Notes entities that the subgraph does not know. Nothing is wrong with the response, but references lead nowhere.
+    fn note_missing(&mut self, nulls: &FastSet<(usize, u32)>) {
+        let Some((at, item)) = nulls.iter().min().copied() else {
+            return;
+        };
+        let waiting = self.gathered.lookups[at].waiting_for(item).first();
+        let path = waiting.and_then(|instance| self.store.visible_path(instance.record));
+        let message = "The subgraph does not know an entity that another one refers to.";
+        let error = GraphqlError::new(codes::SUBREQUEST_MISSING_ENTITY, message);
+        let error = error.at(path.unwrap_or_default());
+        for _ in 0..nulls.len() {
+            self.errors.note(&error);
+        }
     }
 
     /// Reads the value of `data`.
@@ -376,6 +440,19 @@ impl<'s, 'p> Absorb<'s, 'p> {
         if let Err(limit) = read {
             self.fail_fetch(too_large(limit));
         }
+        self.place_kept();
+        if self.errors.has_news() {
+            self.tell(None);
+        }
+    }
+
+    /// Reports errors of objects where something is null because of them.
+    fn place_kept(&mut self) {
+        for kept in self.errors.take_kept() {
+            let mut places = self.places();
+            self.affected_of(kept.shape, kept.record, &mut places);
+            self.push_at(GraphqlError::new(kept.code, kept.message), places);
+        }
     }
 
     fn reader(&mut self) -> Reader<'_, 'p> {
@@ -415,6 +492,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
             _ => None,
         };
         let gathered = self.gathered;
+        let mut places = self.places();
         match (lookup, path) {
             (Some(at), [_, Step::Index(item), rest @ ..]) => {
                 let lookup = &self.fetch.lookups[at];
@@ -426,167 +504,87 @@ impl<'s, 'p> Absorb<'s, 'p> {
                         fail_fields(self.store, shape(instance), instance.record);
                     }
                 }
-                let shown = waiting.iter().take(self.errors.room());
-                self.errors.leave_out(waiting.len() - shown.len());
-                let mut paths: Vec<_> = shown
-                    .map(|instance| self.map_path(shape(instance), instance.record, rest))
-                    .collect();
-                paths.dedup();
-                let error = self.client_error(error);
-                if paths.is_empty() {
-                    let path = self.affected_by_lookup(at);
-                    return self.push(error.at(path));
+                // Nobody knows whose it is.
+                if waiting.is_empty() {
+                    self.affected_by(at, &mut places);
+                    places = places.first();
                 }
-                for path in paths {
-                    self.push(error.clone().at(path));
+                for instance in waiting {
+                    match self.map_path(shape(instance), instance.record, rest) {
+                        Ok(path) if !rest.is_empty() => places.add(path),
+                        Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
+                        // All of it, or something that clients do not see.
+                        _ => self.affected_of(shape(instance), instance.record, &mut places),
+                    }
                 }
             }
-            (Some(at), _) => {
-                let path = self.affected_by_lookup(at);
-                let error = self.client_error(error);
-                self.push(error.at(path));
-            }
+            (Some(at), _) => self.affected_by(at, &mut places),
             (None, path) if let Some(at) = reentry => {
-                let lookup = &self.fetch.lookups[at];
-                let waiting = gathered.lookups[at].instances.iter();
-                let n_waiting = waiting.len();
-                let shown = waiting.take(self.errors.room());
-                self.errors.leave_out(n_waiting - shown.len());
-                let paths: Vec<_> = shown
-                    .map(|instance| {
-                        let target = &lookup.targets[usize::from(instance.target)];
-                        self.map_path(target.shape, instance.record, path)
-                    })
-                    .collect();
-                let error = self.client_error(error);
-                for path in paths {
-                    self.push(error.clone().at(path));
+                for instance in gathered.lookups[at].instances.iter() {
+                    let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
+                    match self.map_path(target.shape, instance.record, path) {
+                        Ok(path) => places.add(path),
+                        Err(_) => self.affected_of(target.shape, instance.record, &mut places),
+                    }
                 }
             }
             (None, [Step::Key(_), ..]) if self.root => {
-                let path = match &self.fetch.root {
-                    Some(root) => self.map_path(root.shape, Store::ROOT, path),
-                    None => Vec::new(),
-                };
-                let error = self.client_error(error);
-                self.push(error.at(path));
+                if let Some(root) = &self.fetch.root {
+                    match self.map_path(root.shape, Store::ROOT, path) {
+                        Ok(path) => places.add(path),
+                        Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
+                        Err(None) => {}
+                    }
+                }
             }
+            // It does not say where: wherever something is missing.
             _ => {
-                let path = if has_data {
-                    Vec::new()
-                } else {
-                    self.affected_path()
-                };
-                let error = self.client_error(error);
-                self.push(error.at(path));
+                let all = self.affected();
+                let once = has_data || std::mem::replace(&mut self.told_everywhere, true);
+                places = if once { all.first() } else { all };
             }
         }
-    }
-
-    /// The client path of `steps` below a record. It ends where clients see nothing any more.
-    fn map_path(&self, shape: ShapeId, record: RecordId, steps: &[Step<'_>]) -> Path<'p> {
-        let plan = self.store.plan();
-        let mut path = self.store.path(record);
-        let (mut shape, mut record) = (&plan.shapes[shape], Some(record));
-        let mut steps = steps.iter().peekable();
-        while let Some(Step::Key(key)) = steps.next() {
-            let ty = record.and_then(|record| self.store.known_type(record));
-            let named = || shape.fields.iter().filter(|field| *field.key == **key);
-            let field = named()
-                .find(|field| applies(field, ty))
-                .or_else(|| named().next().filter(|_| ty.is_none()));
-            let Some(field) = field else {
-                break;
-            };
-            let slot = &plan.layouts[shape.layout].slots[usize::from(field.slot)];
-            let Some(client_key) = slot.client_key.as_deref() else {
-                break;
-            };
-            path.push(PathStep::Key(client_key));
-            let mut value = record.map_or(Value::Absent, |r| self.store.value(r, field.slot));
-            for _ in 0..slot.lists {
-                let Some(Step::Index(index)) = steps.peek() else {
-                    break;
-                };
-                steps.next();
-                path.push(PathStep::Index(*index));
-                value = match value {
-                    Value::List(list) => self.store.item(list, *index),
-                    _ => Value::Absent,
-                };
-            }
-            let Some(child) = field.shape else {
-                break;
-            };
-            shape = &plan.shapes[child];
-            record = match value {
-                Value::Record(record) => Some(record),
-                _ => None,
-            };
-        }
-        path
-    }
-
-    /// Tells of an error before the client learns no more than that there was one.
-    fn tell_masked(&self, error: &SubgraphError<'_>) {
-        if self.shows_errors {
-            return;
-        }
-        let max = self.store.limits().error_message_bytes_max;
-        let mut path = String::new();
-        for step in error.path.iter().flatten() {
-            if path.len() >= max {
-                break;
-            }
-            if !path.is_empty() {
-                path.push('.');
-            }
-            match step {
-                Step::Key(key) => path.push_str(clip(key, max)),
-                Step::Index(index) => path.push_str(&index.to_string()),
-            }
-        }
-        (self.masked)(MaskedError {
-            code: error.code.as_deref().map(|code| clip(code, max)),
-            message: clip(error.message.as_deref().unwrap_or_default(), max),
-            path,
-        });
+        let error = self.client_error(error);
+        self.push_at(error, places);
     }
 
     fn client_error(&self, error: SubgraphError<'_>) -> GraphqlError<'p> {
-        if !self.shows_errors {
-            let message = "The subgraph reported an error.";
-            return GraphqlError::new(codes::DOWNSTREAM_SERVICE_ERROR, message);
-        }
-        let message = error.message.as_deref();
-        let message = message.unwrap_or("The subgraph reported an error without a message.");
-        let message = clip(message, self.store.limits().error_message_bytes_max).to_owned();
+        let limits = self.store.limits();
+        let said = error.message.as_deref();
+        let said = said.unwrap_or("The subgraph reported an error without a message.");
+        let said = clip(said, limits.error_message_bytes_max).to_owned();
         let code = match error.code {
-            Some(code) => {
-                let max = self.store.limits().error_code_bytes_max;
-                Cow::Owned(clip(&code, max).to_owned())
-            }
+            Some(code) => Cow::Owned(clip(&code, limits.error_code_bytes_max).to_owned()),
             None => Cow::Borrowed(codes::DOWNSTREAM_SERVICE_ERROR),
         };
+        if !self.shows_errors {
+            let message = "The subgraph reported an error.";
+            return GraphqlError {
+                own_code: Some(code),
+                cause: Some(Cow::Owned(said)),
+                is_reported: true,
+                ..GraphqlError::new(codes::SUBREQUEST_GRAPHQL_ERROR, message)
+            };
+        }
         GraphqlError {
-            message: Cow::Owned(message),
-            path: None,
             code,
-            service: None,
             extensions: error.extensions.into(),
+            is_reported: true,
+            ..GraphqlError::new(codes::DOWNSTREAM_SERVICE_ERROR, said)
         }
     }
 
     /// Reports an error that concerns everything this fetch was to bring.
     pub(crate) fn fail_fetch(&mut self, error: GraphqlError<'p>) {
-        let path = self.affected_path();
-        self.push(error.at(path));
         self.mark_failed();
+        let places = self.affected();
+        self.push_at(error, places);
     }
     fn fail_lookup(&mut self, lookup: usize, message: &'static str) {
-        let path = self.affected_by_lookup(lookup);
-        self.push(malformed(message).at(path));
         self.mark_lookup_failed(lookup);
+        let mut places = self.places();
+        self.affected_by(lookup, &mut places);
+        self.push_at(malformed(message), places);
     }
     fn mark_failed(&mut self) {
         if let (true, Some(root)) = (self.root, &self.fetch.root) {
@@ -603,43 +601,6 @@ impl<'s, 'p> Absorb<'s, 'p> {
         }
     }
 
-    /// The longest client path below which everything lies that this fetch was to bring.
-    fn affected_path(&mut self) -> Path<'p> {
-        let mut common = None;
-        if let (true, Some(root)) = (self.root, &self.fetch.root) {
-            let plan = self.store.plan();
-            let shape = &plan.shapes[root.shape];
-            for field in &shape.fields {
-                let slot = &plan.layouts[shape.layout].slots[usize::from(field.slot)];
-                if let Some(key) = slot.client_key.as_deref() {
-                    narrow(&mut common, vec![PathStep::Key(key)]);
-                }
-            }
-        }
-        for at in 0..self.gathered.lookups.len() {
-            if self.gathered.lookups[at].n_representations > 0 {
-                narrow(&mut common, self.affected_by_lookup(at));
-            }
-        }
-        common.unwrap_or_default()
-    }
-    fn affected_by_lookup(&mut self, lookup: usize) -> Path<'p> {
-        if let Some(Some(place)) = self.shared_places.get(lookup) {
-            return place.clone();
-        }
-        let mut common = None;
-        for instance in self.gathered.lookups[lookup].instances.iter() {
-            narrow(&mut common, self.store.path(instance.record));
-            if common.as_ref().is_some_and(Vec::is_empty) {
-                break;
-            }
-        }
-        let place = common.unwrap_or_default();
-        self.shared_places.resize(self.gathered.lookups.len(), None);
-        self.shared_places[lookup] = Some(place.clone());
-        place
-    }
-
     fn service(&self) -> Option<&'p str> {
         let name = self
             .store
@@ -649,20 +610,19 @@ impl<'s, 'p> Absorb<'s, 'p> {
         name.filter(|_| self.options.error_service_names)
             .map(|name| &**name)
     }
+    /// Reports an error at some places; without a path if there is none.
+    fn push_at(&mut self, error: GraphqlError<'p>, places: Places<'p>) {
+        if places.list.is_empty() {
+            return self.push(error);
+        }
+        for path in places.list {
+            self.push(error.clone().at(path));
+        }
+        self.errors.leave_out(places.beyond);
+    }
     fn push(&mut self, mut error: GraphqlError<'p>) {
         error.service = self.service();
         let stage = Stage::Fetch(self.source.rank());
         self.errors.push(stage, error);
-    }
-}
-
-/// Shortens `common` to what it shares with `path`.
-fn narrow<'p>(common: &mut Option<Path<'p>>, path: Path<'p>) {
-    match common {
-        None => *common = Some(path),
-        Some(common) => {
-            let same = common.iter().zip(&path).take_while(|(a, b)| a == b).count();
-            common.truncate(same);
-        }
     }
 }

@@ -12,6 +12,10 @@ pub const SUBREQUEST_INVALID_VALUE: &str = "SUBREQUEST_INVALID_VALUE";
 pub const SUBREQUEST_UNEXPECTED_TYPE: &str = "SUBREQUEST_UNEXPECTED_TYPE";
 /// Two subgraphs answered the same list with different lengths.
 pub const SUBREQUEST_LIST_MISMATCH: &str = "SUBREQUEST_LIST_MISMATCH";
+/// A subgraph reported an error, and what it said is kept from the client.
+pub const SUBREQUEST_GRAPHQL_ERROR: &str = "SUBREQUEST_GRAPHQL_ERROR";
+/// A subgraph knows nothing of an entity that another one refers to. Nothing is wrong with the response.
+pub const SUBREQUEST_MISSING_ENTITY: &str = "SUBREQUEST_MISSING_ENTITY";
 /// A subgraph reported an error without a code.
 pub const DOWNSTREAM_SERVICE_ERROR: &str = "DOWNSTREAM_SERVICE_ERROR";
 /// A non-nullable field has no value, and no other error says why.
@@ -22,6 +26,9 @@ pub const EXECUTION_LIMIT_EXCEEDED: &str = "EXECUTION_LIMIT_EXCEEDED";
 pub const ERRORS_TRUNCATED: &str = "ERRORS_TRUNCATED";
 /// The caller may not see a field, or an object of its type.
 pub const UNAUTHORIZED_FIELD_OR_TYPE: &str = "UNAUTHORIZED_FIELD_OR_TYPE";
+
+/// What a client reads of a request to a subgraph that failed, if it may not see why; the code says more.
+pub(crate) const MASKED_MESSAGE: &str = "A request to a subgraph failed.";
 
 /// A row of the code table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +64,11 @@ pub const CODES: &[CodeInfo] = &[
         remedy: "Make the field nullable or let the subgraph always answer it.",
     },
     CodeInfo {
+        code: SUBREQUEST_GRAPHQL_ERROR,
+        meaning: "A subgraph reported an error, and what it said is kept from the client.",
+        remedy: "Look for it in the log, which has what the subgraph said.",
+    },
+    CodeInfo {
         code: SUBREQUEST_HTTP_ERROR,
         meaning: "A subgraph could not be reached, or its HTTP status says failure.",
         remedy: "Check that the subgraph is up and its URL is right.",
@@ -75,6 +87,11 @@ pub const CODES: &[CodeInfo] = &[
         code: SUBREQUEST_MALFORMED_RESPONSE,
         meaning: "A subgraph's answer is not JSON, no GraphQL response, or lacks what was asked.",
         remedy: "Check that the URL is a GraphQL endpoint and what the subgraph answers to the request in the trace.",
+    },
+    CodeInfo {
+        code: SUBREQUEST_MISSING_ENTITY,
+        meaning: "A subgraph answered null for an entity that another one refers to. Only operators are told.",
+        remedy: "Nothing, if references may lead nowhere; otherwise compare the data of both subgraphs.",
     },
     CodeInfo {
         code: SUBREQUEST_UNEXPECTED_TYPE,

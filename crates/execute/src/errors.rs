@@ -1,15 +1,16 @@
 //! Errors of one execution, and how they are written.
 //!
 //! Errors are collected while fetches complete in any order, and written in the order of the plan's fetches, so that
-//! the response does not depend on timing.
+//! the response does not depend on timing. Each of them is noted for operators, too ([`crate::failure`]).
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use ogive_base::FastSet;
 use ogive_json::write_string;
+use ogive_plan::ShapeId;
 
-use crate::{codes, limits::ExecuteLimits};
+use crate::{codes, failure::Noted, limits::ExecuteLimits, store::RecordId};
 
 /// One step of a client path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,6 +32,16 @@ pub(crate) struct GraphqlError<'p> {
     /// Further members of `extensions`, as JSON without braces, each followed by a comma. Shared by all places of one
     /// error.
     pub(crate) extensions: Bytes,
+    /// The code that operators are told instead.
+    pub(crate) own_code: Option<Cow<'static, str>>,
+    /// What operators are told instead of the message.
+    pub(crate) cause: Option<Cow<'static, str>>,
+    /// The subgraph to blame, where that is not the one whose answer is read.
+    pub(crate) subgraph: Option<u32>,
+    /// Whether the subgraph reported it itself.
+    pub(crate) is_reported: bool,
+    /// Whether the same request may well succeed a moment later.
+    pub(crate) is_transient: bool,
 }
 
 impl<'p> GraphqlError<'p> {
@@ -41,6 +52,11 @@ impl<'p> GraphqlError<'p> {
             code: Cow::Borrowed(code),
             service: None,
             extensions: Bytes::new(),
+            own_code: None,
+            cause: None,
+            subgraph: None,
+            is_reported: false,
+            is_transient: false,
         }
     }
     pub(crate) fn at(mut self, path: Path<'p>) -> Self {
@@ -76,6 +92,32 @@ impl<'p> GraphqlError<'p> {
     }
 }
 
+/// How many errors there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ErrorMark {
+    listed: usize,
+    left_out: usize,
+    news: usize,
+    of_objects: usize,
+}
+
+impl ErrorMark {
+    /// A number that grows with every error.
+    #[inline]
+    pub(crate) fn sum(self) -> usize {
+        self.listed + self.left_out + self.of_objects
+    }
+}
+
+/// An error that concerns an object which may stay all the same: where it belongs is known when all is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectError {
+    pub(crate) code: &'static str,
+    pub(crate) message: &'static str,
+    pub(crate) shape: ShapeId,
+    pub(crate) record: RecordId,
+}
+
 /// When an error belongs: by fetch in plan order, then errors of the response itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stage {
@@ -91,6 +133,10 @@ pub(crate) struct Errors<'p> {
     left_out: usize,
     /// Every path of the list and every prefix of one; built when first asked for.
     reported: Option<FastSet<Path<'p>>>,
+    /// What operators were not told of yet.
+    news: Vec<Noted>,
+    /// Errors of objects that are still to be placed.
+    of_objects: Vec<ObjectError>,
 }
 
 impl<'p> Errors<'p> {
@@ -100,26 +146,31 @@ impl<'p> Errors<'p> {
             max: limits.errors_max,
             left_out: 0,
             reported: None,
+            news: Vec::new(),
+            of_objects: Vec::new(),
         }
     }
 
     /// What there is now, to go back to.
-    pub(crate) fn mark(&self) -> (usize, usize) {
-        (self.list.len(), self.left_out)
+    pub(crate) fn mark(&self) -> ErrorMark {
+        ErrorMark {
+            listed: self.list.len(),
+            left_out: self.left_out,
+            news: self.news.len(),
+            of_objects: self.of_objects.len(),
+        }
     }
     /// Forgets the errors since `mark`. Not after the first question whether something is explained.
-    pub(crate) fn roll_back(&mut self, mark: (usize, usize)) {
-        self.list.truncate(mark.0);
-        self.left_out = mark.1;
+    pub(crate) fn roll_back(&mut self, mark: ErrorMark) {
+        self.list.truncate(mark.listed);
+        self.left_out = mark.left_out;
+        self.news.truncate(mark.news);
+        self.of_objects.truncate(mark.of_objects);
     }
 
     /// Whether the next error will be left out, so that its details need not be worked out.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= self.max
-    }
-    /// How many more will be written.
-    pub(crate) fn room(&self) -> usize {
-        self.max.saturating_sub(self.list.len())
     }
     /// Number of errors that will be written.
     pub(crate) fn len(&self) -> usize {
@@ -134,7 +185,29 @@ impl<'p> Errors<'p> {
         self.left_out += n;
     }
 
+    /// Whether there is something that operators were not told of.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+    /// What operators were not told of yet.
+    pub(crate) fn take_news(&mut self) -> Vec<Noted> {
+        std::mem::take(&mut self.news)
+    }
+    /// Keeps an error of an object until all is read.
+    pub(crate) fn keep(&mut self, error: ObjectError) {
+        self.of_objects.push(error);
+    }
+    /// The errors of objects that are still to be placed.
+    pub(crate) fn take_kept(&mut self) -> Vec<ObjectError> {
+        std::mem::take(&mut self.of_objects)
+    }
+    /// Notes what clients do not see.
+    pub(crate) fn note(&mut self, error: &GraphqlError<'p>) {
+        Noted::note(&mut self.news, error);
+    }
+
     pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
+        self.note(&error);
         if self.is_full() {
             self.left_out += 1;
             return;

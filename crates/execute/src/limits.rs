@@ -21,6 +21,8 @@ pub struct ExecuteLimits {
     pub depth_max: u32,
     /// Errors in the response; one more says that some were left out.
     pub errors_max: usize,
+    /// Places at which one failed request is told; one more says that some were left out.
+    pub failure_paths_max: usize,
     /// Bytes of one error message of a subgraph; the rest is cut off.
     pub error_message_bytes_max: usize,
     /// Bytes of the code of one error of a subgraph; the rest is cut off.
@@ -46,6 +48,7 @@ impl Default for ExecuteLimits {
             request_bytes_max: 64 << 20,
             depth_max: 128,
             errors_max: 1_000,
+            failure_paths_max: 100,
             error_message_bytes_max: 4 << 10,
             error_code_bytes_max: 256,
             error_extension_bytes_max: 32 << 10,

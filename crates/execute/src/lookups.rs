@@ -17,6 +17,7 @@ use ogive_plan::{Lookup, LookupFacts, Target};
 
 use crate::{
     envelope::lookup_of,
+    errors::ErrorMark,
     lane::{Here, Lane, Left},
     request::{GatheredLookup, Instance},
     scan::{Reader, Stop, fail_fields},
@@ -96,7 +97,7 @@ struct List {
 #[derive(Clone, Copy)]
 struct Before {
     store: Mark,
-    errors: (usize, usize),
+    errors: ErrorMark,
     entities: usize,
 }
 

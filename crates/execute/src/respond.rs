@@ -12,12 +12,15 @@ use std::{borrow::Cow, ops::Range};
 use bytes::Bytes;
 use ogive_base::FastMap;
 use ogive_json::{Kind, ScanError, Scanner, write_string};
-use ogive_plan::{Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, Plan};
+use ogive_plan::{
+    Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, Plan, ShapeId, SlotIndex,
+};
 
 use crate::{
     codes,
     condition::Conditions,
     errors::{Errors, GraphqlError, Path, PathStep, Stage},
+    failure::Noted,
     leaf,
     output::{Output, Position, ResponseBody},
     store::{ListRange, RecordId, Slots, Store, TypeState, Value},
@@ -29,10 +32,23 @@ pub(crate) struct Respond<'e, 'p> {
     pub(crate) conditions: &'e Conditions,
     pub(crate) locals: &'e [Bytes],
     pub(crate) errors: Errors<'p>,
+    /// Whether errors name the subgraph to blame, by its index.
+    pub(crate) tells_service: &'e dyn Fn(u32) -> bool,
 }
 
-/// Writes the response; says how many errors it carries, and how many there are.
-pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
+/// The response.
+pub(crate) struct Responded {
+    pub(crate) body: ResponseBody,
+    /// Number of errors it carries...
+    pub(crate) errors: usize,
+    /// ... and of all there are.
+    pub(crate) errors_total: usize,
+    /// What operators were not told of yet.
+    pub(crate) news: Vec<Noted>,
+}
+
+/// Writes the response.
+pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
     let plan = input.store.plan();
     let mut emit = Emit {
         plan,
@@ -49,6 +65,8 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
         taken_back: 0,
         differences: 0,
         compared: Vec::new(),
+        tells_service: input.tells_service,
+        blamed: Vec::new(),
     };
     emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT, Plan::ROOT);
@@ -62,12 +80,18 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> (ResponseBody, usize, usize) {
     }
     let (n_errors, total) = (emit.errors.len(), emit.errors.total());
     let mut out = emit.out;
+    let news = emit.errors.take_news();
     if n_errors > 0 {
         out.literal(b",\"errors\":");
         emit.errors.write(out.text());
     }
     out.byte(b'}');
-    (out.finish(), n_errors, total)
+    Responded {
+        body: out.finish(),
+        errors: n_errors,
+        errors_total: total,
+        news,
+    }
 }
 
 struct Emit<'e, 'p> {
@@ -92,6 +116,9 @@ struct Emit<'e, 'p> {
     differences: u32,
     /// Room to compare them in.
     compared: Vec<(RecordId, RecordId)>,
+    tells_service: &'e dyn Fn(u32) -> bool,
+    /// Which subgraph answers which slot, of those that were looked for.
+    blamed: Vec<(LayoutId, SlotIndex, Option<u32>)>,
 }
 
 /// An object whose text is to be written again.
@@ -647,7 +674,7 @@ impl<'p> Emit<'_, 'p> {
                 field.coordinate
             );
             let error = GraphqlError::new(codes::NON_NULL_VIOLATION, message).at(path);
-            self.errors.push(Stage::Respond, error);
+            self.push_blaming(error);
         }
     }
     fn push_error(
@@ -658,11 +685,67 @@ impl<'p> Emit<'_, 'p> {
     ) {
         self.nulls += 1;
         if self.errors.is_full() {
-            return self.errors.leave_out(1);
+            // Told, but not worth the work of finding out where.
+            let error = GraphqlError::new(code, message());
+            return self.push_blaming(error);
         }
         let error = GraphqlError::new(code, message()).at(self.path(open));
+        self.push_blaming(error);
+    }
+    /// Adds an error of the subgraph that answers what is being written.
+    fn push_blaming(&mut self, mut error: GraphqlError<'p>) {
+        error.subgraph = self.subgraph();
+        let told = error.subgraph.filter(|at| (self.tells_service)(*at));
+        let name = told.and_then(|at| self.plan.subgraphs.get(at as usize));
+        error.service = name.map(|name| &**name);
         self.errors.push(Stage::Respond, error);
     }
+    /// The subgraph that answers the field being written, if there is only one.
+    fn subgraph(&mut self) -> Option<u32> {
+        let object = self.frames.iter().rev().find_map(|frame| match frame {
+            Frame::Object {
+                record,
+                layout,
+                next,
+                ..
+            } => Some((*record, layout.output.get(next.wrapping_sub(1))?)),
+            Frame::List { .. } => None,
+        });
+        let (record, field) = object?;
+        let slot = match field.source {
+            OutSource::Leaf(slot, _) | OutSource::Object(slot) => slot,
+            OutSource::Typename | OutSource::Local(_) | OutSource::Null => return None,
+        };
+        let layout = self.store.layout(record);
+        let known = |(l, s, _): &&(LayoutId, SlotIndex, Option<u32>)| (*l, *s) == (layout, slot);
+        if let Some((.., subgraph)) = self.blamed.iter().find(known) {
+            return *subgraph;
+        }
+        let subgraph = subgraph_of(self.plan, layout, slot);
+        self.blamed.push((layout, slot, subgraph));
+        subgraph
+    }
+}
+
+/// The subgraph that is asked for the values of a slot, if there is only one.
+fn subgraph_of(plan: &Plan, layout: LayoutId, slot: SlotIndex) -> Option<u32> {
+    let mut found = None;
+    for fetch in plan.fetches.as_slice() {
+        let roots = fetch.root.iter().map(|root| root.shape);
+        let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
+        let mut open: Vec<ShapeId> = roots.chain(targets.map(|target| target.shape)).collect();
+        while let Some(id) = open.pop() {
+            let shape = &plan.shapes[id];
+            open.extend(shape.fields.iter().filter_map(|field| field.shape));
+            if shape.layout == layout && shape.fields.iter().any(|field| field.slot == slot) {
+                if found.is_some_and(|other| other != fetch.subgraph) {
+                    return None;
+                }
+                found = Some(fetch.subgraph);
+            }
+        }
+    }
+    found
 }
 
 /// So many nulls are looked up among the errors there are, if there is no room for another one; those beyond are counted

@@ -15,14 +15,15 @@ use crate::{
     answer::{self, Absorb},
     condition::Conditions,
     errors::Errors,
+    failure::Failure,
     inflight::InFlight,
     limits::{ExecuteLimits, ExecuteOptions},
     output::ResponseBody,
     request::{self, Gather, Gathered},
-    respond::{Respond, respond},
+    respond::{Respond, Responded, respond},
     reuse::{Entities, Reuse},
     store::{LimitReached, Source, Store},
-    transport::{MaskedError, SubgraphRequest, SubgraphResponse, Transport, TransportError},
+    transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
 
 /// What one execution works on.
@@ -400,6 +401,7 @@ impl<'e> Run<'e> {
     fn refuse(&mut self, source: Source, gathered: &Gathered, limit: LimitReached) {
         self.with(source, gathered, |mut absorb| {
             absorb.fail_fetch(answer::too_large(limit));
+            absorb.tell(None);
         });
         self.give_up(gathered);
     }
@@ -490,14 +492,19 @@ impl<'e> Run<'e> {
         let fetch = &self.plan.fetches[whole];
         let used = usize::try_from(self.stats.answer_bytes).unwrap_or(usize::MAX);
         let transport = self.transport;
+        let shows_errors = transport.shows_errors(fetch.subgraph);
         then(Absorb {
             store: &mut self.store,
             errors: &mut self.errors,
             conditions: self.conditions,
-            options: self.input.options,
+            options: ExecuteOptions {
+                error_service_names: self.input.options.error_service_names
+                    || transport.names_service(fetch.subgraph),
+                ..self.input.options
+            },
             error_extensions: self.input.error_extensions,
-            shows_errors: transport.shows_errors(fetch.subgraph),
-            masked: &|error: MaskedError<'_>| transport.masked(fetch.subgraph, error),
+            shows_errors,
+            failed: &|failure: &Failure<'_>| transport.failed(failure),
             source,
             whole,
             is_only: self.open[source.fetch().index()].1 == 1,
@@ -507,7 +514,7 @@ impl<'e> Run<'e> {
             entities: self.entities.as_mut(),
             root: gathered.root,
             bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
-            shared_places: Vec::new(),
+            told_everywhere: false,
         });
     }
 
@@ -563,12 +570,26 @@ impl<'e> Run<'e> {
             rows.sort_by_key(|(source, row)| (row.fetch, *source));
             rows.into_iter().map(|(_, row)| row).collect()
         });
-        let (body, errors, errors_total) = respond(Respond {
+        let transport = self.transport;
+        let tells_service = |subgraph: u32| {
+            self.input.options.error_service_names || transport.names_service(subgraph)
+        };
+        let responded = respond(Respond {
             store: &self.store,
             conditions: self.conditions,
             locals: self.input.locals,
             errors: self.errors,
+            tells_service: &tells_service,
         });
+        for noted in &responded.news {
+            transport.failed(&noted.failure(None, None));
+        }
+        let Responded {
+            body,
+            errors,
+            errors_total,
+            ..
+        } = responded;
         ExecuteOutput {
             body,
             errors,

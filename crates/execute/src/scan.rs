@@ -25,7 +25,7 @@ use crate::{
     ahead::{Expected, Known, Passing},
     codes,
     envelope::InVain,
-    errors::{Errors, GraphqlError, Path, PathStep, Stage},
+    errors::{Errors, GraphqlError, ObjectError, Path, PathStep, Stage},
     lane::{Lane, Left},
     store::{
         LimitReached, ListRange, Place, RawRange, RecordId, Slots, Source, Store, TypeState, Value,
@@ -187,7 +187,12 @@ impl<'s, 'p> Reader<'s, 'p> {
             return Ok(true);
         }
         if scanner.peek()? != Kind::Object {
-            self.fail(codes::SUBREQUEST_INVALID_VALUE, NOT_AN_OBJECT, record);
+            self.errors.keep(ObjectError {
+                code: codes::SUBREQUEST_INVALID_VALUE,
+                message: NOT_AN_OBJECT,
+                shape,
+                record,
+            });
             return Ok(false);
         }
         if !self.agree_on_type(scanner, shape, record)? {
@@ -572,8 +577,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
     /// What must not change while an object is read that is to be copied later.
     pub(crate) fn untouched(&self) -> (usize, u32) {
-        let (errors, left_out) = self.errors.mark();
-        (errors + left_out, self.steps)
+        (self.errors.mark().sum(), self.steps)
     }
     /// Says where a coming object hangs.
     #[inline(always)]
@@ -674,7 +678,12 @@ impl<'s, 'p> Reader<'s, 'p> {
                 if found == TypeState::Rejected && !told {
                     self.store.set_type_state(record, found);
                 }
-                self.fail(codes::SUBREQUEST_UNEXPECTED_TYPE, UNEXPECTED_TYPE, record);
+                self.errors.keep(ObjectError {
+                    code: codes::SUBREQUEST_UNEXPECTED_TYPE,
+                    message: UNEXPECTED_TYPE,
+                    shape: id,
+                    record,
+                });
                 Ok(false)
             }
         }
@@ -764,7 +773,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         indexes.reverse();
         indexes
     }
-    /// Client path of the value being read.
+    /// Client path of the value being read; empty if clients do not see it.
     fn path_here(&self) -> Path<'p> {
         let innermost = self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Object {
@@ -778,26 +787,30 @@ impl<'s, 'p> Reader<'s, 'p> {
         let Some((record, slot)) = innermost else {
             return Vec::new();
         };
-        let mut path = self.store.path(record);
         let layout = &self.store.plan().layouts[self.store.layout(record)];
-        if let Some(key) = layout.slots[usize::from(slot)].client_key.as_deref() {
-            path.push(PathStep::Key(key));
-            path.extend(self.open_indexes().into_iter().map(PathStep::Index));
-        }
+        let key = layout.slots[usize::from(slot)].client_key.as_deref();
+        let (Some(mut path), Some(key)) = (self.store.visible_path(record), key) else {
+            return Vec::new();
+        };
+        path.push(PathStep::Key(key));
+        path.extend(self.open_indexes().into_iter().map(PathStep::Index));
         path
     }
     fn fail_here(&mut self, code: &'static str, message: &'static str) {
-        if !self.errors.is_full() {
-            let path = self.path_here();
-            self.push(GraphqlError::new(code, message).at(path));
-        }
+        // Told even if there is no room for it in the response.
+        let path = match self.errors.is_full() {
+            true => Path::new(),
+            false => self.path_here(),
+        };
+        self.push(GraphqlError::new(code, message).at(path));
     }
     /// Reports an error at a record.
     pub(crate) fn fail(&mut self, code: &'static str, message: &'static str, record: RecordId) {
-        if !self.errors.is_full() {
-            let path = self.store.path(record);
-            self.push(GraphqlError::new(code, message).at(path));
-        }
+        let path = match self.errors.is_full() {
+            true => Path::new(),
+            false => self.store.visible_path(record).unwrap_or_default(),
+        };
+        self.push(GraphqlError::new(code, message).at(path));
     }
     fn push(&mut self, mut error: GraphqlError<'p>) {
         error.service = self.service;

@@ -742,6 +742,19 @@ impl<'p> Store<'p> {
         self.items[(list.start + index) as usize]
     }
 
+    /// The client path of a record, if clients see it.
+    pub(crate) fn visible_path(&self, record: RecordId) -> Option<Path<'p>> {
+        let mut at = record;
+        while at != Self::ROOT {
+            let record = &self.records[at.index()];
+            let layout = self.records[record.parent.index()].layout;
+            let slot = &self.plan.layouts[layout].slots[usize::from(record.slot)];
+            slot.client_key.as_ref()?;
+            at = record.parent;
+        }
+        Some(self.path(record))
+    }
+
     /// The client path of a record. It ends where a slot that clients do not see begins.
     pub(crate) fn path(&self, record: RecordId) -> Path<'p> {
         let mut chain = Vec::new();

@@ -4,7 +4,7 @@ use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use bytes::Bytes;
 
-use crate::{ahead::ReadAhead, reuse::Reuse};
+use crate::{ahead::ReadAhead, failure::Failure, reuse::Reuse};
 
 /// One request to a subgraph.
 #[derive(Clone, Debug)]
@@ -31,22 +31,12 @@ pub struct SubgraphResponse {
 pub struct TransportError {
     /// Stable code for `extensions.code`, e.g. `SUBREQUEST_HTTP_ERROR`, `GATEWAY_TIMEOUT`.
     pub code: &'static str,
-    /// Message that a client may see: no hosts, no internals.
+    /// Message for clients that may see what is wrong with subgraphs: no hosts, no internals.
     pub message: String,
     /// What operators see.
     pub detail: String,
-}
-
-/// An error as the subgraph tells it, of which the client learns no more than where it was. Texts may be cut off at
-/// [`error_message_bytes_max`](crate::ExecuteLimits::error_message_bytes_max).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MaskedError<'a> {
-    /// `extensions.code`, if there is one.
-    pub code: Option<&'a str>,
-    /// What happened.
-    pub message: &'a str,
-    /// Where in the answer of the subgraph, steps separated by dots; empty if it does not say.
-    pub path: String,
+    /// Whether the same request may well succeed a moment later.
+    pub transient: bool,
 }
 
 /// A future of a subgraph's answer. Dropping it cancels the request.
@@ -106,8 +96,15 @@ pub trait Transport {
         true
     }
 
-    /// Learns of an error that the client may not see, so that operators can. Default: nobody does.
-    fn masked(&self, subgraph: u32, error: MaskedError<'_>) {
-        let _ = (subgraph, error);
+    /// Whether the client may learn from an error which subgraph it comes from. Default no, unless
+    /// [`error_service_names`](crate::ExecuteOptions::error_service_names) says so.
+    fn names_service(&self, subgraph: u32) -> bool {
+        let _ = subgraph;
+        false
+    }
+
+    /// Learns of everything that goes wrong, at once. Default: nobody does.
+    fn failed(&self, failure: &Failure<'_>) {
+        let _ = failure;
     }
 }

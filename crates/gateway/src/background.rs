@@ -31,6 +31,9 @@ const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the last metrics and spans may take to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether failures were left out of the log that nothing follows.
+const SETTLE_INTERVAL: Duration = Duration::from_secs(5);
+
 /// What answers on one address.
 #[derive(Clone, Debug, Default)]
 struct Paths {
@@ -157,6 +160,13 @@ async fn run(
             Err(error) => tracing::error!(%error, "an address for the operator is lost"),
         }
     }
+    let failing = Arc::clone(&gateway);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SETTLE_INTERVAL).await;
+            failing.telemetry().failures.settle();
+        }
+    });
     let told = Arc::new(Notify::new());
     let mut exporting = tokio::spawn(exporter.run(Arc::clone(&told)));
     stop.notified().await;

@@ -4,6 +4,7 @@ use std::cell::{RefCell, RefMut};
 
 use http::HeaderMap;
 use ogive_plan::Claims;
+use ogive_telemetry::Telemetry;
 
 use crate::{measured::Exceeded, observe::Watch, uploads::Entry};
 
@@ -16,6 +17,7 @@ pub struct RequestContext<'a> {
     /// What the subgraphs' answers add to the response's headers.
     added: RefCell<HeaderMap>,
     watch: Option<&'a Watch<'a>>,
+    telemetry: Option<&'a Telemetry>,
     uploads: Option<Entry<'a>>,
     exceeded: RefCell<Exceeded>,
 }
@@ -28,6 +30,7 @@ impl<'a> RequestContext<'a> {
             claims: Claims::default(),
             added: RefCell::default(),
             watch: None,
+            telemetry: None,
             uploads: None,
             exceeded: RefCell::default(),
         }
@@ -40,6 +43,17 @@ impl<'a> RequestContext<'a> {
     /// Lets `watch` note what happens.
     pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {
         RequestContext { watch, ..self }
+    }
+    /// Tells operators what goes wrong.
+    pub(crate) fn told_to(self, telemetry: &'a Telemetry) -> Self {
+        RequestContext {
+            telemetry: Some(telemetry),
+            ..self
+        }
+    }
+    /// Who tells operators what goes wrong.
+    pub(crate) fn telemetry(&self) -> Option<&'a Telemetry> {
+        self.telemetry
     }
     /// Who notes what happens.
     pub(crate) fn watch(&self) -> Option<&'a Watch<'a>> {

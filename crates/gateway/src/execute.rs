@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::{
     context::RequestContext,
     error::RequestError,
+    failures::Telling,
     feedback::Timed,
     measured::{code, note},
     plan::PlannedOperation,
@@ -45,6 +46,12 @@ pub async fn execute(
         true => Some(&timed as &dyn Observer),
         false => watch,
     };
+    let name = prepared.operation.definition.name;
+    let telling = context.telemetry().map(|telemetry| Telling {
+        telemetry,
+        watch: context.watch(),
+        operation: name.map(|name| prepared.operation.document.name(name)),
+    });
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
@@ -54,6 +61,10 @@ pub async fn execute(
     .observed_by(observer)
     .within(state.options.request_memory.ceiling)
     .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
+    let transport = match &telling {
+        Some(telling) => transport.reporting_to(telling),
+        None => transport,
+    };
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);

@@ -32,7 +32,7 @@ use crate::{
     error::{RequestError, internal},
     execute::execute,
     expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
-    graphiql,
+    failures, graphiql,
     heavy::Heavy,
     linger::read_refused,
     measured::{Exceeded, code, log},
@@ -302,13 +302,14 @@ impl Gateway {
         let record = self.begin(&serving.options, parts).map(Box::new);
         let lent = Lent {
             worker,
+            telemetry: &self.telemetry,
             record: record.as_deref(),
             client,
         };
         let answered = contained(pin!(self.route(&serving, parts, body, lent))).await;
         let mut response = answered.unwrap_or_else(|| {
-            tracing::error!("a request ended in a panic; the process goes on");
-            refused(lent, &internal(), media_of(parts))
+            failures::panicked(&self.telemetry, lent.record);
+            refuse(&internal(), media_of(parts))
         });
         if let Some(record) = &record {
             self.end(&serving.options, record, parts, client, &mut response);
@@ -365,21 +366,18 @@ impl Gateway {
         &self,
         parts: &Parts,
         peer: Peer,
-        status: StatusCode,
+        response: &mut Response<ResponseBody>,
         code: &'static str,
     ) {
-        if !self.telemetry.is_on() {
-            return;
-        }
         let serving = self.serving.load_full();
         let observe = &serving.options.observe;
-        let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
-        let record = self.telemetry.begin(parts, id, false);
-        record.refused(code);
-        let mut response = Response::new(ResponseBody::default());
-        *response.status_mut() = status;
+        if !(self.telemetry.is_on() || observe.is_on()) {
+            return;
+        }
+        let record = self.record(observe, parts);
+        failures::turned_away(&self.telemetry, &record, response.status(), code);
         let client = serving.options.proxies.client(&parts.headers, peer);
-        self.end(&serving.options, &record, parts, client, &mut response);
+        self.end(&serving.options, &record, parts, client, response);
     }
 
     /// The record of a GraphQL request, if anybody wants one.
@@ -388,10 +386,11 @@ impl Gateway {
         let wanted = (self.telemetry.is_on() || observe.is_on())
             && parts.uri.path().starts_with(&options.graphql_path)
             && parts.method != Method::OPTIONS;
-        wanted.then(|| {
-            let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
-            self.telemetry.begin(parts, id, false)
-        })
+        wanted.then(|| self.record(observe, parts))
+    }
+    fn record(&self, observe: &ObserveOptions, parts: &Parts) -> Record {
+        let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
+        self.telemetry.begin(parts, id, false)
     }
 
     async fn route<B>(
@@ -412,7 +411,35 @@ impl Gateway {
                 read_refused(&parts.headers, body).await;
                 response
             }
+            Destination::Refused(error) => {
+                read_refused(&parts.headers, body).await;
+                self.refuse_elsewhere(&serving.options, parts, lent, &error)
+            }
         }
+    }
+
+    /// Refuses a request that is no GraphQL. It leads as far as any other: its answer has an id, it is logged and counted.
+    fn refuse_elsewhere(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        lent: Lent<'_>,
+        error: &RequestError,
+    ) -> Response<ResponseBody> {
+        let observe = &options.observe;
+        let is_wanted = lent.record.is_none()
+            && (self.telemetry.is_on() || observe.is_on())
+            && parts.method != Method::OPTIONS;
+        let own = is_wanted.then(|| self.record(observe, parts));
+        let lent = Lent {
+            record: own.as_ref().or(lent.record),
+            ..lent
+        };
+        let mut response = refused(lent, error, media_of(parts));
+        if let Some(record) = &own {
+            self.end(options, record, parts, lent.client, &mut response);
+        }
+        response
     }
 
     /// Who answers a request. Whatever is no GraphQL is answered at once.
@@ -436,45 +463,53 @@ impl Gateway {
                 return Destination::Graphql(None);
             }
         }
-        Destination::Answered(self.page(options, parts))
+        match self.page(options, parts) {
+            Ok(response) => Destination::Answered(response),
+            Err(error) => Destination::Refused(error),
+        }
     }
 
     /// The answer to a request that is no GraphQL.
-    fn page(&self, options: &GatewayOptions, parts: &Parts) -> Response<ResponseBody> {
+    fn page(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+    ) -> Result<Response<ResponseBody>, RequestError> {
         let path = parts.uri.path();
         if !matches!(parts.method, Method::GET | Method::HEAD) {
-            return refuse(&not_found_or_allowed(path, options), media_of(parts));
+            return Err(not_found_or_allowed(path, options));
         }
         if asks_for_websocket(&parts.headers) {
-            return refuse(&no_websockets(), media_of(parts));
+            return Err(no_websockets());
         }
         if let Some((live, ready)) = &options.health_paths {
             if path == live {
-                return health(!asks_readiness(parts.uri.query()) || self.is_ready());
+                let up = !asks_readiness(parts.uri.query()) || self.is_ready();
+                return Ok(health(up));
             }
             if path == ready {
-                return health(self.is_ready());
+                return Ok(health(self.is_ready()));
             }
         }
         if let Some(notice) = options.notice.as_ref().filter(|_| path == notice::PATH) {
-            return notice.answer();
+            return Ok(notice.answer());
         }
         if let Some(homepage) = &options.homepage_path {
             if path == homepage || path == options.graphql_path {
-                return graphiql::page(
+                return Ok(graphiql::page(
                     &options.graphql_path,
                     options.graphiql_query.as_deref(),
                     options.notice.is_some(),
-                );
+                ));
             }
             if path == graphiql::STATE {
-                return self.offered(options);
+                return Ok(self.offered(options));
             }
             if let Some(asset) = graphiql::asset(path) {
-                return asset;
+                return Ok(asset);
             }
         }
-        refuse(&not_found_or_allowed(path, options), media_of(parts))
+        Err(not_found_or_allowed(path, options))
     }
 
     /// What GraphiQL can show of this gateway.
@@ -712,6 +747,7 @@ impl Gateway {
         let context = RequestContext::new(&parts.headers)
             .claimed(CallerClaims::of(parts)?)
             .watched(watch.as_ref())
+            .told_to(&self.telemetry)
             .with_uploads(files);
         let answer = self.stops(serving, request, media, lent.worker, &context);
         let answer = answer.await;
@@ -810,20 +846,13 @@ enum Destination<'p> {
     Graphql(Option<&'p str>),
     /// Nobody any more.
     Answered(Response<ResponseBody>),
+    /// Nobody at all.
+    Refused(RequestError),
 }
 
 fn refused(lent: Lent<'_>, error: &RequestError, media: Media) -> Response<ResponseBody> {
     let _span = stop_span!(spans::RESPOND).entered();
-    if let Some(first) = error.errors.first() {
-        if let Some(record) = lent.record {
-            record.refused(first.code);
-        }
-        tracing::debug!(
-            code = first.code,
-            message = first.message,
-            "request refused"
-        );
-    }
+    failures::refused(lent.telemetry, lent.record, error);
     refuse(error, media)
 }
 

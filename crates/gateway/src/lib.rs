@@ -32,6 +32,7 @@ pub mod execute;
 pub mod explain;
 mod export;
 pub mod expose;
+mod failures;
 pub mod feedback;
 pub mod fingerprint;
 pub mod gateway;

@@ -3,15 +3,21 @@
 //! A [`Watch`] accompanies one GraphQL operation; it is the transport's observer, too. When the operation is done, what
 //! it noted goes into the [`Record`] of the HTTP request.
 
-use std::{cell::RefCell, io, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    time::Duration,
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::bounded_name;
 use ogive_config::{Client, Config, LogFormat};
+use ogive_execute::Failure;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
     metrics::{Gauges, MetricsOptions, SubgraphGauges},
+    process::Process,
     propagation::Propagation,
     timeline,
     traces::TracingOptions,
@@ -173,6 +179,8 @@ impl Gateway {
             ready: self.is_ready(),
             subgraphs: state.endpoints.iter().map(gauges).collect(),
             logs: self.telemetry().logs(),
+            suppressed: self.telemetry().failures.suppressed(),
+            process: Process::look(),
         }
     }
 }
@@ -191,6 +199,7 @@ fn gauges(endpoint: &Endpoint) -> SubgraphGauges {
 #[derive(Clone, Copy)]
 pub(crate) struct Lent<'a> {
     pub(crate) worker: &'a WorkerState,
+    pub(crate) telemetry: &'a Telemetry,
     pub(crate) record: Option<&'a Record>,
     /// Who asks: the client that proxies name, if they are trusted.
     pub(crate) client: Client,
@@ -203,6 +212,8 @@ pub(crate) struct Watch<'a> {
     /// Header and value that go on to subgraphs.
     request_id: Option<(&'a HeaderName, &'a HeaderValue)>,
     operation: RefCell<Operation>,
+    /// The request to a subgraph that was answered last.
+    last: Cell<Option<u32>>,
 }
 
 impl<'a> Watch<'a> {
@@ -215,6 +226,22 @@ impl<'a> Watch<'a> {
                 started: record.now(),
                 ..Operation::default()
             }),
+            last: Cell::new(None),
+        }
+    }
+    pub(crate) fn record(&self) -> &'a Record {
+        self.record
+    }
+    /// Something is wrong, with the answer that came last if it is of the same subgraph.
+    pub(crate) fn failed(&self, failure: &Failure<'_>) {
+        let mut operation = self.operation.borrow_mut();
+        let last = self.last.get();
+        let call = last.and_then(|number| operation.calls.get_mut(number as usize));
+        if let Some(call) = call.filter(|call| Some(call.subgraph) == failure.subgraph)
+            && call.failure().is_none()
+            && failure.status.is_some()
+        {
+            call.wrong = Some(bounded_name(failure.code).into());
         }
     }
     pub(crate) fn now(&self) -> Duration {
@@ -295,6 +322,7 @@ impl Observer for Watch<'_> {
         let Some(call) = operation.calls.get_mut(number as usize) else {
             return;
         };
+        self.last.set(Some(number));
         call.took = self.record.now() - call.started;
         match answered {
             Answered::Status(status, bytes) => {

@@ -78,7 +78,7 @@ codes! {
         "A web page of another origin could have made a browser send this request."
         "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."
     DOWNSTREAM_SERVICE_ERROR 200 Subgraph
-        "A subgraph reported an error and gave it no code."
+        "A subgraph reported an error and gave it no code, and `include_subgraph_errors` shows its errors."
         "Look at the subgraph's log; let the subgraph set `extensions.code`."
     ERRORS_TRUNCATED 200 Subgraph
         "More errors occurred than the response may carry; the rest is left out."
@@ -194,9 +194,12 @@ codes! {
     SCHEMA_NOT_LOADED 503 Gateway
         "There is no supergraph yet: its source has not answered since the start, and `supergraph.when_missing` is `wait`."
         "Come back after the seconds of `retry-after`; look at the source of the supergraph."
+    SUBREQUEST_GRAPHQL_ERROR 200 Subgraph
+        "A subgraph reported an error, and what it said is kept from clients (`include_subgraph_errors`)."
+        "Look for the request in the gateway's log, which has what the subgraph said, and its code."
     SUBREQUEST_HTTP_ERROR 200 Subgraph
         "A subgraph could not be reached or did not answer with a usable HTTP response."
-        "See the gateway's log for the cause."
+        "See the gateway's log, which has the cause, the status and the beginning of the answer."
     SUBREQUEST_INVALID_VALUE 200 Subgraph
         "A subgraph answered a value that does not fit the field's type."
         "Compare the subgraph's schema with the one it was composed from."
@@ -205,7 +208,10 @@ codes! {
         "Make both subgraphs answer the same list, or give the item type a `@key`."
     SUBREQUEST_MALFORMED_RESPONSE 200 Subgraph
         "A subgraph answered with something that is not a GraphQL response to the request."
-        "See the gateway's log for the cause."
+        "See the gateway's log, which has the cause and the beginning of the answer."
+    SUBREQUEST_MISSING_ENTITY 200 Subgraph
+        "A subgraph answered null for an entity that another one refers to. Only log and metrics say so: the response is as it should be."
+        "Nothing, if references may lead nowhere; otherwise compare the data of both subgraphs."
     SUBREQUEST_REDIRECT 200 Subgraph
         "A subgraph answered with a redirect, which is never followed: it could lead requests and credentials elsewhere."
         "Correct the subgraph's URL; the gateway's log has the one it points to."

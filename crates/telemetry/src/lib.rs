@@ -6,16 +6,18 @@
 //! [`timeline`] that a client may ask for. A gateway without a [`Telemetry`] makes no records.
 //!
 //! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`names`] (every metric), [`record`],
-//! [`metrics`], [`traces`], [`propagation`], [`otlp`] (bytes for collectors), [`access`], [`timeline`], [`log`] (the
-//! subscriber), [`lines`] (how both logs are written).
+//! [`metrics`], [`traces`], [`propagation`], [`process`], [`otlp`] (bytes for collectors), [`access`], [`timeline`],
+//! [`failures`] (what goes wrong), [`log`] (the subscriber), [`lines`] (how both logs are written).
 
 pub mod access;
 pub mod codes;
+pub mod failures;
 pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod otlp;
+pub mod process;
 pub mod propagation;
 pub mod record;
 pub mod spans;
@@ -27,6 +29,7 @@ use std::{sync::Arc, time::SystemTime};
 use http::{HeaderValue, request::Parts};
 
 pub use access::AccessLog;
+pub use failures::{FailureLine, Failures, Urgency};
 pub use metrics::Metrics;
 pub use record::{Call, Operation, Record, Stop};
 use traces::Ids;
@@ -41,6 +44,8 @@ pub struct Telemetry {
     pub tracing: Option<Tracing>,
     /// Logging every request.
     pub access: Option<AccessLog>,
+    /// Telling what goes wrong.
+    pub failures: Failures,
     /// When the process began.
     pub started: SystemTime,
     /// Makes ids where nothing is traced.
@@ -54,6 +59,7 @@ impl Default for Telemetry {
             metrics: None,
             tracing: None,
             access: None,
+            failures: Failures::default(),
             started: SystemTime::now(),
             ids: Ids::default(),
         }
@@ -77,6 +83,13 @@ impl Telemetry {
     /// An id for a request.
     pub fn new_id(&self) -> u128 {
         u128::from(self.ids.next()) << 64 | u128::from(self.ids.next())
+    }
+    /// Logs and counts a failure.
+    pub fn failed(&self, line: &FailureLine<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.failed(line.subgraph, line.code);
+        }
+        self.failures.tell(line);
     }
     /// Opens log files anew, because they may have been moved away.
     pub fn reopen(&self) {

@@ -59,6 +59,8 @@ pub const ERROR_CODE: &str = "graphql.error.code";
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
 pub const PLAN_SOURCE: &str = "ogive.plan.source";
+/// Attribute: the version of the gateway.
+pub const VERSION: &str = "version";
 /// Attribute: `access` or `process`.
 pub const LOG: &str = "ogive.log";
 /// Attribute: everything beyond the limit on series.
@@ -67,7 +69,7 @@ pub const OVERFLOW: &str = "otel.metric.overflow";
 metrics! {
     /// See the table.
     REQUEST_DURATION = "http.server.request.duration" Histogram "s" [METHOD, STATUS]
-        "Requests of clients to the GraphQL endpoint.";
+        "Requests of clients to the GraphQL endpoint, and those to other paths that were refused.";
     /// See the table.
     ACTIVE_REQUESTS = "http.server.active_requests" Gauge "1" []
         "Requests of clients that are being answered.";
@@ -99,8 +101,8 @@ metrics! {
     PLAN_DURATION = "ogive.plan.duration" Histogram "s" [PLAN_SOURCE]
         "Getting plans, by where they came from; the share of `planner` is what the plan cache missed.";
     /// See the table.
-    ERRORS = "ogive.errors" Counter "1" [ERROR_CODE]
-        "Refused requests, and requests to subgraphs without an answer.";
+    ERRORS = "ogive.errors" Counter "1" [SUBGRAPH, ERROR_CODE]
+        "Refused requests, and everything that went wrong with requests to subgraphs, by code; errors that subgraphs report count by their own.";
     /// See the table.
     LIMITS_EXCEEDED = "ogive.limits.exceeded" Counter "1" [ERROR_CODE]
         "Requests beyond a limit that is only measured, by the code they would have been refused with ([the list](limits.md)).";
@@ -122,6 +124,33 @@ metrics! {
     /// See the table.
     REFINEMENT_DROPPED = "ogive.plan.refinement.dropped" Counter "1" []
         "Plans that found the queue of the background planner full.";
+    /// See the table.
+    BUILD_INFO = "ogive.build_info" Gauge "1" [VERSION]
+        "Always 1; the label is the version that runs.";
+    /// See the table.
+    LOG_LINES_SUPPRESSED = "ogive.telemetry.log_lines.suppressed" Counter "1" []
+        "Lines about failures that were left out because there were many like them; the next one says how many.";
+    /// See the table.
+    PROCESS_CPU = "process.cpu" Counter "s" []
+        "Processor time that the process has used, user and system.";
+    /// See the table.
+    PROCESS_RESIDENT = "process.resident_memory" Gauge "By" []
+        "Memory of the process that is there.";
+    /// See the table.
+    PROCESS_VIRTUAL = "process.virtual_memory" Gauge "By" []
+        "Memory of the process that is mapped.";
+    /// See the table.
+    PROCESS_THREADS = "process.threads" Gauge "1" []
+        "Threads of the process.";
+    /// See the table.
+    PROCESS_STARTED = "process.start_time" Gauge "s" []
+        "When the process began, in seconds since 1970.";
+    /// See the table.
+    PROCESS_FILES = "process.open_fds" Gauge "1" []
+        "Files and sockets that the process has open.";
+    /// See the table.
+    PROCESS_FILES_MAX = "process.max_fds" Gauge "1" []
+        "Files and sockets that it may have open.";
     /// See the table.
     READY = "ogive.ready" Gauge "1" []
         "1 while new requests are welcome.";
@@ -199,7 +228,7 @@ mod tests {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let asked: Vec<&str> = words
             .filter(|w| {
-                ["http_", "graphql_", "ogive_"]
+                ["http_", "graphql_", "ogive_", "process_"]
                     .iter()
                     .any(|p| w.starts_with(p))
             })

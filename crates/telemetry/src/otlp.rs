@@ -182,7 +182,7 @@ fn data(family: &Family, start: u64, now: u64) -> metrics::metric::Data {
         time_unix_nano: now,
         value: Some(match &series.value {
             Value::Counter(n) => metrics::number_data_point::Value::AsInt(*n as i64),
-            Value::Gauge(n) => metrics::number_data_point::Value::AsDouble(*n),
+            Value::Total(n) | Value::Gauge(n) => metrics::number_data_point::Value::AsDouble(*n),
             Value::Histogram(h) => metrics::number_data_point::Value::AsInt(h.count() as i64),
         }),
         ..Default::default()

@@ -96,8 +96,15 @@ pub struct Call {
     pub tries: u32,
     /// Bytes of the answer.
     pub bytes: usize,
-    /// Whether it has ended.
-    pub ended: bool,
+    /// What is wrong with the answer that came.
+    pub wrong: Option<Box<str>>,
+}
+
+impl Call {
+    /// Why there is no good answer.
+    pub fn failure(&self) -> Option<&str> {
+        self.code.or(self.wrong.as_deref())
+    }
 }
 
 /// One HTTP request.
@@ -198,7 +205,7 @@ impl Record {
         self.finished.set(true);
         let took = self.now();
         if let Some(metrics) = &self.telemetry.metrics {
-            metrics.left(self.method, status, took, bytes, self.code.get());
+            metrics.left(self.method, status, took, bytes);
         }
         let operations = self.operations.take();
         if let (Some(tracing), Some(trace)) = (&self.telemetry.tracing, &self.trace)

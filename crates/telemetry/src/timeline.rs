@@ -49,7 +49,7 @@ pub fn json<'n>(operation: &Operation, subgraph: impl Fn(u32) -> &'n str) -> Vec
             out.push(b',');
             number(&mut out, "status", u128::from(status));
         }
-        if let Some(code) = call.code {
+        if let Some(code) = call.failure() {
             out.extend_from_slice(b",\"code\":");
             write_string(&mut out, code);
         }

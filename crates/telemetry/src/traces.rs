@@ -282,7 +282,7 @@ impl Tracing {
                                 let status = Attribute::Number(i64::from(status));
                                 sent.attributes.push(("http.response.status_code", status));
                             }
-                            if let Some(code) = call.code {
+                            if let Some(code) = call.failure() {
                                 sent.attributes.push(("error.type", text(code)));
                             }
                             if call.tries > 1 {
@@ -294,7 +294,7 @@ impl Tracing {
                                 sent.attributes.push(joined);
                             }
                             sent.failed =
-                                call.code.is_some() || call.status.is_some_and(|s| s >= 400);
+                                call.failure().is_some() || call.status.is_some_and(|s| s >= 400);
                             out.push(sent);
                         }
                     }

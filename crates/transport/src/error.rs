@@ -24,7 +24,10 @@ impl From<TransportError> for ExchangeError {
 /// An error that may be gone a moment later.
 pub(crate) fn transient(error: TransportError) -> ExchangeError {
     ExchangeError {
-        error,
+        error: TransportError {
+            transient: true,
+            ..error
+        },
         transient: true,
     }
 }
@@ -56,6 +59,7 @@ pub(crate) fn failed(
             true => detail,
             false => bounded(&detail, MESSAGE_BYTES_MAX).into_owned(),
         },
+        transient: matches!(code, BREAKER_OPEN | TIMEOUT),
     }
 }
 

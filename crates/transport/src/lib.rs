@@ -54,7 +54,7 @@ pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
 pub use fetch::{Fetched, fetch};
 pub use flights::{Flights, Landed, Whose};
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
-pub use observe::{Answered, Observer};
+pub use observe::{Answered, Observer, Reporter};
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
 pub use resolve::{Resolver, Resolving, SystemResolver};

@@ -1,6 +1,7 @@
 //! Watching one client request's requests to subgraphs.
 
 use http::HeaderMap;
+use ogive_execute::Failure;
 
 /// Told of every request; belongs to one client request.
 pub trait Observer {
@@ -24,4 +25,11 @@ pub enum Answered {
     Status(u16, usize),
     /// Without an answer; the code says why.
     Failed(&'static str),
+}
+
+/// Told of everything that goes wrong with requests to subgraphs; belongs to one client request.
+pub trait Reporter {
+    /// `subgraph` is the name of the one to blame; empty if none is. When an answer is wrong, it is the one of which
+    /// [`Observer::answered`] was told last.
+    fn failed(&self, subgraph: &str, failure: &Failure<'_>);
 }

@@ -91,7 +91,8 @@ impl Client {
                 Ok(()) | Err(FeedError::NobodyReads) => {}
                 Err(FeedError::Refused { code, message }) => {
                     let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
-                    return Err(TransportError { code, message, detail }.into());
+                    let transient = false;
+                    return Err(TransportError { code, message, detail, transient }.into());
                 }
             },
         }

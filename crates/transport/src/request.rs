@@ -9,13 +9,12 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use ogive_execute::{
-    MaskedError, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError,
-    TransportFuture,
+    Failure, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
 };
 use tokio::time::Instant;
 
 use crate::{
-    Answered, Client, Collected, Endpoint, Observer,
+    Answered, Client, Collected, Endpoint, Observer, Reporter,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -54,15 +53,10 @@ pub struct RequestTransport<'a> {
     observer: Option<&'a dyn Observer>,
     files: Option<&'a dyn Files>,
     budget: Budget,
-    /// Errors that the client may not see, so far.
-    masked: Cell<u32>,
+    reporter: Option<&'a dyn Reporter>,
     /// Whether an answer was made for this client alone.
     personal: Cell<bool>,
 }
-
-/// Errors that are logged for one client request because the client may not see them. There may be one for every
-/// entity.
-const MASKED_LOGGED_MAX: u32 = 10;
 
 /// What one client request sends to a subgraph besides bodies.
 struct Outgoing {
@@ -133,7 +127,7 @@ impl<'a> RequestTransport<'a> {
             observer: None,
             files: None,
             budget: Budget::new(usize::MAX),
-            masked: Cell::new(0),
+            reporter: None,
             personal: Cell::new(false),
         }
     }
@@ -149,6 +143,15 @@ impl<'a> RequestTransport<'a> {
     #[must_use]
     pub fn observed_by(self, observer: Option<&'a dyn Observer>) -> Self {
         RequestTransport { observer, ..self }
+    }
+
+    /// Tells `reporter` of everything that goes wrong. Default: it goes into the log, and nobody knows of which request.
+    #[must_use]
+    pub fn reporting_to(self, reporter: &'a dyn Reporter) -> Self {
+        RequestTransport {
+            reporter: Some(reporter),
+            ..self
+        }
     }
 
     /// Sends the client's files along. A request with files is sent once, to whoever it is for, and has until the
@@ -539,6 +542,7 @@ impl RequestTransport<'_> {
                     code: HTTP_ERROR,
                     message: "the subgraph is not known".into(),
                     detail: format!("no endpoint for subgraph {}", request.subgraph),
+                    transient: false,
                 });
             };
             let now = Instant::now();
@@ -594,14 +598,6 @@ impl RequestTransport<'_> {
                 }
                 self.collected.answered(number, endpoint, exchanged);
             }
-            if let Err(error) = &result {
-                tracing::warn!(
-                    subgraph = &*endpoint.name,
-                    code = error.code,
-                    detail = error.detail,
-                    "subgraph request failed"
-                );
-            }
             result.map(|exchanged| exchanged.response)
         })
     }
@@ -636,25 +632,24 @@ impl Transport for RequestTransport<'_> {
         endpoint.is_some_and(|endpoint| endpoint.shows_errors)
     }
 
-    fn masked(&self, subgraph: u32, error: MaskedError<'_>) {
-        let so_far = self.masked.get();
-        self.masked.set(so_far.saturating_add(1));
-        let endpoint = self.endpoints.get(subgraph as usize);
+    fn names_service(&self, subgraph: u32) -> bool {
+        // Where errors are shown, and nowhere else.
+        self.shows_errors(subgraph)
+    }
+
+    fn failed(&self, failure: &Failure<'_>) {
+        let endpoint = failure
+            .subgraph
+            .and_then(|at| self.endpoints.get(at as usize));
         let subgraph = endpoint.map_or("", |endpoint| &*endpoint.name);
-        match so_far {
-            // Fields are quoted, so that what a subgraph says cannot pretend to be another line.
-            0..MASKED_LOGGED_MAX => tracing::info!(
+        match self.reporter {
+            Some(reporter) => reporter.failed(subgraph, failure),
+            None => tracing::warn!(
                 subgraph,
-                code = error.code,
-                path = error.path,
-                said = error.message,
-                "an error of a subgraph is kept from the client"
+                code = failure.code,
+                cause = failure.cause,
+                "a request to a subgraph failed"
             ),
-            MASKED_LOGGED_MAX => tracing::info!(
-                subgraph,
-                "further errors of subgraphs are kept from the same client, and not logged"
-            ),
-            _ => {}
         }
     }
 }

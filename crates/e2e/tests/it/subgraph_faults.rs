@@ -145,7 +145,7 @@ fn what_subgraphs_say_about_their_errors_can_be_kept_back() {
     let graph = Graph::with("include_subgraph_errors: { subgraphs: { accounts: true } }");
     let answer = ask_with(&graph, "inventory", secret);
     only_shipping_costs_are_missing(&answer, "kept back");
-    assert_eq!(answer.codes()[0], "DOWNSTREAM_SERVICE_ERROR");
+    assert_eq!(answer.codes()[0], "SUBREQUEST_GRAPHQL_ERROR");
     assert!(!answer.text().contains("secret"), "{}", answer.text());
     let path = answer.json()["errors"][0]["path"].to_string();
     assert_eq!(
@@ -174,16 +174,16 @@ fn extensions_of_errors_are_shown_by_name() {
     };
     let (some, all) = ("extensions: [reason, other]", "extensions: ['*']");
     let on = "subgraphs: { accounts: true }";
-    assert_eq!(extensions(on), r#"{"code":"GONE"}"#);
+    assert_eq!(extensions(on), r#"{"code":"GONE","service":"accounts"}"#);
     assert_eq!(
         extensions(&format!("{on}, {some}")),
-        r#"{"reason":{"a":[1]},"code":"GONE"}"#
+        r#"{"reason":{"a":[1]},"code":"GONE","service":"accounts"}"#
     );
     assert_eq!(
         extensions(&format!("{on}, {all}")),
-        r#"{"reason":{"a":[1]},"stack":"secret","code":"GONE"}"#
+        r#"{"reason":{"a":[1]},"stack":"secret","code":"GONE","service":"accounts"}"#
     );
-    let hidden = r#"{"code":"DOWNSTREAM_SERVICE_ERROR"}"#;
+    let hidden = r#"{"code":"SUBREQUEST_GRAPHQL_ERROR"}"#;
     assert_eq!(extensions(some), hidden);
     assert_eq!(extensions(all), hidden);
 }

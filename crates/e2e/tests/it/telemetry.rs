@@ -437,7 +437,7 @@ fn subgraphs_that_fail_are_counted_by_code() {
     assert_eq!(
         value(
             &text,
-            "ogive_errors_total{graphql_error_code=\"SUBREQUEST_HTTP_ERROR\"}"
+            "ogive_errors_total{subgraph_name=\"accounts\",graphql_error_code=\"SUBREQUEST_HTTP_ERROR\"}"
         ),
         1.0
     );

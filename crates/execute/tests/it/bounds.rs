@@ -183,9 +183,13 @@ fn items_beyond_those_asked_for_leave_nothing_behind() {
             response["data"],
             json!({ "users": [{ "name": null }, { "name": null }] })
         );
-        assert_eq!(response["errors"].as_array().unwrap().len(), 1);
-        let message = response["errors"][0]["message"].as_str().unwrap();
-        assert!(message.contains("another length than asked"), "{message}");
+        let errors = response["errors"].as_array().unwrap();
+        assert_eq!(errors.len(), 2, "one for each entity that is asked");
+        for (at, error) in errors.iter().enumerate() {
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("another length than asked"), "{message}");
+            assert_eq!(error["path"], json!(["users", at, "name"]));
+        }
     }
 }
 

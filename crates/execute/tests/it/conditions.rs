@@ -169,11 +169,11 @@ fn a_failed_fetch_with_a_closed_root_touches_no_root_field() {
     for (value, expected) in [
         (
             "false",
-            r#"{"data":{"me":{"name":null}},"errors":[{"message":"m","path":["me"],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#,
+            r#"{"data":{"me":{"name":null}},"errors":[{"message":"m","path":["me","name"],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#,
         ),
         (
             "true",
-            r#"{"data":null,"errors":[{"message":"m","extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#,
+            r#"{"data":null,"errors":[{"message":"m","path":["n"],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}},{"message":"m","path":["me","name"],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#,
         ),
     ] {
         let script = Script::new(vec![

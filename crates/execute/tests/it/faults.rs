@@ -148,17 +148,22 @@ fn root_answers_with_errors() {
         NULL,
         &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: boom"#],
     );
-    // A path that clients do not know, or that nobody knows, ends where it is still true.
-    for path in [r#"["me","__k0"]"#, r#"["me","what",3]"#, r#"["me",3]"#] {
+    // Of a path that clients do not know, what needs its value is told; none if nobody knows it, or if it has a value.
+    for (path, told) in [
+        (r#"["me","__k0"]"#, r#" ["me","reviews"]"#),
+        (r#"["me","what",3]"#, ""),
+        (r#"["me",3]"#, ""),
+        (r#"["me","name"]"#, ""),
+    ] {
         bad_root(
             ok(&format!(
                 r#"{{"data":{{"me":{{"name":"x"}}}},"errors":[{{"path":{path},"message":"m"}}]}}"#
             )),
             r#"{"me":{"name":"x","reviews":null}}"#,
-            &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: m"#],
+            &[&format!("DOWNSTREAM_SERVICE_ERROR{told}: m")],
         );
     }
-    // Paths that are none: there is data, so there is no guess either.
+    // Paths that are none: there is nothing that is null because of them.
     for path in [
         "null", "3", "[]", "[3]", "[-1]", "[1.5]", r#"["?"]"#, "[null]", "[[]]",
     ] {
@@ -173,7 +178,8 @@ fn root_answers_with_errors() {
     bad_root(
         ok(r#"{"data":{"me":null},"errors":[3,{},{"message":4,"extensions":[],"path":"p"}]}"#),
         NULL,
-        &["DOWNSTREAM_SERVICE_ERROR: The subgraph reported an error without a message."; 3],
+        &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: The subgraph reported an error without a message."#;
+            3],
     );
     bad_root(
         ok(r#"{"data":{"me":{"name":"x"}},"errors":{"message":"m"}}"#),
@@ -207,17 +213,17 @@ fn lookup_answers_that_are_no_answers() {
     bad_lookup(
         unreachable(),
         "null",
-        &[r#"SUBREQUEST_HTTP_ERROR ["me"]: The subgraph could not be reached."#],
+        &[r#"SUBREQUEST_HTTP_ERROR ["me","reviews"]: The subgraph could not be reached."#],
     );
     bad_lookup(
         status(503, r#"{"errors":[{"message":"busy"}]}"#),
         "null",
-        &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: busy"#],
+        &[r#"DOWNSTREAM_SERVICE_ERROR ["me","reviews"]: busy"#],
     );
     bad_lookup(
         ok(r#"{"data":null,"errors":[{"message":"boom","path":["_entities"]}]}"#),
         "null",
-        &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: boom"#],
+        &[r#"DOWNSTREAM_SERVICE_ERROR ["me","reviews"]: boom"#],
     );
     for body in [
         r#"{"data":{}}"#,
@@ -229,7 +235,7 @@ fn lookup_answers_that_are_no_answers() {
             ok(body),
             "null",
             &[
-                r#"SUBREQUEST_MALFORMED_RESPONSE ["me"]: The subgraph did not answer a list of entities."#,
+                r#"SUBREQUEST_MALFORMED_RESPONSE ["me","reviews"]: The subgraph did not answer a list of entities."#,
             ],
         );
     }
@@ -242,7 +248,7 @@ fn lookup_answers_that_are_no_answers() {
             ok(&format!(r#"{{"data":{{"_entities":{list}}}}}"#)),
             "null",
             &[
-                r#"SUBREQUEST_MALFORMED_RESPONSE ["me"]: The subgraph's list of entities has another length than asked."#,
+                r#"SUBREQUEST_MALFORMED_RESPONSE ["me","reviews"]: The subgraph's list of entities has another length than asked."#,
             ],
         );
     }
@@ -250,7 +256,9 @@ fn lookup_answers_that_are_no_answers() {
         bad_lookup(
             ok(&format!(r#"{{"data":{{"_entities":[{item}]}}}}"#)),
             "null",
-            &[r#"SUBREQUEST_INVALID_VALUE ["me"]: The subgraph did not answer an object."#],
+            &[
+                r#"SUBREQUEST_INVALID_VALUE ["me","reviews"]: The subgraph did not answer an object."#,
+            ],
         );
     }
     bad_lookup(ok(r#"{"data":{"_entities":[null]}}"#), "null", &[]);
@@ -262,7 +270,7 @@ fn lookup_answers_with_errors() {
     bad_lookup(
         ok(r#"{"data":{"_entities":[null]},"errors":[{"message":"gone","path":["_entities",0]}]}"#),
         "null",
-        &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: gone"#],
+        &[r#"DOWNSTREAM_SERVICE_ERROR ["me","reviews"]: gone"#],
     );
     bad_lookup(
         ok(
@@ -282,7 +290,7 @@ fn lookup_answers_with_errors() {
                 r#"{{"data":{{"_entities":[{{"reviews":null}}]}},"errors":[{{"message":"m","path":{path}}}]}}"#
             )),
             "null",
-            &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: m"#],
+            &[r#"DOWNSTREAM_SERVICE_ERROR ["me","reviews"]: m"#],
         );
     }
 }
@@ -391,12 +399,12 @@ fn what_followed_from_a_failed_fetch_is_skipped() {
             vec![],
         ],
         r#"{"me":{"prize":null}}"#,
-        &[r#"SUBREQUEST_HTTP_ERROR ["me"]: The subgraph could not be reached."#],
+        &[r#"SUBREQUEST_HTTP_ERROR ["me","prize"]: The subgraph could not be reached."#],
     );
 }
 
 #[test]
-fn a_failed_fetch_of_many_places_names_what_they_share() {
+fn a_failed_fetch_of_many_places_names_all_of_them() {
     let mut b = Builder::new(&["a", "b"], &["Query", "User"]);
     let users = b.object(Plan::ROOT, "users", "[User]", &["User"]);
     b.hidden(users, "id");
@@ -418,7 +426,11 @@ fn a_failed_fetch_of_many_places_names_what_they_share() {
         &plan,
         vec![vec![ok(users)], vec![unreachable()]],
         r#"{"users":[null,null],"n":null}"#,
-        &["SUBREQUEST_HTTP_ERROR: The subgraph could not be reached."],
+        &[
+            r#"SUBREQUEST_HTTP_ERROR ["n"]: The subgraph could not be reached."#,
+            r#"SUBREQUEST_HTTP_ERROR ["users",0]: The subgraph could not be reached."#,
+            r#"SUBREQUEST_HTTP_ERROR ["users",1]: The subgraph could not be reached."#,
+        ],
     );
     check(
         &plan,
@@ -428,7 +440,8 @@ fn a_failed_fetch_of_many_places_names_what_they_share() {
         ],
         r#"{"users":[null,null],"n":4}"#,
         &[
-            r#"SUBREQUEST_MALFORMED_RESPONSE ["users"]: The subgraph's list of entities has another length than asked."#,
+            r#"SUBREQUEST_MALFORMED_RESPONSE ["users",0]: The subgraph's list of entities has another length than asked."#,
+            r#"SUBREQUEST_MALFORMED_RESPONSE ["users",1]: The subgraph's list of entities has another length than asked."#,
         ],
     );
     check(
@@ -442,7 +455,8 @@ fn a_failed_fetch_of_many_places_names_what_they_share() {
         r#"{"users":[{"name":"1"},null],"n":4}"#,
         &[
             r#"DOWNSTREAM_SERVICE_ERROR ["users",1]: m"#,
-            r#"DOWNSTREAM_SERVICE_ERROR ["n"]: k"#,
+            // It has a value.
+            "DOWNSTREAM_SERVICE_ERROR: k",
         ],
     );
 }

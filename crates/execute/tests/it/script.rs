@@ -45,6 +45,7 @@ pub(crate) fn unreachable() -> Answer {
             code: "SUBREQUEST_HTTP_ERROR",
             message: "The subgraph could not be reached.".to_owned(),
             detail: "connection refused".to_owned(),
+            transient: false,
         }),
     }
 }

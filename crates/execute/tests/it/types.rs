@@ -145,7 +145,7 @@ fn lookups_carry_only_objects_of_their_types() {
         concat!(
             r#"{"data":{"media":[{"__typename":"Book","title":"b","pages":1},{"__typename":"Film","title":"f","stars":5},"#,
             r#"{"__typename":"Film","title":"g","stars":null}]},"errors":[{"#,
-            r#""message":"The subgraph answered an object of an unexpected type.","path":["media",2],"#,
+            r#""message":"The subgraph answered an object of an unexpected type.","path":["media",2,"stars"],"#,
             r#""extensions":{"code":"SUBREQUEST_UNEXPECTED_TYPE"}}]}"#
         )
     );
@@ -219,7 +219,10 @@ fn interface_objects_learn_their_type_later() {
         ),
         concat!(
             r#"{"data":{"media":[null,null,null,null]},"errors":["#,
-            r#"{"message":"m","path":["media"],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#
+            r#"{"message":"m","path":["media",0],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}},"#,
+            r#"{"message":"m","path":["media",1],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}},"#,
+            r#"{"message":"m","path":["media",2],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}},"#,
+            r#"{"message":"m","path":["media",3],"extensions":{"code":"DOWNSTREAM_SERVICE_ERROR"}}]}"#
         )
     );
 }

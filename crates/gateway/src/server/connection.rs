@@ -247,7 +247,7 @@ impl Connection {
         if self.version == Version::HTTP_2 && headers.len() > self.headers.ceiling {
             let mut response = Response::new(ResponseBody::default());
             *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            gateway.log_refused(parts, self.peer, response.status(), codes::limits::HEADERS);
+            gateway.log_refused(parts, self.peer, &mut response, codes::limits::HEADERS);
             return Some(Box::new(response));
         }
         gateway.note(&self.headers, &headers.len());
@@ -277,7 +277,7 @@ impl Connection {
         };
         let mut response = refuse(&error, Media::Json);
         let code = error.errors.first().map_or("", |error| error.code);
-        gateway.log_refused(parts, self.peer, response.status(), code);
+        gateway.log_refused(parts, self.peer, &mut response, code);
         if self.version < Version::HTTP_2 {
             close_after(&mut response);
         }
@@ -302,7 +302,10 @@ impl Connection {
         if let Ok(request) = request {
             let (parts, ()) = request.into_parts();
             let gateway = &self.shared.gateway;
-            gateway.log_refused(&parts, self.peer, status, code);
+            // The parser has answered already.
+            let mut response = Response::new(ResponseBody::default());
+            *response.status_mut() = status;
+            gateway.log_refused(&parts, self.peer, &mut response, code);
         }
     }
 }

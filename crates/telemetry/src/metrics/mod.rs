@@ -24,8 +24,10 @@ pub use shard::{Histogram, Outcome};
 use shard::{Kept, OperationKey, RequestKey, Shard};
 
 use crate::{
+    failures,
     lines::LineCounts,
     names::{self, Metric},
+    process::Process,
     record::{Operation, Stop},
 };
 
@@ -107,6 +109,8 @@ pub struct Series {
 pub enum Value {
     /// Only grows.
     Counter(u64),
+    /// Only grows, in parts.
+    Total(f64),
     /// Now.
     Gauge(f64),
     /// Durations.
@@ -137,6 +141,10 @@ pub struct Gauges {
     pub subgraphs: Vec<SubgraphGauges>,
     /// What became of the lines of each log.
     pub logs: Vec<(&'static str, LineCounts)>,
+    /// Lines about failures that were left out.
+    pub suppressed: u64,
+    /// What the process uses.
+    pub process: Option<Process>,
 }
 
 /// How a subgraph is.
@@ -230,23 +238,12 @@ impl Metrics {
         self.slot().active.fetch_add(1, Ordering::Relaxed);
     }
     /// A request is done, or its client has left (status 499).
-    pub(crate) fn left(
-        &self,
-        method: &'static str,
-        status: u16,
-        took: Duration,
-        bytes: u64,
-        code: Option<&'static str>,
-    ) {
+    pub(crate) fn left(&self, method: &'static str, status: u16, took: Duration, bytes: u64) {
         let slot = self.slot();
         slot.active.fetch_sub(1, Ordering::Relaxed);
-        let limit = self.kept.limit;
         Self::shard(slot, |shard| {
             shard.request(RequestKey { method, status }, took, &self.kept);
             shard.response_bytes += bytes;
-            if let Some(code) = code {
-                shard.error(code, limit);
-            }
         });
     }
     /// An operation is done. `subgraph` names a subgraph by its index.
@@ -288,11 +285,13 @@ impl Metrics {
                 shard.call(name, outcome, call.took, kept);
                 shard.retries += u64::from(call.tries.saturating_sub(1));
                 shard.joined += u64::from(call.tries == 0);
-                if let Some(code) = call.code {
-                    shard.error(code, kept.limit);
-                }
             }
         });
+    }
+    /// Something went wrong; `subgraph` is empty if none is to blame.
+    pub(crate) fn failed(&self, subgraph: &str, code: &str) {
+        let (code, limit) = (failures::label(code), self.kept.limit);
+        Self::shard(self.slot(), |shard| shard.failed(subgraph, code, limit));
     }
     /// A request is beyond a limit that is only measured; `code` is what it would have been refused with.
     pub fn exceeded(&self, code: &'static str) {
@@ -352,6 +351,18 @@ impl Metrics {
         let each = |number: fn(&SubgraphGauges) -> Option<f64>| {
             SubgraphGauges::series(&gauges.subgraphs, number)
         };
+        single(
+            &names::LOG_LINES_SUPPRESSED,
+            Value::Counter(gauges.suppressed),
+        );
+        out.push(Family {
+            metric: &names::BUILD_INFO,
+            series: vec![Series {
+                labels: vec![(names::VERSION, env!("CARGO_PKG_VERSION").to_owned())],
+                value: Value::Gauge(1.0),
+            }],
+        });
+        out.extend(gauges.process.iter().flat_map(Process::families));
         let of_logs = |number: fn(&LineCounts) -> u64| {
             let series = gauges.logs.iter().map(|(log, counts)| Series {
                 labels: vec![(names::LOG, (*log).to_owned())],

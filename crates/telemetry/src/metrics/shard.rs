@@ -118,7 +118,10 @@ pub(super) struct Shard {
     call_overflow: Counts,
     pub(super) stops: [Counts; Stop::ALL.len()],
     plans: Vec<(&'static str, Counts)>,
-    errors: Vec<(&'static str, u64)>,
+    /// By subgraph, empty for none: codes.
+    errors: FastMap<Box<str>, Vec<(Box<str>, u64)>>,
+    error_series: usize,
+    error_overflow: u64,
     exceeded: Vec<(&'static str, u64)>,
     pub(super) response_bytes: u64,
     pub(super) retries: u64,
@@ -207,8 +210,24 @@ impl Shard {
             found.record(took, &kept.bounds);
         }
     }
-    pub(super) fn error(&mut self, code: &'static str, limit: usize) {
-        count(&mut self.errors, code, 1, limit);
+    pub(super) fn failed(&mut self, subgraph: &str, code: &str, limit: usize) {
+        self.count_errors(subgraph, code, 1, limit);
+    }
+    fn count_errors(&mut self, subgraph: &str, code: &str, more: u64, limit: usize) {
+        let codes = self.errors.get_mut(subgraph);
+        if let Some((_, count)) = codes
+            .into_iter()
+            .flatten()
+            .find(|(known, _)| **known == *code)
+        {
+            *count += more;
+        } else if self.error_series >= limit {
+            self.error_overflow += more;
+        } else {
+            self.error_series += 1;
+            let codes = self.errors.entry(subgraph.into()).or_default();
+            codes.push((code.into(), more));
+        }
     }
     pub(super) fn exceeded(&mut self, code: &'static str, limit: usize) {
         count(&mut self.exceeded, code, 1, limit);
@@ -238,14 +257,17 @@ impl Shard {
                 found.add(histogram);
             }
         }
-        for (mine, other) in [
-            (&mut self.errors, &other.errors),
-            (&mut self.exceeded, &other.exceeded),
-        ] {
-            for (code, more) in other {
-                count(mine, code, *more, limit);
+        for (code, more) in &other.exceeded {
+            count(&mut self.exceeded, code, *more, limit);
+        }
+        let mut subgraphs: Vec<&Box<str>> = other.errors.keys().collect();
+        subgraphs.sort_unstable();
+        for subgraph in subgraphs {
+            for (code, more) in other.errors.get(subgraph).into_iter().flatten() {
+                self.count_errors(subgraph, code, *more, limit);
             }
         }
+        self.error_overflow += other.error_overflow;
         self.response_bytes += other.response_bytes;
         self.retries += other.retries;
         self.joined += other.joined;
@@ -322,7 +344,25 @@ impl Shard {
             });
             series.collect()
         };
-        let (mut errors, mut exceeded) = (counted(&self.errors), counted(&self.exceeded));
+        let mut exceeded = counted(&self.exceeded);
+        let by_subgraph = self.errors.iter().flat_map(|(subgraph, codes)| {
+            codes.iter().map(|(code, count)| {
+                let subgraph =
+                    (!subgraph.is_empty()).then(|| (names::SUBGRAPH, subgraph.to_string()));
+                let code = (names::ERROR_CODE, code.to_string());
+                Series {
+                    labels: subgraph.into_iter().chain([code]).collect(),
+                    value: Value::Counter(*count),
+                }
+            })
+        });
+        let mut errors: Vec<Series> = by_subgraph.collect();
+        if self.error_overflow > 0 {
+            errors.push(Series {
+                labels: vec![(names::OVERFLOW, "true".to_owned())],
+                value: Value::Counter(self.error_overflow),
+            });
+        }
         for list in [
             &mut requests,
             &mut operations,

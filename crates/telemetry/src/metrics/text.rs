@@ -20,7 +20,7 @@ pub fn write(families: &[Family]) -> String {
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
         };
-        let _ = writeln!(out, "# HELP {name} {}", family.metric.doc);
+        let _ = writeln!(out, "# HELP {name} {}", plain(family.metric.doc));
         let _ = writeln!(out, "# TYPE {name} {kind}");
         for series in &family.series {
             let labels = labels(&series.labels);
@@ -28,7 +28,7 @@ pub fn write(families: &[Family]) -> String {
                 Value::Counter(count) => {
                     let _ = writeln!(out, "{name}{} {count}", braced(&labels));
                 }
-                Value::Gauge(value) => {
+                Value::Total(value) | Value::Gauge(value) => {
                     let _ = writeln!(out, "{name}{} {value}", braced(&labels));
                 }
                 Value::Histogram(histogram) => write_histogram(&name, &labels, histogram, &mut out),
@@ -36,6 +36,32 @@ pub fn write(families: &[Family]) -> String {
         }
     }
     out
+}
+
+/// A text of the documentation without its marks: `code` and [links](somewhere) are for readers of the page.
+fn plain(doc: &str) -> String {
+    let mut out = String::with_capacity(doc.len());
+    let mut rest = doc;
+    while let Some(at) = rest.find(['`', '[']) {
+        out.push_str(&rest[..at]);
+        let marked = &rest[at..];
+        let link = marked.strip_prefix('[').and_then(|link| {
+            let (words, behind) = link.split_once("](")?;
+            Some((words, behind.split_once(')')?.1))
+        });
+        rest = match link {
+            Some((words, behind)) => {
+                out.push_str(words);
+                behind
+            }
+            None => {
+                out.push_str(marked[..1].trim_matches('`'));
+                &marked[1..]
+            }
+        };
+    }
+    out.push_str(rest);
+    out.replace('\\', "\\\\").replace('\n', "\\n")
 }
 
 /// The name in this format.
@@ -92,4 +118,61 @@ fn labels(labels: &[(&'static str, String)]) -> String {
         out.push('"');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{
+        metrics::{Gauges, Metrics, MetricsOptions},
+        process::Process,
+    };
+
+    #[test]
+    fn marks_of_the_documentation_are_not_in_help_texts() {
+        assert_eq!(
+            plain("1 `a` of [the list](limits.md), [b"),
+            "1 a of the list, [b"
+        );
+        for metric in crate::names::ALL {
+            let text = plain(metric.doc);
+            assert!(
+                !text.contains(['`', '[', ']']) && !text.contains("limits.md"),
+                "{text}"
+            );
+        }
+    }
+
+    /// What a scraper insists on: help and type before every metric, once, and label values that are escaped.
+    #[test]
+    fn every_metric_has_help_and_type() {
+        let metrics = Metrics::new(MetricsOptions::default());
+        metrics.failed("a\"b\\c\nd", "CODE");
+        let text = write(&metrics.snapshot(Gauges {
+            process: Process::look(),
+            ..Gauges::default()
+        }));
+        let mut known = BTreeSet::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                let (name, help) = rest.split_once(' ').unwrap();
+                assert!(known.insert(name.to_owned()) && !help.is_empty(), "{line}");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                assert!(known.contains(rest.split(' ').next().unwrap()), "{line}");
+            } else {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let family = ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .find_map(|end| name.strip_suffix(end))
+                    .unwrap_or(name);
+                assert!(known.contains(family) || known.contains(name), "{line}");
+            }
+        }
+        let escaped =
+            r#"ogive_errors_total{subgraph_name="a\"b\\c\nd",graphql_error_code="CODE"} 1"#;
+        assert!(text.contains(escaped), "{text}");
+        assert!(text.contains("ogive_build_info{version=\""), "{text}");
+    }
 }

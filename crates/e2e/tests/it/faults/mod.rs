@@ -13,6 +13,7 @@ mod memory;
 mod neighbours;
 mod smuggling;
 mod subgraphs;
+mod telling;
 
 use std::fmt::Write;
 

@@ -1,0 +1,227 @@
+//! Where an error belongs: from a subgraph's answer to places of the client's response.
+//!
+//! An error is told at places that are null because of it, or below one that is: never at a place that has a value.
+//! What failed as a whole is told at every place that it was to bring, up to
+//! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. An object that is null because one of its
+//! non-null fields failed is one place; of an object that stays, every field that failed is.
+
+use ogive_plan::{FetchId, OutField, OutSource, ShapeId};
+
+use crate::{
+    answer::Absorb,
+    envelope::Step,
+    errors::{Path, PathStep},
+    scan::applies,
+    store::{RecordId, Store, TypeState, Value},
+};
+
+/// Some places, each once, and how many more there are.
+#[derive(Debug)]
+pub(crate) struct Places<'p> {
+    pub(crate) list: Vec<Path<'p>>,
+    pub(crate) beyond: usize,
+    max: usize,
+}
+
+impl<'p> Places<'p> {
+    pub(crate) fn new(max: usize) -> Self {
+        Places {
+            list: Vec::new(),
+            beyond: 0,
+            max,
+        }
+    }
+    pub(crate) fn add(&mut self, path: Path<'p>) {
+        if self.list.len() >= self.max {
+            self.beyond += 1;
+        } else if !self.list.contains(&path) {
+            self.list.push(path);
+        }
+    }
+    /// The first one alone.
+    pub(crate) fn first(mut self) -> Self {
+        self.list.truncate(1);
+        self.beyond = 0;
+        self
+    }
+}
+
+/// Whether a value is null in the response.
+fn is_null(value: Value) -> bool {
+    matches!(value, Value::Absent | Value::Null | Value::Failed)
+}
+
+impl<'p> Absorb<'_, 'p> {
+    pub(crate) fn places(&self) -> Places<'p> {
+        Places::new(self.store.limits().failure_paths_max)
+    }
+
+    /// What is null of all that this fetch was to bring.
+    pub(crate) fn affected(&self) -> Places<'p> {
+        let mut places = self.places();
+        if let (true, Some(root)) = (self.root, &self.fetch.root) {
+            for field in self.null_fields(root.shape, Store::ROOT) {
+                places.add(vec![PathStep::Key(&field.key)]);
+            }
+        }
+        for at in 0..self.gathered.lookups.len() {
+            self.affected_by(at, &mut places);
+        }
+        places
+    }
+    /// What is null of all that a look-up was to bring.
+    pub(crate) fn affected_by(&self, lookup: usize, places: &mut Places<'p>) {
+        for instance in self.gathered.lookups[lookup].instances.iter() {
+            let target = &self.fetch.lookups[lookup].targets[usize::from(instance.target)];
+            self.affected_of(target.shape, instance.record, places);
+        }
+    }
+    /// What is null of what an object was to get.
+    pub(crate) fn affected_of(&self, shape: ShapeId, record: RecordId, places: &mut Places<'p>) {
+        let Some(path) = self.store.visible_path(record) else {
+            return;
+        };
+        if self.is_typeless(record) {
+            return places.add(path);
+        }
+        let mut fields = self.null_fields(shape, record);
+        if fields.is_empty() {
+            // Only others need what it was to bring.
+            fields = self.dependent_fields(record);
+        }
+        let is_non_null =
+            |field: &&OutField| field.wrapping.layer_is_non_null(field.wrapping.lists());
+        if !path.is_empty() && fields.iter().any(is_non_null) {
+            return places.add(path);
+        }
+        for field in fields {
+            let mut path = path.clone();
+            path.push(PathStep::Key(&field.key));
+            places.add(path);
+        }
+    }
+
+    /// Whether an object is null because its type is not known and the client's fields depend on it.
+    fn is_typeless(&self, record: RecordId) -> bool {
+        let layout = &self.store.plan().layouts[self.store.layout(record)];
+        self.store.type_state(record) == TypeState::Failed
+            && layout.output.iter().any(|field| {
+                let by_type = field.types.is_some() || matches!(field.source, OutSource::Typename);
+                by_type && self.conditions.hold(field.cond)
+            })
+    }
+    /// The client's fields among those of a shape that are null in a record.
+    fn null_fields(&self, shape: ShapeId, record: RecordId) -> Vec<&'p OutField> {
+        let plan = self.store.plan();
+        let shape = &plan.shapes[shape];
+        let ty = self.store.known_type(record);
+        let is_out = |field: &OutField, slot| {
+            let is_of_slot = match field.source {
+                OutSource::Leaf(of, _) | OutSource::Object(of) => of == slot,
+                OutSource::Typename | OutSource::Local(_) | OutSource::Null => false,
+            };
+            let of_type = match (&field.types, ty) {
+                (Some(types), Some(ty)) => types.contains(ty.0),
+                _ => true,
+            };
+            let (shown, granted) = (field.cond, field.granted);
+            is_of_slot && of_type && self.conditions.hold(shown) && self.conditions.hold(granted)
+        };
+        let output = &plan.layouts[shape.layout].output;
+        let fields = shape.fields.iter();
+        fields
+            .filter(|field| applies(field, ty))
+            .filter(|field| is_null(self.store.value(record, field.slot)))
+            .filter_map(|field| output.iter().find(|out| is_out(out, field.slot)))
+            .collect()
+    }
+
+    /// The client's fields of a record that fetches behind this one would have brought.
+    fn dependent_fields(&self, record: RecordId) -> Vec<&'p OutField> {
+        let plan = self.store.plan();
+        let layout = self.store.layout(record);
+        let mut open: Vec<FetchId> = self.fetch.successors.clone();
+        let mut seen = open.clone();
+        let mut fields = Vec::new();
+        while let Some(id) = open.pop() {
+            let fetch = &plan.fetches[id];
+            let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
+            for target in targets.filter(|target| target.layout == layout) {
+                fields.extend(self.null_fields(target.shape, record));
+            }
+            for successor in &fetch.successors {
+                if !seen.contains(successor) {
+                    seen.push(*successor);
+                    open.push(*successor);
+                }
+            }
+        }
+        fields
+    }
+
+    /// What is null because a value is that others need of an object.
+    pub(crate) fn affected_by_lack(&self, record: RecordId, places: &mut Places<'p>) {
+        let Some(path) = self.store.visible_path(record) else {
+            return;
+        };
+        for field in self.dependent_fields(record) {
+            let mut path = path.clone();
+            path.push(PathStep::Key(&field.key));
+            places.add(path);
+        }
+    }
+
+    /// The client path of `steps` below a record. An error if there is no place of that path, or it has a value; with an
+    /// object if it is null and clients do not see it.
+    pub(crate) fn map_path(
+        &self,
+        shape: ShapeId,
+        record: RecordId,
+        steps: &[Step<'_>],
+    ) -> Result<Path<'p>, Option<RecordId>> {
+        let plan = self.store.plan();
+        let mut path = self.store.visible_path(record).ok_or(None)?;
+        let (mut shape, mut record) = (&plan.shapes[shape], Some(record));
+        // What is inside of a value that passes as it stands is not known.
+        let (mut value, mut is_inside) = (Value::Failed, false);
+        let mut steps = steps.iter().peekable();
+        while let Some(Step::Key(key)) = steps.next() {
+            let ty = record.and_then(|record| self.store.known_type(record));
+            let named = || shape.fields.iter().filter(|field| *field.key == **key);
+            let field = named()
+                .find(|field| applies(field, ty))
+                .or_else(|| named().next().filter(|_| ty.is_none()))
+                .ok_or(None)?;
+            let slot = &plan.layouts[shape.layout].slots[usize::from(field.slot)];
+            value = record.map_or(Value::Absent, |r| self.store.value(r, field.slot));
+            let Some(key) = slot.client_key.as_deref() else {
+                return Err(record.filter(|_| is_null(value)));
+            };
+            path.push(PathStep::Key(key));
+            is_inside |= matches!(value, Value::Raw(_)) && steps.peek().is_some();
+            for _ in 0..slot.lists {
+                let Some(Step::Index(index)) = steps.peek() else {
+                    break;
+                };
+                steps.next();
+                path.push(PathStep::Index(*index));
+                value = match value {
+                    Value::List(list) => self.store.item(list, *index),
+                    _ => Value::Absent,
+                };
+            }
+            let Some(child) = field.shape else {
+                break;
+            };
+            shape = &plan.shapes[child];
+            record = match value {
+                Value::Record(record) => Some(record),
+                _ => None,
+            };
+        }
+        match is_inside || is_null(value) {
+            true => Ok(path),
+            false => Err(None),
+        }
+    }
+}

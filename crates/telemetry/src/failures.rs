@@ -1,0 +1,414 @@
+//! What went wrong, told to operators: one line in the log and one count per failure.
+//!
+//! Lines of one kind (subgraph and code) are limited, so that a flood of failures cannot fill a disk: the first
+//! [`BURST`] are written, then one per [`INTERVAL`], which says how many were left out since the last one. Everything is
+//! counted. Text from outside is bounded, on one line, and without what looks like credentials ([`told`]).
+
+use std::{
+    fmt::Display,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ogive_base::{
+    FastMap,
+    foreign::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, bounded, bounded_name},
+};
+
+use crate::{codes, record::Record};
+
+/// Lines of one kind that are written at once.
+pub const BURST: u32 = 10;
+/// How often one is written beyond them.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// Most kinds that are told apart; those beyond are limited together.
+const KINDS_MAX: usize = 512;
+/// Bytes that are shown of an answer.
+const SAMPLE_BYTES_MAX: usize = 200;
+/// Bytes of an answer that are looked at for them.
+const SAMPLE_READ_MAX: usize = 400;
+
+/// How urgent a failure is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Urgency {
+    /// Nothing to do: a client's affair, which metrics and access log have.
+    Debug,
+    /// May be as it should be: a subgraph reports an error, or does not know an entity.
+    Info,
+    /// An operator must act.
+    Warn,
+    /// The gateway is at fault.
+    Error,
+}
+
+/// One failure.
+#[derive(Clone, Copy, Debug)]
+pub struct FailureLine<'a> {
+    /// What happened, in general.
+    pub what: &'static str,
+    /// How urgent it is.
+    pub urgency: Urgency,
+    /// The subgraph to blame; empty if it is none.
+    pub subgraph: &'a str,
+    /// Its code.
+    pub code: &'a str,
+    /// What happened in this case.
+    pub cause: &'a str,
+    /// Name of the operation.
+    pub operation: Option<&'a str>,
+    /// Where in the client's response.
+    pub path: &'a str,
+    /// In how many places.
+    pub places: u32,
+    /// HTTP status of the subgraph's answer, or of the refusal.
+    pub status: Option<u16>,
+    /// The beginning of what came.
+    pub answer: Option<&'a [u8]>,
+    /// The request.
+    pub record: Option<&'a Record>,
+}
+
+/// Subgraph and code.
+type Name = (Box<str>, Box<str>);
+
+/// Which lines are written.
+#[derive(Debug, Default)]
+pub struct Failures {
+    kinds: Mutex<FastMap<Name, Kind>>,
+    suppressed: AtomicU64,
+}
+
+/// One kind of failure.
+#[derive(Debug)]
+struct Kind {
+    /// Lines that may still be written at once.
+    left: u32,
+    refilled: Instant,
+    suppressed: u64,
+}
+
+impl Kind {
+    fn new(now: Instant) -> Self {
+        Kind {
+            left: BURST,
+            refilled: now,
+            suppressed: 0,
+        }
+    }
+    /// Whether a line may be written; if so, how many were not since the last one.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let passed = now.saturating_duration_since(self.refilled).as_secs_f64();
+        let more = (passed / INTERVAL.as_secs_f64()) as u32;
+        if more > 0 {
+            self.left = self.left.saturating_add(more).min(BURST);
+            self.refilled = now;
+        }
+        match self.left {
+            0 => {
+                self.suppressed += 1;
+                None
+            }
+            _ => {
+                self.left -= 1;
+                Some(std::mem::take(&mut self.suppressed))
+            }
+        }
+    }
+}
+
+impl Failures {
+    /// Whether a line of this kind may be written; if so, how many were not since the last one.
+    fn admit(&self, subgraph: &str, code: &str, now: Instant) -> Option<u64> {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (Box::from(subgraph), Box::from(code));
+        if kinds.len() >= KINDS_MAX && !kinds.contains_key(&key) {
+            key = Default::default();
+        }
+        let admitted = kinds
+            .entry(key)
+            .or_insert_with(|| Kind::new(now))
+            .admit(now);
+        if admitted.is_none() {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+        }
+        admitted
+    }
+    /// Lines that were not written because there were many like them.
+    pub fn suppressed(&self) -> u64 {
+        self.suppressed.load(Ordering::Relaxed)
+    }
+    /// Says how many lines of each kind were left out, of kinds of which none was written for a while.
+    pub fn settle(&self) {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = Vec::new();
+        kinds.retain(|(subgraph, code), kind| {
+            let is_quiet = kind.refilled.elapsed() >= 10 * INTERVAL;
+            if is_quiet && kind.suppressed > 0 {
+                due.push((subgraph.clone(), code.clone(), kind.suppressed));
+            }
+            !is_quiet
+        });
+        drop(kinds);
+        for (subgraph, code, suppressed) in due {
+            let subgraph = (!subgraph.is_empty()).then_some(&*subgraph);
+            tracing::warn!(
+                subgraph,
+                code = &*code,
+                suppressed,
+                "failures like others were not logged"
+            );
+        }
+    }
+    /// Writes the line, if it may be written.
+    pub fn tell(&self, line: &FailureLine<'_>) {
+        let is_on = match line.urgency {
+            Urgency::Debug => tracing::enabled!(tracing::Level::DEBUG),
+            Urgency::Info => tracing::enabled!(tracing::Level::INFO),
+            Urgency::Warn => tracing::enabled!(tracing::Level::WARN),
+            Urgency::Error => tracing::enabled!(tracing::Level::ERROR),
+        };
+        let code = told(line.code, NAME_BYTES_MAX);
+        if !is_on {
+            return;
+        }
+        if let Some(suppressed) = self.admit(line.subgraph, &code, Instant::now()) {
+            write(line, &code, suppressed);
+        }
+    }
+}
+
+/// Writes the line. Fields without a value are left out.
+fn write(line: &FailureLine<'_>, code: &str, suppressed: u64) {
+    let what = line.what;
+    let subgraph = (!line.subgraph.is_empty()).then_some(line.subgraph);
+    let operation = line.operation.map(bounded_name);
+    let operation = operation.as_deref();
+    let path = (!line.path.is_empty()).then_some(line.path);
+    let places = (line.places > 1).then_some(line.places);
+    let (status, record) = (line.status, line.record);
+    let request_id = record.and_then(|record| record.request_id.as_ref());
+    let request_id = request_id.and_then(|id| id.to_str().ok());
+    let trace_id = record.and_then(|record| record.trace.as_ref());
+    let trace_id = trace_id.map(|trace| format!("{:032x}", trace.trace_id));
+    let trace_id = trace_id.as_deref();
+    let cause = told(line.cause, MESSAGE_BYTES_MAX);
+    let cause = (!cause.is_empty()).then_some(&*cause);
+    let answer = line.answer.map(sample);
+    let answer = answer.as_deref();
+    let suppressed = (suppressed > 0).then_some(suppressed);
+    macro_rules! event {
+        ($level:ident) => {
+            tracing::$level!(
+                subgraph, code, cause, operation, path, places, status, request_id, trace_id,
+                answer, suppressed, "{what}"
+            )
+        };
+    }
+    match line.urgency {
+        Urgency::Debug => event!(debug),
+        Urgency::Info => event!(info),
+        Urgency::Warn => event!(warn),
+        Urgency::Error => event!(error),
+    }
+}
+
+/// How urgent a code of the table is.
+pub fn urgency(code: &str) -> Urgency {
+    if code == codes::INTERNAL_SERVER_ERROR {
+        return Urgency::Error;
+    }
+    match codes::find(code).map(|row| row.origin) {
+        Some(codes::Origin::Client) => Urgency::Debug,
+        _ => Urgency::Warn,
+    }
+}
+
+/// The beginning of an answer, as text.
+fn sample(answer: &[u8]) -> String {
+    let read = &answer[..answer.len().min(SAMPLE_READ_MAX)];
+    let text = told(&String::from_utf8_lossy(read), usize::MAX);
+    let end = text.floor_char_boundary(SAMPLE_BYTES_MAX.min(text.len()));
+    text[..end].to_owned()
+}
+
+/// Text from outside as it may stand in a log: bounded, on one line, without what looks like credentials.
+pub fn told(text: &str, bytes_max: usize) -> String {
+    let text = bounded(text, bytes_max.min(16 << 10));
+    let mut out = String::with_capacity(text.len());
+    for c in without_credentials(&text).chars() {
+        match c {
+            c if c.is_whitespace() || c.is_control() => {
+                if !out.ends_with(' ') {
+                    out.push(' ');
+                }
+            }
+            // What changes the direction of text, or cannot be seen.
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' => {
+                out.push(char::REPLACEMENT_CHARACTER);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Names behind which credentials stand.
+const CREDENTIALS: [&str; 11] = [
+    "authorization",
+    "cookie",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "api-key",
+    "api_key",
+    "apikey",
+    "bearer",
+    "basic",
+];
+const REDACTED: &str = "[redacted]";
+
+/// The text, with `[redacted]` for values behind such names, and for JSON Web Tokens.
+fn without_credentials(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let value = value_behind(&lower, at).or_else(|| json_web_token(text, at));
+        match value {
+            Some((from, to)) => {
+                out.push_str(&text[at..from]);
+                out.push_str(REDACTED);
+                at = to;
+            }
+            None => {
+                out.push(c);
+                at += c.len_utf8();
+            }
+        }
+    }
+    out
+}
+
+/// Where the value of a credential stands whose name begins at `at`.
+fn value_behind(lower: &str, at: usize) -> Option<(usize, usize)> {
+    let rest = &lower[at..];
+    let name = CREDENTIALS.iter().find(|name| rest.starts_with(**name))?;
+    let mut from = at + name.len();
+    let is_scheme = matches!(*name, "bearer" | "basic");
+    let mut is_value = is_scheme;
+    let mut has_gap = false;
+    for byte in lower[from..].bytes() {
+        match byte {
+            b':' | b'=' => is_value = true,
+            b' ' | b'"' | b'\'' | b'\\' => has_gap = true,
+            _ => break,
+        }
+        from += 1;
+    }
+    for scheme in ["bearer ", "basic "] {
+        if is_value && lower[from..].starts_with(scheme) {
+            from += scheme.len();
+        }
+    }
+    // Cookies are several values on a line.
+    let ends = |c: char| match *name {
+        "cookie" => matches!(c, '\n' | '\r' | '<' | '"'),
+        _ => c.is_whitespace() || matches!(c, ',' | ';' | '<' | '&' | '"' | '\'' | '}' | ')'),
+    };
+    let len = lower[from..].find(ends).unwrap_or(lower.len() - from);
+    // `basic` and `bearer` are words, too.
+    let is_value = is_value && (!is_scheme || (has_gap && len >= 8));
+    (is_value && len > 0).then_some((from, from + len))
+}
+
+fn json_web_token(text: &str, at: usize) -> Option<(usize, usize)> {
+    let rest = &text[at..];
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    (rest.starts_with("eyJ") && len >= 20).then_some((at, at + len))
+}
+
+/// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
+pub(crate) fn label(code: &str) -> &str {
+    let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
+    match (1..=64).contains(&code.len()) && code.bytes().all(is_word) {
+        true => code,
+        false => "OTHER",
+    }
+}
+
+impl Display for Urgency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Urgency::Debug => "debug",
+            Urgency::Info => "info",
+            Urgency::Warn => "warn",
+            Urgency::Error => "error",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_one_kind_is_limited_and_says_how_many_are_missing() {
+        let failures = Failures::default();
+        let begin = Instant::now();
+        let admitted = |subgraph, after| failures.admit(subgraph, "X", begin + after);
+        let passed = (0..1_000)
+            .filter(|_| admitted("a", Duration::ZERO).is_some())
+            .count();
+        assert_eq!(passed, BURST as usize);
+        // Others are not concerned.
+        assert_eq!(admitted("b", Duration::ZERO), Some(0));
+        assert_eq!(admitted("a", INTERVAL), Some(990));
+        assert_eq!(admitted("a", INTERVAL), None);
+        assert_eq!(failures.suppressed(), 991);
+        for n in 0..2 * KINDS_MAX {
+            failures.admit("c", &n.to_string(), begin);
+        }
+        assert!(failures.kinds.lock().unwrap().len() <= KINDS_MAX + 1);
+    }
+
+    #[test]
+    fn what_looks_like_credentials_is_not_told() {
+        for (text, expected) in [
+            ("no token here", "no token here"),
+            ("Basic usage of it", "Basic usage of it"),
+            ("password=hunter2&x=1", "password=[redacted]&x=1"),
+            (
+                r#"{"token":"abc","b":1}"#,
+                r#"{"token":"[redacted]","b":1}"#,
+            ),
+            (
+                "Authorization: Bearer abcdefgh.1 and",
+                "Authorization: Bearer [redacted] and",
+            ),
+            ("Set-Cookie: a=b; c=d\nnext", "Set-Cookie: [redacted] next"),
+            (
+                "<p>eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x</p>",
+                "<p>[redacted]</p>",
+            ),
+            ("two\r\n\x1b[31mlines", "two [31mlines"),
+            ("a\u{202e}b", "a\u{fffd}b"),
+        ] {
+            assert_eq!(told(text, 1_000), expected);
+        }
+        assert!(told(&"ä".repeat(10_000), 100).len() <= 100);
+        assert!(sample(&[0xff; 10_000]).len() <= SAMPLE_BYTES_MAX);
+    }
+
+    #[test]
+    fn codes_that_subgraphs_choose_are_labels_only_if_they_are_words() {
+        assert_eq!(label("UNAUTHENTICATED"), "UNAUTHENTICATED");
+        for code in ["", "a b", "a\"b", &"x".repeat(65)] {
+            assert_eq!(label(code), "OTHER");
+        }
+    }
+}
