@@ -132,7 +132,8 @@ fn service() -> Result<Service> {
 
 fn gateway(config: &Config) -> Result<Gateway> {
     let (state, notes) = SchemaState::new(supergraph()?, config);
-    for note in notes {
+    let shown = serve::shown_work_notes(config);
+    for note in notes.into_iter().filter(|n| !shown.contains(n)) {
         tracing::warn!("{note}");
     }
     let options = GatewayOptions {

@@ -228,6 +228,16 @@ pub(crate) fn show_work(config: &mut Config) {
     config.telemetry.execution_trace.enabled = true;
 }
 
+/// What [`show_work`] has the operator told, which is no news to whoever asked for it.
+pub(crate) fn shown_work_notes(config: &Config) -> Vec<String> {
+    let mut plain = config.clone();
+    plain.query_planning.expose.enabled = false;
+    plain.telemetry.execution_trace.enabled = false;
+    let plain = plain.notes();
+    let notes = config.notes().into_iter();
+    notes.filter(|n| !plain.contains(n)).collect()
+}
+
 /// Stands in for a supergraph that is not there yet.
 const NOTHING: &str = include_str!("nothing.graphql");
 
@@ -414,7 +424,12 @@ impl Arguments {
         })?;
         let (mut state, notes) = SchemaState::new(supergraph, config);
         refuse_bad_tls(&state, config)?;
-        for note in notes {
+        // Whoever develops has asked for what is shown.
+        let shown = match self.dev {
+            true => shown_work_notes(config),
+            false => Vec::new(),
+        };
+        for note in notes.into_iter().filter(|n| !shown.contains(n)) {
             tracing::warn!("{note}");
         }
         if let Some(path) = &self.plans {

@@ -179,10 +179,9 @@ pub enum EndpointError {
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EndpointError::Missing => f.write_str(
-                "it has no URL: name one with `--url NAME=URL` of `ogive compose`, or with \
-                 `override_subgraph_url` in the configuration",
-            ),
+            EndpointError::Missing => {
+                f.write_str("it has no URL (`--url NAME=URL` of `ogive compose` writes one)")
+            }
             EndpointError::Malformed(why) => write!(f, "its URL is malformed: {why}"),
             EndpointError::Tls(why) => write!(f, "its TLS cannot be set up: {why}"),
             EndpointError::Scheme(scheme) => {
