@@ -69,7 +69,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     // There is nothing to hide here, and GraphiQL needs the schema.
     config.supergraph.introspection = true;
     config.include_subgraph_errors.all = true;
-    serve::show_work(&mut config);
     let listen = match (arguments.once, &arguments.listen) {
         (true, _) => "127.0.0.1:0",
         (false, listen) => listen.as_deref().unwrap_or(LISTEN),
@@ -138,7 +137,7 @@ fn gateway(config: &Config) -> Result<Gateway> {
     }
     let options = GatewayOptions {
         graphiql_query: Some(QUERY.to_owned()),
-        ..GatewayOptions::new(config)
+        ..GatewayOptions::new(&serve::with_work_shown(config))
     };
     Ok(Gateway::new(state, options))
 }

@@ -221,11 +221,14 @@ async fn ask(asking: Option<ConfigPolling>) -> Infallible {
     }
 }
 
-/// Lets GraphiQL show plans and traces, for whoever develops the graph.
-pub(crate) fn show_work(config: &mut Config) {
+/// A configuration with which GraphiQL shows plans and traces, for whoever develops the graph. It is meant, so nobody is
+/// warned of it as of a configuration that somebody wrote.
+pub(crate) fn with_work_shown(config: &Config) -> Config {
+    let mut config = config.clone();
     config.query_planning.expose.enabled = true;
     // A trace that needs a secret keeps it.
     config.telemetry.execution_trace.enabled = true;
+    config
 }
 
 /// What [`show_work`] has the operator told, which is no news to whoever asked for it.
@@ -371,7 +374,6 @@ impl Arguments {
             // There is nothing to hide from whoever develops it, and GraphiQL needs the schema.
             config.supergraph.introspection = true;
             config.include_subgraph_errors.all = true;
-            show_work(&mut config);
         }
         Ok(config)
     }
@@ -438,7 +440,11 @@ impl Arguments {
         Ok((state, self.options(config)?))
     }
     fn options(&self, config: &Config) -> Result<GatewayOptions> {
-        let mut options = GatewayOptions::load(config).map_err(|error| {
+        let shown = match self.dev {
+            true => with_work_shown(config),
+            false => config.clone(),
+        };
+        let mut options = GatewayOptions::load(&shown).map_err(|error| {
             terminal::error(
                 error,
                 "correct `persisted_queries.local_manifests` in the configuration",

@@ -187,11 +187,11 @@ pub(super) const RULES: &[Rule] = &[
     ),
     no(
         "traffic_shaping.all.dns_resolution_strategy",
-        "addresses are tried in the order in which the system gives them",
+        "addresses of both families are tried in turn, the next after a quarter of a second",
     ),
     no(
         "traffic_shaping.subgraphs.*.dns_resolution_strategy",
-        "addresses are tried in the order in which the system gives them",
+        "addresses of both families are tried in turn, the next after a quarter of a second",
     ),
     keep("traffic_shaping.all.deduplicate_query"),
     keep("traffic_shaping.subgraphs.*.deduplicate_query"),
