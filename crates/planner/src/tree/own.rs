@@ -7,6 +7,7 @@
 //! - the same with a field that only the field set wants (but for members of keys: an object that fails to say which one
 //!   it is, is none);
 //! - the object is of a type that clients must not see;
+//! - subgraphs that can serve the object know different types of it, so that one of them serves the client;
 //! - the client has switched the object off, and what it wants of it would have to be wanted and not wanted at once.
 //!
 //! Then field sets go through an object of the gateway's own: a second fact of the same field, which the client has
@@ -104,6 +105,7 @@ impl Grower<'_, '_> {
         // What is switched off takes nothing with it.
         let is_certain = row.cond == Some(CondId::TRUE);
         !(is_solid && is_certain) && self.hides_types(place)
+            || self.is_uneven(fact, place)
             || !is_solid && self.may_be_lost(fact, place, set, is_key)
             || !is_certain
                 && row
@@ -157,6 +159,24 @@ impl Grower<'_, '_> {
         let hidden = all.difference(&here.possible);
         let mut hidden = hidden.iter();
         hidden.any(|ty| !self.look_types_known(place, TypeId(ty)).is_empty())
+    }
+
+    /// Whether subgraphs that may serve the objects of a place know different types of them: who serves the client, and
+    /// with which types, is settled by what the client wants.
+    fn is_uneven(&self, fact: FactId, place: PlaceId) -> bool {
+        let Fact {
+            field,
+            ref provided,
+            ..
+        } = self.tree.facts[fact];
+        let nodes = self.tree.places[place].nodes.iter();
+        let mut nodes = nodes.map(|node| &self.tree.nodes[*node]);
+        if self.tree.places[place].nodes.len() < 2 {
+            return false;
+        }
+        let leading = self.askable(field, provided);
+        leading.len() > 1
+            && nodes.any(|node| node.unites.is_empty() && !leading.is_subset(&node.types_known))
     }
 
     /// Whether a null for a field of the client's takes away what a field set needs, or the other way round.
