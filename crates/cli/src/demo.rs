@@ -131,8 +131,7 @@ fn service() -> Result<Service> {
 
 fn gateway(config: &Config) -> Result<Gateway> {
     let (state, notes) = SchemaState::new(supergraph()?, config);
-    let shown = serve::shown_work_notes(config);
-    for note in notes.into_iter().filter(|n| !shown.contains(n)) {
+    for note in notes {
         tracing::warn!("{note}");
     }
     let options = GatewayOptions {

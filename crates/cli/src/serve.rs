@@ -231,16 +231,6 @@ pub(crate) fn with_work_shown(config: &Config) -> Config {
     config
 }
 
-/// What [`show_work`] has the operator told, which is no news to whoever asked for it.
-pub(crate) fn shown_work_notes(config: &Config) -> Vec<String> {
-    let mut plain = config.clone();
-    plain.query_planning.expose.enabled = false;
-    plain.telemetry.execution_trace.enabled = false;
-    let plain = plain.notes();
-    let notes = config.notes().into_iter();
-    notes.filter(|n| !plain.contains(n)).collect()
-}
-
 /// Stands in for a supergraph that is not there yet.
 const NOTHING: &str = include_str!("nothing.graphql");
 
@@ -426,12 +416,7 @@ impl Arguments {
         })?;
         let (mut state, notes) = SchemaState::new(supergraph, config);
         refuse_bad_tls(&state, config)?;
-        // Whoever develops has asked for what is shown.
-        let shown = match self.dev {
-            true => shown_work_notes(config),
-            false => Vec::new(),
-        };
-        for note in notes.into_iter().filter(|n| !shown.contains(n)) {
+        for note in notes {
             tracing::warn!("{note}");
         }
         if let Some(path) = &self.plans {
