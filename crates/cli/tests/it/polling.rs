@@ -132,6 +132,8 @@ fn a_key_is_not_sent_over_plain_http_to_another_machine() {
     let port = registry.address.port();
     let start = |url: &str, more: &str| {
         let kept = folder().join("plain/last.graphql");
+        // That of another run would be served.
+        let _ = fs::remove_file(&kept);
         let config = file(
             "plain.yaml",
             format!(
