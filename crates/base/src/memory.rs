@@ -7,7 +7,8 @@
 //! Beyond [`MemoryBudget::admitting`], a share of the limit, nothing new is begun. What runs may go on up to the limit
 //! itself, because it gives back sooner when it is finished than when it fails.
 //!
-//! Invariants: `used` is the sum of what living reservations have taken; no reservation takes what exceeds the limit.
+//! Invariants: `used` is the sum of what living reservations have taken; nothing exceeds the limit but what is there already
+//! when it is counted ([`Reservation::count`]), and then nobody grows until it is gone.
 
 use std::sync::{
     Arc,
@@ -144,6 +145,19 @@ impl Reservation {
         self.taken.store(wanted, Ordering::Relaxed);
         Ok(())
     }
+    /// Counts so many bytes more that are held already, whether there is memory for them or not.
+    pub fn count(&self, bytes: usize) {
+        let used = self.used().saturating_add(bytes);
+        let taken = self.taken.load(Ordering::Relaxed);
+        if used > taken {
+            let wanted = used.next_multiple_of(CHUNK);
+            self.budget
+                .used
+                .fetch_add(wanted - taken, Ordering::Relaxed);
+            self.taken.store(wanted, Ordering::Relaxed);
+        }
+        self.used.store(used, Ordering::Relaxed);
+    }
     /// Counts so many bytes less.
     pub fn shrink(&self, bytes: usize) {
         let used = self.used().saturating_sub(bytes);
@@ -224,6 +238,18 @@ mod tests {
         running.shrink(4 * CHUNK);
         new.grow(CHUNK).unwrap();
         assert_eq!(budget.used(), 5 * CHUNK);
+    }
+
+    #[test]
+    fn what_is_held_already_is_counted_and_keeps_others_from_growing() {
+        let budget = budget(8);
+        let (one, other) = (Reservation::new(&budget), Reservation::new(&budget));
+        other.run();
+        one.count(9 * CHUNK);
+        assert_eq!(budget.used(), 9 * CHUNK);
+        assert_eq!(other.grow(1), Err(OutOfMemory));
+        one.shrink(9 * CHUNK);
+        assert_eq!(other.grow(1), Ok(()));
     }
 
     #[test]

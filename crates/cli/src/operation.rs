@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use ogive_gateway::GraphqlRequest;
-use serde_json::{Map, Value};
+use ogive_gateway::{GraphqlRequest, JsonObject};
 
 use crate::{load, terminal};
 
@@ -35,7 +34,7 @@ impl OperationArguments {
             operation_name: self.operation.clone(),
             variables: match &self.variables {
                 Some(text) => variables(text)?,
-                None => Map::new(),
+                None => JsonObject::default(),
             },
             ..GraphqlRequest::default()
         })
@@ -60,11 +59,11 @@ impl OperationArguments {
     }
 }
 
-fn variables(text: &str) -> Result<Map<String, Value>> {
+fn variables(text: &str) -> Result<JsonObject> {
     let remedy = "write a JSON object, such as --variables '{\"id\": 1}'";
-    match serde_json::from_str(text) {
-        Ok(Value::Object(variables)) => Ok(variables),
-        Ok(_) => Err(terminal::error(
+    match JsonObject::read(text.to_owned().into()) {
+        Ok(Some(variables)) => Ok(variables),
+        Ok(None) => Err(terminal::error(
             "`--variables` is not a JSON object",
             remedy,
         )),

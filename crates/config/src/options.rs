@@ -305,14 +305,15 @@ section! {
 
     /// `limits`
     pub struct LimitOptions {
-        /// Most nested fields of an operation, fragments expanded.
-        pub max_depth: Option<u32> = None,
+        /// Most nested fields of an operation, fragments expanded; what is below `__schema` and `__type` does not count unless
+        /// `count_introspection` is on. `null` is no limit.
+        pub max_depth: Option<u32> = Some(50),
         /// Most fields of an operation, fragments expanded, each response key of a place counted once.
         pub max_height: Option<u32> = None,
-        /// Most aliases of an operation, fragments expanded.
-        pub max_aliases: Option<u32> = None,
-        /// Most fields of the root, fragments expanded.
-        pub max_root_fields: Option<u32> = None,
+        /// Most aliases of an operation, fragments expanded. `null` is no limit.
+        pub max_aliases: Option<u32> = Some(300),
+        /// Most fields of the root, fragments expanded. `null` is no limit.
+        pub max_root_fields: Option<u32> = Some(200),
         /// Most directives of a document, as written.
         pub max_directives: Option<u32> = Some(500),
         /// Largest variables of a request, in bytes as JSON without white space; default: as large as the body may be.
@@ -325,10 +326,19 @@ section! {
         /// never below their default. `ogive.limits.exceeded` counts what is let through. Rates have `measure_only`;
         /// `parser_max_recursion` always holds, because nobody writes what it refuses: `max_depth` can be measured.
         pub warn_only: WarnOnly = WarnOnly::default(),
+        /// Whether fields below `__schema` and `__type` count against `max_depth`. They are nested more deeply than most
+        /// operations, no subgraph is asked for them, and they have limits of their own.
+        pub count_introspection: bool = false,
         /// Most bytes of subgraphs' answers that one operation has the gateway hold, all of its answers together; what does
-        /// not fit is null, with the error `REQUEST_MEMORY_LIMIT`. Default: 256 MiB, or the largest
+        /// not fit is null, with the error `REQUEST_MEMORY_LIMIT`. What the request itself holds counts, too. Default: 256 MiB, or the largest
         /// `response_max_bytes` if that is more. Files that are kept (`file_uploads.buffer_size`) count, too.
         pub max_request_memory: Option<ByteSize> = None,
+        /// Most bytes that all requests under way make the process hold: bodies that arrive, what they are decoded to, variables,
+        /// documents and plans that are made, answers of subgraphs, responses that are sent. From three quarters of it on new
+        /// requests are answered with 503, `GATEWAY_MEMORY_LIMIT` and `retry-after`; those that run may use the rest.
+        /// Default: half of what the process may have (the limit of its control group or of its address space, or the
+        /// machine's memory), at least 32 MiB.
+        pub max_memory: Option<ByteSize> = None,
         /// Largest response to a client, in bytes; instead of a larger one there is no data, and the error
         /// `EXECUTION_LIMIT_EXCEEDED`. Responses can be larger than all answers of subgraphs together, because many objects
         /// may have a value in common. It is looked at now and then, so a response may be some more. Default: 256 MiB, or
@@ -373,6 +383,10 @@ section! {
         pub profile: PlanProfile = PlanProfile::CriticalPath,
         /// Plans of operations that were seen before.
         pub cache: PlanCacheOptions = PlanCacheOptions::default(),
+        /// Most operations that wait to be validated and planned because nobody has asked for them before; more are answered
+        /// with 503, `PLANNING_QUEUE_FULL` and `retry-after`. Half as many as there are cores, at least one, are worked on at a
+        /// time, so that operations that are known are answered beside them.
+        pub max_waiting: NonZeroUsize = nonzero(500),
         /// Better plans for operations whose first plan might not be the best.
         pub refinement: RefinementOptions = RefinementOptions::default(),
         /// Learning from running requests which subgraphs are slow.

@@ -458,6 +458,7 @@ impl<'e> Run<'e> {
             answer::absorb(absorb, result);
         });
         self.give_up(&gathered);
+        self.transport.holds(self.store.heap_bytes());
         self.open[id.index()].0 == 0
     }
 

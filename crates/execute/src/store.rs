@@ -287,6 +287,12 @@ impl<'p> Store<'p> {
         store
     }
 
+    /// Bytes of objects and values; answers not counted.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.values.capacity() + self.items.capacity()) * size_of::<Value>()
+            + self.records.capacity() * size_of::<Record>()
+            + self.undo.capacity() * size_of::<Undo>()
+    }
     pub(crate) fn plan(&self) -> &'p Plan {
         self.plan
     }

@@ -107,4 +107,9 @@ pub trait Transport {
     fn failed(&self, failure: &Failure<'_>) {
         let _ = failure;
     }
+
+    /// Learns how many bytes the objects of answers take besides the answers themselves. Default: nobody counts.
+    fn holds(&self, bytes: usize) {
+        let _ = bytes;
+    }
 }

@@ -73,7 +73,7 @@ fn main() {
         "hit by canonical form {:>10.1?}",
         best(200, || {
             let make = || Err::<_, ()>(());
-            state.plans.get_or_make_now(form.key.clone(), make)
+            state.plans.get_or_make_now(form.key.clone(), true, make)
         })
     );
     // A thousand at a time: the clock is coarser than one.

@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
+use ogive_base::Reservation;
 use ogive_transport::encoding::{Encoder, Encoding};
 
 /// Bytes that are encoded in one go.
@@ -26,9 +27,15 @@ pub struct ResponseBody {
     /// Bytes in `pieces`.
     len: usize,
     encoder: Option<Box<Encoder>>,
+    /// Counts what it holds, until it is sent.
+    memory: Option<Reservation>,
 }
 
 impl ResponseBody {
+    /// What its pieces share memory with is counted there; given back when they are gone.
+    pub(crate) fn hold(&mut self, memory: Reservation) {
+        self.memory = Some(memory);
+    }
     /// Number of bytes before they are encoded.
     pub fn len(&self) -> usize {
         self.len
@@ -74,6 +81,7 @@ impl FromIterator<Bytes> for ResponseBody {
             len: pieces.iter().map(Bytes::len).sum(),
             pieces,
             encoder: None,
+            memory: None,
         }
     }
 }

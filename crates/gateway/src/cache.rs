@@ -1,7 +1,8 @@
 //! The operation cache (L0): raw document and operation name to everything that follows from them.
 //!
 //! A hit skips parsing, validation, normalisation and planning. Entries are found by a keyed hash and told apart by the
-//! whole text, so two documents can never be taken for each other. Only valid operations are kept.
+//! whole text, so two documents can never be taken for each other. Only valid operations are kept, and once the cache is
+//! more than an eighth full only those that come twice ([`crate::doorkeeper`]).
 //!
 //! Documents that differ in text but not in meaning share their plan one level below ([`crate::plans`]).
 
@@ -16,7 +17,7 @@ use ogive_operation::Operation;
 use ogive_syntax::{Document, ast::OperationDefinition};
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
-use crate::plan::PlannedOperation;
+use crate::{doorkeeper::Doorkeeper, plan::PlannedOperation};
 
 /// A valid operation, and its plan once there is one.
 #[derive(Debug)]
@@ -38,6 +39,11 @@ pub struct PreparedOperation {
 }
 
 impl PreparedOperation {
+    /// Bytes on the heap, about; plans not counted.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let text = self.document.source().len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
+        text + self.operation.fields.len() * BYTES_PER_FIELD
+    }
     /// Most variants kept with an operation; further ones are found a level below.
     const VARIANTS_MAX: usize = 16;
 
@@ -71,6 +77,7 @@ impl PreparedOperation {
 #[derive(Debug)]
 pub struct OperationCache {
     entries: Option<Cache<Key, Arc<PreparedOperation>, ByBytes, foldhash::fast::RandomState>>,
+    doorkeeper: Doorkeeper,
 }
 
 /// Bounds of a cache: it holds neither more entries nor more bytes.
@@ -131,15 +138,14 @@ impl Equivalent<Key> for KeyRef<'_> {
 struct ByBytes(CacheLimits);
 
 /// Bytes of syntax tree per byte of text, about.
-const TREE_BYTES_PER_TEXT_BYTE: usize = 8;
+pub(crate) const TREE_BYTES_PER_TEXT_BYTE: usize = 8;
 /// Bytes of normal form per field, about.
 const BYTES_PER_FIELD: usize = 400;
 
 impl Weighter<Key, Arc<PreparedOperation>> for ByBytes {
     fn weight(&self, key: &Key, entry: &Arc<PreparedOperation>) -> u64 {
-        let text = key.text.len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
-        self.0
-            .weight(text + entry.operation.fields.len() * BYTES_PER_FIELD)
+        debug_assert_eq!(key.text.len(), entry.document.source().len());
+        self.0.weight(entry.heap_bytes())
     }
 }
 
@@ -147,6 +153,7 @@ impl OperationCache {
     /// A cache within limits; `None` keeps nothing.
     pub fn new(limits: Option<CacheLimits>) -> Self {
         OperationCache {
+            doorkeeper: Doorkeeper::default(),
             entries: limits.map(|limits| {
                 Cache::with(
                     limits.entries_max,
@@ -164,6 +171,17 @@ impl OperationCache {
             text,
             operation_name,
         })
+    }
+    /// Keeps an entry that came for the second time, or for the first while there is much room.
+    pub fn admit(&self, operation_name: Option<&str>, entry: Arc<PreparedOperation>) {
+        let Some(entries) = &self.entries else { return };
+        let key = (entry.document.source(), operation_name);
+        if self
+            .doorkeeper
+            .admits(key, entries.weight(), entries.capacity())
+        {
+            self.insert(operation_name, entry);
+        }
     }
     /// Keeps an entry.
     pub fn insert(&self, operation_name: Option<&str>, entry: Arc<PreparedOperation>) {

@@ -3,6 +3,7 @@
 use std::cell::{RefCell, RefMut};
 
 use http::HeaderMap;
+use ogive_base::Reservation;
 use ogive_plan::Claims;
 use ogive_telemetry::Telemetry;
 
@@ -19,6 +20,7 @@ pub struct RequestContext<'a> {
     watch: Option<&'a Watch<'a>>,
     telemetry: Option<&'a Telemetry>,
     uploads: Option<Entry<'a>>,
+    memory: Option<&'a Reservation>,
     exceeded: RefCell<Exceeded>,
 }
 
@@ -32,6 +34,7 @@ impl<'a> RequestContext<'a> {
             watch: None,
             telemetry: None,
             uploads: None,
+            memory: None,
             exceeded: RefCell::default(),
         }
     }
@@ -66,6 +69,15 @@ impl<'a> RequestContext<'a> {
     /// The files that came along.
     pub(crate) fn uploads(&self) -> Option<Entry<'a>> {
         self.uploads
+    }
+    /// Counts what the request makes the process hold.
+    pub(crate) fn counted_in(self, memory: &'a Reservation) -> Self {
+        let memory = Some(memory);
+        RequestContext { memory, ..self }
+    }
+    /// What counts it.
+    pub(crate) fn memory(&self) -> Option<&'a Reservation> {
+        self.memory
     }
     /// Notes limits that are exceeded and only measured.
     pub(crate) fn exceeded(&self) -> RefMut<'_, Exceeded> {

@@ -21,6 +21,8 @@ use crate::{error::RequestError, json_value, receive::GraphqlRequest};
 
 /// Largest manifest file in bytes.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+/// Largest `extensions.persistedQuery` in bytes.
+const PERSISTED_QUERY_BYTES_MAX: usize = 8 << 10;
 /// Longest id in bytes.
 const ID_BYTES_MAX: usize = 512;
 
@@ -398,10 +400,14 @@ fn not_in_list() -> RequestError {
 
 /// `extensions.persistedQuery.sha256Hash` of version 1.
 fn persisted_hash(request: &GraphqlRequest) -> Result<Option<String>, RequestError> {
-    let Some(persisted) = request.extensions.get("persistedQuery") else {
+    let Some(persisted) = &request.persisted_query else {
         return Ok(None);
     };
     let malformed = |what: &str| Err(RequestError::http(codes::INVALID_GRAPHQL_REQUEST, what));
+    if persisted.len() > PERSISTED_QUERY_BYTES_MAX {
+        return malformed("`extensions.persistedQuery` is larger than 8,192 bytes");
+    }
+    let persisted = json_value::read(persisted).unwrap_or_default();
     match persisted.get("version").and_then(Value::as_u64) {
         Some(1) => {}
         _ => return malformed("`extensions.persistedQuery.version` is not 1"),

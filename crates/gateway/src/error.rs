@@ -4,7 +4,7 @@
 //! executor's. Messages are safe for clients: whatever only operators may see is logged, never carried.
 
 use ogive_base::{
-    Diagnostic, SourceId, bounded, diagnostic::line_column, foreign::MESSAGE_BYTES_MAX,
+    Diagnostic, OutOfMemory, SourceId, bounded, diagnostic::line_column, foreign::MESSAGE_BYTES_MAX,
 };
 use ogive_json::write_string;
 use ogive_telemetry::codes;
@@ -101,6 +101,37 @@ fn shown(message: String) -> String {
     match message.len() <= MESSAGE_BYTES_MAX {
         true => message,
         false => bounded(&message, MESSAGE_BYTES_MAX).into_owned(),
+    }
+}
+
+/// The error a client sees when the process has no memory for its request.
+pub(crate) fn no_memory() -> RequestError {
+    RequestError {
+        retry_after: Some(RETRY_SECONDS),
+        ..RequestError::http(
+            codes::GATEWAY_MEMORY_LIMIT,
+            "the gateway has no memory for another request now",
+        )
+    }
+}
+
+/// The error a client sees when too many others wait for what it asks for.
+pub(crate) fn queue_full() -> RequestError {
+    RequestError {
+        retry_after: Some(RETRY_SECONDS),
+        ..RequestError::http(
+            codes::PLANNING_QUEUE_FULL,
+            "too many operations wait to be planned now",
+        )
+    }
+}
+
+/// After how many seconds a client comes back that was refused because others were served.
+const RETRY_SECONDS: u64 = 1;
+
+impl From<OutOfMemory> for RequestError {
+    fn from(_: OutOfMemory) -> Self {
+        no_memory()
     }
 }
 

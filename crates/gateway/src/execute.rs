@@ -8,6 +8,7 @@ use std::{future::Future, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
 use ogive_config::Limit;
+use ogive_execute::Transport as _;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
@@ -52,6 +53,8 @@ pub async fn execute(
         watch: context.watch(),
         operation: name.map(|name| prepared.operation.document.name(name)),
     });
+    let values = prepared.variables.values.iter().flatten();
+    let held = values.map(|value| value.len()).sum();
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
@@ -60,6 +63,7 @@ pub async fn execute(
     )
     .observed_by(observer)
     .within(state.options.request_memory.ceiling)
+    .counted_in(context.memory(), held)
     .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
     let transport = match &telling {
         Some(telling) => transport.reporting_to(telling),
@@ -93,6 +97,8 @@ pub async fn execute(
         .flatten();
     let execution = || async {
         let output = ogive_execute::execute(&planned.plan, input, &transport).await;
+        // The response shares memory with the answers, not with the objects.
+        transport.holds(0);
         planned.early.learn(&output.stats);
         let by_caller = !planned.plan.requirements.is_empty();
         let (headers, headers_of_others) = transport.response_headers(output.errors > 0, by_caller);

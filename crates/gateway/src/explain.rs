@@ -147,8 +147,8 @@ impl Explanation {
             let _ = write!(out, "\noperationName: {name}");
         }
         if !request.variables.is_empty() {
-            let variables = Value::from(request.variables.clone());
-            let _ = write!(out, "\nvariables: {variables}");
+            let variables = request.variables.compact();
+            let _ = write!(out, "\nvariables: {}", String::from_utf8_lossy(&variables));
         }
         out
     }

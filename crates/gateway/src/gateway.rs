@@ -18,6 +18,7 @@ use http::{
     request::Parts,
 };
 use hyper::body::{Body, Bytes};
+use ogive_base::{MemoryBudget, Reservation};
 use ogive_config::{Client, Config, Measured, Peer};
 use ogive_telemetry::{Record, Stop, Telemetry, access::Finished, codes, spans, stop_span};
 use tracing::Instrument;
@@ -29,19 +30,21 @@ use crate::{
     context::RequestContext,
     cors::{Cors, Csrf},
     documents::{DocumentOptions, Registered, resolve},
-    error::{RequestError, internal},
+    error::{RequestError, internal, no_memory},
     execute::execute,
     expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     failures, graphiql,
     heavy::Heavy,
+    json_value::JsonObject,
     linger::read_refused,
     measured::{Exceeded, code, log},
     media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
+    memory,
     notice::{self, Notice},
     observe::{Lent, ObserveOptions, Watch},
     panic::contained,
     plan::plan_fairly,
-    prepare::prepare_fairly,
+    prepare::{Means, prepare_fairly},
     proxies::Proxies,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
     refine::Bell,
@@ -53,6 +56,9 @@ use crate::{
 
 /// After how many seconds clients come back while there is no schema.
 const WAITING_SECONDS: u64 = 5;
+
+/// What a request takes besides what it sends and gets, about.
+const REQUEST_BYTES: usize = 8 << 10;
 
 /// A gateway: one schema at a time, any number of workers.
 #[derive(Debug)]
@@ -71,6 +77,8 @@ pub struct Gateway {
     /// Rings when a plan waits to be refined, whatever the schema.
     bell: Arc<Bell>,
     heavy: Heavy,
+    /// What requests make the process hold.
+    memory: Arc<MemoryBudget>,
 }
 
 /// What new requests are served with: swapped as one, so that no request sees the schema of one configuration and the
@@ -110,6 +118,10 @@ pub struct GatewayOptions {
     pub documents: DocumentOptions,
     /// What of requests is noted and told.
     pub observe: ObserveOptions,
+    /// Most bytes that all requests under way make the process hold.
+    pub memory_max: usize,
+    /// Most operations that wait to be validated and planned because nobody has asked for them before.
+    pub waiting_max: usize,
     /// Smallest answer that is encoded; `None` if none is.
     pub encoded_bytes_min: Option<usize>,
     /// Most documents that clients can have registered at a time.
@@ -156,6 +168,8 @@ impl GatewayOptions {
                 .compression
                 .enabled
                 .then_some(config.http.compression.min_bytes.0),
+            memory_max: memory::limit(config),
+            waiting_max: config.query_planning.max_waiting.get(),
             registered_max: config.apq.router.cache.in_memory.limit.get(),
             expose: ExposeOptions::new(config),
             observe: ObserveOptions::new(config),
@@ -168,7 +182,9 @@ impl GatewayOptions {
 impl Gateway {
     /// A gateway that serves `state`.
     pub fn new(mut state: SchemaState, options: GatewayOptions) -> Self {
-        let bell = Arc::default();
+        let (bell, memory_max) = (Arc::default(), options.memory_max);
+        let heavy = Heavy::default();
+        heavy.set_waiting_max(options.waiting_max);
         state.refinement.ring_at(&bell);
         Gateway {
             bell,
@@ -185,7 +201,8 @@ impl Gateway {
                 .map_or(0, |time| time.as_micros() as u64),
             replaced: AtomicU64::new(0),
             telemetry: Arc::default(),
-            heavy: Heavy::default(),
+            heavy,
+            memory: Arc::new(MemoryBudget::new(memory_max)),
         }
     }
     /// Until the first [`Gateway::replace_all`] there is no schema: GraphQL is answered with 503, and readiness says no.
@@ -208,6 +225,7 @@ impl Gateway {
     /// Does heavy work there.
     #[must_use]
     pub fn with_heavy(self, heavy: Heavy) -> Self {
+        heavy.set_waiting_max(self.options().waiting_max);
         Gateway { heavy, ..self }
     }
     /// What is counted, traced and logged.
@@ -217,6 +235,10 @@ impl Gateway {
     /// What workers hand over.
     pub fn heavy(&self) -> &Heavy {
         &self.heavy
+    }
+    /// What requests make the process hold.
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
     }
     /// Whether new requests are welcome.
     pub fn is_ready(&self) -> bool {
@@ -237,6 +259,8 @@ impl Gateway {
     fn serve(&self, mut state: SchemaState, options: Arc<GatewayOptions>) {
         state.refinement.ring_at(&self.bell);
         let state = Arc::new(state);
+        self.memory.set_limit(options.memory_max);
+        self.heavy.set_waiting_max(options.waiting_max);
         self.serving.store(Arc::new(Serving { state, options }));
         self.replaced.fetch_add(1, Ordering::Relaxed);
         self.waiting.store(false, Ordering::Release);
@@ -597,6 +621,27 @@ impl Gateway {
         }
     }
 
+    /// Lets an entry of a batch in, or refuses it: each of them costs as much as a request of its own. The first one was let
+    /// in with the request.
+    fn admit_entry(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        lent: Lent<'_>,
+        at: usize,
+    ) -> Result<Option<Admitted>, RequestError> {
+        if at == 0 {
+            return Ok(None);
+        }
+        let (asked, headers) = (&options.admission, &parts.headers);
+        let claim = |name: &str| CallerClaims::named(parts, name);
+        let admitted = self.admission.admit(asked, headers, lent.client, claim);
+        // One that is refused says with `retry-after` when to come back.
+        let admitted = admitted.map_err(|(error, _)| error)?;
+        self.exceeded(admitted.exceeded.iter());
+        Ok(Some(admitted))
+    }
+
     /// Rates of operations are taken from when it is known which operation it is.
     fn admit_operation(
         &self,
@@ -647,7 +692,12 @@ impl Gateway {
     {
         let from = lent.record.map(Record::now);
         let mut exceeded = Exceeded::new();
-        let received = self.received(serving, parts, body, document_id, &mut exceeded);
+        let memory = Reservation::new(&self.memory);
+        if memory.grow(REQUEST_BYTES).is_err() {
+            read_refused(&parts.headers, body).await;
+            return refused(lent, &no_memory(), media);
+        }
+        let received = self.received(serving, parts, (body, &memory), document_id, &mut exceeded);
         let (received, uploads) = match received.await {
             Ok((received, uploads)) => (Ok(received), uploads),
             Err(error) => (Err(error), None),
@@ -660,7 +710,9 @@ impl Gateway {
         let answer = match received {
             Ok(Received::One(mut request)) => {
                 let files = files(None);
-                let answer = self.four_stops(serving, parts, &mut request, media, lent, files);
+                let sent = memory.used().saturating_sub(REQUEST_BYTES);
+                let means = (files, memory, sent);
+                let answer = self.four_stops(serving, parts, &mut request, media, lent, means);
                 match answer.await {
                     Ok(response) => response,
                     Err(error) => refused(lent, &error, media),
@@ -668,19 +720,27 @@ impl Gateway {
             }
             Ok(Received::Batch(requests)) => {
                 let entries = requests.into_iter().enumerate().map(|(at, request)| {
-                    let files = files(Some(at));
+                    let (files, memory) = (files(Some(at)), memory.beside());
                     async move {
-                        let response = match request {
-                            Ok(mut request) => {
-                                self.four_stops(serving, parts, &mut request, media, lent, files)
-                                    .await
-                            }
-                            Err(error) => Err(error),
+                        let answer = async {
+                            let mut request = request?;
+                            let _admitted = self.admit_entry(&serving.options, parts, lent, at)?;
+                            memory.grow(REQUEST_BYTES)?;
+                            // All of them share the body.
+                            let means = (files, memory, 0);
+                            self.four_stops(serving, parts, &mut request, media, lent, means)
+                                .await
                         };
+                        let response = answer.await;
                         response.unwrap_or_else(|error| refused(lent, &error, media))
                     }
                 });
-                respond_batch(join_all(entries).await, media)
+                let entries = join_all(entries).await;
+                // What they hold is copied.
+                let _ = memory.set(entries.iter().map(|entry| entry.body().len()).sum());
+                let mut response = respond_batch(entries, media);
+                response.body_mut().hold(memory);
+                response
             }
             Err(error) => refused(lent, &error, media),
         };
@@ -695,7 +755,7 @@ impl Gateway {
         &self,
         serving: &Serving,
         parts: &Parts,
-        body: B,
+        (body, memory): (B, &Reservation),
         document_id: Option<&str>,
         exceeded: &mut Exceeded,
     ) -> Result<(Received, Option<Box<Uploads>>), RequestError>
@@ -721,13 +781,15 @@ impl Gateway {
                     options,
                     limits,
                     document_id,
+                    (&self.heavy, memory),
                     exceeded,
                 ));
                 let (received, uploads) = received.instrument(span).await?;
                 Ok((received, Some(Box::new(uploads))))
             }
             None => {
-                let received = receive(parts, body, limits, document_id, &self.heavy, exceeded);
+                let means = (&self.heavy, memory);
+                let received = receive(parts, body, limits, document_id, means, exceeded);
                 Ok((received.instrument(span).await?, None))
             }
         }
@@ -740,7 +802,7 @@ impl Gateway {
         request: &mut GraphqlRequest,
         media: Media,
         lent: Lent<'_>,
-        files: Option<Entry<'_>>,
+        (files, memory, sent): (Option<Entry<'_>>, Reservation, usize),
     ) -> Result<Response<ResponseBody>, RequestError> {
         let options = &serving.options.observe;
         let watch = lent.record.map(|record| Watch::new(record, options));
@@ -748,10 +810,15 @@ impl Gateway {
             .claimed(CallerClaims::of(parts)?)
             .watched(watch.as_ref())
             .told_to(&self.telemetry)
-            .with_uploads(files);
-        let answer = self.stops(serving, request, media, lent.worker, &context);
-        let answer = answer.await;
+            .with_uploads(files)
+            .counted_in(&memory);
+        let means = (lent.worker, &memory, sent);
+        let answer = self.stops(serving, request, media, means, &context);
+        let mut answer = answer.await;
         drop(context);
+        if let Ok(response) = &mut answer {
+            response.body_mut().hold(memory);
+        }
         if let Some(watch) = watch {
             watch.finish(answer.as_ref().err(), &serving.state);
         }
@@ -763,15 +830,24 @@ impl Gateway {
         serving: &Serving,
         request: &mut GraphqlRequest,
         media: Media,
-        worker: &WorkerState,
+        (worker, memory, sent): (&WorkerState, &Reservation, usize),
         context: &RequestContext<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let (state, headers, watch) = (&serving.state, context.headers, context.watch());
         let register = resolve(request, &serving.options.documents, &self.registered)?;
         let from = watch.map(Watch::now);
-        let prepared = prepare_fairly(state, request, &self.heavy)
+        let means = Means {
+            heavy: &self.heavy,
+            share: &worker.share,
+            memory,
+        };
+        let (prepared, turn) = prepare_fairly(state, request, means)
             .instrument(stop_span!(spans::PREPARE))
             .await?;
+        let text = std::mem::take(&mut request.query);
+        // The body it came in is gone with them.
+        request.variables = JsonObject::default();
+        request.persisted_query = None;
         let name = prepared.operation.definition.name;
         let name = name
             .as_ref()
@@ -789,10 +865,12 @@ impl Gateway {
             watch.stop(Stop::Prepare, from)
         });
         if let Some(hash) = register {
-            self.registered.insert(hash, &request.query);
+            self.registered.insert(hash, &text);
         }
+        drop(text);
+        memory.shrink(sent);
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
-        let found = plan_fairly(state, &prepared.operation, headers, &self.heavy)
+        let found = plan_fairly(state, &prepared.operation, headers, means, turn)
             .instrument(span.clone())
             .await;
         let (planned, source) = found?;
@@ -806,6 +884,8 @@ impl Gateway {
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
+        // What is begun is finished.
+        memory.run();
         let output = execute(state, prepared, &planned, context, worker, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await;

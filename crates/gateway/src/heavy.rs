@@ -9,24 +9,30 @@
 //! At most one piece of work per core runs at a time. Others wait in the order in which they came, and give up their
 //! place when their client leaves; their number is that of the requests under way.
 //!
+//! Operations that nobody has asked for before are validated and planned in turns ([`Heavy::turn`]): fewer at a time than
+//! there are cores, and so many waiting, so that whoever asks for what is known neither waits behind them nor shares every
+//! core with them. A turn is kept from the document to the plan: what has a syntax tree does not wait a second time.
+//! A worker does small ones by itself, but only for a small share of its time ([`Share`]).
+//!
 //! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all, a
 //! worker has ten times as much of them. When such a thread gives way is another question, which `ogive` answers by what
 //! it calls when one starts ([`Heavy::starting`]). The priority is not so low that the work never ends: beside a worker
 //! that is never at rest, a thread still has about a tenth of their core.
 
 use std::{
+    cell::Cell,
     num::NonZeroUsize,
     panic::resume_unwind,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
 };
 
 /// Largest body that a worker reads by itself, in bytes.
@@ -51,6 +57,33 @@ pub struct Heavy {
     /// had.
     threads: Option<Runtime>,
     done: AtomicU64,
+    /// Turns of operations that are not known.
+    turns: Arc<Semaphore>,
+    /// How many wait for one.
+    waiting: AtomicUsize,
+    waiting_max: AtomicUsize,
+}
+
+/// Most operations that wait for a turn, unless [`Heavy::set_waiting_max`] says another number.
+const WAITING_MAX: usize = 500;
+
+/// A turn of an operation that is not known; over when it is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Too many others wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueFull;
+
+/// One that waits counts until it has its turn or leaves.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Default for Heavy {
@@ -85,7 +118,38 @@ impl Heavy {
             permits: Arc::new(Semaphore::new(threads.get())),
             threads: runtime.ok(),
             done: AtomicU64::new(0),
+            turns: Arc::new(Semaphore::new((threads.get() / 2).max(1))),
+            waiting: AtomicUsize::new(0),
+            waiting_max: AtomicUsize::new(WAITING_MAX),
         }
+    }
+
+    /// How many operations that are not known may wait for their turn; default 500.
+    pub fn set_waiting_max(&self, most: usize) {
+        self.waiting_max.store(most, Ordering::Relaxed);
+    }
+
+    /// How many wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the turn of an operation that is not known, in the order in which they came. There are half as many turns
+    /// at a time as there are threads, at least one.
+    pub async fn turn(&self) -> Result<Turn, QueueFull> {
+        let turns = Arc::clone(&self.turns);
+        if let Ok(permit) = Arc::clone(&turns).try_acquire_owned() {
+            let _permit = Some(permit);
+            return Ok(Turn { _permit });
+        }
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
+        if before >= self.waiting_max.load(Ordering::Relaxed) {
+            return Err(QueueFull);
+        }
+        // The semaphore is never closed.
+        let _permit = turns.acquire_owned().await.ok();
+        Ok(Turn { _permit })
     }
 
     /// Does work on another thread. A panic in it goes on in the caller. Work that was begun is finished even if the
@@ -118,6 +182,32 @@ impl Heavy {
     /// How often work was done elsewhere.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
+    }
+}
+
+/// What a worker may spend on operations that are not known, of its time.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    /// When what was spent is a tenth of the time since.
+    even: Cell<Option<Instant>>,
+}
+
+/// A worker spends one part in so many of its time...
+const SHARE: u32 = 10;
+/// ... and so much at once, if it has spent nothing for a while.
+const AT_ONCE: Duration = Duration::from_millis(4);
+
+impl Share {
+    /// Does small work now, if there is time left for it.
+    pub(crate) fn spend<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let now = Instant::now();
+        let even = self.even.get().filter(|even| *even > now).unwrap_or(now);
+        if even.duration_since(now) > AT_ONCE * SHARE {
+            return None;
+        }
+        let done = work();
+        self.even.set(Some(even + now.elapsed() * SHARE));
+        Some(done)
     }
 }
 
@@ -176,6 +266,50 @@ mod tests {
         // 19 is the lowest.
         assert_eq!(there, (here + NICE).min(19));
         assert_eq!(getpriority_process(None).unwrap(), here);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn turns_come_in_order_and_whoever_finds_the_queue_full_is_refused() {
+        let heavy = Heavy::new(ONE);
+        heavy.set_waiting_max(1);
+        let first = heavy.turn().await.unwrap();
+        let mut second = pin!(heavy.turn());
+        let waits = futures_now(second.as_mut());
+        assert!(waits.is_none());
+        assert_eq!(heavy.waiting(), 1);
+        assert_eq!(heavy.turn().await.unwrap_err(), QueueFull);
+        assert_eq!(heavy.waiting(), 1, "who was refused does not wait");
+        // Known work needs no turn.
+        assert_eq!(heavy.run(|| 3).await, 3);
+        drop(first);
+        let second = futures_now(second.as_mut()).unwrap().unwrap();
+        assert_eq!(heavy.waiting(), 0);
+        {
+            let leaves = pin!(heavy.turn());
+            assert!(futures_now(leaves).is_none());
+        }
+        assert_eq!(heavy.waiting(), 0, "who leaves gives up its place");
+        drop(second);
+        assert!(heavy.turn().await.is_ok());
+    }
+
+    fn futures_now<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.poll(&mut context) {
+            std::task::Poll::Ready(done) => Some(done),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_worker_spends_a_small_share_of_its_time() {
+        let share = Share::default();
+        let sleep = || thread::sleep(Duration::from_millis(5));
+        assert!(share.spend(sleep).is_some());
+        // 50 ms are owed, more than 40.
+        assert!(share.spend(|| ()).is_none());
+        share.even.set(Some(Instant::now()));
+        assert!(share.spend(|| ()).is_some());
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -4,18 +4,16 @@
 //! hiding a selection in fragments nor repeating it changes anything. That happens once per operation, before it is kept;
 //! which limits it exceeds that are only measured is kept with it, so that every request for it is counted.
 
-use std::io;
-
+use ogive_base::BitSet;
 use ogive_config::{Limit, LimitOptions, Measured, WarnOnly};
 use ogive_operation::{FieldRef, Operation};
 use ogive_schema::Schema;
 use ogive_syntax::Document;
 use ogive_telemetry::codes;
 
-use serde_json::{Map, Value};
-
 use crate::{
     error::RequestError,
+    json_value::JsonObject,
     measured::{Exceeded, code, log, note},
 };
 
@@ -36,6 +34,8 @@ pub struct OperationLimits {
     pub variables: Option<usize>,
     /// Lexical tokens, if they are only measured; the parser refuses what is beyond the ceiling.
     pub tokens: Option<Measured<usize>>,
+    /// Whether introspection counts against `depth`.
+    pub count_introspection: bool,
     /// Which of them are only measured.
     pub warn_only: WarnOnly,
 }
@@ -67,6 +67,7 @@ impl OperationLimits {
                 .warn_only
                 .holds_for(Limit::Tokens)
                 .then(|| tokens(limits)),
+            count_introspection: limits.count_introspection,
             warn_only: limits.warn_only,
         }
     }
@@ -96,7 +97,7 @@ impl OperationLimits {
         if limits.iter().all(Option::is_none) {
             return Ok(());
         }
-        let found = measure(schema, operation);
+        let found = measure(schema, operation, self.count_introspection);
         for (which, limit, found, what) in [
             (Limit::Depth, self.depth, found.depth, "nested fields"),
             (Limit::Height, self.height, found.height, "fields"),
@@ -113,16 +114,16 @@ impl OperationLimits {
         Ok(())
     }
 
-    /// Checks the limit on variables. Gives the code if it is exceeded and only measured. Reads no further than the limit.
+    /// Checks the limit on variables. Gives the code if it is exceeded and only measured.
     pub fn check_variables(
         &self,
-        variables: &Map<String, Value>,
+        variables: &JsonObject,
     ) -> Result<Option<&'static str>, RequestError> {
         let Some(limit) = self.variables.filter(|_| !variables.is_empty()) else {
             return Ok(None);
         };
-        // What is written is already bounded in depth.
-        if serde_json::to_writer(Room(limit), variables).is_ok() {
+        // White space counts for nothing, and there seldom is any.
+        if variables.text().len() <= limit || variables.compact().len() <= limit {
             return Ok(None);
         }
         let code = codes::MAX_VARIABLES_SIZE_LIMIT;
@@ -168,26 +169,20 @@ pub(crate) fn tokens(limits: &LimitOptions) -> Measured<usize> {
     limits.warn_only.size(Limit::Tokens, limit, default)
 }
 
-/// So many bytes may still be written; they go nowhere.
-struct Room(usize);
-
-impl io::Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self
-            .0
-            .checked_sub(bytes.len())
-            .ok_or(io::ErrorKind::WriteZero)?;
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Measures an operation.
-pub fn measure(schema: &Schema, operation: &Operation) -> Measures {
+/// Measures an operation; fields below `__schema` and `__type` have no depth unless `introspection` counts.
+pub fn measure(schema: &Schema, operation: &Operation, introspection: bool) -> Measures {
     let mut out = Measures::default();
+    // Selection sets of introspection. Those above come before those below.
+    let mut told = BitSet::new();
     for (id, set) in operation.selection_sets.iter() {
+        let above = set.parent.map(|field| &operation.fields[field]);
+        let is_told = above.is_some_and(|field| {
+            matches!(field.field, FieldRef::Schema | FieldRef::Type)
+                || told.contains(field.parent.0)
+        });
+        if is_told {
+            told.insert(id.0);
+        }
         // One response key can be several nodes, each for other concrete types.
         let mut keys: Vec<_> = set
             .fields
@@ -198,7 +193,7 @@ pub fn measure(schema: &Schema, operation: &Operation) -> Measures {
         keys.dedup();
         let count = keys.len() as u32;
         out.height = out.height.saturating_add(count);
-        if count > 0 {
+        if count > 0 && (introspection || !is_told) {
             out.depth = out.depth.max(set.depth + 1);
         }
         if id == operation.root {

@@ -18,11 +18,12 @@ use crate::{
     cache::PreparedOperation,
     canonical::{Binding, Canonical, canonical},
     early::Early,
-    error::RequestError,
+    error::{RequestError, queue_full},
     feedback::Epoch,
     fingerprint::rests_on,
-    heavy::{Heavy, LIGHT_OPERATION},
+    heavy::{Heavy, LIGHT_OPERATION, QueueFull, Turn},
     plans::{PlanSlot, PlanSource, SharedPlan, Tier},
+    prepare::Means,
     state::SchemaState,
 };
 
@@ -83,12 +84,13 @@ pub async fn plan_for(
     plan_with(state, entry, on).await
 }
 
-/// The same, where whatever may take long is done on other threads.
-pub async fn plan_fairly(
+/// The same, where whatever may take long is done on other threads, in the turn of the operation if it has one.
+pub(crate) async fn plan_fairly(
     state: &Arc<SchemaState>,
     entry: &Arc<PreparedOperation>,
     headers: &HeaderMap,
-    heavy: &Heavy,
+    means: Means<'_>,
+    turn: Option<Turn>,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     let on = match entry.labels.is_empty() {
         true => BitSet::new(),
@@ -97,7 +99,7 @@ pub async fn plan_fairly(
     match known(state, entry, &on) {
         Some(known) => Ok(known),
         // In a box, because it takes much room, and room is moved with every request.
-        None => Box::pin(plan_anew(state, entry, on, heavy)).await,
+        None => Box::pin(plan_anew(state, entry, on, means, turn)).await,
     }
 }
 
@@ -105,11 +107,60 @@ async fn plan_anew(
     state: &Arc<SchemaState>,
     entry: &Arc<PreparedOperation>,
     on: BitSet,
+    means: Means<'_>,
+    turn: Option<Turn>,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    if turn.is_none() && is_light(&entry.operation) {
+        let light = || plan_light(state, entry, &on, false);
+        if let Some(planned) = means.share.spend(light) {
+            return planned;
+        }
+    }
+    let heavy = means.heavy;
+    let _turn = match turn {
+        Some(turn) => turn,
+        None => heavy.turn().await.map_err(|QueueFull| queue_full())?,
+    };
+    // The canonical form is another operation, and a search looks at several plans.
+    let searched = entry.heap_bytes() * SEARCHED;
+    means.memory.grow(searched)?;
+    let planned = plan_elsewhere(state, entry, on, heavy).await;
+    means.memory.shrink(searched);
+    let (planned, source) = planned?;
+    if source == PlanSource::Planner {
+        // Whoever keeps it has a limit of its own; this counts what nobody keeps.
+        means.memory.grow(planned.plan.heap_bytes_in_use())?;
+    }
+    Ok((planned, source))
+}
+
+/// How many times as much as an operation the search for its plan takes, about.
+const SEARCHED: usize = 4;
+
+/// An operation on the calling thread. Others that make the same plan are not waited for. `keep`: even if it comes for the
+/// first time.
+fn plan_light(
+    state: &SchemaState,
+    entry: &PreparedOperation,
+    on: &BitSet,
+    keep: bool,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    let form = canonical(&state.supergraph, &state.compared, &entry.operation);
+    let key = state.labels.write_key(on, form.key);
+    let make = || make(state, &form.operation, on);
+    let (slot, source) = state.plans.get_or_make_now(key, keep, make)?;
+    let planned = settle(state, entry, on, Arc::clone(&slot), form.binding, source);
+    let epoch = state.feedback.number();
+    state.refinement.offer(&slot, form.operation, on, epoch);
+    Ok((planned, source))
+}
+
+async fn plan_elsewhere(
+    state: &Arc<SchemaState>,
+    entry: &Arc<PreparedOperation>,
+    on: BitSet,
     heavy: &Heavy,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    if is_light(&entry.operation) {
-        return plan_with(state, entry, on).await;
-    }
     let (shared_state, shared_entry) = (Arc::clone(state), Arc::clone(entry));
     let form = heavy.run(move || {
         let state = &*shared_state;
@@ -177,16 +228,10 @@ pub fn plan_now(
     entry: &PreparedOperation,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     let on = BitSet::new();
-    if let Some(known) = known(state, entry, &on) {
-        return Ok(known);
+    match known(state, entry, &on) {
+        Some(known) => Ok(known),
+        None => plan_light(state, entry, &on, true),
     }
-    let form = canonical(&state.supergraph, &state.compared, &entry.operation);
-    let make = || make(state, &form.operation, &on);
-    let (slot, source) = state.plans.get_or_make_now(form.key, make)?;
-    let planned = settle(state, entry, &on, Arc::clone(&slot), form.binding, source);
-    let epoch = state.feedback.number();
-    state.refinement.offer(&slot, form.operation, &on, epoch);
-    Ok((planned, source))
 }
 
 fn known(

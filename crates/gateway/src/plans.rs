@@ -2,7 +2,8 @@
 //! literal arguments share one plan.
 //!
 //! One planner run per form: requests that need the same plan wait for the one that makes it. Plans are weighed by the
-//! memory they take. Plans of a bundle were made ahead of time; they are always there and never evicted.
+//! memory they take; once the cache is more than an eighth full only plans that are made twice are kept
+//! ([`crate::doorkeeper`]), so that what is asked once does not fill it. Plans of a bundle were made ahead of time; they are always there and never evicted.
 //!
 //! A failed run leaves nothing behind: the next request tries again.
 
@@ -17,7 +18,7 @@ use ogive_plan::Plan;
 use ogive_planner::Quality;
 use quick_cache::{Weighter, sync::Cache};
 
-use crate::{cache::CacheLimits, fingerprint::Part};
+use crate::{cache::CacheLimits, doorkeeper::Doorkeeper, fingerprint::Part};
 
 /// Where the plan of a request came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,6 +152,7 @@ pub struct PlanCounts {
 #[derive(Debug)]
 pub struct PlanCache {
     entries: Option<Entries>,
+    doorkeeper: Doorkeeper,
     bundled: FastMap<Key, Arc<PlanSlot>>,
     counts: [AtomicU64; 3],
 }
@@ -197,6 +199,7 @@ impl PlanCache {
                     quick_cache::sync::DefaultLifecycle::default(),
                 )
             }),
+            doorkeeper: Doorkeeper::default(),
             bundled: FastMap::default(),
             counts: Default::default(),
         }
@@ -222,15 +225,20 @@ impl PlanCache {
             Ok(found) => Ok((found.slot, PlanSource::Cache)),
             Err(guard) => {
                 let made = PlanSlot::new(Arc::clone(&key), Arc::new(make().await?));
-                let _ = guard.insert(Entry::new(&made));
+                // Otherwise whoever waits makes it once more, and that one is kept.
+                if self.admits(&key) {
+                    let _ = guard.insert(Entry::new(&made));
+                }
                 Ok((made, PlanSource::Planner))
             }
         }
     }
-    /// The same without waiting for anybody; two callers at a time may both make the plan.
+    /// The same without waiting for anybody; two callers at a time may both make the plan. `keep`: even if it comes for the
+    /// first time, because somebody knows that it will be asked for.
     pub fn get_or_make_now<E>(
         &self,
         key: Box<[u8]>,
+        keep: bool,
         make: impl FnOnce() -> Result<SharedPlan, E>,
     ) -> Result<(Arc<PlanSlot>, PlanSource), E> {
         if let Some(found) = self.bundled.get(&*key) {
@@ -242,8 +250,18 @@ impl PlanCache {
             return Ok((found.slot, PlanSource::Cache));
         }
         let made = PlanSlot::new(key, Arc::new(make()?));
-        self.keep(&made);
+        if keep || self.admits(&made.key) {
+            self.keep(&made);
+        }
         Ok((made, PlanSource::Planner))
+    }
+
+    fn admits(&self, key: &Key) -> bool {
+        let entries = self.entries.as_ref();
+        entries.is_some_and(|entries| {
+            self.doorkeeper
+                .admits(key, entries.weight(), entries.capacity())
+        })
     }
 
     fn keep(&self, slot: &Arc<PlanSlot>) {

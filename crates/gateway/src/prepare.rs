@@ -6,7 +6,8 @@
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwapOption;
-use ogive_base::{SourceId, bounded_name};
+use ogive_base::{Reservation, SourceId, bounded_name};
+use ogive_json::{Tree, tree};
 use ogive_operation::{
     FieldRef, NormaliseLimits, ValidationLimits, Variables, coerce_variables, normalise, validate,
 };
@@ -15,9 +16,9 @@ use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
 
 use crate::{
-    cache::PreparedOperation,
-    error::RequestError,
-    heavy::{Heavy, LIGHT_BODY, LIGHT_DOCUMENT},
+    cache::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
+    error::{RequestError, internal, queue_full},
+    heavy::{Heavy, LIGHT_BODY, LIGHT_DOCUMENT, QueueFull, Share, Turn},
     labels::labels_of,
     operation_limits::OperationLimits,
     receive::GraphqlRequest,
@@ -65,6 +66,9 @@ impl Default for PrepareLimits {
     }
 }
 
+/// As much text of a document as becomes syntax tree, about: there is a limit on tokens.
+const TREE_TEXT_MAX: usize = 256 << 10;
+
 /// The client's document is the only source its diagnostics can point into.
 const DOCUMENT: SourceId = SourceId(0);
 
@@ -72,41 +76,90 @@ const DOCUMENT: SourceId = SourceId(0);
 pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
     let found = state.operations.get(&request.query, name);
-    prepare_with(state, request, found)
+    prepare_with(state, request, found, &Reservation::new(&Arc::default()))
 }
 
-/// The same, where whatever may take long is done on other threads. The variables of a large request are gone afterwards.
-pub async fn prepare_fairly(
+/// Where work is done, and what counts the memory it takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) heavy: &'a Heavy,
+    /// What the worker may do by itself.
+    pub(crate) share: &'a Share,
+    pub(crate) memory: &'a Reservation,
+}
+
+/// The same, where whatever may take long is done on other threads. The variables of the request are gone afterwards. An
+/// operation that is not known may come with its turn, which it keeps until it is planned.
+pub(crate) async fn prepare_fairly(
     state: &Arc<SchemaState>,
     request: &mut GraphqlRequest,
-    heavy: &Heavy,
-) -> Result<Prepared, RequestError> {
+    means: Means<'_>,
+) -> Result<(Prepared, Option<Turn>), RequestError> {
     // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
     if request.bytes as usize <= LIGHT_BODY {
         let name = request.operation_name.as_deref();
         let found = state.operations.get(&request.query, name);
-        if found.is_some() || is_light(&request.query) {
-            return prepare_with(state, request, found);
+        if found.is_some() {
+            let prepared = prepare_with(state, request, found, means.memory)?;
+            return Ok((prepared, None));
+        }
+        let light = || prepare_with(state, request, None, means.memory);
+        if is_light(&request.query)
+            && let Some(prepared) = means.share.spend(light)
+        {
+            return Ok((prepared?, None));
         }
     }
     // In a box, because it takes much room, and room is moved with every request.
-    Box::pin(prepare_elsewhere(state, request, heavy)).await
+    Box::pin(prepare_elsewhere(state, request, means)).await
 }
 
 async fn prepare_elsewhere(
     state: &Arc<SchemaState>,
     request: &mut GraphqlRequest,
-    heavy: &Heavy,
-) -> Result<Prepared, RequestError> {
-    let (state, mut moved) = (Arc::clone(state), std::mem::take(request));
-    let work = heavy.run(move || {
-        let prepared = prepare(&state, &moved);
-        // A million values take their time to go.
-        moved.variables.clear();
-        (prepared, moved)
+    means: Means<'_>,
+) -> Result<(Prepared, Option<Turn>), RequestError> {
+    if request.bytes as usize > LIGHT_BODY
+        && let Some(prepared) = elsewhere(state, request, means, Lookup::Only).await
+    {
+        return Ok((prepared?, None));
+    }
+    let turn = means.heavy.turn().await.map_err(|QueueFull| queue_full())?;
+    let prepared = elsewhere(state, request, means, Lookup::First).await;
+    let prepared = prepared.unwrap_or_else(|| Err(internal()))?;
+    Ok((prepared, Some(turn)))
+}
+
+/// What to do with an operation that is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    /// Nothing.
+    Only,
+    /// Make it known. Somebody else may have done so while this one waited.
+    First,
+}
+
+/// Prepares a request on another thread; `None` if its operation is not known and need not be.
+async fn elsewhere(
+    state: &Arc<SchemaState>,
+    request: &mut GraphqlRequest,
+    means: Means<'_>,
+    lookup: Lookup,
+) -> Option<Result<Prepared, RequestError>> {
+    let (state, moved) = (Arc::clone(state), std::mem::take(request));
+    let memory = means.memory.beside();
+    let work = means.heavy.run(move || {
+        let name = moved.operation_name.as_deref();
+        let found = state.operations.get(&moved.query, name);
+        let prepared = match (&found, lookup) {
+            (None, Lookup::Only) => None,
+            _ => Some(prepare_with(&state, &moved, found, &memory)),
+        };
+        (prepared, moved, memory)
     });
-    let prepared;
-    (prepared, *request) = work.await;
+    let (prepared, moved, memory) = work.await;
+    *request = moved;
+    means.memory.absorb(memory);
     prepared
 }
 
@@ -119,13 +172,21 @@ fn prepare_with(
     state: &SchemaState,
     request: &GraphqlRequest,
     found: Option<Arc<PreparedOperation>>,
+    memory: &Reservation,
 ) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
     let (operation, cached) = match found {
         Some(operation) => (operation, true),
         None => {
+            // Before it is known how large it becomes, which the limits on documents bound.
+            let text = request.query.len();
+            let about = text.saturating_add(text.min(TREE_TEXT_MAX) * TREE_BYTES_PER_TEXT_BYTE);
+            memory.grow(about)?;
             let operation = Arc::new(prepare_operation(state, &request.query, name)?);
-            state.operations.insert(name, Arc::clone(&operation));
+            memory.shrink(about);
+            // Whoever keeps it has a limit of its own; this counts what nobody keeps.
+            memory.grow(operation.heap_bytes())?;
+            state.operations.admit(name, Arc::clone(&operation));
             (operation, false)
         }
     };
@@ -153,19 +214,51 @@ fn prepare_with(
         .prepare
         .operation
         .check_variables(&request.variables)?;
-    let variables = coerce_variables(
-        &state.supergraph.api,
-        &operation.document,
-        &operation.definition,
-        &request.variables,
-    )
-    .map_err(|errors| RequestError::diagnostics(&errors, DOCUMENT, operation.document.source()))?;
+    let variables = coerced(state, request, &operation, memory)?;
     Ok(Prepared {
         operation,
         variables,
         cached,
         exceeded,
     })
+}
+
+/// The values of the request's variables. They count in `memory`, and so does the table that they are read from, while it
+/// is there.
+fn coerced(
+    state: &SchemaState,
+    request: &GraphqlRequest,
+    operation: &PreparedOperation,
+    memory: &Reservation,
+) -> Result<Variables, RequestError> {
+    let text = request.variables.text().len();
+    let table = text * (tree::BYTES_PER_TEXT_BYTE + 1);
+    let most = state.options.request_memory.ceiling;
+    if memory.used().saturating_add(table) > most {
+        return Err(RequestError {
+            status: 413,
+            ..RequestError::graphql(
+                codes::REQUEST_MEMORY_LIMIT,
+                format!("the variables need more memory than the {most} bytes of a request"),
+            )
+        });
+    }
+    memory.grow(table)?;
+    let read = request.variables.tree();
+    let variables = coerce_variables(
+        &state.supergraph.api,
+        &operation.document,
+        &operation.definition,
+        read.as_ref().map(Tree::root),
+        state.options.prepare.validation.suggestions,
+    );
+    memory.shrink(table);
+    let variables = variables.map_err(|errors| {
+        RequestError::diagnostics(&errors, DOCUMENT, operation.document.source())
+    })?;
+    let values = variables.values.iter().flatten();
+    memory.grow(values.map(|value| value.len()).sum())?;
+    Ok(variables)
 }
 
 /// Prepares what does not depend on the variables of one request. Looks nothing up and keeps nothing.

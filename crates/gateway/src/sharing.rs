@@ -13,6 +13,8 @@ use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Client, Flights, RequestTransport, Whose};
 
+use crate::heavy::Share;
+
 /// What equal requests share.
 #[derive(Clone)]
 pub(crate) struct Executed {
@@ -33,6 +35,8 @@ pub struct WorkerState {
     pub client: Client,
     /// Whole operations under way.
     pub(crate) operations: Flights<Rc<OperationKey>, Executed>,
+    /// What it may spend on operations that are not known.
+    pub(crate) share: Share,
     /// How many requests came, so that it can be told when none does.
     pub(crate) requests: Cell<u64>,
 }

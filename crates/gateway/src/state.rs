@@ -27,6 +27,7 @@ use crate::{
     feedback::Feedback,
     fingerprint::Fingerprints,
     labels::Labels,
+    memory,
     operation_limits::{OperationLimits, tokens},
     plans::PlanCache,
     prepare::PrepareLimits,
@@ -34,6 +35,9 @@ use crate::{
     refine::{RefineLimits, Refinement},
     tls::subgraph_tls,
 };
+
+/// Bytes of a slot in the response store.
+const BYTES_PER_VALUE: usize = 16;
 
 /// One schema, ready to serve.
 #[derive(Debug)]
@@ -211,6 +215,8 @@ impl PipelineOptions {
                 },
                 validation: ValidationLimits {
                     errors_max: limits.errors_max,
+                    // What introspection does not tell, messages must not tell one by one.
+                    suggestions: config.supergraph.introspection,
                     ..ValidationLimits::default()
                 },
                 operation: OperationLimits::new(limits),
@@ -220,6 +226,10 @@ impl PipelineOptions {
             // The transport has the limit of each subgraph and of a request; the executor must only not be stricter. It
             // counts the answer that it looks at twice.
             execute: ExecuteLimits {
+                // Objects of one request never take more than a quarter of what all requests may.
+                values_max: u32::try_from(memory::limit(config) / 4 / BYTES_PER_VALUE)
+                    .unwrap_or(u32::MAX)
+                    .min(execute.values_max),
                 answer_bytes_max: largest,
                 // Every field that may be asked for may be answered: an object in a list in a list.
                 depth_max: limits

@@ -18,12 +18,12 @@ use ogive_execute::{
     SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
+use ogive_json::Tree;
 use ogive_mock::{Data, Generator, GeneratorOptions, Model, Options, Source, Subgraph};
 use ogive_operation::{NormaliseLimits, coerce_variables, normalise};
 use ogive_plan::{Granted, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_syntax::{Limits, parse};
-use serde_json::{Map, Value};
 
 /// A graph and one of its operations.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Graph {
     /// The operation's text.
     pub operation: String,
     /// Its variables, as JSON.
-    pub variables: Map<String, Value>,
+    pub variables: String,
     folder: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl Graph {
         Ok(Graph {
             supergraph,
             operation: read(folder.join(format!("operations/{operation}.graphql")))?,
-            variables: serde_json::from_str(variables)?,
+            variables: variables.to_owned(),
             folder,
         })
     }
@@ -65,7 +65,9 @@ impl Graph {
             .next()
             .context("no operation")?;
         let api = &self.supergraph.api;
-        let variables = coerce_variables(api, &parsed.document, operation, &self.variables)
+        let input = Tree::read(self.variables.as_bytes(), 128)?;
+        let input = Some(input.root());
+        let variables = coerce_variables(api, &parsed.document, operation, input, true)
             .map_err(|errors| anyhow!("{errors:?}"))?;
         let operation = normalise(
             api,

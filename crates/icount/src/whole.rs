@@ -40,7 +40,8 @@ const WARM: usize = 40;
 
 /// A body as clients send it.
 fn body(graph: &Graph) -> String {
-    serde_json::json!({ "query": graph.operation, "variables": graph.variables }).to_string()
+    let query = serde_json::Value::from(&*graph.operation);
+    format!(r#"{{"query":{query},"variables":{}}}"#, graph.variables)
 }
 
 fn state(graph: Graph, yaml: &str) -> Result<(SchemaState, Config)> {

@@ -1,9 +1,9 @@
 //! Scanning, slicing and writing of JSON bytes for the hot path. Knows nothing of GraphQL.
 //!
-//! Nothing here builds a tree: a [`Scanner`] walks validated tokens and hands out byte ranges, so that values can be
-//! copied verbatim. No function allocates per value and none recurses.
+//! Nothing here builds a tree of allocations: a [`Scanner`] walks validated tokens and hands out byte ranges, so that values
+//! can be copied verbatim; a [`Tree`] is a table of such ranges. No function allocates per value and none recurses.
 //!
-//! Reading order: [`scan`] (reading), [`pattern`] (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before),
+//! Reading order: [`scan`] (reading), [`tree`] (reading in any order), [`pattern`] (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before),
 //! [`mod@compact`] (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
 
 pub mod compact;
@@ -13,6 +13,7 @@ pub mod lanes;
 pub mod pattern;
 pub mod scan;
 pub mod text;
+pub mod tree;
 pub mod unfinished;
 pub mod write;
 
@@ -23,5 +24,6 @@ pub use lanes::Level;
 pub use pattern::{Conditions, Open, Pattern, PatternField, PatternScalar, PatternValue};
 pub use scan::{Kind, Number, ScanError, ScanErrorKind, Scanner};
 pub use text::JsonStr;
+pub use tree::{Node, Tree};
 pub use unfinished::{Advance, Unfinished};
 pub use write::{Writer, write_string, write_string_content};

@@ -405,6 +405,9 @@ impl<'a> Scanner<'a> {
         self.pos += 1;
         Ok(())
     }
+    pub(crate) fn too_deep(&self) -> ScanError {
+        self.error(ScanErrorKind::TooDeep)
+    }
     fn unexpected(&self) -> ScanError {
         self.error(ScanErrorKind::UnexpectedByte)
     }

@@ -86,6 +86,9 @@ codes! {
     EXECUTION_LIMIT_EXCEEDED 200 Subgraph
         "A subgraph's answer, what would have to be sent to a subgraph, or the response exceeds a limit."
         "Ask for less, for example with pagination."
+    GATEWAY_MEMORY_LIMIT 503 Gateway
+        "The requests under way hold as much memory as new ones may add to: three quarters of `limits.max_memory`."
+        "Come back after the seconds of `retry-after`; give the process more memory, or raise the limit."
     GATEWAY_TIMEOUT 200 Subgraph
         "A subgraph, or the request as a whole, took longer than its timeout; the fields concerned are null."
         "Look for the slow subgraph, or raise `traffic_shaping`'s timeouts."
@@ -167,6 +170,9 @@ codes! {
     PERSISTED_QUERY_NOT_SUPPORTED 200 Client
         "The request names a document by its SHA-256, and `apq.enabled` is off."
         "Send documents; clients of automatic persisted queries do so by themselves."
+    PLANNING_QUEUE_FULL 503 Gateway
+        "`query_planning.max_waiting` operations that nobody has asked for before wait to be validated and planned."
+        "Come back after the seconds of `retry-after`; register operations, or raise the limit."
     QUERY_NOT_IN_SAFELIST 400 Client
         "The document is in no manifest, and `persisted_queries.mode` is `require`."
         "Add the operation to a manifest."
@@ -180,7 +186,7 @@ codes! {
         "More requests at a time than `traffic_shaping.router.concurrency_limit`."
         "Come back after the seconds of `retry-after`."
     REQUEST_MEMORY_LIMIT 200 Subgraph
-        "The answers of subgraphs to one request are larger than `limits.max_request_memory` altogether; the fields concerned are null."
+        "The answers of subgraphs to one request are larger than `limits.max_request_memory` altogether, or than what is left of `limits.max_memory`; the fields concerned are null. A request whose variables alone need more is refused with 413."
         "Ask for less, for example with pagination, or raise the limit."
     REQUEST_RATE_LIMITED 429 Client
         "The client asks more often than `traffic_shaping.router.rate_limit` allows."

@@ -116,6 +116,18 @@ metrics! {
     PLAN_BYTES = "ogive.plan_cache.size" Gauge "By" []
         "Memory of the plans that can be evicted.";
     /// See the table.
+    MEMORY_USED = "ogive.memory.used" Gauge "By" []
+        "Bytes that requests under way make the process hold, as counted against `limits.max_memory`.";
+    /// See the table.
+    MEMORY_LIMIT = "ogive.memory.limit" Gauge "By" []
+        "`limits.max_memory`, or what it is by default here.";
+    /// See the table.
+    MEMORY_REFUSED = "ogive.memory.refused" Counter "1" []
+        "How often there was no memory for a request or a part of one.";
+    /// See the table.
+    PLANNING_WAITING = "ogive.planning.waiting" Gauge "1" []
+        "Operations that nobody has asked for before and that wait to be validated and planned.";
+    /// See the table.
     PLANS_REFINED = "ogive.plan.refined" Counter "1" []
         "Plans that were looked at again in the background.";
     /// See the table.

@@ -20,6 +20,7 @@ use ogive_execute::{
     Transport, TransportError, TransportFuture, execute,
 };
 use ogive_federation::subgraph_schema;
+use ogive_json::Tree;
 use ogive_operation::{
     NormaliseLimits, Variables, coerce_variables, introspection::answer_locals, normalise,
 };
@@ -27,7 +28,7 @@ use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::Schema;
 use ogive_transport::Flights;
-use serde_json::{Map, Value as Json, value::RawValue};
+use serde_json::{Value as Json, value::RawValue};
 
 use crate::{
     engines::Engines,
@@ -164,9 +165,8 @@ impl<'a> Gateway<'a> {
             .find(|op| op.name.is_some_and(|n| document.name(n) == RUN))
             .or_else(|| document.operations().next())
             .ok_or("the document has no operation")?;
-        let input: Map<String, Json> =
-            serde_json::from_str(variables).map_err(|e| format!("variables: {e}"))?;
-        let variables = coerce_variables(api, &document, operation, &input)
+        let input = Tree::read(variables.as_bytes(), 128).map_err(|e| format!("variables: {e}"))?;
+        let variables = coerce_variables(api, &document, operation, Some(input.root()), true)
             .map_err(|e| format!("variables: {e:?}"))?;
         let operation = normalise(api, &document, operation, &NormaliseLimits::default())
             .map_err(|e| format!("normalise: {e:?}"))?;

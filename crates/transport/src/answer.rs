@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use ogive_base::Reservation;
 use ogive_execute::{SubgraphResponse, TransportError};
 
 use crate::{
@@ -76,15 +77,15 @@ impl From<framing::Head> for Head {
 /// The limits of an answer that arrives.
 pub(crate) struct Intake<'e> {
     endpoint: &'e Endpoint,
-    budget: &'e Budget,
-    reading: Reading<'e>,
+    budget: &'e Budget<'e>,
+    reading: Reading<'e, 'e>,
     limit: usize,
     came: usize,
     turn: usize,
 }
 
 impl<'e> Intake<'e> {
-    pub(crate) fn new(endpoint: &'e Endpoint, budget: &'e Budget) -> Self {
+    pub(crate) fn new(endpoint: &'e Endpoint, budget: &'e Budget<'e>) -> Self {
         Intake {
             endpoint,
             budget,
@@ -117,7 +118,7 @@ impl<'e> Intake<'e> {
     pub(crate) async fn came(&mut self, bytes: usize) -> Result<(), ExchangeError> {
         self.announced(bytes as u64)?;
         if !self.reading.take(bytes - self.came) {
-            return Err(over_budget(&self.endpoint.name, self.budget.max()).into());
+            return Err(over_budget(&self.endpoint.name, self.budget).into());
         }
         self.came = bytes;
         if bytes >= self.turn {
@@ -164,7 +165,7 @@ pub(crate) async fn whole(
     endpoint: &Endpoint,
     head: Head,
     body: Bytes,
-    budget: &Budget,
+    budget: &Budget<'_>,
 ) -> Result<Exchanged, TransportError> {
     let body = match Encoding::of(&head.headers) {
         Ok(None) => body,
@@ -191,17 +192,20 @@ pub(crate) async fn decoded(
     endpoint: &Endpoint,
     encoding: Encoding,
     body: &[u8],
-    budget: &Budget,
+    budget: &Budget<'_>,
 ) -> Result<Bytes, TransportError> {
     let most = endpoint.traffic.response_bytes_refused();
     let limit = most.min(budget.left());
-    let (what, detail) = match encoding::decode(encoding, body, limit).await {
+    // It counts while it comes out; whoever keeps the answer takes it for good.
+    let memory = budget.process().map(Reservation::beside);
+    let (what, detail) = match encoding::decode(encoding, body, limit, memory.as_ref()).await {
         Ok(body) => {
             measure(endpoint, body.len(), budget);
             return Ok(body);
         }
+        Err(DecodeError::OutOfMemory) => return Err(over_budget(&endpoint.name, budget)),
         Err(DecodeError::TooLarge) if limit < most => {
-            return Err(over_budget(&endpoint.name, budget.max()));
+            return Err(over_budget(&endpoint.name, budget));
         }
         Err(DecodeError::TooLarge) => (
             "the answer is too large",
@@ -229,7 +233,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Notes an answer beyond a limit that is only measured.
-fn measure(endpoint: &Endpoint, bytes: usize, budget: &Budget) {
+fn measure(endpoint: &Endpoint, bytes: usize, budget: &Budget<'_>) {
     let limit = endpoint.traffic.response_bytes_max;
     if bytes > limit && budget.note_answer() {
         let subgraph = &*endpoint.name;

@@ -2,14 +2,21 @@
 //!
 //! Every answer has a limit of its own; a request that asks many subgraphs for as much as each may say would still fill
 //! the memory. So bytes are taken from a budget while they arrive. What was taken for an answer that is not kept (a try that
-//! failed, the encoded form of an answer) is given back.
+//! failed, the encoded form of an answer) is given back. All of it counts in the memory of the process, too
+//! ([`ogive_base::memory`]).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use ogive_base::Reservation;
+
 /// The budget of one request of a client. Nobody waits for anybody: one thread at a time uses it.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct Budget<'a> {
     max: usize,
+    /// Where the bytes count for the process.
+    process: Option<&'a Reservation>,
+    /// Whether the process had no memory for some.
+    process_is_full: AtomicBool,
     held: AtomicUsize,
     /// Bytes that are held besides answers.
     beside: AtomicUsize,
@@ -19,14 +26,48 @@ pub(crate) struct Budget {
     large_answer: AtomicBool,
 }
 
-impl Budget {
+impl<'a> Budget<'a> {
     pub(crate) fn new(max: usize) -> Self {
         Budget {
             max,
+            process: None,
+            process_is_full: AtomicBool::new(false),
             held: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             large_answer: AtomicBool::new(false),
+        }
+    }
+    /// Counts the bytes there, too. So many are held already.
+    pub(crate) fn of_process(self, process: Option<&'a Reservation>, held: usize) -> Self {
+        Budget {
+            process,
+            held: AtomicUsize::new(held),
+            peak: AtomicUsize::new(held),
+            ..self
+        }
+    }
+    pub(crate) fn process(&self) -> Option<&'a Reservation> {
+        self.process
+    }
+    /// Whether something did not fit because of what others hold.
+    pub(crate) fn process_is_full(&self) -> bool {
+        self.process_is_full.load(Ordering::Relaxed)
+    }
+    /// Whether the process has memory for so many bytes of this request; takes them.
+    fn process_takes(&self, bytes: usize) -> bool {
+        let takes = self
+            .process
+            .is_none_or(|process| process.grow(bytes).is_ok());
+        if !takes {
+            self.process_is_full.store(true, Ordering::Relaxed);
+        }
+        takes
+    }
+    fn give_back(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(process) = self.process {
+            process.shrink(bytes);
         }
     }
     pub(crate) fn max(&self) -> usize {
@@ -46,6 +87,10 @@ impl Budget {
         if let Ok(before) = taken {
             let held = before + bytes + self.beside();
             self.peak.fetch_max(held, Ordering::Relaxed);
+            if !self.process_takes(bytes) {
+                self.held.fetch_sub(bytes, Ordering::Relaxed);
+                return false;
+            }
         }
         taken.is_ok()
     }
@@ -68,7 +113,7 @@ impl Budget {
         self.large_answer.load(Ordering::Relaxed)
     }
     /// Begins to read an answer.
-    pub(crate) fn read(&self) -> Reading<'_> {
+    pub(crate) fn read<'b>(&'b self) -> Reading<'a, 'b> {
         Reading {
             budget: self,
             bytes: 0,
@@ -77,12 +122,12 @@ impl Budget {
 }
 
 /// An answer that arrives. Its bytes are given back at the end, when whoever keeps the answer takes them for good.
-pub(crate) struct Reading<'b> {
-    budget: &'b Budget,
+pub(crate) struct Reading<'a, 'b> {
+    budget: &'b Budget<'a>,
     bytes: usize,
 }
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     /// Takes bytes for as long as the answer arrives; false if there are not as many.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let fits = self.budget.take(bytes);
@@ -93,9 +138,9 @@ impl Reading<'_> {
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for Reading<'_, '_> {
     fn drop(&mut self) {
-        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.give_back(self.bytes);
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Bytes,
     /// What the body is encoded in.
     pub(crate) encoding: Option<Encoding>,
-    pub(crate) budget: &'a Budget,
+    pub(crate) budget: &'a Budget<'a>,
     /// Who looks at the answer while it arrives.
     ahead: Option<ReadAhead<'a>>,
     tls: Option<&'a ClientTls>,
@@ -156,7 +156,7 @@ impl Client {
         address: &Address,
         headers: Headers<'_>,
         (mut body, idempotent): (Bytes, bool),
-        (budget, ahead): (&Budget, Option<ReadAhead<'_>>),
+        (budget, ahead): (&Budget<'_>, Option<ReadAhead<'_>>),
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         let mut encoding = None;

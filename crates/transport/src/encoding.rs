@@ -7,6 +7,7 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use ogive_base::Reservation;
 
 use crate::growth;
 
@@ -28,6 +29,8 @@ pub enum DecodeError {
     TooLarge,
     /// It is not what it says it is, or ends early.
     Malformed(String),
+    /// The process has no memory for what comes out.
+    OutOfMemory,
 }
 
 /// Bytes that go in or come out before other requests get a turn. At most a few hundred microseconds, whatever they are.
@@ -86,11 +89,16 @@ impl Encoding {
     }
 }
 
-/// Decodes a whole body into at most `max` bytes.
+/// Decodes a whole body into at most `max` bytes, which count in `memory` while they come out, and stay counted.
 ///
 /// Decoders are asked for bytes instead of given them: how many come out of a few that go in is the sender's choice, and
 /// may be a thousand times as many.
-pub async fn decode(encoding: Encoding, body: &[u8], max: usize) -> Result<Bytes, DecodeError> {
+pub async fn decode(
+    encoding: Encoding,
+    body: &[u8],
+    max: usize,
+    memory: Option<&Reservation>,
+) -> Result<Bytes, DecodeError> {
     let source = Source {
         rest: body,
         left: TURN,
@@ -104,6 +112,9 @@ pub async fn decode(encoding: Encoding, body: &[u8], max: usize) -> Result<Bytes
         match decoder.read(&mut piece) {
             Ok(0) => return Ok(out.into()),
             Ok(came) if came > max - out.len() => return Err(DecodeError::TooLarge),
+            Ok(came) if memory.is_some_and(|memory| memory.grow(came).is_err()) => {
+                return Err(DecodeError::OutOfMemory);
+            }
             Ok(came) => {
                 if out.capacity() - out.len() < came {
                     out.reserve(growth::room(out.len(), came, max));
@@ -273,7 +284,7 @@ mod tests {
             for body in [&b""[..], b"{}", &text] {
                 let small = encode(encoding, body).unwrap();
                 assert_eq!(
-                    decode(encoding, &small, text.len()).await.unwrap(),
+                    decode(encoding, &small, text.len(), None).await.unwrap(),
                     body,
                     "{encoding:?}"
                 );
@@ -288,7 +299,7 @@ mod tests {
             let bomb = encode(encoding, &zeros).unwrap();
             assert!(bomb.len() < 1 << 20, "{encoding:?}: {}", bomb.len());
             assert_eq!(
-                decode(encoding, &bomb, 1 << 20).await,
+                decode(encoding, &bomb, 1 << 20, None).await,
                 Err(DecodeError::TooLarge),
                 "{encoding:?}"
             );
@@ -316,7 +327,7 @@ mod tests {
                 }
             };
             let decoded = tokio::select! {
-                decoded = decode(encoding, &body, spaces.len()) => decoded,
+                decoded = decode(encoding, &body, spaces.len(), None) => decoded,
                 () = others => unreachable!("they never end"),
             };
             assert_eq!(decoded.unwrap().len(), length);
@@ -364,7 +375,7 @@ mod tests {
     #[tokio::test]
     async fn noise_and_cut_off_bodies_are_refused() {
         for encoding in Encoding::ALL {
-            let noise = decode(encoding, b"\xffthis is not encoded at all", 1000).await;
+            let noise = decode(encoding, b"\xffthis is not encoded at all", 1000, None).await;
             assert!(
                 matches!(noise, Err(DecodeError::Malformed(_))),
                 "{encoding:?}: {noise:?}"
@@ -372,7 +383,7 @@ mod tests {
         }
         for encoding in Encoding::ALL {
             let whole = encode(encoding, &b"0123456789abcdef".repeat(100)).unwrap();
-            let cut = decode(encoding, &whole[..whole.len() / 2], 10_000).await;
+            let cut = decode(encoding, &whole[..whole.len() / 2], 10_000, None).await;
             assert!(
                 matches!(cut, Err(DecodeError::Malformed(_))),
                 "{encoding:?}: {cut:?}"

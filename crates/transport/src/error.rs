@@ -5,6 +5,8 @@ use std::{error::Error, fmt::Write};
 use ogive_base::{bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_execute::TransportError;
 
+use crate::budget::Budget;
+
 /// How an exchange failed.
 pub(crate) struct ExchangeError {
     pub(crate) error: TransportError,
@@ -64,8 +66,14 @@ pub(crate) fn failed(
 }
 
 /// The answers for one request do not fit into its budget.
-pub(crate) fn over_budget(subgraph: &str, bytes_max: usize) -> TransportError {
+pub(crate) fn over_budget(subgraph: &str, budget: &Budget<'_>) -> TransportError {
+    if budget.process_is_full() {
+        let what = "the gateway has no memory for the answer now";
+        let detail = "the requests under way hold as much as `limits.max_memory` allows";
+        return failed(REQUEST_MEMORY, subgraph, what, detail);
+    }
     let what = "the answers to this request are too large altogether";
+    let bytes_max = budget.max();
     let detail = format!("they are larger than {bytes_max} bytes: see `limits.max_request_memory`");
     failed(REQUEST_MEMORY, subgraph, what, detail)
 }

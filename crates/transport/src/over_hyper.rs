@@ -44,7 +44,7 @@ impl Client {
         address: &Address,
         mut headers: HeaderMap,
         attachment: Attachment<'_>,
-        budget: &Budget,
+        budget: &Budget<'_>,
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         if endpoint.traffic.accept_compression {

@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
+use ogive_base::Reservation;
 use ogive_execute::{
     Failure, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
 };
@@ -52,10 +53,23 @@ pub struct RequestTransport<'a> {
     collected: Collected,
     observer: Option<&'a dyn Observer>,
     files: Option<&'a dyn Files>,
-    budget: Budget,
+    budget: Budget<'a>,
+    /// Bytes of objects that the executor holds.
+    store: Cell<usize>,
     reporter: Option<&'a dyn Reporter>,
     /// Whether an answer was made for this client alone.
     personal: Cell<bool>,
+}
+
+/// A request's body while it is under way, as the process counts it.
+struct Sent<'a>(Option<&'a Reservation>, usize);
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        if let Some(memory) = self.0 {
+            memory.shrink(self.1);
+        }
+    }
 }
 
 /// What one client request sends to a subgraph besides bodies.
@@ -127,6 +141,7 @@ impl<'a> RequestTransport<'a> {
             observer: None,
             files: None,
             budget: Budget::new(usize::MAX),
+            store: Cell::new(0),
             reporter: None,
             personal: Cell::new(false),
         }
@@ -136,6 +151,14 @@ impl<'a> RequestTransport<'a> {
     #[must_use]
     pub fn within(self, bytes_max: usize) -> Self {
         let budget = Budget::new(bytes_max);
+        RequestTransport { budget, ..self }
+    }
+
+    /// Counts what it holds there, too. Bytes that the request holds already count as those of answers. Comes after
+    /// [`within`](Self::within).
+    #[must_use]
+    pub fn counted_in(self, memory: Option<&'a Reservation>, held: usize) -> Self {
+        let budget = self.budget.of_process(memory, held);
         RequestTransport { budget, ..self }
     }
 
@@ -545,6 +568,11 @@ impl RequestTransport<'_> {
                     transient: false,
                 });
             };
+            let memory = self.budget.process();
+            if let Some(memory) = memory {
+                memory.count(request.body.len());
+            }
+            let _sent = Sent(memory, request.body.len());
             let now = Instant::now();
             let own = now + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
@@ -579,7 +607,7 @@ impl RequestTransport<'_> {
             let result = result.and_then(|exchanged| {
                 match self.budget.take(exchanged.response.body.len()) {
                     true => Ok(exchanged),
-                    false => Err(over_budget(&endpoint.name, self.budget.max())),
+                    false => Err(over_budget(&endpoint.name, &self.budget)),
                 }
             });
             if let (Some(files), Ok(_)) = (self.files, &result) {
@@ -623,6 +651,15 @@ impl Transport for RequestTransport<'_> {
             // Files cannot be sent a second time.
             split_retry: limits.split_retry && self.files.is_none(),
             ..limits
+        }
+    }
+
+    fn holds(&self, bytes: usize) {
+        if let Some(memory) = self.budget.process() {
+            match (bytes, self.store.replace(bytes)) {
+                (more, less) if more >= less => memory.count(more - less),
+                (less, more) => memory.shrink(more - less),
+            }
         }
     }
 

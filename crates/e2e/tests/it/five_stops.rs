@@ -3,9 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use http::HeaderMap;
-use ogive_gateway::{GraphqlRequest, explain};
-
-use serde_json::json;
+use ogive_gateway::{GraphqlRequest, JsonObject, explain};
 
 use crate::graph::Graph;
 
@@ -27,7 +25,7 @@ async fn five_stops() {
     let request = GraphqlRequest {
         query: QUERY.into(),
         operation_name: Some("Top".into()),
-        variables: json!({ "n": 2 }).as_object().cloned().unwrap(),
+        variables: JsonObject::read(r#"{"n":2}"#.into()).unwrap().unwrap(),
         ..GraphqlRequest::default()
     };
     let state = graph.served.gateway.state();

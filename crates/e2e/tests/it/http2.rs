@@ -255,8 +255,8 @@ pub(crate) fn take_nothing(address: SocketAddr) {
         let ended: Ended = tokio::spawn(connection);
         let mut sender = sender.ready().await.unwrap();
         let (response, mut body) = sender.send_request(head(address, &[]), false).unwrap();
-        let long = "x".repeat(100);
-        let fields: String = (0..2_000)
+        let long = "x".repeat(1_200);
+        let fields: String = (0..190)
             .map(|i| format!(" {long}{i}: __typename"))
             .collect();
         let query = serde_json::json!({ "query": format!("{{{fields} }}") }).to_string();

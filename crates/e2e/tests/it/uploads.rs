@@ -428,7 +428,7 @@ fn files_wanted_in_another_order_are_kept_within_a_limit() {
 fn kept_files_count_in_the_memory_of_a_request() {
     let first = "x".repeat(480);
     let ask = |fields: &str| {
-        let graph = Graph::with("enabled: true", "limits: { max_request_memory: 500 }");
+        let graph = Graph::with("enabled: true", "limits: { max_request_memory: 560 }");
         let operations = format!(
             r#"{{"query":"mutation($f: Upload!, $g: Upload!) {{ {fields} }}","variables":{{"f":null,"g":null}}}}"#
         );

@@ -12,6 +12,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_core::Stream;
 use hyper::body::Body;
 use multer::{Field, Multipart};
+use ogive_base::Reservation;
 use ogive_telemetry::codes;
 use ogive_transport::{FeedError, PieceSender};
 
@@ -115,6 +116,7 @@ pub(super) async fn text(
     multipart: &mut Multipart<'static>,
     name: &str,
     bytes_max: usize,
+    memory: &Reservation,
 ) -> Result<Bytes, Refusal> {
     let field = multipart.next_field().await.map_err(of_parser)?;
     let Some(mut field) = field.filter(|field| field.name() == Some(name)) else {
@@ -129,6 +131,7 @@ pub(super) async fn text(
             let message = format!("the field `{name}` is larger than {bytes_max} bytes");
             return Err(refusal(codes::REQUEST_TOO_LARGE, message));
         }
+        memory.grow(piece.len())?;
         whole.extend_from_slice(&piece);
     }
     Ok(whole.freeze())
@@ -302,7 +305,7 @@ impl Uploads {
     /// Room for so many bytes more.
     fn reserve(&self, bytes: usize) -> bool {
         let kept = self.kept_bytes.get() + bytes;
-        let fits = kept <= self.options.kept_bytes_max;
+        let fits = kept <= self.options.kept_bytes_max && self.memory.grow(bytes).is_ok();
         if fits {
             self.kept_bytes.set(kept);
         }
@@ -312,6 +315,7 @@ impl Uploads {
     fn release(&self, pieces: Option<Vec<Bytes>>) {
         let bytes: usize = pieces.iter().flatten().map(Bytes::len).sum();
         self.kept_bytes.set(self.kept_bytes.get() - bytes);
+        self.memory.shrink(bytes);
     }
 
     fn late(&self) -> Refusal {

@@ -23,21 +23,22 @@ use bytes::Bytes;
 use http::{HeaderMap, header, request::Parts};
 use hyper::body::Body;
 use multer::Multipart;
-use ogive_base::{FastMap, bounded_name};
+use ogive_base::{FastMap, OutOfMemory, Reservation, bounded_name};
 use ogive_config::{Config, Limit};
 use ogive_execute::ExecuteLimits;
+use ogive_json::{Kind, Node, Tree, tree};
 use ogive_plan::Plan;
 use ogive_schema::{Schema, TypeKind};
 use ogive_telemetry::codes;
-use serde_json::Value;
 
 use crate::{
-    error::RequestError,
+    error::{RequestError, no_memory},
+    heavy::{Heavy, LIGHT_BODY},
     json_value,
     linger::{linger, read_refused},
     measured::{Exceeded, note},
     prepare::Prepared,
-    receive::{ReceiveLimits, Received, note_batch, received_value},
+    receive::{ReceiveLimits, Received, note_batch, received},
 };
 use incoming::Chunks;
 use turns::Turns;
@@ -91,8 +92,17 @@ pub(crate) struct Refusal {
     message: String,
 }
 
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        refusal(codes::GATEWAY_MEMORY_LIMIT, "there is no memory for it")
+    }
+}
+
 impl From<Refusal> for RequestError {
     fn from(refusal: Refusal) -> Self {
+        if refusal.code == codes::GATEWAY_MEMORY_LIMIT {
+            return no_memory();
+        }
         RequestError::http(refusal.code, refusal.message)
     }
 }
@@ -119,6 +129,8 @@ pub struct Uploads {
     /// What is still to come; `None` while somebody reads, and once it cannot be read any more.
     multipart: RefCell<Option<Multipart<'static>>>,
     kept_bytes: Cell<usize>,
+    /// Counts them.
+    memory: Reservation,
     /// The first thing that was wrong with what the client sent.
     failed: RefCell<Option<Refusal>>,
     answered: Cell<bool>,
@@ -169,6 +181,7 @@ pub(crate) async fn receive<B>(
     options: &UploadOptions,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
+    (heavy, memory): (&Heavy, &Reservation),
     exceeded: &mut Exceeded,
 ) -> Result<(Received, Uploads), RequestError>
 where
@@ -198,40 +211,63 @@ where
     let bytes_max = limits.body.ceiling;
     let began = Instant::now();
     let reading = async {
-        let operations = incoming::text(&mut multipart, "operations", bytes_max).await?;
-        let map = incoming::text(&mut multipart, "map", bytes_max).await?;
+        let operations = incoming::text(&mut multipart, "operations", bytes_max, memory).await?;
+        let map = incoming::text(&mut multipart, "map", bytes_max, memory).await?;
         Ok::<_, Refusal>((operations, map))
     };
     let read = match tokio::time::timeout(limits.body_timeout.ceiling, reading).await {
-        Ok(read) => read.and_then(|(operations, map)| {
-            note(&limits.body_timeout, &began.elapsed(), exceeded);
-            note(&limits.body, &operations.len().max(map.len()), exceeded);
-            Uploads::of(&operations, &map, options)
-        }),
+        Ok(read) => read,
         Err(_) => Err(refusal(
             codes::REQUEST_TIMEOUT,
             "the request's body did not arrive in time",
         )),
     };
-    match read {
-        Ok((operations, mut uploads)) => {
-            *uploads.multipart.get_mut() = Some(multipart);
-            match received_value(operations, limits, document_id) {
-                Ok(received) => {
-                    note_batch(&received, limits, exceeded);
-                    Ok((received, uploads))
-                }
-                Err(error) => {
-                    uploads.linger().await;
-                    Err(error)
-                }
-            }
+    let placed = match read {
+        Ok((operations, map)) => {
+            note(&limits.body_timeout, &began.elapsed(), exceeded);
+            note(&limits.body, &operations.len().max(map.len()), exceeded);
+            let limits = (*options, *limits);
+            placed(operations, map, limits, document_id, (heavy, memory)).await
         }
-        Err(refusal) => {
+        Err(refusal) => Err(refusal.into()),
+    };
+    match placed {
+        Ok((received, placed)) => {
+            note_batch(&received, limits, exceeded);
+            let memory = memory.beside();
+            Ok((received, Uploads::new(*options, placed, multipart, memory)))
+        }
+        Err(error) => {
             incoming::linger(multipart).await;
-            Err(refusal.into())
+            Err(error)
         }
     }
+}
+
+/// Reads `operations` and `map`, like any other body: what is large is read on another thread.
+async fn placed(
+    operations: Bytes,
+    map: Bytes,
+    (options, limits): (UploadOptions, ReceiveLimits),
+    document_id: Option<&str>,
+    (heavy, memory): (&Heavy, &Reservation),
+) -> Result<(Received, Placed), RequestError> {
+    let bytes = operations.len() + map.len();
+    // Their tables, and the operations with tokens in them.
+    let about = bytes * (tree::BYTES_PER_TEXT_BYTE + 1);
+    memory.grow(about)?;
+    let id = document_id.map(str::to_owned);
+    let work = move || {
+        let placed = Placed::of(&operations, &map, &options)?;
+        let received = received(&placed.operations, &limits, id.as_deref())?;
+        Ok((received, placed))
+    };
+    let done = match bytes <= LIGHT_BODY {
+        true => work(),
+        false => heavy.run(work).await,
+    };
+    memory.shrink(about);
+    done
 }
 
 /// What stands between the fields.
@@ -247,106 +283,162 @@ fn boundary(headers: &HeaderMap) -> Result<String, RequestError> {
     boundary.map_err(|_| invalid(message).into())
 }
 
-impl Uploads {
-    /// Reads `operations` and `map`. Gives the operations with tokens where files belong.
-    fn of(
-        operations: &[u8],
-        map: &[u8],
-        options: &UploadOptions,
-    ) -> Result<(Value, Self), Refusal> {
-        let read = |name: &str, text: &[u8]| {
-            json_value::read(text)
-                .map_err(|error| invalid(format!("`{name}` is not JSON: {error}")))
-        };
-        let mut operations = read("operations", operations)?;
-        let Value::Object(map) = read("map", map)? else {
+/// Most values that are passed over on the way to places of files, all of them together.
+const STEPS_MAX: usize = 10_000_000;
+
+/// What `operations` and `map` say about files.
+struct Placed {
+    /// The operations, with tokens where files belong.
+    operations: Bytes,
+    token: String,
+    /// Of every file: whether several requests may want it.
+    keep: Vec<bool>,
+    by_key: FastMap<Box<str>, usize>,
+    targets: Vec<Target>,
+}
+
+impl Placed {
+    fn of(operations: &[u8], map: &[u8], options: &UploadOptions) -> Result<Self, Refusal> {
+        let (whole, map) = (read("operations", operations)?, read("map", map)?);
+        if map.root().kind() != Kind::Object {
             return Err(invalid("`map` is not a JSON object"));
-        };
-        if map.len() > options.files_max {
+        }
+        let files = map.root().members().count();
+        if files > options.files_max {
             return Err(refusal(
                 codes::UPLOAD_TOO_MANY_FILES,
                 format!(
-                    "the request has {} files, more than the {} allowed",
-                    map.len(),
+                    "the request has {files} files, more than the {} allowed",
                     options.files_max
                 ),
             ));
         }
         // Keys of their own for every process and every call, so nobody can guess what comes out.
         let (one, other) = (RandomState::new(), RandomState::new());
-        let token = format!("file {:016x}{:016x}", one.hash_one(1), other.hash_one(2));
-        let mut uploads = Uploads {
-            options: *options,
-            token,
-            files: RefCell::default(),
+        let mut placed = Placed {
+            operations: Bytes::new(),
+            token: format!("file {:016x}{:016x}", one.hash_one(1), other.hash_one(2)),
+            keep: Vec::new(),
             by_key: FastMap::default(),
             targets: Vec::new(),
-            multipart: RefCell::default(),
+        };
+        let mut steps = STEPS_MAX;
+        // Where nulls stand that make room for tokens, and of which file.
+        let mut places: FastMap<usize, usize> = FastMap::default();
+        for (file, (key, paths)) in map.root().members().enumerate() {
+            let wrong = || invalid("a value of `map` is not a list of paths");
+            if paths.kind() != Kind::Array {
+                return Err(wrong());
+            }
+            let mut entries = Vec::new();
+            for path in paths.items() {
+                let path = path.string().ok_or_else(wrong)?;
+                let (target, at) = target(whole.root(), &path, &mut steps)?;
+                if places.insert(at, file).is_some() {
+                    return Err(nowhere(&path));
+                }
+                entries.push(target.entry);
+                placed.targets.push(target);
+            }
+            entries.dedup();
+            placed.keep.push(entries.len() > 1);
+            let key = key.unescape().into_owned().into_boxed_str();
+            if placed.by_key.insert(key, file).is_some() {
+                return Err(invalid("`map` has the same file twice"));
+            }
+        }
+        let mut places: Vec<(usize, usize)> = places.into_iter().collect();
+        places.sort_unstable();
+        let mut out =
+            Vec::with_capacity(operations.len() + places.len() * (placed.token.len() + 8));
+        let mut from = 0;
+        for (at, file) in places {
+            out.extend_from_slice(&operations[from..at]);
+            out.extend_from_slice(format!("\"{} {file}\"", placed.token).as_bytes());
+            from = at + "null".len();
+        }
+        out.extend_from_slice(&operations[from..]);
+        placed.operations = out.into();
+        Ok(placed)
+    }
+}
+
+fn read<'t>(name: &str, text: &'t [u8]) -> Result<Tree<'t>, Refusal> {
+    Tree::read(text, json_value::DEPTH_MAX)
+        .map_err(|error| invalid(format!("`{name}` is not JSON: {error}")))
+}
+
+fn nowhere(path: &str) -> Refusal {
+    let shown = bounded_name(path);
+    invalid(format!(
+        "`map` says that a file belongs at `{shown}`, where `operations` has no null: write `variables.NAME`"
+    ))
+}
+
+/// Where a path leads, and where in the text the null stands there. Takes from `steps` what it passes over.
+fn target(operations: Node<'_>, path: &str, steps: &mut usize) -> Result<(Target, usize), Refusal> {
+    let nowhere = || nowhere(path);
+    let mut step = |values: usize| {
+        *steps = steps.checked_sub(values)?;
+        Some(())
+    };
+    let mut segments = path.split('.');
+    let mut entry = None;
+    let mut at = operations;
+    if at.kind() == Kind::Array {
+        let index = segments.next().and_then(|segment| segment.parse().ok());
+        let index: usize = index.ok_or_else(nowhere)?;
+        entry = Some(index);
+        let below = step(index).and_then(|()| at.items().nth(index));
+        at = below.ok_or_else(nowhere)?;
+    }
+    if segments.next() != Some("variables") {
+        return Err(nowhere());
+    }
+    at = at.get("variables").ok_or_else(nowhere)?;
+    let mut path: Vec<Box<str>> = Vec::new();
+    for segment in segments {
+        let below = match at.kind() {
+            Kind::Object => step(at.members().count()).and_then(|()| at.get(segment)),
+            Kind::Array => segment
+                .parse()
+                .ok()
+                .and_then(|index| step(index).and_then(|()| at.items().nth(index))),
+            _ => None,
+        };
+        at = below.ok_or_else(nowhere)?;
+        path.push(segment.into());
+    }
+    if path.is_empty() || !at.is_null() {
+        return Err(nowhere());
+    }
+    Ok((Target { entry, path }, at.range().start))
+}
+
+impl Uploads {
+    fn new(
+        options: UploadOptions,
+        placed: Placed,
+        multipart: Multipart<'static>,
+        memory: Reservation,
+    ) -> Self {
+        let files = placed.keep.into_iter().map(|keep| File {
+            state: State::Coming,
+            keep,
+        });
+        Uploads {
+            options,
+            token: placed.token,
+            files: RefCell::new(files.collect()),
+            by_key: placed.by_key,
+            targets: placed.targets,
+            multipart: RefCell::new(Some(multipart)),
             kept_bytes: Cell::new(0),
+            memory,
             failed: RefCell::default(),
             answered: Cell::new(false),
             turns: Turns::default(),
-        };
-        for (file, (key, paths)) in map.into_iter().enumerate() {
-            let wrong = || invalid("a value of `map` is not a list of paths");
-            let Value::Array(paths) = paths else {
-                return Err(wrong());
-            };
-            let mut entries = Vec::new();
-            for path in paths {
-                let path = path.as_str().ok_or_else(wrong)?;
-                let target = uploads.place(&mut operations, file, path)?;
-                entries.push(target.entry);
-                uploads.targets.push(target);
-            }
-            entries.dedup();
-            uploads.files.get_mut().push(File {
-                state: State::Coming,
-                keep: entries.len() > 1,
-            });
-            uploads.by_key.insert(key.into_boxed_str(), file);
         }
-        Ok((operations, uploads))
-    }
-
-    /// Writes a file's token where a path leads.
-    fn place(&self, operations: &mut Value, file: usize, path: &str) -> Result<Target, Refusal> {
-        let shown = bounded_name(path);
-        let nowhere = || {
-            let message = format!(
-                "`map` says that a file belongs at `{shown}`, where `operations` has no null: write `variables.NAME`"
-            );
-            invalid(message)
-        };
-        let mut segments = path.split('.');
-        let mut entry = None;
-        let mut at = operations;
-        if let Value::Array(entries) = at {
-            let index: usize = segments
-                .next()
-                .and_then(|s| s.parse().ok())
-                .ok_or_else(nowhere)?;
-            entry = Some(index);
-            at = entries.get_mut(index).ok_or_else(nowhere)?;
-        }
-        if segments.next() != Some("variables") {
-            return Err(nowhere());
-        }
-        at = at.get_mut("variables").ok_or_else(nowhere)?;
-        let path: Vec<Box<str>> = segments.map(Box::from).collect();
-        for segment in &path {
-            let below = match at {
-                Value::Object(members) => members.get_mut(&**segment),
-                Value::Array(items) => segment.parse().ok().and_then(|i: usize| items.get_mut(i)),
-                _ => None,
-            };
-            at = below.ok_or_else(nowhere)?;
-        }
-        if path.is_empty() || !at.is_null() {
-            return Err(nowhere());
-        }
-        *at = Value::String(format!("{} {file}", self.token));
-        Ok(Target { entry, path })
     }
 
     /// The numbers of the files whose tokens a text holds, in order.

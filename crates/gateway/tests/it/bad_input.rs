@@ -344,3 +344,121 @@ async fn long_names_are_shown_and_counted_in_short() {
         assert!(answer.body.len() < 10_000, "{} bytes", answer.body.len());
     }
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn introspection_does_not_count_as_depth_unless_asked_to() {
+    let types = "{__schema{types{fields{type{ofType{ofType{name}}}}}}}";
+    let body = format!(r#"{{"query":"{types}"}}"#);
+    let gateway = gateway_with("limits: { max_depth: 3 }\nsupergraph: { introspection: true }");
+    assert_eq!(post(&gateway, "", body.clone()).await.status, 200);
+    let deep = r#"{"query":"{__typename a:__schema{__typename} me{id}}"}"#;
+    assert!(post(&gateway, "", deep).await.json()["data"].is_object());
+    let gateway = gateway_with(
+        "limits: { max_depth: 3, count_introspection: true }\nsupergraph: { introspection: true }",
+    );
+    assert_eq!(post(&gateway, "", body).await.code(), "MAX_DEPTH_LIMIT");
+    let gateway = gateway_with("limits: { max_depth: 1 }");
+    let answer = post(&gateway, "", r#"{"query":"{me{id}}"}"#).await;
+    assert_eq!(
+        answer.code(),
+        "MAX_DEPTH_LIMIT",
+        "other fields count as ever"
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn operations_of_thousands_of_aliases_are_refused_by_default() {
+    let aliases = |n: usize| {
+        let fields: String = (0..n).map(|i| format!(" a{i}:__typename")).collect();
+        format!(r#"{{"query":"{{{fields}}}"}}"#)
+    };
+    let gateway = gateway_with("");
+    assert_eq!(post(&gateway, "", aliases(200)).await.status, 200);
+    let answer = post(&gateway, "", aliases(301)).await;
+    assert_eq!(answer.code(), "MAX_ALIASES_LIMIT");
+    let gateway = gateway_with("limits: { max_aliases: null, max_root_fields: null }");
+    assert_eq!(post(&gateway, "", aliases(301)).await.status, 200);
+}
+
+/// What introspection does not tell, messages must not tell one by one.
+#[tokio::test(flavor = "current_thread")]
+async fn nothing_is_suggested_where_introspection_is_off() {
+    let wrong = [
+        r#"{"query":"{me{nam}}"}"#,
+        r#"{"query":"{usr(id:1){id}}"}"#,
+        r#"{"query":"{user(idd:1){id}}"}"#,
+        r#"{"query":"{size(of:SMAL)}"}"#,
+        r#"{"query":"query($s:Siz){__typename}"}"#,
+        r#"{"query":"query($s:Size!){size(of:$s)}","variables":{"s":"SMAL"}}"#,
+    ];
+    let (told, silent) = (
+        gateway_with("supergraph: { introspection: true }"),
+        gateway_with(""),
+    );
+    for body in wrong {
+        let said = |text: &str| text.contains("Did you mean");
+        assert!(
+            said(&post(&told, "", body).await.json().to_string()),
+            "{body}"
+        );
+        let text = post(&silent, "", body).await.json().to_string();
+        assert!(!said(&text), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn every_operation_of_a_batch_pays_the_rate() {
+    let yaml = "batching: { enabled: true, maximum_size: 50 }\n\
+                traffic_shaping: { router: { rate_limit: { capacity: 5, interval: 1h, key: global } } }";
+    let gateway = gateway_with(yaml);
+    let batch = format!("[{}]", vec![r#"{"query":"{__typename}"}"#; 40].join(","));
+    let answer = post(&gateway, "", batch).await;
+    let entries = answer.json();
+    let entries = entries.as_array().unwrap();
+    let code = |entry: &serde_json::Value| entry["errors"][0]["extensions"]["code"].clone();
+    assert!(entries[..5].iter().all(|entry| entry["data"].is_object()));
+    assert_eq!(entries.len(), 40);
+    for entry in &entries[5..] {
+        assert_eq!(code(entry), "REQUEST_RATE_LIMITED");
+    }
+    let next = post(&gateway, "", r#"{"query":"{__typename}"}"#).await;
+    assert_eq!(next.status, 429);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn unknown_operations_wait_in_a_queue_that_is_bounded() {
+    let gateway = gateway_with("query_planning: { max_waiting: 1 }");
+    // All turns are taken, and one waits.
+    let mut turns = Vec::new();
+    let waits = loop {
+        let mut turn = Box::pin(gateway.heavy().turn());
+        match futures_now(turn.as_mut()) {
+            Some(turn) => turns.push(turn.unwrap()),
+            None => break turn,
+        }
+    };
+    let known = r#"{"query":"{__typename}"}"#;
+    assert_eq!(post(&gateway, "", known).await.status, 200, "it is small");
+    let long = |name: &str| {
+        let text = format!("query {name} {{ {} }}", "me { id name } ".repeat(200));
+        format!(r#"{{"query":"{text}"}}"#)
+    };
+    let refused = post(&gateway, "", long("A")).await;
+    assert_eq!(
+        (refused.status.as_u16(), &*refused.code()),
+        (503, "PLANNING_QUEUE_FULL")
+    );
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(post(&gateway, "", known).await.status, 200);
+    drop((waits, turns));
+    assert_eq!(post(&gateway, "", long("A")).await.status, 200);
+    assert_eq!(gateway.heavy().waiting(), 0);
+}
+
+fn futures_now<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.poll(&mut context) {
+        std::task::Poll::Ready(done) => Some(done),
+        std::task::Poll::Pending => None,
+    }
+}

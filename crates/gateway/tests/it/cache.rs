@@ -49,3 +49,28 @@ async fn the_cache_is_bounded_and_can_be_off() {
     assert_eq!(answer.status, 200);
     assert!(gateway.state().operations.is_empty());
 }
+
+/// Once a cache is an eighth full, what comes once is not kept, and what comes twice is.
+#[tokio::test(flavor = "current_thread")]
+async fn operations_that_come_once_do_not_fill_memory() {
+    let gateway = gateway_with("query_planning: { cache: { size: 80 } }");
+    let ask = async |i: usize| {
+        let body = format!(r#"{{"query":"query A{{a{i}:me{{id}}}}"}}"#);
+        assert_eq!(post(&gateway, "", body).await.status, 200);
+    };
+    for i in 0..400 {
+        ask(i).await;
+    }
+    let state = gateway.state();
+    let kept = (state.operations.len(), state.plans.len());
+    assert!(kept.0 <= 12 && kept.1 <= 12, "{kept:?}");
+    for i in 1_000..1_020 {
+        ask(i).await;
+        ask(i).await;
+    }
+    let made = state.plans.counts().planner;
+    for i in 1_000..1_020 {
+        ask(i).await;
+    }
+    assert_eq!(state.plans.counts().planner, made, "all of them are known");
+}

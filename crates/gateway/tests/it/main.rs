@@ -7,6 +7,7 @@ mod bundle;
 mod cache;
 mod graph;
 mod labels;
+mod memory;
 mod pages;
 mod plans;
 mod setup;

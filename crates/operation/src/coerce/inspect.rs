@@ -1,6 +1,7 @@
 //! Request values as messages show them: as JavaScript would, long lists and deep values shortened.
 
-use serde_json::{Number, Value};
+use ogive_base::bounded;
+use ogive_json::{Kind, Node, write_string};
 
 /// Items of a list that are shown.
 const ITEMS_MAX: usize = 10;
@@ -10,7 +11,7 @@ const DEPTH_MAX: usize = 2;
 const BYTES_MAX: usize = 4096;
 
 /// The value for people.
-pub(super) fn inspect(value: &Value) -> String {
+pub(super) fn inspect(value: Node<'_>) -> String {
     let mut out = String::new();
     write(value, 0, &mut out);
     if out.len() > BYTES_MAX {
@@ -22,46 +23,60 @@ pub(super) fn inspect(value: &Value) -> String {
 }
 
 /// The double a JavaScript client means by this number; infinite beyond its range.
-pub(super) fn js_number(number: &Number) -> f64 {
-    number.as_str().parse().unwrap_or(f64::NAN)
+pub(super) fn js_number(number: &str) -> f64 {
+    number.parse().unwrap_or(f64::NAN)
 }
 
-fn write(value: &Value, depth: usize, out: &mut String) {
+fn write(value: Node<'_>, depth: usize, out: &mut String) {
     if out.len() > BYTES_MAX {
         return;
     }
-    match value {
-        Value::Number(number) => write_number(js_number(number), out),
-        Value::Array(items) if items.is_empty() => out.push_str("[]"),
-        Value::Object(fields) if fields.is_empty() => out.push_str("{}"),
-        Value::Array(_) if depth >= DEPTH_MAX => out.push_str("[Array]"),
-        Value::Object(_) if depth >= DEPTH_MAX => out.push_str("[Object]"),
-        Value::Array(items) => {
-            for (i, item) in items.iter().take(ITEMS_MAX).enumerate() {
+    match value.kind() {
+        Kind::Number => write_number(js_number(value.number().unwrap_or_default()), out),
+        Kind::Array if value.items().next().is_none() => out.push_str("[]"),
+        Kind::Object if value.members().next().is_none() => out.push_str("{}"),
+        Kind::Array if depth >= DEPTH_MAX => out.push_str("[Array]"),
+        Kind::Object if depth >= DEPTH_MAX => out.push_str("[Object]"),
+        Kind::Array => {
+            for (i, item) in value.items().take(ITEMS_MAX).enumerate() {
                 out.push_str(if i == 0 { "[" } else { ", " });
                 write(item, depth + 1, out);
             }
-            match items.len().saturating_sub(ITEMS_MAX) {
+            match value.items().skip(ITEMS_MAX).count() {
                 0 => {}
                 1 => out.push_str(", ... 1 more item"),
                 more => out.push_str(&format!(", ... {more} more items")),
             }
             out.push(']');
         }
-        Value::Object(fields) => {
-            for (i, (name, value)) in fields.iter().enumerate() {
+        Kind::Object => {
+            for (i, (name, value)) in value.members().enumerate() {
                 if out.len() > BYTES_MAX {
                     return;
                 }
                 out.push_str(if i == 0 { "{ " } else { ", " });
-                out.push_str(name);
+                push_within(&name.unescape(), out);
                 out.push_str(": ");
                 write(value, depth + 1, out);
             }
             out.push_str(" }");
         }
-        Value::Null | Value::Bool(_) | Value::String(_) => out.push_str(&value.to_string()),
+        Kind::String => {
+            let mut text = Vec::new();
+            let value = value.string().unwrap_or_default();
+            write_string(&mut text, &bounded(&value, 2 * BYTES_MAX));
+            push_within(&String::from_utf8_lossy(&text), out);
+        }
+        Kind::Null => out.push_str("null"),
+        Kind::True => out.push_str("true"),
+        Kind::False => out.push_str("false"),
     }
+}
+
+/// No more of a text than will be looked at.
+fn push_within(text: &str, out: &mut String) {
+    let most = text.floor_char_boundary(BYTES_MAX + 1);
+    out.push_str(&text[..most]);
 }
 
 /// ECMAScript's `Number::toString`: exponents from 1e21 and below 1e-6.
@@ -83,11 +98,13 @@ fn write_number(value: f64, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use ogive_json::Tree;
+
     use super::*;
 
     #[test]
     fn numbers_print_as_in_javascript() {
-        let shown = |text: &str| inspect(&serde_json::from_str(text).unwrap());
+        let shown = |text: &str| inspect(Tree::read(text.as_bytes(), 128).unwrap().root());
         assert_eq!(shown("1.0"), "1");
         assert_eq!(shown("-0"), "0");
         assert_eq!(shown("1e21"), "1e+21");
@@ -100,7 +117,8 @@ mod tests {
     #[test]
     fn huge_values_are_cut_off() {
         let long: Vec<String> = (0..20_000).map(|i| format!("\"k{i}\":1")).collect();
-        let value = serde_json::from_str(&format!("{{{}}}", long.join(","))).unwrap();
-        assert!(inspect(&value).len() < BYTES_MAX + 64);
+        let text = format!("{{{}}}", long.join(","));
+        let value = Tree::read(text.as_bytes(), 128).unwrap();
+        assert!(inspect(value.root()).len() < BYTES_MAX + 64);
     }
 }

@@ -1,8 +1,8 @@
 //! Coercion of variable values (specification 6.1.2, 3.x "Input Coercion").
 //!
-//! Values are checked and written in one pass: what comes out is JSON text ready to be sent. Numbers keep the digits
-//! the client wrote unless the type demands another form (`ID` takes a string, `Int` an integer), and custom scalars
-//! are passed through. (`serde_json` spells every exponent as `1e+5`; digits stay.)
+//! Values are read from a [`Tree`](ogive_json::Tree), checked and written in one pass: what comes out is JSON text ready to
+//! be sent. Numbers stay as the client wrote them unless the type demands another form (`ID` takes a string, `Int` an
+//! integer), and custom scalars are passed through, without white space, and of members with equal keys the last one.
 //!
 //! Invariants: messages equal the reference implementation's (npm `graphql` 16); recursion follows the nesting of the
 //! JSON value, which [`DEPTH_MAX`] bounds before it starts; a schema's default values are trusted to be valid.
@@ -11,9 +11,9 @@
 //! (values in messages). Tests: `tests/it/variables.rs`.
 
 use ogive_base::{Diagnostic, Span};
+use ogive_json::Node;
 use ogive_schema::{Schema, Type, value::const_value};
 use ogive_syntax::{Document, ast::OperationDefinition};
-use serde_json::{Map, Value};
 
 mod inspect;
 mod literal;
@@ -52,13 +52,16 @@ impl Variables {
     }
 }
 
-/// Coerces the provided `input` (the request's `variables` object) to the types of `operation`'s variables.
+/// Coerces the provided `input` (the request's `variables` object, if it has one) to the types of `operation`'s variables.
+/// `suggestions`: whether messages name what the client may have meant, as of
+/// [`ValidationLimits`](crate::ValidationLimits).
 /// Errors carry the messages of the reference implementation and the code `VALIDATION_INVALID_TYPE_VARIABLE`.
 pub fn coerce_variables(
     schema: &Schema,
     document: &Document,
     operation: &OperationDefinition,
-    input: &Map<String, Value>,
+    input: Option<Node<'_>>,
+    suggestions: bool,
 ) -> Result<Variables, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     let mut values = Vec::with_capacity(operation.variables.len());
@@ -87,7 +90,7 @@ pub fn coerce_variables(
             ));
             continue;
         };
-        let value = match input.get(name) {
+        let value = match input.and_then(|input| input.get(name)) {
             None => match &definition.default {
                 Some(default) => literal_json(schema, &const_value(document, default), ty),
                 None if wrapping.is_non_null() => {
@@ -100,7 +103,7 @@ pub fn coerce_variables(
                 }
                 None => None,
             },
-            Some(Value::Null) if wrapping.is_non_null() => {
+            Some(value) if value.is_null() && wrapping.is_non_null() => {
                 let ty = display();
                 errors.push(label(
                     format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null."),
@@ -108,7 +111,10 @@ pub fn coerce_variables(
                 ));
                 None
             }
-            Some(value) if provided::is_deeper_than(value, DEPTH_MAX) => {
+            Some(value)
+                if value.tree().depth() > DEPTH_MAX as usize
+                    && provided::is_deeper_than(value, DEPTH_MAX) =>
+            {
                 errors.push(label(
                     format!(
                         "Variable \"${name}\" got a value nested more than {DEPTH_MAX} levels deep."
@@ -122,7 +128,13 @@ pub fn coerce_variables(
                     errors.push(label(message, definition.span));
                     !errors.is_full()
                 };
-                Some(provided::coerce(schema, name, value, ty, &mut report))
+                Some(provided::coerce(
+                    (schema, suggestions),
+                    name,
+                    value,
+                    ty,
+                    &mut report,
+                ))
             }
         };
         values.push(value.map(String::into_boxed_str));

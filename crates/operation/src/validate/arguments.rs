@@ -1,7 +1,7 @@
 //! Arguments of fields and directives (specification 5.4): known, unique, required.
 
 use ogive_base::Span;
-use ogive_schema::{TypeId, suggest};
+use ogive_schema::TypeId;
 use ogive_syntax::ast::{Argument, Directive, Field, List};
 
 use super::context::{Args, Context, Input, duplicates};
@@ -40,7 +40,7 @@ pub(super) fn known_on_directive<'a>(cx: &mut Context<'a>, directive: &Directive
 
 fn hint<'a>(cx: &Context<'a>, args: Args<'a>, name: &str) -> String {
     let names = cx.arg_list(args).map(|input| input.name);
-    suggest::did_you_mean(None, &suggest::suggestions(name, names))
+    cx.did_you_mean(None, name, names)
 }
 
 /// Argument uniqueness (5.4.2).

@@ -2,7 +2,7 @@
 //! introspection meta-fields, and the list of diagnostics.
 
 use ogive_base::{BitSet, Diagnostic, FastMap, Span};
-use ogive_schema::{DirectiveId, InputId, OperationKind, Schema, Type, TypeId, Wrapping};
+use ogive_schema::{DirectiveId, InputId, OperationKind, Schema, Type, TypeId, Wrapping, suggest};
 use ogive_syntax::{
     Document, Name,
     ast::{Definition, FragmentDefinition, Selection, SelectionSet, ValueKind},
@@ -212,6 +212,19 @@ impl<'a> Context<'a> {
             }
         }
         None
+    }
+
+    /// Names like the one that was written, for the end of a message; nothing where names of the schema are not told.
+    pub(super) fn did_you_mean<'n>(
+        &self,
+        kind: Option<&str>,
+        written: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> String {
+        match self.limits.suggestions {
+            true => suggest::did_you_mean(kind, &suggest::suggestions(written, names)),
+            false => String::new(),
+        }
     }
 
     pub(super) fn text(&self, name: Name) -> &'a str {

@@ -1,7 +1,6 @@
 //! Definitions as a whole (specification 5.1, 5.2.1, 5.2.2, 5.5.1.1) and the types they name (5.5.1.2).
 
 use ogive_base::{FastMap, FastSet, Span};
-use ogive_schema::suggest;
 use ogive_syntax::{
     Name,
     ast::{Definition, FragmentDefinition, OperationDefinition},
@@ -101,7 +100,7 @@ pub(super) fn known_type(cx: &mut Context<'_>, name: Name) {
     }
     cx.report(&[name.span()], |cx| {
         let known = cx.schema.types().map(|(_, ty)| cx.schema.name(ty.name));
-        let hint = suggest::did_you_mean(None, &suggest::suggestions(text, known));
+        let hint = cx.did_you_mean(None, text, known);
         format!("Unknown type \"{text}\".{hint}")
     });
 }

@@ -36,11 +36,14 @@ pub(super) fn unknown(cx: &mut Context<'_>, field: &Field, parent: Option<TypeId
     };
     cx.report(&[field.span], |cx| {
         let name = cx.text(field.name);
-        let types = types_with(cx, parent, name);
+        let types = match cx.limits.suggestions {
+            true => types_with(cx, parent, name),
+            false => Vec::new(),
+        };
         let hint = if types.is_empty() {
             let fields = &cx.schema.types[parent].fields;
             let names = fields.iter().map(|f| cx.schema.field_name(*f));
-            suggest::did_you_mean(None, &suggest::suggestions(name, names))
+            cx.did_you_mean(None, name, names)
         } else {
             suggest::did_you_mean(Some("to use an inline fragment on"), &types)
         };

@@ -1,6 +1,6 @@
 //! Input object literals (specification 5.6.2 to 5.6.5): field names, required fields, `@oneOf`.
 
-use ogive_schema::{Type, TypeId, TypeKind, suggest};
+use ogive_schema::{Type, TypeId, TypeKind};
 use ogive_syntax::ast::{List, ObjectField, Value, ValueKind};
 
 use super::{context::Context, values};
@@ -62,7 +62,7 @@ pub(super) fn unknown_field(cx: &mut Context<'_>, entry: &ObjectField, object: T
         let name = cx.text(entry.name);
         let fields = &cx.schema.types[object].input_fields;
         let names = fields.iter().map(|f| cx.input(*f).name);
-        let hint = suggest::did_you_mean(None, &suggest::suggestions(name, names));
+        let hint = cx.did_you_mean(None, name, names);
         let ty = cx.schema.type_name(object);
         format!("Field \"{name}\" is not defined by type \"{ty}\".{hint}")
     });

@@ -50,6 +50,8 @@ pub struct ValidationLimits {
     /// Most selections of a document (fields, spreads and inline fragments), counted before anything else is looked at;
     /// default 50,000, as many as the normal form may have fields.
     pub selections_max: u32,
+    /// Whether messages name what the client may have meant; default true. Who does not answer introspection should not.
+    pub suggestions: bool,
 }
 
 impl Default for ValidationLimits {
@@ -58,6 +60,7 @@ impl Default for ValidationLimits {
             errors_max: 100,
             merge_steps_max: 500_000,
             selections_max: 50_000,
+            suggestions: true,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Values of correct type (specification 5.6.1) for everything but input objects, which [`super::input`] checks.
 
-use ogive_schema::{Type, TypeId, TypeKind, suggest};
+use ogive_schema::{Type, TypeId, TypeKind};
 use ogive_syntax::ast::{Value, ValueKind};
 
 use super::{context::Context, literal};
@@ -80,8 +80,7 @@ fn enum_value(cx: &mut Context<'_>, value: &Value, ty: TypeId) {
         let names = values
             .iter()
             .map(|v| cx.schema.name(cx.schema.enum_values[*v].name));
-        let hint =
-            suggest::did_you_mean(Some("the enum value"), &suggest::suggestions(&found, names));
+        let hint = cx.did_you_mean(Some("the enum value"), &found, names);
         let name = cx.schema.type_name(ty);
         if is_enum {
             format!("Value \"{found}\" does not exist in \"{name}\" enum.{hint}")

@@ -5,17 +5,18 @@
 
 use std::{fs, path::PathBuf};
 
+use ogive_json::Tree;
 use ogive_operation::{Variables, coerce_variables};
 use ogive_schema::Schema;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::files::{document, schema, tests_dir};
 
 fn coerce(schema: &Schema, definitions: &str, input: &str) -> Result<Variables, Vec<String>> {
     let document = document(&format!("query {definitions} {{ count }}"));
     let operation = document.operations().next().unwrap();
-    let input: Map<String, Value> = serde_json::from_str(input).unwrap();
-    coerce_variables(schema, &document, operation, &input)
+    let input = Tree::read(input.as_bytes(), 128).unwrap();
+    coerce_variables(schema, &document, operation, Some(input.root()), true)
         .map_err(|errors| errors.into_iter().map(|e| e.message).collect())
 }
 
@@ -159,15 +160,18 @@ fn booleans_are_readable_by_index() {
 #[test]
 fn deep_values_are_refused_before_anything_recurses() {
     let nested = |depth: usize| {
-        // Built without a parser, whose own limit is lower.
-        let mut value = Value::Null;
-        for _ in 0..depth {
-            value = Value::Array(vec![value]);
-        }
         let document = document("query ($x: Anything) { count }");
         let operation = document.operations().next().unwrap();
-        let input = Map::from_iter([("x".to_owned(), value)]);
-        let result = coerce_variables(&schema("zoo"), &document, operation, &input);
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let input = format!(r#"{{"x":{open}null{close}}}"#);
+        let input = Tree::read(input.as_bytes(), 300).unwrap();
+        let result = coerce_variables(
+            &schema("zoo"),
+            &document,
+            operation,
+            Some(input.root()),
+            true,
+        );
         result.map_err(|errors| errors[0].message.clone())
     };
     assert!(nested(200).is_ok());
@@ -198,7 +202,7 @@ fn errors_point_at_the_definition_and_carry_the_code() {
     let text = "query ($a: Int, $b: Int!) { count }";
     let document = document(text);
     let operation = document.operations().next().unwrap();
-    let errors = coerce_variables(&schema("zoo"), &document, operation, &Map::new()).unwrap_err();
+    let errors = coerce_variables(&schema("zoo"), &document, operation, None, true).unwrap_err();
     assert_eq!(errors[0].code, "VALIDATION_INVALID_TYPE_VARIABLE");
     assert_eq!(document.text(errors[0].labels[0].span), "$b: Int!");
 }

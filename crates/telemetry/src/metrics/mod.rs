@@ -135,6 +135,14 @@ pub struct Gauges {
     pub plans: usize,
     /// Bytes of the plans that can be evicted.
     pub plan_bytes: u64,
+    /// Bytes that requests make the process hold.
+    pub memory_used: usize,
+    /// Most of them.
+    pub memory_limit: usize,
+    /// How often there was no memory.
+    pub memory_refused: u64,
+    /// Operations that wait to be planned.
+    pub planning_waiting: usize,
     /// Whether new requests are welcome.
     pub ready: bool,
     /// How subgraphs are.
@@ -338,6 +346,19 @@ impl Metrics {
         );
         single(&names::PLANS_KEPT, Value::Gauge(gauges.plans as f64));
         single(&names::PLAN_BYTES, Value::Gauge(gauges.plan_bytes as f64));
+        single(&names::MEMORY_USED, Value::Gauge(gauges.memory_used as f64));
+        single(
+            &names::MEMORY_LIMIT,
+            Value::Gauge(gauges.memory_limit as f64),
+        );
+        single(
+            &names::MEMORY_REFUSED,
+            Value::Counter(gauges.memory_refused),
+        );
+        single(
+            &names::PLANNING_WAITING,
+            Value::Gauge(gauges.planning_waiting as f64),
+        );
         single(
             &names::READY,
             Value::Gauge(f64::from(u8::from(gauges.ready))),
