@@ -411,4 +411,69 @@ mod tests {
             assert_eq!(label(code), "OTHER");
         }
     }
+
+    /// What a subscriber writes, kept.
+    #[derive(Clone, Default)]
+    struct Kept(std::sync::Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn text_and_json_say_the_same() {
+        let line = FailureLine {
+            what: "a request to a subgraph failed",
+            urgency: Urgency::Warn,
+            subgraph: "inventory",
+            code: "X",
+            cause: "a \"cause\"",
+            operation: Some("Costs"),
+            path: "a.0.b",
+            places: 2,
+            status: Some(502),
+            answer: Some(b"<html>"),
+            record: None,
+        };
+        let (text, json) = (Kept::default(), Kept::default());
+        let of = text.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .compact()
+            .with_writer(move || of.clone());
+        tracing::subscriber::with_default(subscriber.finish(), || write(&line, "X", 3));
+        let of = json.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .with_writer(move || of.clone());
+        tracing::subscriber::with_default(subscriber.finish(), || write(&line, "X", 3));
+        let read = |kept: &Kept| String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let (text, json) = (read(&text), read(&json));
+        assert_eq!((text.lines().count(), json.lines().count()), (1, 1));
+        for (name, value) in [
+            ("subgraph", "\"inventory\""),
+            ("code", "\"X\""),
+            ("cause", "\"a \\\"cause\\\"\""),
+            ("operation", "\"Costs\""),
+            ("path", "\"a.0.b\""),
+            ("places", "2"),
+            ("status", "502"),
+            ("answer", "\"<html>\""),
+            ("suppressed", "3"),
+        ] {
+            assert!(text.contains(&format!("{name}={value}")), "{name}: {text}");
+            assert!(
+                json.contains(&format!("\"{name}\":{value}")),
+                "{name}: {json}"
+            );
+        }
+        assert!(text.contains(line.what) && json.contains(line.what));
+        assert!(!text.contains("request_id") && !json.contains("request_id"));
+    }
 }
