@@ -145,12 +145,19 @@ impl Bench {
             .map_err(|e| fail("the monolith fails", e))?;
         if let Some(errors) = &errors
             && !self.world.has_faults()
+            && !self.world.is_disputed()
         {
             return Err(fail("the monolith has errors", errors.clone()));
         }
         let stopped = |e: String| {
-            let stop = e.split(':').next().unwrap_or_default().to_owned();
-            fail(&format!("the gateway fails at {stop}"), e)
+            let stop = e.split(':').next().unwrap_or_default();
+            // Plans are refused for several reasons.
+            let words = |line: &str| line.split('`').step_by(2).collect::<Vec<_>>().join("_");
+            let why = match (stop, e.lines().next()) {
+                ("plan", Some(line)) => words(line),
+                _ => stop.to_owned(),
+            };
+            fail(&format!("the gateway fails at {why}"), e)
         };
         let gateway = Gateway::new(&self.schemas, &self.engines);
         let prepared = gateway
@@ -159,9 +166,22 @@ impl Bench {
         let mut first = None;
         for mode in modes {
             self.world.reset();
+            self.world.forget();
             let answer = gateway
                 .execute(&prepared, *mode, seed, None)
                 .map_err(|e| stopped(format!("{e}\n{mode:?}")))?;
+            if self.world.is_ambiguous() {
+                // One list, served by different subgraphs at different places: a monolith has but one value for it.
+                first.get_or_insert(answer);
+                continue;
+            }
+            let (data, errors) = match self.world.is_disputed() {
+                // The monolith repeats what those said who were asked.
+                true => self
+                    .expected(document, variables)
+                    .map_err(|e| fail("the monolith fails", e))?,
+                false => (data.clone(), errors.clone()),
+            };
             self.agree(&answer, &data, errors.as_deref(), *mode)?;
             first.get_or_insert(answer);
         }

@@ -13,7 +13,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -22,8 +22,8 @@ use serde_json::{Map, Value as Json};
 
 use crate::{
     graph::{
-        FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Ty, TypeModel, clean,
-        interface_objects,
+        FieldModel, FieldSet, InputModel, Item, Kind, Model, Sub, Subs, Ty, TypeModel, clean,
+        interface_objects, reach, subs,
     },
     rng::{hash_texts, mix},
 };
@@ -51,6 +51,9 @@ pub struct World {
     faults_per_mille: u64,
     /// Types of which a subgraph does not know [`UNKNOWN`].
     partial: HashSet<(String, Sub)>,
+    is_disputed: bool,
+    /// By value: the members that those know who were asked for it.
+    asked: Mutex<HashMap<u64, BTreeSet<Vec<String>>>>,
 }
 
 /// What is needed again and again about one field.
@@ -60,6 +63,9 @@ struct Facts {
     ty: Ty,
     /// Concrete types or enum values it may have.
     domain: Vec<String>,
+    /// Lists of unions whose members differ between those who can serve it: what each of them gives. Members that not
+    /// all give are uncertain.
+    disputed: Vec<(Sub, Vec<String>)>,
     /// Key member: spells the identity, divided by this.
     coded: Option<u64>,
     /// Never raises an error: field sets mention it.
@@ -81,6 +87,8 @@ pub struct Object {
     representation: Option<Arc<Map<String, Json>>>,
     /// Fields that the path to it provides.
     provided: Option<Arc<FieldSet>>,
+    /// Its type is a member that not all know who could have been asked: in the monolith nothing is known of it.
+    uncertain: bool,
 }
 
 /// A field's value.
@@ -113,7 +121,14 @@ impl World {
         let on_the_way = on_the_way(model);
         let partial = partial(model);
         let mut facts = HashMap::new();
-        for ty in model.types.iter().filter(|t| t.kind == Kind::Object) {
+        let servers = match faults_per_mille {
+            0 => reach::servers(model),
+            // What fails and what is uncertain are tested apart.
+            _ => HashMap::new(),
+        };
+        let mut is_disputed = false;
+        let has_objects = |t: &&TypeModel| t.kind == Kind::Object || model.stands_alone(&t.name);
+        for ty in model.types.iter().filter(has_objects) {
             let coarse = coarse_members(model, &ty.name);
             let mut fields = HashMap::new();
             for field in &ty.fields {
@@ -148,9 +163,18 @@ impl World {
                                 && model.ty(d).is_none_or(|t| !t.hidden))
                     });
                 }
+                let name = (ty.name.clone(), field.name.clone());
+                let disputed = match servers.get(&name) {
+                    Some(servers) if !mentioned.contains(&name) && ty.name != "Mutation" => {
+                        disputed(model, field, *servers, &domain)
+                    }
+                    _ => Vec::new(),
+                };
+                is_disputed |= !disputed.is_empty();
                 fields.insert(
                     field.name.clone(),
                     Facts {
+                        disputed,
                         ty: data_ty,
                         domain,
                         coded,
@@ -169,7 +193,28 @@ impl World {
             mutations: AtomicU64::new(0),
             faults_per_mille,
             partial,
+            is_disputed,
+            asked: Mutex::default(),
         }
+    }
+
+    /// Whether subgraphs give different members of some lists.
+    pub fn is_disputed(&self) -> bool {
+        self.is_disputed
+    }
+
+    /// Forgets who was asked for what.
+    pub fn forget(&self) {
+        self.lock().clear();
+    }
+
+    /// Whether two subgraphs that do not know the same members were asked for one list, at different places.
+    pub fn is_ambiguous(&self) -> bool {
+        self.lock().values().any(|domains| domains.len() > 1)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, BTreeSet<Vec<String>>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The graph.
@@ -194,6 +239,7 @@ impl World {
             identity: 0,
             representation: None,
             provided: None,
+            uncertain: false,
         }
     }
 
@@ -211,6 +257,9 @@ impl World {
         let refuse = |why: &str| Value::Error(format!("{}.{name} {why}", object.ty));
         let mut provides = None;
         let mut required = None;
+        if object.uncertain {
+            return Value::Null;
+        }
         match at {
             None => {
                 if let Some((_, set)) = field.requires() {
@@ -249,7 +298,7 @@ impl World {
                 provides = (!set.is_empty()).then(|| Arc::new(set));
             }
         }
-        let mut value = self.truth(object, field, args, required.as_ref());
+        let mut value = self.value(at, object, field, args, required.as_ref());
         if let Some(set) = provides {
             provide(&mut value, &set);
         }
@@ -292,6 +341,7 @@ impl World {
                     identity,
                     representation: None,
                     provided: None,
+                    uncertain: false,
                 };
                 if self.project(&object, &key.fields) == wanted {
                     if identity == UNKNOWN && self.partial.contains(&(concrete.to_owned(), sub)) {
@@ -330,6 +380,48 @@ impl World {
         out
     }
 
+    /// What is true, or, of a list whose members are disputed, what is said by the one who is asked. The monolith repeats
+    /// that.
+    fn value(
+        &self,
+        at: Option<Sub>,
+        object: &Object,
+        field: &FieldModel,
+        args: &Map<String, Json>,
+        required: Option<&Json>,
+    ) -> Value {
+        let facts = self.facts.get(&*object.ty).and_then(|f| f.get(&field.name));
+        let Some(facts) = facts.filter(|facts| !facts.disputed.is_empty()) else {
+            return self.truth(object, field, args, required);
+        };
+        let hash = self.hash(object, field, args, required, 0);
+        let domain = match at {
+            Some(sub) => {
+                let own = facts.disputed.iter().find(|(s, _)| *s == sub);
+                let Some((_, domain)) = own else {
+                    let text = format!("{}.{} is asked of the wrong one", object.ty, field.name);
+                    return Value::Error(text);
+                };
+                self.lock().entry(hash).or_default().insert(domain.clone());
+                domain.clone()
+            }
+            None => {
+                let asked = self.lock();
+                let said = asked.get(&hash).and_then(|domains| domains.first());
+                said.unwrap_or(&facts.domain).clone()
+            }
+        };
+        let mut value = self.produce(&facts.ty, &domain, hash);
+        if at.is_none() {
+            let is_certain = |name: &str| {
+                let mut all = facts.disputed.iter();
+                all.all(|(_, known)| known.iter().any(|k| k == name))
+            };
+            doubt(&mut value, &is_certain);
+        }
+        value
+    }
+
     /// What is true, whoever is asked.
     fn truth(
         &self,
@@ -353,7 +445,26 @@ impl World {
         } else {
             0
         };
-        let mut hash = hash_texts(
+        let hash = self.hash(object, field, args, required, count);
+        let faults = match facts.on_the_way {
+            true => self.faults_per_mille * ON_THE_WAY,
+            false => self.faults_per_mille,
+        };
+        if !facts.safe && mix(hash ^ 0xfa) % 1000 < faults {
+            return Value::Error(format!("{}.{} {FAULT}", object.ty, field.name));
+        }
+        self.produce(&facts.ty, &facts.domain, hash)
+    }
+
+    fn hash(
+        &self,
+        object: &Object,
+        field: &FieldModel,
+        args: &Map<String, Json>,
+        required: Option<&Json>,
+        count: u64,
+    ) -> u64 {
+        let hash = hash_texts(
             self.seed ^ mix(object.identity) ^ mix(count << 32),
             &[
                 &object.ty,
@@ -363,15 +474,7 @@ impl World {
             ],
         );
         // The type takes part so that hashes of different shapes do not line up.
-        hash = mix(hash);
-        let faults = match facts.on_the_way {
-            true => self.faults_per_mille * ON_THE_WAY,
-            false => self.faults_per_mille,
-        };
-        if !facts.safe && mix(hash ^ 0xfa) % 1000 < faults {
-            return Value::Error(format!("{}.{} {FAULT}", object.ty, field.name));
-        }
-        self.produce(&facts.ty, facts, hash)
+        mix(hash)
     }
 
     /// A key member: a leaf that spells the identity, or an object that has the same identity.
@@ -397,6 +500,7 @@ impl World {
                     },
                     representation: None,
                     provided: None,
+                    uncertain: false,
                 });
             }
             Value::Leaf(match facts.ty.name() {
@@ -421,7 +525,7 @@ impl World {
         }
     }
 
-    fn produce(&self, ty: &Ty, facts: &Facts, hash: u64) -> Value {
+    fn produce(&self, ty: &Ty, domain: &[String], hash: u64) -> Value {
         let nullable = !ty.is_non_null();
         if nullable && mix(hash ^ 0xa11) % 100 < 9 {
             return Value::Null;
@@ -431,16 +535,16 @@ impl World {
                 let length = [0, 1, 1, 2, 2, 2, 3][(mix(hash ^ 0x115) % 7) as usize];
                 Value::List(
                     (0..length)
-                        .map(|i| self.produce(inner, facts, mix(hash ^ mix(i + 1))))
+                        .map(|i| self.produce(inner, domain, mix(hash ^ mix(i + 1))))
                         .collect(),
                 )
             }
-            Ty::Named(name) => self.named(name, facts, hash, nullable),
+            Ty::Named(name) => self.named(name, domain, hash, nullable),
             Ty::NonNull(_) => Value::Null,
         }
     }
 
-    fn named(&self, name: &str, facts: &Facts, hash: u64, nullable: bool) -> Value {
+    fn named(&self, name: &str, domain: &[String], hash: u64, nullable: bool) -> Value {
         let text = || format!("{name}#{:08x}", hash >> 32);
         Value::Leaf(match name {
             "Int" => Json::from((hash >> 32) as i32),
@@ -454,12 +558,10 @@ impl World {
                 _ => text(),
             }),
             _ => {
-                let picked = if facts.domain.is_empty() {
+                let picked = if domain.is_empty() {
                     None
                 } else {
-                    facts
-                        .domain
-                        .get((mix(hash) % facts.domain.len() as u64) as usize)
+                    domain.get((mix(hash) % domain.len() as u64) as usize)
                 };
                 return match (self.model.kind(name), picked) {
                     (Kind::Enum, Some(value)) => Value::Leaf(Json::from(value.as_str())),
@@ -480,6 +582,7 @@ impl World {
                         },
                         representation: None,
                         provided: None,
+                        uncertain: false,
                     }),
                     (_, None) if nullable => Value::Null,
                     (_, None) => Value::Error(format!("no data for {name}")),
@@ -556,6 +659,46 @@ impl World {
             Json::Object(map) if !sub.is_empty() => self.project_json(map, ty, sub),
             other => other.clone(),
         }
+    }
+}
+
+/// What each of those who can serve a list of a union gives, if they do not know the same members.
+fn disputed(
+    model: &Model,
+    field: &FieldModel,
+    servers: Subs,
+    certain: &[String],
+) -> Vec<(Sub, Vec<String>)> {
+    let Some(ty) = field.merged_ty().filter(Ty::is_list) else {
+        return Vec::new();
+    };
+    let Some(union) = model
+        .ty(ty.name())
+        .filter(|t| t.kind == Kind::Union && !t.hidden)
+    else {
+        return Vec::new();
+    };
+    let seen = |name: &&str| model.ty(name).is_some_and(|t| !t.hidden);
+    let known = |sub: Sub| {
+        let all = model.possible_in(&union.name, sub).into_iter().filter(seen);
+        let mut all: Vec<String> = all.map(str::to_owned).collect();
+        all.sort_unstable();
+        (sub, all)
+    };
+    let all: Vec<(Sub, Vec<String>)> = subs(servers).map(known).collect();
+    let is_plain = all.iter().all(|(_, known)| known == certain);
+    match is_plain || all.iter().any(|(_, known)| known.is_empty()) {
+        true => Vec::new(),
+        false => all,
+    }
+}
+
+/// Marks the objects inside a value whose type is not certain.
+fn doubt(value: &mut Value, is_certain: &dyn Fn(&str) -> bool) {
+    match value {
+        Value::Object(object) => object.uncertain = !is_certain(&object.ty),
+        Value::List(items) => items.iter_mut().for_each(|v| doubt(v, is_certain)),
+        _ => {}
     }
 }
 

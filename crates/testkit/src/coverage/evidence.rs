@@ -212,6 +212,11 @@ fn one(model: &Model, seen: &Seen<'_>, out: &mut RuleSet) {
         let local = seen.field.args.iter().any(|a| a.only != 0 || a.loose != 0);
         out.set(34, differs || local);
         out.set(37, differs && value.kind.is_abstract());
+        let several = seen.field.active().count_ones() > 1;
+        let is_list = seen.field.merged_ty().is_some_and(|t| t.is_list());
+        let alone = differs && is_list && value.kind == Kind::Union;
+        out.set(69, several && (alone || value.kind == Kind::Interface));
+        out.set(70, model.stands_alone(&value.name));
         let hidden = value.hidden || !value.hidden_members.is_empty();
         out.set(27, hidden);
     }
@@ -246,7 +251,8 @@ fn concrete_field(
         out.set(25, source.label.is_some());
         out.set(
             26,
-            source.overridden && clean::is_key_member(ty, *sub, &field.name),
+            source.overridden && clean::is_key_member(ty, *sub, &field.name)
+                || print::leaves_an_interface(model, ty, field, *sub),
         );
         if let Some(set) = &source.requires {
             let text = set.to_string();
@@ -370,6 +376,11 @@ fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
             }
         }
     }
+    let mut shown = plan
+        .layouts
+        .iter()
+        .flat_map(|(_, layout)| layout.output.iter());
+    out.set(68, shown.any(|field| field.source == OutSource::Null));
     out.set(50, plan.kind == OperationKind::Query && roots.len() > 1);
     out.set(31, model.join != 3);
     for (_, shape) in plan.shapes.iter() {

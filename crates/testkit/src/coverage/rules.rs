@@ -89,13 +89,11 @@ pub const RULES: [Meets; 71] = [
     When("something internal (a representation or an alias) is on the wire"),
     When("a request fails on the way"),
     Never("about what the gateway shows of plans; gateway/tests/it/bundle.rs"),
-    Never(
-        "the data of an abstract field is of members that all its subgraphs know; r68-members-not-all-know",
+    When("the plan leaves a field null because not every subgraph knows the member"),
+    When(
+        "a list of members that differ, or an interface's own field, is selected that several subgraphs could serve",
     ),
-    Never("a monolith has no subgraphs to choose from; r69-one-subgraph-serves"),
-    Never(
-        "every generated object has a name that some subgraph tells; r70-objects-nobody-can-name",
-    ),
+    When("an object of an interface that nothing implements is selected"),
     When("the plan asks for an object of the client's once more, for what a field set needs of it"),
 ];
 

@@ -596,7 +596,8 @@ fn empty_types(model: &mut Model) {
                 let name = &ty.name;
                 ty.places.retain(|sub, _| {
                     fields.iter().any(|f| f.sources.contains_key(sub))
-                        && !reference.possible_in(name, *sub).is_empty()
+                        && (!reference.possible_in(name, *sub).is_empty()
+                            || reference.stands_alone(name))
                 });
             }
             Kind::Union => {

@@ -37,6 +37,9 @@ pub fn copy(model: &mut Model) {
             .collect();
         keys(model, name, &implementers);
         for sub in objects(model, name) {
+            if implementers.is_empty() && is_known_elsewhere(model, name, sub) {
+                continue;
+            }
             if makes_sense(model, name, sub, &implementers) {
                 for implementer in &implementers {
                     copy_to(model, name, sub, implementer);
@@ -132,6 +135,19 @@ fn makes_sense(model: &Model, name: &str, sub: Sub, implementers: &[String]) -> 
         .iter()
         .all(|t| model.ty(t).is_some_and(|t| !t.places.contains_key(&sub)));
     own && told && alone && !implementers.is_empty()
+}
+
+/// Nothing implements it, and another subgraph defines it as an interface with the same key.
+fn is_known_elsewhere(model: &Model, name: &str, sub: Sub) -> bool {
+    let Some(ty) = model.ty(name) else {
+        return false;
+    };
+    let Some(keys) = ty.places.get(&sub).map(|p| &p.keys) else {
+        return false;
+    };
+    let same = |a: &super::KeyModel| { keys }.iter().any(|b| a.fields == b.fields);
+    let mut others = ty.places.values().filter(|p| !p.interface_object);
+    !keys.is_empty() && others.any(|p| p.keys.iter().any(same))
 }
 
 fn copy_to(model: &mut Model, interface: &str, sub: Sub, implementer: &str) {

@@ -320,6 +320,10 @@ impl Model {
         }
         match ty.kind {
             Kind::Object => vec![&ty.name],
+            Kind::Interface if self.stands_alone(name) => {
+                let object = ty.places[&sub].interface_object;
+                object.then_some(&*ty.name).into_iter().collect()
+            }
             Kind::Union => ty
                 .members
                 .iter()
@@ -348,6 +352,7 @@ impl Model {
         match ty.kind {
             Kind::Object => vec![&ty.name],
             Kind::Union => ty.members.iter().map(|(m, _)| m.as_str()).collect(),
+            Kind::Interface if self.stands_alone(name) => vec![&ty.name],
             Kind::Interface => self
                 .types
                 .iter()
@@ -440,6 +445,14 @@ impl Model {
             .flat_map(|f| f.sources.values())
             .filter_map(|s| s.label.as_deref())
             .collect()
+    }
+    /// Whether it is an interface that nothing implements, but that some subgraph has as an interface object: then it is
+    /// the only type that its objects have.
+    pub fn stands_alone(&self, name: &str) -> bool {
+        let objects = self.ty(name).filter(|t| t.kind == Kind::Interface);
+        let is_object = objects.is_some_and(|t| t.places.values().any(|p| p.interface_object));
+        let mut others = self.types.iter().filter(|t| t.kind == Kind::Object);
+        is_object && !others.any(|t| t.implements(name))
     }
     /// Whether any subgraph has a key for the type.
     pub fn is_entity(&self, name: &str) -> bool {

@@ -142,7 +142,12 @@ pub fn merged_sdl(model: &Model) -> String {
     for ty in &model.types {
         match ty.kind {
             Kind::Object | Kind::Interface => {
-                let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
+                // A monolith has to say what its objects are.
+                let kind = match model.stands_alone(&ty.name) {
+                    true => Kind::Object,
+                    false => ty.kind,
+                };
+                let _ = write!(out, "{} {}", keyword(kind), ty.name);
                 let interfaces = ty.interfaces();
                 if !interfaces.is_empty() {
                     let _ = write!(out, " implements {}", interfaces.join(" & "));
@@ -406,7 +411,9 @@ fn join_fields(
         .values()
         .any(|s| !s.overridden && s.ty != *merged);
     for (sub, source) in defined() {
-        let used = source.overridden && clean::is_key_member(ty, *sub, &field.name);
+        // Also while it is not overridden yet.
+        let leaves = leaves_an_interface(model, ty, field, *sub);
+        let used = leaves || source.overridden && clean::is_key_member(ty, *sub, &field.name);
         if source.overridden && !used {
             continue;
         }
@@ -450,6 +457,19 @@ fn keyword(kind: Kind) -> &'static str {
         Kind::Scalar => "scalar",
         Kind::Input => "input",
     }
+}
+
+/// Whether a label may take a field from a subgraph that needs it for an interface of its own.
+pub fn leaves_an_interface(model: &Model, ty: &TypeModel, field: &FieldModel, sub: Sub) -> bool {
+    let mut sources = field.sources.values();
+    let is_labelled = sources.any(|s| s.label.is_some() && s.overrides == Some(sub));
+    let place = ty.places.get(&sub);
+    let mut interfaces = place.into_iter().flat_map(|p| &p.implements);
+    is_labelled
+        && interfaces.any(|i| {
+            let field = model.field(i, &field.name);
+            field.is_some_and(|f| f.sources.contains_key(&sub))
+        })
 }
 
 /// Arguments as a subgraph defines them.

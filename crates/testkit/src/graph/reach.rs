@@ -5,9 +5,9 @@
 //! types cannot. This is deliberately written against the model, not with the product's closure, so that the two can
 //! be held against each other.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::{FieldSet, Item, Kind, Model, Sub, Subs, subs};
+use super::{FieldModel, FieldSet, Item, Kind, Model, Sub, Subs, subs};
 
 /// A field that cannot be had at some place.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,27 @@ pub fn unreachable(model: &Model) -> Vec<Unreachable> {
 
 /// The same while labels stay as they are.
 fn unreachable_now(model: &Model) -> Vec<Unreachable> {
+    walk(model, &mut |_, _, _| {})
+}
+
+/// Subgraphs that can serve each field, if they are the same wherever objects of its type occur; zero if they are not.
+/// Labels may be on or off.
+pub fn servers(model: &Model) -> HashMap<(String, String), Subs> {
+    let mut out: HashMap<(String, String), Subs> = HashMap::new();
+    let mut note = |ty: &str, field: &str, providers: Subs| {
+        let known = out.entry((ty.to_owned(), field.to_owned()));
+        let known = known.or_insert(providers);
+        if *known != providers {
+            *known = 0;
+        }
+    };
+    walk(&model.labelled(true), &mut note);
+    walk(&model.labelled(false), &mut note);
+    out
+}
+
+/// Visits every place; `note` is given type, field and the subgraphs that can serve it there.
+fn walk(model: &Model, note: &mut dyn FnMut(&str, &str, Subs)) -> Vec<Unreachable> {
     let mut seen: HashSet<(&str, Subs)> = HashSet::new();
     let mut todo: Vec<(&str, Subs)> = Vec::new();
     let mut out = Vec::new();
@@ -58,12 +79,58 @@ fn unreachable_now(model: &Model) -> Vec<Unreachable> {
                 });
                 continue;
             }
+            note(name, &field.name, providers);
             for (child, have) in children(model, name, &field.name, providers, DEPTH_MAX) {
                 todo.push((child, have));
             }
+            alone(model, name, field, providers, &mut todo, &mut out);
         }
     }
     out
+}
+
+/// What one subgraph, or those that know the same members, must bring of an abstract value: everything of a list of
+/// members that differ, and an interface's own fields. Each of them must, so that any will do.
+fn alone<'m>(
+    model: &'m Model,
+    ty: &str,
+    field: &FieldModel,
+    providers: Subs,
+    todo: &mut Vec<(&'m str, Subs)>,
+    out: &mut Vec<Unreachable>,
+) {
+    let Some(merged) = field.merged_ty() else {
+        return;
+    };
+    let value = merged.name();
+    if !model.kind(value).is_abstract() || providers.count_ones() < 2 {
+        return;
+    }
+    let knows = |sub: Sub| model.possible_in(value, sub);
+    let first = subs(providers).next().map(knows);
+    let differs = subs(providers).any(|sub| Some(knows(sub)) != first);
+    let is_interface = model.kind(value) == Kind::Interface;
+    for sub in subs(providers) {
+        let same = subs(providers).filter(|s| knows(*s) == knows(sub));
+        let group = same.fold(0, |set: Subs, s| set | 1 << s);
+        if differs && (merged.is_list() || is_interface) {
+            todo.extend(children(model, ty, &field.name, group, DEPTH_MAX));
+        }
+        if !is_interface {
+            continue;
+        }
+        for (concrete, have) in children(model, ty, &field.name, 1 << sub, DEPTH_MAX) {
+            for own in model.ty(value).into_iter().flat_map(|t| &t.fields) {
+                if self::providers(model, concrete, have, &own.name, DEPTH_MAX) == 0 {
+                    out.push(Unreachable {
+                        ty: concrete.to_owned(),
+                        field: own.name.clone(),
+                        have,
+                    });
+                }
+            }
+        }
+    }
 }
 
 /// Concrete types of a field's value with the subgraphs that hold it.
@@ -104,9 +171,10 @@ pub fn close(model: &Model, ty: &str, mut have: Subs, depth: u32) -> Subs {
     if ty == "Query" {
         return model.ty(ty).map_or(have, |t| t.subs());
     }
+    let alone = model.stands_alone(ty);
     let Some(row) = model
         .ty(ty)
-        .filter(|t| t.kind == Kind::Object && !t.is_root())
+        .filter(|t| (t.kind == Kind::Object || alone) && !t.is_root())
     else {
         return have;
     };
@@ -117,6 +185,7 @@ pub fn close(model: &Model, ty: &str, mut have: Subs, depth: u32) -> Subs {
         let mut grown = have;
         for (sub, place) in &row.places {
             if grown & (1 << sub) == 0
+                && (!alone || place.interface_object)
                 && place
                     .keys
                     .iter()

@@ -64,7 +64,47 @@ pub fn generate(model: &Model, seed: u64, options: &OpOptions) -> Op {
     }
     let mut op = draw.op;
     conflicts::resolve(model, &mut op);
+    let mut types = model.types.iter();
+    if types.any(|t| model.stands_alone(&t.name)) {
+        let root = op.selections.as_mut_slice();
+        fill(model, root, if mutation { "Mutation" } else { "Query" });
+        for fragment in &mut op.fragments {
+            let on = fragment.on.clone();
+            fill_one(model, &mut fragment.selections, &on);
+        }
+    }
     op
+}
+
+/// An empty selection is printed with `__typename`, which nobody could tell of a type that stands alone: gives it a
+/// field.
+fn fill_one(model: &Model, selections: &mut Vec<Sel>, ty: &str) {
+    if selections.is_empty() && model.stands_alone(ty) {
+        selections.push(Sel::Field(Field {
+            alias: Some("filled".to_owned()),
+            name: "id".to_owned(),
+            ..Field::default()
+        }));
+    }
+    fill(model, selections, ty);
+}
+
+fn fill(model: &Model, selections: &mut [Sel], ty: &str) {
+    for selection in selections {
+        match selection {
+            Sel::Field(field) => {
+                let row = model.field(ty, &field.name).and_then(FieldModel::merged_ty);
+                if let Some(value) = row.filter(|t| model.kind(t.name()).is_composite()) {
+                    fill_one(model, &mut field.selections, value.name());
+                }
+            }
+            Sel::Inline { on, selections, .. } => {
+                let on = on.clone().unwrap_or_else(|| ty.to_owned());
+                fill_one(model, selections, &on);
+            }
+            Sel::Spread { .. } => {}
+        }
+    }
 }
 
 struct Draw<'m> {
@@ -96,7 +136,11 @@ impl Draw<'_> {
                 Kind::Interface => 45,
                 _ => 12,
             };
-            if self.rng.chance(if root { 3 } else { 10 }) || (kind == Kind::Union && depth == 0) {
+            // Nobody could say what it is.
+            let nameless = self.model.stands_alone(ty);
+            if !nameless && self.rng.chance(if root { 3 } else { 10 })
+                || (kind == Kind::Union && depth == 0)
+            {
                 let alias = self.alias(ty, 20);
                 out.push(Sel::Field(Field {
                     alias,
@@ -584,20 +628,14 @@ impl Draw<'_> {
                 ..Field::default()
             })
         };
+        // Of an interface that nothing implements the monolith has an object type.
+        let mut types = self.model.types.iter();
+        let alike = !types.any(|t| self.model.stands_alone(&t.name));
+        let kind = || alike.then(|| leaf("kind"));
+        let of = |more: Sel| kind().into_iter().chain([leaf("name"), more]).collect();
         let of_type = nested(
             "type",
-            vec![
-                leaf("kind"),
-                leaf("name"),
-                nested(
-                    "ofType",
-                    vec![
-                        leaf("kind"),
-                        leaf("name"),
-                        nested("ofType", vec![leaf("name")]),
-                    ],
-                ),
-            ],
+            of(nested("ofType", of(nested("ofType", vec![leaf("name")])))),
         );
         let fields = nested(
             "fields",
@@ -610,16 +648,18 @@ impl Draw<'_> {
                 of_type.clone(),
             ],
         );
-        let details = vec![
+        let mut details = vec![
             leaf("__typename"),
-            leaf("kind"),
             leaf("name"),
             fields,
             nested("inputFields", vec![leaf("name"), of_type]),
             nested("enumValues", vec![leaf("name")]),
-            nested("interfaces", vec![leaf("name")]),
-            nested("possibleTypes", vec![leaf("name")]),
         ];
+        if alike {
+            details.push(leaf("kind"));
+            details.push(nested("interfaces", vec![leaf("name")]));
+            details.push(nested("possibleTypes", vec![leaf("name")]));
+        }
         if self.rng.chance(50) {
             let names: Vec<&str> = self.model.types.iter().map(|t| t.name.as_str()).collect();
             let name = self.rng.pick(&names).copied().unwrap_or("Query");

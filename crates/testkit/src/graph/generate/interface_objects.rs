@@ -11,6 +11,8 @@ use super::{
 
 /// The interface's name.
 const NAME: &str = "Media";
+/// The name of one that nothing implements.
+const LONE: &str = "Record";
 
 impl Draw {
     pub(super) fn interface_objects(&mut self) {
@@ -61,6 +63,85 @@ impl Draw {
             self.required_from_object(home, &implementers);
         }
         interface_objects::copy(&mut self.model);
+    }
+
+    /// An interface that nothing implements: one subgraph defines it, others have objects of it.
+    pub(super) fn lone_interface(&mut self) {
+        if self.n_subs() < 2 || !self.rng.chance(self.options.lone_interfaces) {
+            return;
+        }
+        let count = self.rng.between(2, 4);
+        let mut places = self.some_subs(count);
+        self.rng.shuffle(&mut places);
+        let Some((home, objects)) = places.split_first() else {
+            return;
+        };
+        let key = |resolvable: bool| KeyModel {
+            fields: FieldSet::leaves(&["id"]),
+            resolvable,
+        };
+        let mut ty = TypeModel::new(LONE, Kind::Interface);
+        ty.places.insert(
+            *home,
+            Place {
+                keys: vec![key(true)],
+                ..Place::default()
+            },
+        );
+        for sub in objects {
+            let resolvable = self.rng.chance(70);
+            ty.places.insert(
+                *sub,
+                Place {
+                    keys: vec![key(resolvable)],
+                    interface_object: true,
+                    ..Place::default()
+                },
+            );
+        }
+        self.model.types.push(ty);
+        let id = Ty::named("ID").non_null();
+        for sub in &places {
+            add_source(
+                &mut self.model,
+                LONE,
+                "id",
+                *sub,
+                FieldSource::plain(id.clone()),
+            );
+        }
+        for (i, sub) in objects.iter().copied().enumerate() {
+            for j in 0..self.rng.between(1, 3) {
+                let values = self.model.types.iter();
+                let values = values.filter(|t| {
+                    t.kind == Kind::Object && !t.is_root() && t.places.contains_key(&sub)
+                });
+                let values: Vec<String> = values.map(|t| t.name.clone()).collect();
+                let value = match self
+                    .rng
+                    .pick(&values)
+                    .cloned()
+                    .filter(|_| self.rng.chance(30))
+                {
+                    Some(value) => value,
+                    None => self.leaf(),
+                };
+                let ty = self.wrap(&value);
+                let field = format!("lone{i}x{j}");
+                add_source(&mut self.model, LONE, &field, sub, FieldSource::plain(ty));
+            }
+            let ty = self.wrap(LONE);
+            self.model.ty_mut("Query").into_iter().for_each(|query| {
+                query.places.entry(sub).or_default();
+            });
+            add_source(
+                &mut self.model,
+                "Query",
+                &format!("alone{i}"),
+                sub,
+                FieldSource::plain(ty),
+            );
+        }
     }
 
     /// The interface where its implementations live: with keys, and with fields that all of them have.

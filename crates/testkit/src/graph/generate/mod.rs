@@ -38,6 +38,8 @@ pub struct GraphOptions {
     pub interface_objects: usize,
     /// Many `@requires`, most of them through objects.
     pub through_objects: bool,
+    /// Graphs with an interface object of an interface that nothing implements, of 100.
+    pub lone_interfaces: usize,
 }
 
 impl Default for GraphOptions {
@@ -50,6 +52,7 @@ impl Default for GraphOptions {
             uniform: false,
             interface_objects: 30,
             through_objects: false,
+            lone_interfaces: 20,
         }
     }
 }
@@ -131,7 +134,9 @@ impl Draw {
         self.requires();
         self.overrides();
         self.roots();
+        self.shared_lists();
         self.interface_objects();
+        self.lone_interface();
         self.roots_again();
         self.hide();
     }
@@ -727,6 +732,44 @@ impl Draw {
                 };
                 let ty = self.wrap(&name);
                 self.root("Mutation", &format!("m{i}"), ty);
+            }
+        }
+    }
+
+    /// Lists of unions that several subgraphs may serve, though they do not know the same members.
+    fn shared_lists(&mut self) {
+        let unions = self.model.types.iter().filter(|t| t.kind == Kind::Union);
+        let unions: Vec<(String, Vec<Sub>)> = unions
+            .map(|t| (t.name.clone(), t.places.keys().copied().collect()))
+            .collect();
+        for (i, (name, mut owners)) in unions.into_iter().enumerate() {
+            if owners.len() < 2 || !self.rng.chance(60) {
+                continue;
+            }
+            self.rng.shuffle(&mut owners);
+            let count = self.rng.between(2, owners.len());
+            owners.truncate(count);
+            let ty = self.wrap(&name);
+            let ty = match ty.is_list() {
+                true => ty,
+                false => ty.list(),
+            };
+            // A value on the way has no key by which it could be entered elsewhere.
+            let parents = self.model.types.iter().filter(|t| {
+                let is_here = owners.iter().all(|sub| t.places.contains_key(sub));
+                t.kind == Kind::Object && is_here && t.name != "Mutation"
+            });
+            let parents: Vec<String> = parents.map(|t| t.name.clone()).collect();
+            let parent = self.rng.pick(&parents).cloned();
+            let parent = parent
+                .filter(|_| self.rng.chance(50))
+                .unwrap_or("Query".to_owned());
+            for sub in owners {
+                if let Some(row) = self.model.ty_mut(&parent).filter(|t| t.is_root()) {
+                    row.places.entry(sub).or_default();
+                }
+                let source = FieldSource::plain(ty.clone());
+                add_source(&mut self.model, &parent, &format!("shared{i}"), sub, source);
             }
         }
     }
