@@ -232,6 +232,16 @@ impl<'p> Errors<'p> {
             .contains(path)
     }
 
+    /// Takes the paths of errors away that lead to a value after all. Not after the first question whether something is
+    /// explained.
+    pub(crate) fn forget_paths(&mut self, has_value: impl Fn(&[PathStep<'p>]) -> bool) {
+        for (_, error) in &mut self.list {
+            if error.path.as_deref().is_some_and(&has_value) {
+                error.path = None;
+            }
+        }
+    }
+
     /// Appends the `errors` array.
     pub(crate) fn write(mut self, out: &mut Vec<u8>) {
         self.list.sort_by_key(|(stage, _)| *stage);

@@ -5,10 +5,11 @@
 //! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. An object that is null because one of its
 //! non-null fields failed is one place; of an object that stays, every field that failed is.
 
-use ogive_plan::{FetchId, OutField, OutSource, ShapeId};
+use ogive_plan::{FetchId, OutField, OutSource, ShapeId, SlotIndex, Wrapping};
 
 use crate::{
     answer::Absorb,
+    condition::Conditions,
     envelope::Step,
     errors::{Path, PathStep},
     scan::applies,
@@ -49,6 +50,90 @@ impl<'p> Places<'p> {
 /// Whether a value is null in the response.
 fn is_null(value: Value) -> bool {
     matches!(value, Value::Absent | Value::Null | Value::Failed)
+}
+
+/// Whether the response certainly has a value at a path: what failed was needed for it, but it came all the same, or
+/// another request brought it.
+pub(crate) fn has_value(store: &Store<'_>, conditions: &Conditions, path: &[PathStep<'_>]) -> bool {
+    let mut value = Value::Record(Store::ROOT);
+    let (mut wrapping, mut layer) = (Wrapping::NULLABLE, 0);
+    for step in path {
+        value = match (step, value) {
+            (PathStep::Key(key), Value::Record(record)) => {
+                let mut fields = shown_fields(store, conditions, record);
+                let field = fields.find(|field| *field.key == **key);
+                let Some((field, slot)) = field.and_then(|f| Some((f, slot_of(f)?))) else {
+                    return false;
+                };
+                (wrapping, layer) = (field.wrapping, field.wrapping.lists());
+                store.value(record, slot)
+            }
+            (PathStep::Index(index), Value::List(list)) if layer > 0 => {
+                layer -= 1;
+                store.item(list, *index)
+            }
+            _ => return false,
+        };
+    }
+    // Null for what must not be null is null for what it is part of.
+    let mut open = vec![(value, wrapping, layer)];
+    let mut left = LOOKED_AT_MAX;
+    while let Some((value, wrapping, layer)) = open.pop() {
+        match value {
+            Value::Raw(_) => {}
+            Value::List(list) if layer > 0 => {
+                if wrapping.layer_is_non_null(layer - 1) {
+                    let items = (0..list.len.min(left)).map(|at| store.item(list, at));
+                    open.extend(items.map(|item| (item, wrapping, layer - 1)));
+                }
+            }
+            Value::Record(record) if layer == 0 => {
+                let layout = &store.plan().layouts[store.layout(record)];
+                if !layout.restricted.is_empty() || store.known_type(record).is_none() {
+                    return false;
+                }
+                for field in shown_fields(store, conditions, record) {
+                    if let (Some(slot), true) = (slot_of(field), field.wrapping.is_non_null()) {
+                        let lists = field.wrapping.lists();
+                        open.push((store.value(record, slot), field.wrapping, lists));
+                    }
+                }
+            }
+            _ => return false,
+        }
+        left = left.saturating_sub(1);
+        if left == 0 {
+            return false;
+        }
+    }
+    true
+}
+
+/// Most values of one place that are looked at.
+const LOOKED_AT_MAX: u32 = 10_000;
+
+/// The client's fields of a record.
+fn shown_fields<'p>(
+    store: &Store<'p>,
+    conditions: &Conditions,
+    record: RecordId,
+) -> impl Iterator<Item = &'p OutField> {
+    let ty = store.known_type(record);
+    let output = store.plan().layouts[store.layout(record)].output.iter();
+    output.filter(move |field| {
+        let of_type = match (&field.types, ty) {
+            (Some(types), Some(ty)) => types.contains(ty.0),
+            (types, _) => types.is_none(),
+        };
+        of_type && conditions.hold(field.cond) && conditions.hold(field.granted)
+    })
+}
+
+fn slot_of(field: &OutField) -> Option<SlotIndex> {
+    match field.source {
+        OutSource::Leaf(slot, _) | OutSource::Object(slot) => Some(slot),
+        OutSource::Typename | OutSource::Local(_) | OutSource::Null => None,
+    }
 }
 
 impl<'p> Absorb<'_, 'p> {

@@ -23,6 +23,7 @@ use crate::{
     failure::Noted,
     leaf,
     output::{Output, Position, ResponseBody},
+    places::has_value,
     store::{ListRange, RecordId, Slots, Store, TypeState, Value},
 };
 
@@ -50,12 +51,15 @@ pub(crate) struct Responded {
 /// Writes the response.
 pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
     let plan = input.store.plan();
+    let (store, conditions, mut errors) = (input.store, input.conditions, input.errors);
+    // Where an error was told, a value may have come since.
+    errors.forget_paths(|path| has_value(store, conditions, path));
     let mut emit = Emit {
         plan,
-        store: input.store,
-        conditions: input.conditions,
+        store,
+        conditions,
         locals: input.locals,
-        errors: input.errors,
+        errors,
         out: Output::new(input.store),
         frames: Vec::new(),
         derived: plan.derived(),

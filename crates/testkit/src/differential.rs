@@ -107,6 +107,14 @@ impl Bench {
         if answer.data != whole.data && answer.errors.is_none() {
             return Err(fail(format!("there is no error\n{}", story())));
         }
+        let told = nulled(&answer.data, answer.errors.as_deref());
+        if let Some(place) = told.iter().find(|place| place.ends_with(NOT_NULL)) {
+            let errors = answer.errors.as_deref().unwrap_or("none");
+            return Err(fail(format!(
+                "an error is told at {place}\n{errors}\n{}",
+                story()
+            )));
+        }
         if let Some(complaint) = answer.complaints.first() {
             return Err(fail(format!("a subgraph complains: {complaint}")));
         }
@@ -256,6 +264,9 @@ fn is_nulled(all: &Json, some: &Json) -> bool {
     }
 }
 
+/// What is said of a place with a value that an error names.
+const NOT_NULL: &str = " is not null";
+
 /// The places that errors made null. Several errors below one null place count once: an executor may stop at the
 /// first or report them all (specification 6.4.4).
 fn nulled(data: &str, errors: Option<&str>) -> BTreeSet<String> {
@@ -278,8 +289,8 @@ fn nulled(data: &str, errors: Option<&str>) -> BTreeSet<String> {
             };
             place.push_str(&format!("/{segment}"));
         }
-        if !value.is_null() {
-            place.push_str(" is not null");
+        if !value.is_null() && !place.is_empty() {
+            place.push_str(NOT_NULL);
         }
         out.insert(place);
     }

@@ -404,6 +404,45 @@ fn what_followed_from_a_failed_fetch_is_skipped() {
 }
 
 #[test]
+fn an_error_names_no_place_that_has_a_value_in_the_end() {
+    // The prize is computed from the rank, which clients do not see. What it is without one is the subgraph's
+    // own affair.
+    let mut b = Builder::new(&["a", "b"], &["Query", "User"]);
+    let me = b.object(Plan::ROOT, "me", "User", &["User"]);
+    b.hidden(me, "id");
+    b.hidden(me, "rank");
+    b.leaf(me, "prize", "String");
+    let shape = b.shape(me, &[("id", None), ("rank", None)]);
+    let first = b.root(0, "{}", &[("me", Some(shape))]);
+    let rank = b.member(me, "rank", false, Vec::new());
+    let shape = b.shape(me, &[("prize", None)]);
+    let mut target = b.target(me, &["id"], shape);
+    let mut representation = target.representations[0].clone();
+    representation.members.push(rank);
+    target.representations = vec![representation].into();
+    b.fetch(1, "", &[first], vec![lookup(vec![target])]);
+    let plan = b.build();
+    let ranks = r#"{"data":{"me":{"id":1,"rank":null}},
+        "errors":[{"message":"no rank","path":["me","rank"]}]}"#;
+    let prize = |prize: &str| {
+        let prizes = format!(r#"{{"data":{{"_entities":[{{"prize":{prize}}}]}}}}"#);
+        vec![vec![ok(ranks)], vec![ok(&prizes)]]
+    };
+    check(
+        &plan,
+        prize("null"),
+        r#"{"me":{"prize":null}}"#,
+        &[r#"DOWNSTREAM_SERVICE_ERROR ["me","prize"]: no rank"#],
+    );
+    check(
+        &plan,
+        prize("\"a cup\""),
+        r#"{"me":{"prize":"a cup"}}"#,
+        &["DOWNSTREAM_SERVICE_ERROR: no rank"],
+    );
+}
+
+#[test]
 fn a_failed_fetch_of_many_places_names_all_of_them() {
     let mut b = Builder::new(&["a", "b"], &["Query", "User"]);
     let users = b.object(Plan::ROOT, "users", "[User]", &["User"]);
