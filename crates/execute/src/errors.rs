@@ -232,11 +232,12 @@ impl<'p> Errors<'p> {
             .contains(path)
     }
 
-    /// Takes the paths of errors away that lead to a value after all. Not after the first question whether something is
-    /// explained.
+    /// Takes the paths of errors away that lead to a value after all; but for those of a list that stays without some of
+    /// what is in it. Not after the first question whether something is explained.
     pub(crate) fn forget_paths(&mut self, has_value: impl Fn(&[PathStep<'p>]) -> bool) {
         for (_, error) in &mut self.list {
-            if error.path.as_deref().is_some_and(&has_value) {
+            let stays = error.code == codes::SUBREQUEST_LIST_MISMATCH;
+            if !stays && error.path.as_deref().is_some_and(&has_value) {
                 error.path = None;
             }
         }
