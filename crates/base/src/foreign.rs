@@ -31,6 +31,14 @@ pub fn bounded(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The same for a text that nobody else needs: it is not copied if it has no more than `bytes_max` bytes.
+pub fn bounded_string(text: String, bytes_max: usize) -> String {
+    match text.len() <= bytes_max {
+        true => text,
+        false => bounded(&text, bytes_max).into_owned(),
+    }
+}
+
 /// A name, an id or a header value, to be shown.
 pub fn bounded_name(text: &str) -> Cow<'_, str> {
     bounded(text, NAME_BYTES_MAX)

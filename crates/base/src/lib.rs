@@ -14,7 +14,7 @@ pub mod memory;
 
 pub use bits::BitSet;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
-pub use foreign::{bounded, bounded_name};
+pub use foreign::{bounded, bounded_name, bounded_string};
 pub use hash::{FastMap, FastSet};
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};

@@ -15,7 +15,7 @@ use std::{
 
 use ogive_base::{
     FastMap,
-    foreign::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, bounded, bounded_name},
+    foreign::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, bounded, bounded_name, bounded_string},
 };
 
 use crate::{codes, record::Record};
@@ -30,6 +30,8 @@ const KINDS_MAX: usize = 512;
 const SAMPLE_BYTES_MAX: usize = 200;
 /// Bytes of an answer that are looked at for them.
 const SAMPLE_READ_MAX: usize = 400;
+/// Bytes of any text that are looked through for credentials.
+const TOLD_READ_MAX: usize = 16 << 10;
 
 /// How urgent a failure is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -170,10 +172,10 @@ impl Failures {
             Urgency::Warn => tracing::enabled!(tracing::Level::WARN),
             Urgency::Error => tracing::enabled!(tracing::Level::ERROR),
         };
-        let code = told(line.code, NAME_BYTES_MAX);
         if !is_on {
             return;
         }
+        let code = told(line.code, NAME_BYTES_MAX);
         if let Some(suppressed) = self.admit(line.subgraph, &code, Instant::now()) {
             write(line, &code, suppressed);
         }
@@ -236,7 +238,7 @@ fn sample(answer: &[u8]) -> String {
 
 /// Text from outside as it may stand in a log: bounded, on one line, without what looks like credentials.
 pub fn told(text: &str, bytes_max: usize) -> String {
-    let text = bounded(text, bytes_max.min(16 << 10));
+    let text = bounded(text, TOLD_READ_MAX);
     let mut out = String::with_capacity(text.len());
     for c in without_credentials(&text).chars() {
         match c {
@@ -252,7 +254,8 @@ pub fn told(text: &str, bytes_max: usize) -> String {
             c => out.push(c),
         }
     }
-    out
+    // Not before: what is left out may be the name that a credential stands behind.
+    bounded_string(out, bytes_max)
 }
 
 /// Names behind which credentials stand.
@@ -319,17 +322,21 @@ fn value_behind(lower: &str, at: usize) -> Option<(usize, usize)> {
         "cookie" => matches!(c, '\n' | '\r' | '<' | '"'),
         _ => c.is_whitespace() || matches!(c, ',' | ';' | '<' | '&' | '"' | '\'' | '}' | ')'),
     };
+    if !is_value {
+        return None;
+    }
     let len = lower[from..].find(ends).unwrap_or(lower.len() - from);
     // `basic` and `bearer` are words, too.
-    let is_value = is_value && (!is_scheme || (has_gap && len >= 8));
+    let is_value = !is_scheme || (has_gap && len >= 8);
     (is_value && len > 0).then_some((from, from + len))
 }
 
 fn json_web_token(text: &str, at: usize) -> Option<(usize, usize)> {
-    let rest = &text[at..];
+    // Looked at from every byte, so its end is not looked for unless it begins here.
+    let rest = text[at..].strip_prefix("eyJ")?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-    (rest.starts_with("eyJ") && len >= 20).then_some((at, at + len))
+    let len = "eyJ".len() + rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    (len >= 20).then_some((at, at + len))
 }
 
 /// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
@@ -401,6 +408,9 @@ mod tests {
             assert_eq!(told(text, 1_000), expected);
         }
         assert!(told(&"ä".repeat(10_000), 100).len() <= 100);
+        assert!(told(&"token=a;".repeat(100), 800).len() <= 800);
+        let cut = format!("{}password={}", "x".repeat(500), "s".repeat(800));
+        assert!(!told(&cut, 1_000).contains("sss"));
         assert!(sample(&[0xff; 10_000]).len() <= SAMPLE_BYTES_MAX);
     }
 
