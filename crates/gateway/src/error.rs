@@ -4,7 +4,8 @@
 //! executor's. Messages are safe for clients: whatever only operators may see is logged, never carried.
 
 use ogive_base::{
-    Diagnostic, OutOfMemory, SourceId, bounded, diagnostic::line_column, foreign::MESSAGE_BYTES_MAX,
+    Diagnostic, OutOfMemory, SourceId, bounded, bounded_string, diagnostic::line_column,
+    foreign::MESSAGE_BYTES_MAX,
 };
 use ogive_json::write_string;
 use ogive_telemetry::codes;
@@ -45,7 +46,8 @@ impl RequestError {
             allow: None,
             retry_after: None,
             errors: vec![GraphqlError {
-                message: shown(message.into()),
+                // Names in it are as long as clients write them.
+                message: bounded_string(message.into(), MESSAGE_BYTES_MAX),
                 locations: Vec::new(),
                 code,
             }],
@@ -93,14 +95,6 @@ impl RequestError {
         }
         out.extend_from_slice(b"]}");
         out
-    }
-}
-
-/// A message, whatever names it has in it: those are as long as clients write them.
-fn shown(message: String) -> String {
-    match message.len() <= MESSAGE_BYTES_MAX {
-        true => message,
-        false => bounded(&message, MESSAGE_BYTES_MAX).into_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt::Write};
 
-use ogive_base::{bounded, foreign::MESSAGE_BYTES_MAX};
+use ogive_base::{bounded_string, foreign::MESSAGE_BYTES_MAX};
 use ogive_execute::TransportError;
 
 use crate::budget::Budget;
@@ -52,15 +52,11 @@ pub(crate) fn failed(
     what: &str,
     detail: impl Into<String>,
 ) -> TransportError {
-    let detail = detail.into();
     TransportError {
         code,
         message: format!("HTTP fetch failed from '{subgraph}': {what}"),
         // May have headers of the subgraph in it.
-        detail: match detail.len() <= MESSAGE_BYTES_MAX {
-            true => detail,
-            false => bounded(&detail, MESSAGE_BYTES_MAX).into_owned(),
-        },
+        detail: bounded_string(detail.into(), MESSAGE_BYTES_MAX),
         transient: matches!(code, BREAKER_OPEN | TIMEOUT),
     }
 }
