@@ -61,7 +61,7 @@ impl Activity {
     }
     pub(super) fn begin(&self) -> Running<'_> {
         if self.running.replace(self.running.get() + 1) == 0 {
-            self.place.is_busy();
+            self.place.set_busy();
         }
         self.begun.set(self.begun.get().saturating_add(1));
         Running {
@@ -110,7 +110,7 @@ impl Drop for Running<'_> {
         let activity = self.activity;
         activity.running.set(activity.running.get() - 1);
         if activity.running.get() == 0 {
-            activity.place.is_idle();
+            activity.place.set_idle();
         }
         if activity.timed {
             activity.last.set(Instant::now());

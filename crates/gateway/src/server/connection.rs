@@ -98,7 +98,7 @@ pub(super) struct Driven {
 impl Driven {
     /// Whether nothing is asked, and the client has all that was answered.
     pub(super) fn is_idle(&self) -> bool {
-        self.activity.is_idle() && !self.bytes.is_written()
+        self.activity.is_idle() && !self.bytes.has_unwritten()
     }
 }
 

@@ -48,7 +48,7 @@ impl Leaving {
             self.left = None;
             return Poll::Pending;
         }
-        if driven.bytes.is_read() {
+        if driven.bytes.is_reading() {
             return Poll::Pending;
         }
         if let Some(left) = &mut self.left {

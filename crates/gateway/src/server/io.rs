@@ -108,11 +108,11 @@ impl Bytes {
         self.0.head.get() == Head::HasLength
     }
     /// Whether the end of the connection would be noticed.
-    pub(super) fn is_read(&self) -> bool {
+    pub(super) fn is_reading(&self) -> bool {
         self.0.reads.get()
     }
     /// Whether there is something that the client has not taken yet.
-    pub(super) fn is_written(&self) -> bool {
+    pub(super) fn has_unwritten(&self) -> bool {
         self.0.writes.get()
     }
     /// Waits until the client has left, whatever it has sent before. Costs a file, so it is for those who have to.

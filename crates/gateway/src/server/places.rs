@@ -52,6 +52,7 @@ struct Table {
     /// There are never more clients than connections.
     clients: FastMap<IpAddr, Count>,
     guests: VecDeque<u64>,
+    /// When a look among all of them found none that can leave.
     looked: Option<Instant>,
 }
 
@@ -61,6 +62,8 @@ struct Count {
     open: usize,
     /// Of these, connections that were told to go.
     leaving: usize,
+    /// When a look among them found none that can leave.
+    looked: Option<Instant>,
 }
 
 /// What a connection is let in for.
@@ -97,13 +100,13 @@ pub(super) struct Held {
 
 impl Place {
     /// Something is asked.
-    pub(super) fn is_busy(&self) {
+    pub(super) fn set_busy(&self) {
         self.busy.store(true, Ordering::Relaxed);
         self.used.store(true, Ordering::Relaxed);
         self.known.store(true, Ordering::Relaxed);
     }
     /// Everything is answered.
-    pub(super) fn is_idle(&self) {
+    pub(super) fn set_idle(&self) {
         self.busy.store(false, Ordering::Relaxed);
     }
     /// Whether it is to be given up, as far as nothing is asked.
@@ -229,10 +232,12 @@ impl Table {
     /// Tells those to leave that have been idle for the longest time: a part of the `most` that may be there.
     fn give_up(&mut self, client: Option<IpAddr>, most: usize) -> bool {
         let now = Instant::now();
-        if self
-            .looked
-            .is_some_and(|looked| now.duration_since(looked) < REST)
-        {
+        // A client all of whose connections are busy must not keep others from being looked for.
+        let looked = match client {
+            Some(client) => self.clients.get(&client).and_then(|count| count.looked),
+            None => self.looked,
+        };
+        if looked.is_some_and(|looked| now.duration_since(looked) < REST) {
             return false;
         }
         let places = self.open.values().filter(|place| {
@@ -259,7 +264,10 @@ impl Table {
             .map(|(_, place)| Arc::clone(place))
             .collect();
         if leave.is_empty() {
-            self.looked = Some(now);
+            match client.and_then(|client| self.clients.get_mut(&client)) {
+                Some(count) => count.looked = Some(now),
+                None => self.looked = Some(now),
+            }
             return false;
         }
         for place in leave {
@@ -365,20 +373,24 @@ mod tests {
             panic!()
         };
         for held in [busy, before, idle] {
-            held.place.is_busy();
+            held.place.set_busy();
             rests(held);
         }
-        before.place.is_idle();
+        before.place.set_idle();
         before.place.used.store(true, Ordering::Relaxed);
-        idle.place.is_idle();
+        idle.place.set_idle();
         assert!(places.take(peer(1)).is_some());
         assert!(idle.place.is_told_to_leave());
         assert_eq!(told(&all), 1);
         // It has begun something meanwhile.
-        idle.place.is_busy();
+        idle.place.set_busy();
         idle.stays();
-        places.lock().looked = None;
         assert!(places.take(peer(1)).is_none());
+        // That nothing was found of one client is nobody else's affair.
+        let others = take(&places, 3, peer(2));
+        others.iter().for_each(rests);
+        assert!(places.take(peer(2)).is_some());
+        assert_eq!(told(&others), 1);
         // An IPv6 address has a network; whoever is at a unix socket is nobody in particular.
         assert!(places.take(Peer::Unix).is_some());
     }
