@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
-use ogive_transport::ADDED_BYTES_MAX;
+use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
 use crate::{body::ResponseBody, error::RequestError, media::Media};
 
@@ -42,8 +42,11 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
         };
         room = left;
         if name == header::SET_COOKIE || name == header::VARY {
-            headers.append(name, value.clone());
-        } else if says_how_long(name) {
+            // Entries mostly vary by the same.
+            if name != header::VARY || !headers.get_all(name).iter().any(|known| known == value) {
+                headers.append(name, value.clone());
+            }
+        } else if is_for_caches(name) {
             // What single answers say of themselves does not hold for a list of them.
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         } else if !matches!(
@@ -56,15 +59,15 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
     response
 }
 
-/// Whether a header says how long caches may keep an answer.
-fn says_how_long(name: &HeaderName) -> bool {
-    name == header::EXPIRES || name.as_str().ends_with("cache-control")
-}
-
 /// The headers that subgraphs' answers add to a response. `by_request`: whether it says what only this request asked for,
 /// such as its plan.
-pub fn add_headers(response: &mut Response<ResponseBody>, added: HeaderMap, by_request: bool) {
-    let speaks = added.contains_key(header::CACHE_CONTROL);
+pub fn add_headers(response: &mut Response<ResponseBody>, mut added: HeaderMap, by_request: bool) {
+    let names = added.keys().filter(|name| is_for_caches(name));
+    let for_caches: Vec<HeaderName> = names.cloned().collect();
+    let speaks = !for_caches.is_empty();
+    for name in for_caches.into_iter().filter(|_| by_request) {
+        added.remove(name);
+    }
     let headers = response.headers_mut();
     headers.extend(added);
     if speaks && by_request {

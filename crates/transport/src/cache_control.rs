@@ -101,20 +101,19 @@ impl CacheControl {
     }
 }
 
-/// Other headers by which some cache would store a response.
-fn is_for_caches(name: &HeaderName) -> bool {
+/// Whether some cache would store a response by this header.
+pub fn is_for_caches(name: &HeaderName) -> bool {
     let name = name.as_str();
-    matches!(
-        name,
-        "expires" | "surrogate-control" | "edge-control" | "x-accel-expires"
-    ) || name
-        .strip_suffix("cache-control")
-        .is_some_and(|before| !before.is_empty())
+    name.ends_with("cache-control")
+        || matches!(
+            name,
+            "expires" | "surrogate-control" | "edge-control" | "x-accel-expires"
+        )
 }
 
 /// Whether headers say anything to caches.
 pub(crate) fn speaks(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::CACHE_CONTROL) || headers.keys().any(is_for_caches)
+    headers.keys().any(is_for_caches)
 }
 
 /// Makes them true. `own`: whether the response is one client's, or that of clients that send the same `sources`.
@@ -122,11 +121,8 @@ pub(crate) fn settle(headers: &mut HeaderMap, own: bool, sources: Vec<HeaderName
     let stored = |value: &HeaderValue| !CacheControl::parse(value).no_store;
     let is_stored = headers.get_all(header::CACHE_CONTROL).iter().all(stored);
     if own || !is_stored {
-        let gone: Vec<HeaderName> = headers
-            .keys()
-            .filter(|n| is_for_caches(n))
-            .cloned()
-            .collect();
+        let is_other = |name: &&HeaderName| is_for_caches(name) && *name != header::CACHE_CONTROL;
+        let gone: Vec<HeaderName> = headers.keys().filter(is_other).cloned().collect();
         for name in gone {
             headers.remove(name);
         }

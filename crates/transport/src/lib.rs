@@ -48,6 +48,7 @@ pub mod tls;
 pub mod upload;
 
 pub use balance::{OutlierEjection, Replicas};
+pub use cache_control::is_for_caches;
 pub use client::Client;
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
