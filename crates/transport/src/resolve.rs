@@ -49,6 +49,8 @@ const REMEMBERED_MAX: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long what it said may stand in for it.
 const STALE_MAX: Duration = Duration::from_secs(600);
+/// How often it is logged at most, by host, that it does.
+const WARNED: Duration = Duration::from_secs(10);
 /// How long an address that did not answer is tried last.
 const AVOIDED: Duration = Duration::from_secs(60);
 
@@ -69,6 +71,8 @@ struct Host {
     last: Mutex<(u64, Result<Vec<SocketAddr>, String>)>,
     /// What the last one that found something found.
     found: Mutex<Option<(Instant, Vec<SocketAddr>)>>,
+    /// When it was logged last that what it found before is used.
+    warned: Mutex<Option<Instant>>,
 }
 
 impl Default for Host {
@@ -77,6 +81,7 @@ impl Default for Host {
             turn: Turns::default(),
             last: Mutex::new((0, Ok(Vec::new()))),
             found: Mutex::default(),
+            warned: Mutex::default(),
         }
     }
 }
@@ -144,11 +149,16 @@ impl Names {
             Ok(Err(why)) => why,
             Err(_) => format!("no answer within {PATIENCE:?}"),
         };
-        tracing::warn!(
-            host,
-            why,
-            "the name service fails; what it said before is used"
-        );
+        // Every new connection comes here.
+        let mut warned = locked(&known.warned);
+        if warned.is_none_or(|warned| warned.elapsed() >= WARNED) {
+            *warned = Some(Instant::now());
+            tracing::warn!(
+                host,
+                why,
+                "the name service fails; what it said before is used"
+            );
+        }
         Ok(before)
     }
 
