@@ -231,6 +231,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
     let (old, new) = (&before.http, &after.http);
     let changed = [
         ("listen", before.listen != after.listen),
+        ("listen_mode", before.listen_mode != after.listen_mode),
         (
             "supergraph.subgraphs",
             before.supergraph.subgraphs != after.supergraph.subgraphs,
