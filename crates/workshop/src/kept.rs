@@ -22,21 +22,22 @@ pub enum Readers {
     Anybody,
 }
 
-/// Keeps `bytes` in a file, whatever was there before. A folder that is not there is made, for its owner alone.
+/// Keeps `bytes` in a file, whatever was there before. A folder that is not there is made, for the same
+/// readers.
 pub fn keep(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
+    let (folder_mode, mode) = match readers {
+        Readers::Owner => (0o700, 0o600),
+        Readers::Anybody => (0o777, 0o666),
+    };
     DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(folder_mode)
         .create(folder)?;
     let beside = path.with_file_name(name_beside(path)?);
-    let mode = match readers {
-        Readers::Owner => 0o600,
-        Readers::Anybody => 0o666,
-    };
     let written = OpenOptions::new()
         .write(true)
         // Which also follows no link (`O_EXCL`).
