@@ -12,7 +12,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 /// What a reservation takes from the budget at a time, in bytes.
@@ -91,7 +91,7 @@ pub struct Reservation {
     /// What it has taken from the budget: not less.
     taken: AtomicUsize,
     /// Whether it counts for something that runs.
-    runs: std::sync::atomic::AtomicBool,
+    runs: AtomicBool,
 }
 
 impl Reservation {
@@ -101,7 +101,7 @@ impl Reservation {
             budget: Arc::clone(budget),
             used: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
-            runs: std::sync::atomic::AtomicBool::new(false),
+            runs: AtomicBool::new(false),
         }
     }
     /// Another one of the same budget, in the same state.

@@ -1,7 +1,8 @@
 //! What went wrong, as operators are told of it.
 //!
-//! Every error of a response goes through `Errors::push`, which notes it here, too; so there is no failure that is not
-//! told. What happens again and again in one answer is one failure in several places.
+//! Every error of a response goes through `Errors::push`, which notes it here, too; so there is no answer with errors of
+//! which nothing is told. What happens again and again in one answer is one failure in several places, and what happens
+//! beside twice [`NOTED_MAX`] other things is left out.
 
 use std::borrow::Cow;
 

@@ -636,7 +636,7 @@ impl Gateway {
         let (asked, headers) = (&options.admission, &parts.headers);
         let claim = |name: &str| CallerClaims::named(parts, name);
         let admitted = self.admission.admit(asked, headers, lent.client, claim);
-        // One that is refused says with `retry-after` when to come back.
+        // A list is answered with one head, which says nothing of the rate of one entry.
         let admitted = admitted.map_err(|(error, _)| error)?;
         self.exceeded(admitted.exceeded.iter());
         Ok(Some(admitted))

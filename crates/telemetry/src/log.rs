@@ -96,9 +96,13 @@ fn start() -> io::Result<Lines> {
     // Not `io::stderr()`, whose lock others take.
     let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     Lines::start("ogive-log", Target::Stream(out), |trouble| match trouble {
-        Trouble::Dropped(lines) | Trouble::Mended(lines) => tracing::warn!(
+        Trouble::Dropped(lines) => tracing::warn!(
             lines,
             "lines of the log were dropped: standard error was not read in time"
+        ),
+        Trouble::Mended(lines) => tracing::warn!(
+            lines,
+            "the log is written again; lines are missing because standard error could not be written"
         ),
         // There is no other place to tell it.
         Trouble::Failed(_) => {}

@@ -5,8 +5,8 @@
 //!
 //! What a client's `connection` names is never copied from the client, as if it had not been sent. That is all it can do:
 //! what the operator inserts, and the default of a header that is missing, stay. Headers for all recipients, such as
-//! credentials and what proxies say about the client, cannot be named (RFC 9110, section 7.6.1): a client must not be able
-//! to take away what a proxy before the gateway has added.
+//! credentials and what proxies say about the client, cannot be named (RFC 9110, section 7.6.1). Other headers that a proxy adds
+//! can be, if it passes the client's `connection` on, which it must not.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use regex_lite::Regex;

@@ -49,8 +49,8 @@ impl Age {
     /// That of a new connection.
     pub(crate) fn new() -> Self {
         // Keyed anew each time.
-        let dice = RandomState::new().build_hasher().finish();
-        let more = dice % u64::from(100 - AGE_PERCENT_MIN + 1);
+        let random = RandomState::new().build_hasher().finish();
+        let more = random % u64::from(100 - AGE_PERCENT_MIN + 1);
         Age {
             born: Instant::now(),
             percent: AGE_PERCENT_MIN + more as u32,
