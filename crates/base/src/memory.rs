@@ -4,8 +4,9 @@
 //! and takes from the budget in chunks of [`CHUNK`], so that most requests touch the shared number twice: when they begin
 //! and when the last of them is gone. What a reservation counts is given back when it is dropped.
 //!
-//! Beyond [`MemoryBudget::admitting`], a share of the limit, nothing new is begun. What runs may go on up to the limit
-//! itself, because it gives back sooner when it is finished than when it fails.
+//! Beyond [`MemoryBudget::admitting`], a share of the limit, nothing new is begun but what is [`SMALL`], and that up to
+//! [`MemoryBudget::admitting_small`]: whoever sends a few large things must not keep all others out. What runs may go on up
+//! to the limit itself, because it gives back sooner when it is finished than when it fails.
 //!
 //! Invariants: `used` is the sum of what living reservations have taken; nothing exceeds the limit but what is there already
 //! when it is counted ([`Reservation::count`]), and then nobody grows until it is gone.
@@ -17,6 +18,9 @@ use std::sync::{
 
 /// What a reservation takes from the budget at a time, in bytes.
 pub const CHUNK: usize = 16 << 10;
+
+/// What counts no more than so many bytes is small.
+pub const SMALL: usize = 2 * CHUNK;
 
 /// Bytes that all requests of a process hold together.
 #[derive(Debug)]
@@ -62,6 +66,11 @@ impl MemoryBudget {
     pub fn admitting(&self) -> usize {
         let limit = self.limit();
         limit - limit / 4
+    }
+    /// Bytes up to which something small is begun: seven eighths of the limit.
+    pub fn admitting_small(&self) -> usize {
+        let limit = self.limit();
+        limit - limit / 8
     }
     /// Takes bytes if no more than `most` are in use then.
     fn take(&self, bytes: usize, most: usize) -> bool {
@@ -137,6 +146,7 @@ impl Reservation {
         let wanted = used.checked_next_multiple_of(CHUNK).ok_or(OutOfMemory)?;
         let most = match self.is_running() {
             true => self.budget.limit(),
+            false if wanted <= SMALL => self.budget.admitting_small(),
             false => self.budget.admitting(),
         };
         if !self.budget.take(wanted - taken, most) {
@@ -225,19 +235,21 @@ mod tests {
 
     #[test]
     fn nothing_new_is_begun_near_the_limit_and_what_runs_goes_on() {
-        let budget = budget(8);
+        let budget = budget(16);
         let running = Reservation::new(&budget);
         running.run();
-        running.grow(6 * CHUNK).unwrap();
+        running.grow(12 * CHUNK).unwrap();
         let new = Reservation::new(&budget);
-        assert_eq!(new.grow(1), Err(OutOfMemory));
-        assert_eq!((budget.used(), budget.refused()), (6 * CHUNK, 1));
+        assert_eq!(new.grow(SMALL + 1), Err(OutOfMemory));
+        assert_eq!((budget.used(), budget.refused()), (12 * CHUNK, 1));
+        new.grow(SMALL).expect("it is small");
+        assert_eq!(Reservation::new(&budget).grow(1), Err(OutOfMemory));
         running.grow(2 * CHUNK).unwrap();
         assert_eq!(running.grow(1), Err(OutOfMemory));
-        assert_eq!(running.used(), 8 * CHUNK);
-        running.shrink(4 * CHUNK);
+        assert_eq!(running.used(), 14 * CHUNK);
+        running.shrink(8 * CHUNK);
         new.grow(CHUNK).unwrap();
-        assert_eq!(budget.used(), 5 * CHUNK);
+        assert_eq!(budget.used(), 9 * CHUNK);
     }
 
     #[test]

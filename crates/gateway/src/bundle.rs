@@ -3,7 +3,7 @@
 //! [`BundleBuilder`] plans operations exactly as a gateway would and keeps the results under their canonical forms.
 //! [`load`] puts those plans of a bundle that rest on nothing changed into a schema's plan cache.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ogive_base::FastMap;
 use ogive_plan::{Bundle, BundledPlan};
@@ -158,6 +158,7 @@ pub fn load(state: &mut SchemaState, bundle: Bundle) -> Result<Loaded, Refused> 
             tier: Tier::Bundle,
             quality: None,
             epoch: 0,
+            bytes: OnceLock::new(),
         };
         let key: Arc<[u8]> = bundled.key.into();
         state.plans.insert_bundled(key, Arc::new(shared));

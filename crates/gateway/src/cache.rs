@@ -2,7 +2,7 @@
 //!
 //! A hit skips parsing, validation, normalisation and planning. Entries are found by a keyed hash and told apart by the
 //! whole text, so two documents can never be taken for each other. Only valid operations are kept, and once the cache is
-//! more than an eighth full only those that come twice ([`crate::doorkeeper`]).
+//! more than a sixteenth full only those that come twice ([`crate::doorkeeper`]).
 //!
 //! Documents that differ in text but not in meaning share their plan one level below ([`crate::plans`]).
 

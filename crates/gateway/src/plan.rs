@@ -6,7 +6,10 @@
 //! ([`crate::refine`]). An operation that progressive overrides can touch
 //! ([`crate::labels`]) has a plan for every set of labels that are on.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use http::HeaderMap;
 use ogive_base::{BitSet, bounded, foreign::MESSAGE_BYTES_MAX};
@@ -129,7 +132,7 @@ async fn plan_anew(
     let (planned, source) = planned?;
     if source == PlanSource::Planner {
         // Whoever keeps it has a limit of its own; this counts what nobody keeps.
-        means.memory.grow(planned.plan.heap_bytes_in_use())?;
+        means.memory.grow(planned.shared.heap_bytes())?;
     }
     Ok((planned, source))
 }
@@ -150,8 +153,7 @@ fn plan_light(
     let make = || make(state, &form.operation, on);
     let (slot, source) = state.plans.get_or_make_now(key, keep, make)?;
     let planned = settle(state, entry, on, Arc::clone(&slot), form.binding, source);
-    let epoch = state.feedback.number();
-    state.refinement.offer(&slot, form.operation, on, epoch);
+    offer(state, &slot, form.operation, on);
     Ok((planned, source))
 }
 
@@ -184,10 +186,17 @@ async fn plan_elsewhere(
     let (slot, source) = state.plans.get_or_make(key, make).await?;
     let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
     if let Some(operation) = operation {
-        let epoch = state.feedback.number();
-        state.refinement.offer(&slot, operation, &on, epoch);
+        offer(state, &slot, operation, &on);
     }
     Ok((planned, source))
+}
+
+/// Has a new plan looked at again, if it is kept and that is wanted.
+fn offer(state: &SchemaState, slot: &Arc<PlanSlot>, operation: Operation, on: &BitSet) {
+    if state.plans.holds(slot) {
+        let epoch = state.feedback.number();
+        state.refinement.offer(slot, operation, on, epoch);
+    }
 }
 
 /// Whether planning takes no longer than handing it over would.
@@ -217,8 +226,7 @@ async fn plan_with(
     let (slot, source) = state.plans.get_or_make(key, make).await?;
     let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
     // Only now, so that the first request has the first plan.
-    let epoch = state.feedback.number();
-    state.refinement.offer(&slot, operation, &on, epoch);
+    offer(state, &slot, operation, &on);
     Ok((planned, source))
 }
 
@@ -292,7 +300,7 @@ fn make(
         RequestError::graphql(error.code, error.message)
     })?;
     plan.shrink_to_fit();
-    Ok(SharedPlan {
+    let shared = SharedPlan {
         plan: Arc::new(plan),
         parts: rests_on(&state.supergraph, operation),
         tier: match quality.settled {
@@ -301,7 +309,11 @@ fn make(
         },
         quality: Some(quality),
         epoch: epoch.number,
-    })
+        bytes: OnceLock::new(),
+    };
+    // Here, because this may be a thread that keeps nobody waiting.
+    shared.heap_bytes();
+    Ok(shared)
 }
 
 fn settle(

@@ -2,13 +2,13 @@
 //! literal arguments share one plan.
 //!
 //! One planner run per form: requests that need the same plan wait for the one that makes it. Plans are weighed by the
-//! memory they take; once the cache is more than an eighth full only plans that are made twice are kept
+//! memory they take; once the cache is more than a sixteenth full only plans that are made twice are kept
 //! ([`crate::doorkeeper`]), so that what is asked once does not fill it. Plans of a bundle were made ahead of time; they are always there and never evicted.
 //!
 //! A failed run leaves nothing behind: the next request tries again.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -80,9 +80,18 @@ pub struct SharedPlan {
     pub quality: Option<Quality>,
     /// The snapshot it was made with ([`crate::feedback`]).
     pub epoch: u64,
+    /// See [`SharedPlan::heap_bytes`].
+    pub(crate) bytes: OnceLock<usize>,
 }
 
 impl SharedPlan {
+    /// Bytes on the heap once it is in use. Looks at all of the plan when it is first asked, and makes what executions derive
+    /// from it: so whoever makes a plan that takes long asks where that was made, and not the worker that uses it.
+    pub fn heap_bytes(&self) -> usize {
+        *self
+            .bytes
+            .get_or_init(|| size_of_val(&*self.parts) + self.plan.heap_bytes_in_use())
+    }
     /// How much was done to find the plan, and what that tells, in one line.
     pub fn describe(&self) -> String {
         let tier = self.tier.as_str();
@@ -171,7 +180,7 @@ impl Entry {
     fn new(slot: &Arc<PlanSlot>) -> Self {
         let shared = slot.current.load();
         Entry {
-            bytes: slot.key.len() + size_of_val(&*shared.parts) + shared.plan.heap_bytes_in_use(),
+            bytes: slot.key.len() + shared.heap_bytes(),
             slot: Arc::clone(slot),
         }
     }
@@ -254,6 +263,15 @@ impl PlanCache {
             self.keep(&made);
         }
         Ok((made, PlanSource::Planner))
+    }
+
+    /// Whether a slot is kept: a plan that goes with its request need not get better.
+    pub(crate) fn holds(&self, slot: &Arc<PlanSlot>) -> bool {
+        let kept = self
+            .entries
+            .as_ref()
+            .and_then(|entries| entries.peek(&slot.key));
+        kept.is_some_and(|entry| Arc::ptr_eq(&entry.slot, slot))
     }
 
     fn admits(&self, key: &Key) -> bool {

@@ -12,7 +12,7 @@ use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -223,6 +223,7 @@ impl SchemaState {
                 tier: Tier::Refined,
                 quality: Some(quality),
                 epoch,
+                bytes: OnceLock::new(),
             },
         );
         match (better, other) {

@@ -4,7 +4,7 @@
 //! which finds its plan unless something below it changed; only those are planned anew. All of it happens before the swap, away from
 //! the requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::{
     GatewayOptions,
@@ -98,6 +98,7 @@ impl SchemaState {
             tier: shared.tier,
             quality: shared.quality,
             epoch: shared.epoch,
+            bytes: OnceLock::new(),
         })
     }
 }

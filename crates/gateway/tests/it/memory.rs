@@ -57,12 +57,23 @@ async fn new_requests_are_refused_near_the_limit_and_what_runs_is_finished() {
     assert_eq!(memory.used(), 0, "all of it is given back");
     let others = Reservation::new(memory);
     others.grow(45 * CHUNK).unwrap();
+    assert_eq!(ask().await.status, 200, "it is small");
+    let large = format!(
+        r#"{{"query":"{{__typename}}","x":"{}"}}"#,
+        "x".repeat(50_000)
+    );
+    let refused = post(&gateway, "", large).await;
+    assert_eq!(
+        (refused.status.as_u16(), &*refused.code()),
+        (503, "GATEWAY_MEMORY_LIMIT")
+    );
+    others.run();
+    others.grow(8 * CHUNK).unwrap();
     let refused = ask().await;
     assert_eq!(refused.status, 503);
     assert_eq!(refused.code(), "GATEWAY_MEMORY_LIMIT");
     assert_eq!(refused.header("retry-after"), "1");
-    others.run();
-    others.grow(200_000).expect("what runs may use the rest");
+    others.grow(100_000).expect("what runs may use the rest");
     drop(others);
     assert_eq!(ask().await.status, 200);
 }
