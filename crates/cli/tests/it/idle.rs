@@ -5,6 +5,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -24,6 +25,25 @@ const OTHERS: u64 = 200;
 const KIB_MAX: f64 = 40.0;
 /// How long closed connections may take to be noticed.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One such test after the other: together they would open more than a process may.
+static MANY_FILES: Mutex<()> = Mutex::new(());
+
+/// Lets this process, and what it starts from here on, open so many connections; `None`, loudly, where it may not.
+fn may_open(connections: usize) -> Option<MutexGuard<'static, ()>> {
+    let alone = MANY_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = connections as u64 + OTHERS;
+    if limit.maximum.is_some_and(|most| most < wanted) {
+        eprintln!("SKIPPED: fewer than {wanted} files may be open (`ulimit -Hn`)");
+        return None;
+    }
+    if limit.current.is_some_and(|now| now < wanted) {
+        limit.current = Some(wanted);
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+    Some(alone)
+}
 
 /// Opens the connections; each asks once if `ask` says so.
 fn idle(gateway: &str, asks: bool) -> Vec<TcpStream> {
@@ -47,17 +67,9 @@ fn idle(gateway: &str, asks: bool) -> Vec<TcpStream> {
     reason = "what a connection costs is worth knowing"
 )]
 fn ten_thousand_idle_connections_hold_up_nobody() {
-    let mut limit = getrlimit(Resource::Nofile);
-    let wanted = IDLE as u64 + OTHERS;
-    if limit.maximum.is_some_and(|most| most < wanted) {
-        eprintln!("SKIPPED: fewer than {wanted} files may be open (`ulimit -Hn`)");
+    let Some(_alone) = may_open(IDLE) else {
         return;
-    }
-    // What is started from here on inherits it.
-    if limit.current.is_some_and(|now| now < wanted) {
-        limit.current = Some(wanted);
-        setrlimit(Resource::Nofile, limit).unwrap();
-    }
+    };
     let (_mock, urls) = subgraphs();
     let most = IDLE + 100;
     let config = file(
@@ -129,16 +141,9 @@ fn ten_thousand_idle_connections_hold_up_nobody() {
 #[test]
 fn more_idle_connections_than_there_are_places_keep_nobody_out() {
     let number = IDLE + 200;
-    let mut limit = getrlimit(Resource::Nofile);
-    let wanted = number as u64 + OTHERS;
-    if limit.maximum.is_some_and(|most| most < wanted) {
-        eprintln!("SKIPPED: fewer than {wanted} files may be open (`ulimit -Hn`)");
+    let Some(_alone) = may_open(number) else {
         return;
-    }
-    if limit.current.is_some_and(|now| now < wanted) {
-        limit.current = Some(wanted);
-        setrlimit(Resource::Nofile, limit).unwrap();
-    }
+    };
     let (_mock, urls) = subgraphs();
     let config = file("crowd.yaml", format!("listen: 127.0.0.1:0\n{urls}"));
     let supergraph = demo("supergraph.graphql");
