@@ -405,13 +405,14 @@ impl<'s, 'p> Absorb<'s, 'p> {
         sent.enumerate().filter(|(_, sent)| *sent).map(|(at, _)| at)
     }
 
-    /// The re-entry that asked for the root field under this response key.
-    fn reentry_of(&self, key: &str) -> Option<usize> {
+    /// The re-entries that asked for the root field under this response key.
+    fn reentries_of(&self, key: &str) -> Vec<usize> {
         let plan = self.store.plan();
-        self.reentries().find(|at| {
+        let asked = |at: &usize| {
             let mut targets = self.fetch.lookups[*at].targets.iter();
             targets.any(|t| plan.shapes[t.shape].fields.iter().any(|f| *f.key == *key))
-        })
+        };
+        self.reentries().filter(asked).collect()
     }
 
     /// Says what is wrong with the look-ups' values.
@@ -487,9 +488,9 @@ impl<'s, 'p> Absorb<'s, 'p> {
             let plan = self.store.plan();
             root.is_some_and(|r| plan.shapes[r.shape].fields.iter().any(|f| *f.key == *key))
         };
-        let reentry = match path.first() {
-            Some(Step::Key(key)) if lookup.is_none() && !of_root(key) => self.reentry_of(key),
-            _ => None,
+        let (reentries, is_of_root) = match path.first() {
+            Some(Step::Key(key)) if lookup.is_none() => (self.reentries_of(key), of_root(key)),
+            _ => (Vec::new(), false),
         };
         let gathered = self.gathered;
         let mut places = self.places();
@@ -519,12 +520,22 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 }
             }
             (Some(at), _) => self.affected_by(at, &mut places),
-            (None, path) if let Some(at) = reentry => {
-                for instance in gathered.lookups[at].instances.iter() {
-                    let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
-                    match self.map_path(target.shape, instance.record, path) {
+            // One value for all that asked, the root itself perhaps among them.
+            (None, path) if !reentries.is_empty() => {
+                if let Some(root) = self.fetch.root.as_ref().filter(|_| is_of_root) {
+                    match self.map_path(root.shape, Store::ROOT, path) {
                         Ok(path) => places.add(path),
-                        Err(_) => self.affected_of(target.shape, instance.record, &mut places),
+                        Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
+                        Err(None) => {}
+                    }
+                }
+                for at in reentries {
+                    for instance in gathered.lookups[at].instances.iter() {
+                        let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
+                        match self.map_path(target.shape, instance.record, path) {
+                            Ok(path) => places.add(path),
+                            Err(_) => self.affected_of(target.shape, instance.record, &mut places),
+                        }
                     }
                 }
             }

@@ -486,20 +486,22 @@ impl<'a> Work<'a> {
         let mut classes: Vec<Class> = Vec::new();
         let mut applicable: Vec<usize> = Vec::new();
         let mut asked: Vec<u32> = Vec::new();
+        // By part, the last type for which it was met. In which order parts come is in which order the answer has them.
+        let mut met: Vec<Option<u32>> = vec![None; group.len()];
         for t in types.iter() {
             applicable.clear();
             asked.clear();
             for (i, part) in group.iter().zip(&parts) {
                 if found[*i].types.contains(t) {
                     applicable.push(*i);
-                    asked.push(*part);
+                    if met[*part as usize].replace(t) != Some(t) {
+                        asked.push(*part);
+                    }
                 }
             }
             let Some(first) = applicable.first() else {
                 continue;
             };
-            asked.sort_unstable();
-            asked.dedup();
             let (field, ty) = self.field_of(TypeId(t), found[*first].field)?;
             let same = classes.iter_mut().find(|class| {
                 class.ty == ty
