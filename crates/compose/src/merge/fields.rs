@@ -347,8 +347,10 @@ impl Merger<'_> {
             .copied()
             .filter(|(sub, field)| {
                 let info = &self.subs[*sub as usize].fields[*field];
-                // What is external is shared by whoever resolves it, wherever it is provided.
-                subscription || !(info.shareable || info.in_key || info.external)
+                // What is external is shared by whoever resolves it, wherever it is provided; in federation 1 whatever
+                // several subgraphs resolve is.
+                let shared = info.shareable || info.in_key || info.external;
+                subscription || !(shared || self.subs[*sub as usize].is_v1())
             })
             .collect();
         if bad.is_empty() {
