@@ -21,6 +21,8 @@ const FUZZ_SECONDS: &str = "60";
 struct Count {
     passed: u64,
     failed: u64,
+    /// Names of what failed: tests, and steps that have none.
+    failures: Vec<String>,
 }
 
 /// Runs all steps; the first failing step does not stop the others.
@@ -185,6 +187,10 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     } else {
         println!("== fuzz: left out (no C++ compiler for the fuzzing runtime)");
     }
+    // Once more at the end, where whoever reads the last lines finds it.
+    for failure in &count.failures {
+        println!("failed: {failure}");
+    }
     println!("{} passed, {} failed", count.passed, count.failed);
     if count.failed > 0 {
         bail!("some checks failed; their output is above");
@@ -214,13 +220,16 @@ fn step(
     if tests.passed + tests.failed > 0 {
         count.passed += tests.passed;
         count.failed += tests.failed;
+        count.failures.extend(tests.failures);
         if !ok && tests.failed == 0 {
             count.failed += 1;
+            count.failures.push(name.to_owned());
         }
     } else if ok {
         count.passed += 1;
     } else {
         count.failed += 1;
+        count.failures.push(name.to_owned());
     }
     println!(
         "== {name}: {} in {:.0} s",
@@ -247,6 +256,8 @@ fn stream(root: &Path, command: &[&str], env: &[(&str, &str)]) -> Result<(bool, 
             if let Some((passed, failed)) = test_result(&line) {
                 tests.passed += passed;
                 tests.failed += failed;
+            } else if let Some(name) = failed_test(&line) {
+                tests.failures.push(name.to_owned());
             }
             println!("{line}");
         }
@@ -265,6 +276,11 @@ fn test_result(line: &str) -> Option<(u64, u64)> {
         before.rsplit([' ', '.', ';']).next()?.parse().ok()
     };
     Some((number(" passed")?, number(" failed")?))
+}
+
+/// The name in a `test NAME ... FAILED` line.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
 /// Where cargo puts what it builds.
@@ -290,5 +306,7 @@ mod tests {
         let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
         assert_eq!(test_result(line), Some((12, 3)));
         assert_eq!(test_result("running 3 tests"), None);
+        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
+        assert_eq!(failed_test("test a::b ... ok"), None);
     }
 }

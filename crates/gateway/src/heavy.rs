@@ -304,9 +304,18 @@ mod tests {
     #[test]
     fn a_worker_spends_a_small_share_of_its_time() {
         let share = Share::default();
-        let sleep = || thread::sleep(Duration::from_millis(5));
-        assert!(share.spend(sleep).is_some());
-        // 50 ms are owed, more than 40.
+        let before = Instant::now();
+        share.even.set(Some(before));
+        assert!(
+            share
+                .spend(|| while before.elapsed() < Duration::from_millis(1) {})
+                .is_some()
+        );
+        // Ten times what was spent, at least.
+        assert!(share.even.get().unwrap() >= before + Duration::from_millis(10));
+        share
+            .even
+            .set(Some(Instant::now() + Duration::from_secs(3600)));
         assert!(share.spend(|| ()).is_none());
         share.even.set(Some(Instant::now()));
         assert!(share.spend(|| ()).is_some());
