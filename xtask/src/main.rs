@@ -9,6 +9,7 @@
     reason = "a command line tool speaks to its terminal"
 )]
 
+mod code;
 mod components;
 mod layers;
 mod manifest;
@@ -21,7 +22,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
 tasks:
-  tidy                 check layers, purity, file sizes, module docs
+  tidy                 check layers, purity, cycles, names, sizes, module docs
   test [--quick]       set up and run all checks and tests; --quick leaves out oracles, fuzzing and the browser
   miri                 run the JSON scanner's tests under Miri, if it is installed
   foreign              type-check the vector instructions of another architecture, if its library is installed
