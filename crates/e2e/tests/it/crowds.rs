@@ -156,6 +156,88 @@ fn health_is_answered_where_every_place_is_busy() {
     }
 }
 
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Sends pieces for as long as the other side is there, and whatever it says; gives how long it was.
+fn trickle(stream: &mut TcpStream, mut piece: impl FnMut(u32) -> Vec<u8>) -> Duration {
+    let began = Instant::now();
+    // Which is how long it waits between two pieces.
+    stream
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    for nth in 0.. {
+        if stream.write_all(&piece(nth)).is_err() {
+            break;
+        }
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => break,
+            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => break,
+            _ => {}
+        }
+        assert!(began.elapsed() < SOON, "it may go on for ever");
+    }
+    began.elapsed()
+}
+
+#[test]
+fn whoever_is_let_in_for_a_moment_is_gone_after_it_whatever_it_sends() {
+    let (graph, subgraph, tell) = held_up("http: { connections_max: 5 }");
+    let waiting = wait(&graph, &subgraph, 5);
+    // Bodies of one byte at a time, with a new request whenever another one is answered.
+    let mut guest = connect(graph.address());
+    guest
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .unwrap();
+    guest.write_all(&frame(4, 0, 0, b"")).unwrap();
+    // POST, http, a path and an authority; a head without an end of the stream.
+    let head = b"\x83\x86\x04\x08/graphql\x01\x01a";
+    trickle(&mut guest, |nth| {
+        let stream = 1 + 2 * (nth / 4);
+        match nth % 4 {
+            0 => frame(1, 4, stream, head),
+            _ => frame(0, 0, stream, b" "),
+        }
+    });
+    // One after another on a connection, of which no more than the first is answered.
+    let mut guest = connect(graph.address());
+    let request = b"POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n";
+    trickle(&mut guest, |nth| {
+        vec![request.get(nth as usize).copied().unwrap_or(b' ')]
+    });
+    drop(tell);
+    drop(waiting);
+}
+
+/// There are thirty-two places for them, however busy their holders are.
+#[test]
+fn guests_that_send_bodies_make_room_for_one_another() {
+    let (graph, subgraph, tell) = held_up("http: { connections_max: 5 }");
+    let waiting = wait(&graph, &subgraph, 5);
+    let began = Instant::now();
+    let mut guests: Vec<TcpStream> = (0..200)
+        .map(|_| {
+            let mut guest = connect(graph.address());
+            let half = b"POST /health HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nx";
+            // It may have been sent away already.
+            let _ = guest.write_all(half);
+            guest
+        })
+        .collect();
+    assert!(is_over(&mut guests[0]));
+    let health = send(graph.address(), "GET", "/health", &[], b"");
+    assert_eq!(health.status, 200);
+    assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
+    drop(tell);
+    drop(waiting);
+}
+
 #[test]
 fn one_client_has_only_so_many_busy_connections() {
     let (graph, subgraph, tell) = held_up("http: { connections_per_client_max: 3 }");

@@ -4,11 +4,20 @@
 //! waits for a client for ever: the handshake, the first bytes and the head of the first request have one
 //! `header_read_timeout` together, the next request has another, writing has `write_timeout`.
 //!
-//! Connections that have no place of their own ([`super::places`]) are answered about health, and told so otherwise.
+//! Connections that have no place of their own ([`super::places`]) are answered about health, and told so otherwise; all of
+//! that, the handshake included, has [`GUEST_TIME`].
 //!
 //! Draining, and giving a place up, is in [`http1`] and [`http2`].
 
-use std::{convert::Infallible, future::Future, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Version, header, request::Parts};
@@ -19,7 +28,7 @@ use ogive_transport::{ServerTls, Socket, Stream};
 use tokio::{
     io::AsyncReadExt,
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
@@ -27,7 +36,7 @@ use super::{
     activity::{Activity, Taken},
     http1, http2,
     listener::Accepted,
-    places::{Held, Kind},
+    places::{GUEST_TIME, Held, Kind},
     starts::Starts,
     strangers::Stranger,
 };
@@ -41,9 +50,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of HTTP/2 that are read and written before others have their turn. Few, because a frame may have 9 bytes, and
 /// each takes its time.
 const HTTP2_TURN: usize = 16 << 10;
-/// How long somebody for whom there is no place may take to ask something.
-const GUEST_TIME: Duration = Duration::from_secs(1);
-/// When to come back then.
+/// When those come back for whom there is no place.
 const GUEST_SECONDS: u64 = 1;
 
 /// What becomes of a request.
@@ -104,7 +111,16 @@ impl Driven {
 
 /// Serves a connection until it ends.
 pub(super) async fn serve(accepted: Accepted, held: Held, shared: Rc<Shared>, stranger: Stranger) {
-    if let Err(error) = try_serve(accepted, held, shared, stranger).await {
+    let end = held.end;
+    let mut serving = pin!(try_serve(accepted, held, shared, stranger));
+    let served = match end {
+        Some(end) => match timeout_at(end.into(), serving).await {
+            Ok(served) => served,
+            Err(_) => Err("its time as a guest is over".into()),
+        },
+        None => serving.as_mut().await,
+    };
+    if let Err(error) = served {
         // Clients leave in all kinds of ways; nobody is to be woken for it.
         tracing::debug!(%error, "a client connection ended early");
     }
@@ -148,10 +164,7 @@ async fn try_serve(
     if version == Version::HTTP_2 {
         stream.set_turn(HTTP2_TURN);
     }
-    let bytes = super::io::Bytes::new(stream);
-    if version < Version::HTTP_2 {
-        bytes.expect_head();
-    }
+    let bytes = super::io::Bytes::new(stream, version < Version::HTTP_2);
     let connection = Rc::new(Connection {
         peer,
         version,
@@ -204,9 +217,15 @@ fn answer(
         // Before it is answered: clients that are known may wait for what it does, because they share what a
         // subgraph is asked, or a thread for heavy work; and a subgraph that has answered is not slow.
         connection.stranger.is_known();
-        let mut response = match connection.refusal(&parts) {
+        let has_both = connection.bytes.next_has_both();
+        let mut response = match connection.refusal(&parts, has_both) {
             Some(refusal) => {
-                read_refused(&parts.headers, body).await;
+                let read = read_refused(&parts.headers, body);
+                // What is left of a guest's time is for the answer.
+                match activity.place.kind {
+                    Kind::Guest => drop(timeout(GUEST_TIME / 2, read).await),
+                    Kind::Client => read.await,
+                }
                 *refusal
             }
             None => {
@@ -224,9 +243,6 @@ fn answer(
         }
         running.answered = true;
         drop(running);
-        if connection.version < Version::HTTP_2 {
-            connection.bytes.expect_head();
-        }
         let (timed, activity) = (connection.version == Version::HTTP_2, Rc::clone(activity));
         Ok(response.map(|body| Taken::new(body, activity, timed)))
     })
@@ -240,8 +256,9 @@ pub(super) async fn drained(draining: &mut watch::Receiver<bool>, idle: Duration
 }
 
 impl Connection {
-    /// The answer to a request that nobody needs to look into.
-    fn refusal(&self, parts: &Parts) -> Option<Box<Response<ResponseBody>>> {
+    /// The answer to a request that nobody needs to look into. `has_both`: its head has two lengths, of which the parser
+    /// shows one.
+    fn refusal(&self, parts: &Parts, has_both: bool) -> Option<Box<Response<ResponseBody>>> {
         let (gateway, headers) = (&self.shared.gateway, &parts.headers);
         // HTTP/1.1's parser counts by itself.
         if self.version == Version::HTTP_2 && headers.len() > self.headers.ceiling {
@@ -259,9 +276,7 @@ impl Connection {
         let error = if hosts > 1 || (hosts == 0 && parts.version == Version::HTTP_11) {
             let message = "the request has no `host` header, or several";
             RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
-        } else if headers.contains_key(header::TRANSFER_ENCODING)
-            && (headers.contains_key(header::CONTENT_LENGTH) || self.bytes.has_length())
-        {
+        } else if has_both {
             let message = "the request has both `content-length` and `transfer-encoding`";
             RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
         } else if self.activity.place.kind == Kind::Guest && !gateway.is_health(parts) {

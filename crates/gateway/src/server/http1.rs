@@ -127,6 +127,9 @@ where
                 let _ = serving.as_mut().poll(cx);
                 return Poll::Ready(Turn::Over);
             }
+            if !place.may_stay() {
+                return Poll::Ready(Turn::Over);
+            }
             driven.held.stays();
             leave.set(unconstrained(place.told_to_leave()));
             let _ = leave.as_mut().poll(cx);

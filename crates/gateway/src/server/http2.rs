@@ -69,7 +69,8 @@ where
                         serving.as_mut().graceful_shutdown();
                         end = Some(Instant::now() + LAST_WORD);
                     }
-                    false => driven.held.stays(),
+                    false if driven.held.place.may_stay() => driven.held.stays(),
+                    false => return Ok(()),
                 }
             }
             () = sleep_until(look) => {

@@ -13,6 +13,7 @@
 mod activity;
 mod clock;
 mod connection;
+mod framing;
 mod http1;
 mod http2;
 mod io;

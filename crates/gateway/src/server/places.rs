@@ -4,7 +4,8 @@
 //! gets that of a connection of which nothing is asked: of its own client if that has as many as it may, else of anybody.
 //! Spared are those that were busy a moment ago, and the last few of those that have asked nothing yet. One that finds no
 //! place even so is let in for a moment, to be told so ([`Kind::Guest`]): that is how health is answered when all places
-//! are taken. Guests have places of their own, of which the oldest is given up for the next.
+//! are taken. Guests have places of their own, of which the oldest is given up for the next, whatever it does; and each of
+//! them is gone after [`GUEST_TIME`].
 //!
 //! Whether a connection was busy is told by a bit that requests set and a look takes away, so that no request has to read
 //! a clock.
@@ -26,6 +27,8 @@ use tokio::sync::Notify;
 use super::ServeOptions;
 use crate::proxies::{Proxies, network};
 
+/// How long somebody for whom there is no place is let in, all in all.
+pub(super) const GUEST_TIME: Duration = Duration::from_secs(1);
 /// Places of guests.
 pub(super) const GUESTS_MAX: usize = 32;
 /// A connection that was busy, or begun, at most so long ago is not given up.
@@ -95,6 +98,8 @@ pub(super) struct Place {
 /// A place that is taken.
 pub(super) struct Held {
     pub(super) place: Arc<Place>,
+    /// When it is given up, whatever happens there; only guests have such an end.
+    pub(super) end: Option<Instant>,
     table: Arc<Mutex<Table>>,
 }
 
@@ -118,6 +123,11 @@ impl Place {
         while !self.is_told_to_leave() {
             self.leave.notified().await;
         }
+    }
+    /// Whether it may stay although it was told to leave, because something is asked. Guests may not: they would stay for
+    /// as long as they send.
+    pub(super) fn may_stay(&self) -> bool {
+        self.kind == Kind::Client
     }
     fn tell(&self) {
         self.told.store(true, Ordering::Relaxed);
@@ -182,7 +192,7 @@ impl Places {
         let number = client.and_then(|client| table.clients.get(&client));
         let number = number.map(|count| count.open);
         drop(table);
-        Some((self.held(place), number))
+        Some((self.held(place, None), number))
     }
     /// Takes a place for a moment; there always is one.
     pub(super) fn take_guest(&self) -> Held {
@@ -196,15 +206,15 @@ impl Places {
         let place = table.enter(None, Kind::Guest);
         table.guests.push_back(place.number);
         drop(table);
-        self.held(place)
+        self.held(place, Some(Instant::now() + GUEST_TIME))
     }
     /// Has connections of which nothing is asked leave, `most` being how many there may be; says whether there are any.
     pub(super) fn give_up(&self, most: usize) -> bool {
         self.lock().give_up(None, most)
     }
-    fn held(&self, place: Arc<Place>) -> Held {
+    fn held(&self, place: Arc<Place>, end: Option<Instant>) -> Held {
         let table = Arc::clone(&self.table);
-        Held { place, table }
+        Held { place, end, table }
     }
 }
 

@@ -75,20 +75,27 @@ pub(super) const CASES: &[Case] = cases! {
     "an announced body that is too large to be read" => "413, closed", post("content-length: 50000000\r\n", "");
 };
 
-/// Sends the bytes and one more request, and reads whatever is answered.
-fn statuses(graph: &Graph, bytes: &[u8]) -> String {
+/// What may come before a request, in the same bytes, and be answered first.
+const BEFORE: [&str; 3] = [
+    "GET /health HTTP/1.1\r\nhost: a\r\n\r\n",
+    "POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 26\r\n\r\n{\"query\":\"{ __typename }\"}",
+    "POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n\
+     1a;x=y\r\n{\"query\":\"{ __typename }\"}\r\n0\r\nx: y\r\n\r\n",
+];
+
+/// Sends the bytes, with so many good requests before, and one more request; reads whatever is answered.
+fn statuses(graph: &Graph, bytes: &[u8], before: usize) -> String {
     let mut connection = Connection::open(graph.address());
     connection.write_what_is_taken(bytes);
-    let mut statuses = Vec::new();
-    let mut next = connection.try_read();
+    let answers = (0..=before).map_while(|_| connection.try_read());
+    let mut statuses: Vec<u16> = answers.map(|answer| answer.status).collect();
     // What comes last on an open connection is the answer to this one.
     connection
         .write_what_is_taken(b"GET /readiness HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    while let Some(answer) = next {
+    while let Some(answer) = connection.try_read() {
         statuses.push(answer.status);
-        next = connection.try_read();
     }
-    let open = statuses.len() > 1;
+    let open = statuses.len() > before + 1;
     if open {
         assert_eq!(statuses.pop(), Some(200));
     }
@@ -105,8 +112,42 @@ fn no_second_request_hides_in_a_first() {
     let graph = Graph::start();
     let found: Vec<_> = CASES
         .iter()
-        .map(|case| (case.request, statuses(&graph, &(case.bytes)()), case.seen))
+        .map(|case| {
+            (
+                case.request,
+                statuses(&graph, &(case.bytes)(), 0),
+                case.seen,
+            )
+        })
         .collect();
     compare(&found);
+    assert_eq!(graph.service.total().requests, 0);
+}
+
+/// What holds for the first request of a connection holds for one that comes while another is answered.
+#[test]
+fn no_second_request_hides_in_one_that_comes_behind_others() {
+    let graph = Graph::start();
+    for before in [
+        BEFORE[0].to_owned(),
+        BEFORE[1].to_owned(),
+        BEFORE[2].to_owned(),
+        BEFORE.concat(),
+    ] {
+        let answers = before.matches("HTTP/1.1").count();
+        let found: Vec<_> = CASES
+            .iter()
+            .map(|case| {
+                let bytes = [before.as_bytes(), &(case.bytes)()].concat();
+                let seen = statuses(&graph, &bytes, answers);
+                let seen = match seen.strip_prefix(&"200 ".repeat(answers)) {
+                    Some(seen) => seen.to_owned(),
+                    None => format!("not answered before it: {seen}"),
+                };
+                (case.request, seen, case.seen)
+            })
+            .collect();
+        compare(&found);
+    }
     assert_eq!(graph.service.total().requests, 0);
 }
