@@ -18,4 +18,4 @@ pub use foreign::{bounded, bounded_name, bounded_string};
 pub use hash::{FastMap, FastSet};
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
-pub use memory::{MemoryBudget, OutOfMemory, Reservation};
+pub use memory::{MemoryBudget, MemoryShare, OutOfMemory, Reservation};

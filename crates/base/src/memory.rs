@@ -1,18 +1,23 @@
 //! The memory budget of a process: bytes that requests make it hold, whoever holds them, counted together.
 //!
 //! A [`MemoryBudget`] is one number that all threads share. A [`Reservation`] belongs to one request, or to a part of it,
-//! and takes from the budget in chunks of [`CHUNK`], so that most requests touch the shared number twice: when they begin
-//! and when the last of them is gone. What a reservation counts is given back when it is dropped.
+//! and takes from the budget in chunks of [`CHUNK`]. What a reservation counts is given back when it is dropped.
+//!
+//! A number that every request on every core changes twice would be handed from core to core all the time. So each worker
+//! has a [`MemoryShare`]: it takes [`SPARE`] more than it needs, keeps at most [`IDLE_MAX`] of what is given back, and its
+//! requests are served from that. What is idle in a share counts as used, so nothing is ever admitted that the budget would
+//! not have admitted; whoever would be refused takes the idle bytes of all shares back first, so nothing is refused for
+//! them either. From half of the limit on shares keep nothing.
 //!
 //! Beyond [`MemoryBudget::admitting`], a share of the limit, nothing new is begun but what is [`SMALL`], and that up to
 //! [`MemoryBudget::admitting_small`]: whoever sends a few large things must not keep all others out. What runs may go on up
 //! to the limit itself, because it gives back sooner when it is finished than when it fails.
 //!
-//! Invariants: `used` is the sum of what living reservations have taken; nothing exceeds the limit but what is there already
+//! Invariants: the number is the sum of what living reservations have taken and what shares keep; nothing exceeds the limit but what is there already
 //! when it is counted ([`Reservation::count`]), and then nobody grows until it is gone.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError, Weak,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -22,12 +27,20 @@ pub const CHUNK: usize = 16 << 10;
 /// What counts no more than so many bytes is small.
 pub const SMALL: usize = 2 * CHUNK;
 
+/// What a share takes from the budget beyond what it needs, in bytes.
+pub const SPARE: usize = 256 << 10;
+
+/// Most bytes that a share keeps although nobody uses them.
+pub const IDLE_MAX: usize = 2 * SPARE;
+
 /// Bytes that all requests of a process hold together.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    used: AtomicUsize,
+    /// What shares keep counts, too.
+    taken: AtomicUsize,
     limit: AtomicUsize,
     refused: AtomicUsize,
+    shares: Mutex<Vec<Weak<MemoryShare>>>,
 }
 
 impl Default for MemoryBudget {
@@ -41,14 +54,17 @@ impl MemoryBudget {
     /// A budget of so many bytes.
     pub fn new(limit: usize) -> Self {
         MemoryBudget {
-            used: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit),
             refused: AtomicUsize::new(0),
+            shares: Mutex::default(),
         }
     }
     /// Bytes in use.
     pub fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        let mut idle = 0;
+        self.each_share(|share| idle += share.idle.load(Ordering::Relaxed));
+        self.taken.load(Ordering::Relaxed).saturating_sub(idle)
     }
     /// Most bytes.
     pub fn limit(&self) -> usize {
@@ -72,18 +88,110 @@ impl MemoryBudget {
         let limit = self.limit();
         limit - limit / 8
     }
-    /// Takes bytes if no more than `most` are in use then.
+    /// Takes bytes if no more than `most` are in use then, after all that is idle was given back if need be.
     fn take(&self, bytes: usize, most: usize) -> bool {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.checked_add(bytes).is_some_and(|used| used <= most);
+        let fits = self.try_take(bytes, most) || (self.reclaim() && self.try_take(bytes, most));
         if !fits {
-            self.give_back(bytes);
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         fits
     }
+    fn try_take(&self, bytes: usize, most: usize) -> bool {
+        let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.checked_add(bytes).is_some_and(|taken| taken <= most);
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
     fn give_back(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+    /// Whether there is so much room that shares may keep some of it.
+    fn is_roomy(&self, bytes: usize) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed).saturating_add(bytes);
+        taken <= self.limit() / 2
+    }
+    /// Takes back what is idle; false if there was nothing.
+    fn reclaim(&self) -> bool {
+        let mut idle = 0;
+        self.each_share(|share| idle += share.idle.swap(0, Ordering::Relaxed));
+        self.give_back(idle);
+        idle > 0
+    }
+    fn each_share(&self, mut each: impl FnMut(&MemoryShare)) {
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|share| each(&share));
+    }
+}
+
+/// A worker's part of the budget: what its requests give back is kept for the next ones.
+#[derive(Debug)]
+pub struct MemoryShare {
+    budget: Arc<MemoryBudget>,
+    idle: AtomicUsize,
+    /// Whether it keeps anything.
+    keeps: bool,
+}
+
+impl MemoryShare {
+    /// A share of a budget.
+    pub fn new(budget: &Arc<MemoryBudget>) -> Arc<Self> {
+        let share = MemoryShare::with(budget, true);
+        let mut shares = budget.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.retain(|share| share.strong_count() > 0);
+        shares.push(Arc::downgrade(&share));
+        drop(shares);
+        share
+    }
+    fn with(budget: &Arc<MemoryBudget>, keeps: bool) -> Arc<Self> {
+        Arc::new(MemoryShare {
+            budget: Arc::clone(budget),
+            idle: AtomicUsize::new(0),
+            keeps,
+        })
+    }
+    /// Whether it is a share of this budget.
+    pub fn is_of(&self, budget: &Arc<MemoryBudget>) -> bool {
+        Arc::ptr_eq(&self.budget, budget)
+    }
+    /// Takes bytes if no more than `most` are in use then.
+    fn take(&self, bytes: usize, most: usize) -> bool {
+        // Many read this number, few change it.
+        let fits = self.budget.taken.load(Ordering::Relaxed) <= most;
+        (fits && self.take_idle(bytes)) || self.take_more(bytes, most)
+    }
+    fn take_idle(&self, bytes: usize) -> bool {
+        let less = |idle: usize| idle.checked_sub(bytes);
+        self.idle
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok()
+    }
+    #[cold]
+    fn take_more(&self, bytes: usize, most: usize) -> bool {
+        let more = bytes.saturating_add(SPARE);
+        if self.keeps && self.budget.is_roomy(more) && self.budget.try_take(more, most) {
+            self.idle.fetch_add(SPARE, Ordering::Relaxed);
+            return true;
+        }
+        self.budget.take(bytes, most)
+    }
+    fn give_back(&self, bytes: usize) {
+        let idle = self.idle.load(Ordering::Relaxed);
+        if self.keeps && idle.saturating_add(bytes) <= IDLE_MAX && self.budget.is_roomy(0) {
+            self.idle.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            self.budget.give_back(bytes);
+        }
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.budget.give_back(*self.idle.get_mut());
     }
 }
 
@@ -94,20 +202,24 @@ pub struct OutOfMemory;
 /// What something makes the process hold; given back when it is dropped. One thread at a time changes it.
 #[derive(Debug)]
 pub struct Reservation {
-    budget: Arc<MemoryBudget>,
+    share: Arc<MemoryShare>,
     /// What it counts.
     used: AtomicUsize,
-    /// What it has taken from the budget: not less.
+    /// What it has taken from the share: not less.
     taken: AtomicUsize,
     /// Whether it counts for something that runs.
     runs: AtomicBool,
 }
 
 impl Reservation {
-    /// Counts nothing yet; for something new.
+    /// Counts nothing yet; for something new that no worker does.
     pub fn new(budget: &Arc<MemoryBudget>) -> Self {
+        Reservation::of(&MemoryShare::with(budget, false))
+    }
+    /// Counts nothing yet; for something new.
+    pub fn of(share: &Arc<MemoryShare>) -> Self {
         Reservation {
-            budget: Arc::clone(budget),
+            share: Arc::clone(share),
             used: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
             runs: AtomicBool::new(false),
@@ -116,7 +228,7 @@ impl Reservation {
     /// Another one of the same budget, in the same state.
     #[must_use]
     pub fn beside(&self) -> Self {
-        let other = Reservation::new(&self.budget);
+        let other = Reservation::of(&self.share);
         other.runs.store(self.is_running(), Ordering::Relaxed);
         other
     }
@@ -144,12 +256,13 @@ impl Reservation {
     #[cold]
     fn take_up_to(&self, used: usize, taken: usize) -> Result<(), OutOfMemory> {
         let wanted = used.checked_next_multiple_of(CHUNK).ok_or(OutOfMemory)?;
+        let budget = &self.share.budget;
         let most = match self.is_running() {
-            true => self.budget.limit(),
-            false if wanted <= SMALL => self.budget.admitting_small(),
-            false => self.budget.admitting(),
+            true => budget.limit(),
+            false if wanted <= SMALL => budget.admitting_small(),
+            false => budget.admitting(),
         };
-        if !self.budget.take(wanted - taken, most) {
+        if !self.share.take(wanted - taken, most) {
             return Err(OutOfMemory);
         }
         self.taken.store(wanted, Ordering::Relaxed);
@@ -161,9 +274,10 @@ impl Reservation {
         let taken = self.taken.load(Ordering::Relaxed);
         if used > taken {
             let wanted = used.next_multiple_of(CHUNK);
-            self.budget
-                .used
-                .fetch_add(wanted - taken, Ordering::Relaxed);
+            let more = wanted - taken;
+            if !self.share.take_idle(more) {
+                self.share.budget.taken.fetch_add(more, Ordering::Relaxed);
+            }
             self.taken.store(wanted, Ordering::Relaxed);
         }
         self.used.store(used, Ordering::Relaxed);
@@ -178,7 +292,7 @@ impl Reservation {
         );
         // One chunk more may stay: what shrinks often grows again.
         if taken - wanted > CHUNK {
-            self.budget.give_back(taken - wanted);
+            self.share.give_back(taken - wanted);
             self.taken.store(wanted, Ordering::Relaxed);
         }
     }
@@ -204,7 +318,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let taken = self.taken.load(Ordering::Relaxed);
         if taken > 0 {
-            self.budget.give_back(taken);
+            self.share.give_back(taken);
         }
     }
 }
@@ -279,6 +393,77 @@ mod tests {
         request.set(20).unwrap();
         drop(request);
         assert_eq!(budget.used(), 0);
+    }
+
+    /// A hundred requests, one after another, and the number that all workers share is changed once.
+    #[test]
+    fn a_worker_serves_its_requests_from_what_it_keeps() {
+        let budget = Arc::new(MemoryBudget::new(64 << 20));
+        let share = MemoryShare::new(&budget);
+        for _ in 0..100 {
+            let request = Reservation::of(&share);
+            request.grow(SMALL).unwrap();
+            assert_eq!(budget.used(), SMALL);
+            assert_eq!(budget.taken.load(Ordering::Relaxed), SMALL + SPARE);
+        }
+        assert_eq!(budget.used(), 0, "what is idle is not in use");
+        let many: Vec<_> = (0..100).map(|_| Reservation::of(&share)).collect();
+        many.iter().for_each(|one| one.grow(SMALL).unwrap());
+        drop(many);
+        let idle = budget.taken.load(Ordering::Relaxed);
+        assert!(idle <= IDLE_MAX, "{idle} bytes are kept");
+        drop(share);
+        assert_eq!(budget.taken.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn nothing_is_refused_for_what_is_idle_with_another_worker() {
+        let budget = Arc::new(MemoryBudget::new(8 * SPARE));
+        let shares: Vec<_> = (0..3).map(|_| MemoryShare::new(&budget)).collect();
+        for share in &shares {
+            Reservation::of(share).grow(1).unwrap();
+        }
+        assert_eq!(budget.used(), 0);
+        assert!(budget.taken.load(Ordering::Relaxed) > 3 * SPARE);
+        // All that is for something new, which is more than is left beside what is idle.
+        let large = Reservation::of(&shares[0]);
+        large.grow(6 * SPARE).unwrap();
+        assert_eq!((budget.used(), budget.refused()), (6 * SPARE, 0));
+        // There is no room to keep anything any more.
+        Reservation::of(&shares[1]).grow(1).unwrap();
+        assert_eq!(budget.taken.load(Ordering::Relaxed), 6 * SPARE);
+        assert_eq!(
+            Reservation::of(&shares[2]).grow(2 * SPARE),
+            Err(OutOfMemory)
+        );
+        assert_eq!(budget.refused(), 1);
+    }
+
+    /// However threads take and give back, no more is in use than the limit, and nothing stays.
+    #[test]
+    fn many_workers_never_have_more_than_the_limit() {
+        const LIMIT: usize = 64 * CHUNK;
+        let budget = Arc::new(MemoryBudget::new(LIMIT));
+        let used = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for nth in 1..5 {
+                let (budget, used) = (&budget, &used);
+                scope.spawn(move || {
+                    let share = MemoryShare::new(budget);
+                    for round in 0..2_000 {
+                        let one = Reservation::of(&share);
+                        one.run();
+                        let bytes = (round * nth % 40) * CHUNK;
+                        if one.grow(bytes).is_ok() {
+                            let now = used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                            assert!(now <= LIMIT, "{now} bytes");
+                            used.fetch_sub(bytes, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.taken.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -692,7 +692,7 @@ impl Gateway {
     {
         let from = lent.record.map(Record::now);
         let mut exceeded = Exceeded::new();
-        let memory = Reservation::new(&self.memory);
+        let memory = lent.worker.reserve(&self.memory);
         if memory.grow(REQUEST_BYTES).is_err() {
             read_refused(&parts.headers, body).await;
             return refused(lent, &no_memory(), media);
@@ -886,6 +886,9 @@ impl Gateway {
         }
         // What is begun is finished.
         memory.run();
+        if let Some(files) = context.uploads() {
+            files.run();
+        }
         let output = execute(state, prepared, &planned, context, worker, false)
             .instrument(stop_span!(spans::EXECUTE))
             .await;

@@ -4,6 +4,9 @@
 //! space, and of the machine's memory the smallest counts. The other half is for what is there whatever is asked (the
 //! supergraph, plans that are kept, buffers of connections) and for what the allocator does not give back at once. What
 //! is counted is described in [`ogive_base::memory`].
+//!
+//! Where there is no `/proc`, Linux tells the machine's memory by a system call. Of systems that do not tell, the process is
+//! taken to have [`UNKNOWN`]: no limit at all would be none where nobody has looked.
 
 use std::{fs, path::Path};
 
@@ -11,6 +14,8 @@ use ogive_config::Config;
 
 /// Least limit that is derived.
 const LEAST: u64 = 32 << 20;
+/// What the process may have where the system does not tell.
+const UNKNOWN: u64 = 2 << 30;
 /// What control groups without a limit say in version 1 is more.
 const MOST: u64 = 1 << 48;
 
@@ -18,13 +23,28 @@ const MOST: u64 = 1 << 48;
 pub(crate) fn limit(config: &Config) -> usize {
     match config.limits.max_memory {
         Some(size) => size.0,
-        None => usize::try_from(derived(available(Path::new("/")))).unwrap_or(usize::MAX),
+        None => {
+            let available = available(Path::new("/")).or_else(of_machine);
+            usize::try_from(derived(available)).unwrap_or(usize::MAX)
+        }
     }
 }
 
 /// The default where the process may have so much.
 fn derived(available: Option<u64>) -> u64 {
-    available.map_or(u64::MAX, |bytes| (bytes / 2).max(LEAST))
+    (available.unwrap_or(UNKNOWN) / 2).max(LEAST)
+}
+
+/// The machine's memory, as the system says without files.
+#[cfg(target_os = "linux")]
+fn of_machine() -> Option<u64> {
+    let found = rustix::system::sysinfo();
+    let bytes = (found.totalram as u64).checked_mul(u64::from(found.mem_unit))?;
+    (bytes > 0).then_some(bytes)
+}
+#[cfg(not(target_os = "linux"))]
+fn of_machine() -> Option<u64> {
+    None
 }
 
 /// What the process may have, as the files below `root` say.
@@ -142,10 +162,23 @@ mod tests {
         }
     }
 
+    /// As in a `chroot` without `/proc`.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_machine_has_a_memory_without_files() {
+        let said = available(Path::new("/")).expect("this one has files");
+        let found = of_machine().expect("a memory");
+        assert!(
+            found >= LEAST && found >= said / 2,
+            "{found} and {said} bytes"
+        );
+        assert_eq!(available(Path::new("/nowhere")), None);
+    }
+
     #[test]
     fn half_of_it_is_for_requests() {
         assert_eq!(derived(Some(256 << 20)), 128 << 20);
         assert_eq!(derived(Some(1 << 20)), LEAST);
-        assert_eq!(derived(None), u64::MAX);
+        assert_eq!(derived(None), 1 << 30, "nobody is without a limit");
     }
 }

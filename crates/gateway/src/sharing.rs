@@ -5,10 +5,16 @@
 //! subgraph request would be equal, and so is the response, unless a subgraph made its answer for one client alone: then
 //! the others execute the operation themselves. Mutations are never shared.
 
-use std::{cell::Cell, ptr, rc::Rc, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    ptr,
+    rc::Rc,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use ogive_base::{MemoryBudget, MemoryShare, Reservation};
 use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Client, Flights, RequestTransport, Whose};
@@ -37,6 +43,8 @@ pub struct WorkerState {
     pub(crate) operations: Flights<Rc<OperationKey>, Executed>,
     /// What it may spend on operations that are not known.
     pub(crate) share: Share,
+    /// Its part of the memory that requests may take.
+    memory: RefCell<Option<Arc<MemoryShare>>>,
     /// How many requests came, so that it can be told when none does.
     pub(crate) requests: Cell<u64>,
 }
@@ -45,6 +53,14 @@ impl WorkerState {
     /// A worker without connections.
     pub fn new() -> Self {
         WorkerState::default()
+    }
+    /// Counts what a request makes the process hold.
+    pub(crate) fn reserve(&self, budget: &Arc<MemoryBudget>) -> Reservation {
+        let mut share = self.memory.borrow_mut();
+        match &*share {
+            Some(share) if share.is_of(budget) => Reservation::of(share),
+            _ => Reservation::of(share.insert(MemoryShare::new(budget))),
+        }
     }
     /// How many operations were executed and how many joined one under way, of those that could be shared.
     pub fn shared_operations(&self) -> (u64, u64) {

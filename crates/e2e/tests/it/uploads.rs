@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use ogive_base::Reservation;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -424,6 +425,39 @@ fn files_wanted_in_another_order_are_kept_within_a_limit() {
 }
 
 /// Answers have to fit beside the files that are kept.
+/// An upload that was begun is finished where nothing new is begun.
+#[test]
+fn kept_files_may_use_all_the_memory_there_is() {
+    let graph = Graph::with("enabled: true", "limits: { max_memory: 1MB }");
+    let memory = graph.served.gateway.memory();
+    let query = r#"{"query":"mutation($f: Upload!, $g: Upload!) { storeA(file: $f) storeB(file: $g) }","variables":{"f":null,"g":null}}"#;
+    let parts = |file: &str| {
+        form(&[
+            ("operations", query),
+            ("map", r#"{"0":["variables.g"],"1":["variables.f"]}"#),
+            ("0", file),
+            ("1", "x"),
+        ])
+    };
+    let file = "y".repeat(400_000);
+    let body = parts(&file);
+    let mut client = Connection::open(graph.served.address);
+    let request = crate::http_client::request("POST", "/graphql", &HEADERS, &body);
+    // All but the end of the file that is wanted last, and comes first.
+    let cut = request.len() - 150_000;
+    client.write(&request[..cut]);
+    while memory.used() < 200_000 {
+        std::thread::yield_now();
+    }
+    // With this nothing new is begun any more.
+    let others = Reservation::new(memory);
+    others.run();
+    others.grow(memory.admitting() - memory.used() + 1).unwrap();
+    client.write(&request[cut..]);
+    let expected = json!({ "data": { "storeA": "1.txt(text/plain):1", "storeB": "0.txt(text/plain):400000" } });
+    assert_eq!(client.read().json(), expected);
+}
+
 #[test]
 fn kept_files_count_in_the_memory_of_a_request() {
     // Far more than variables and answers take.

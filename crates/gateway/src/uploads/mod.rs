@@ -468,6 +468,10 @@ impl Uploads {
 }
 
 impl Entry<'_> {
+    /// Its operation is begun: what is kept of its files may use the whole limit.
+    pub(crate) fn run(&self) {
+        self.uploads.memory.run();
+    }
     /// How long the request may take.
     pub(crate) fn time(&self) -> Duration {
         self.uploads.options.timeout
