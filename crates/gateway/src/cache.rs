@@ -8,102 +8,18 @@
 
 use std::{
     hash::{Hash, Hasher},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
-use arc_swap::ArcSwapOption;
-use ogive_base::BitSet;
-use ogive_operation::Operation;
-use ogive_syntax::{Document, ast::OperationDefinition};
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
-use crate::{doorkeeper::Doorkeeper, plan::PlannedOperation};
-
-/// A valid operation, and its plan once there is one.
-#[derive(Debug)]
-pub struct PreparedOperation {
-    /// The parsed document.
-    pub document: Document,
-    /// The operation's definition.
-    pub definition: OperationDefinition,
-    /// The normal form.
-    pub operation: Operation,
-    /// Codes of the limits that it exceeds and that are only measured.
-    pub exceeded: Box<[&'static str]>,
-    /// The plan; set by stop 3.
-    pub planned: ArcSwapOption<PlannedOperation>,
-    /// Override labels that can matter to its plan, by index; none for most operations.
-    pub labels: Box<[u32]>,
-    /// Its plans with some of them on.
-    pub(crate) variants: Mutex<Vec<(BitSet, Arc<PlannedOperation>)>>,
-}
-
-impl PreparedOperation {
-    /// Bytes on the heap, about; plans not counted.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        let text = self.document.source().len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
-        text + self.operation.fields.len() * BYTES_PER_FIELD
-    }
-    /// Most variants kept with an operation; further ones are found a level below.
-    const VARIANTS_MAX: usize = 16;
-
-    /// The plan with these labels on, if it was made before.
-    pub(crate) fn known(&self, on: &BitSet) -> Option<Arc<PlannedOperation>> {
-        if on.is_empty() {
-            return self.planned.load_full();
-        }
-        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = variants.iter().find(|(labels, _)| labels == on);
-        found.map(|(_, planned)| Arc::clone(planned))
-    }
-    /// Keeps the plan with these labels on, instead of the one before; gives back what is kept.
-    pub(crate) fn keep(&self, on: &BitSet, planned: PlannedOperation) -> Arc<PlannedOperation> {
-        let planned = Arc::new(planned);
-        if on.is_empty() {
-            self.planned.store(Some(Arc::clone(&planned)));
-            return planned;
-        }
-        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, kept)) = variants.iter_mut().find(|(labels, _)| labels == on) {
-            kept.clone_from(&planned);
-        } else if variants.len() < Self::VARIANTS_MAX {
-            variants.push((on.clone(), Arc::clone(&planned)));
-        }
-        planned
-    }
-}
+use crate::{cache_limits::CacheLimits, doorkeeper::Doorkeeper, operation::PreparedOperation};
 
 /// The cache of one schema.
 #[derive(Debug)]
 pub struct OperationCache {
     entries: Option<Cache<Key, Arc<PreparedOperation>, ByBytes, foldhash::fast::RandomState>>,
     doorkeeper: Doorkeeper,
-}
-
-/// Bounds of a cache: it holds neither more entries nor more bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CacheLimits {
-    /// Most entries; default 1,000.
-    pub entries_max: usize,
-    /// Most bytes, as estimated; default 64 MiB.
-    pub bytes_max: usize,
-}
-
-impl Default for CacheLimits {
-    fn default() -> Self {
-        CacheLimits {
-            entries_max: 1_000,
-            bytes_max: 64 << 20,
-        }
-    }
-}
-
-impl CacheLimits {
-    /// What an entry of so many bytes weighs: at least its share, so that both bounds hold.
-    pub(crate) fn weight(&self, bytes: usize) -> u64 {
-        let share = self.bytes_max / self.entries_max.max(1);
-        bytes.max(share).max(1) as u64
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -136,11 +52,6 @@ impl Equivalent<Key> for KeyRef<'_> {
 
 #[derive(Clone, Debug)]
 struct ByBytes(CacheLimits);
-
-/// Bytes of syntax tree per byte of text, about.
-pub(crate) const TREE_BYTES_PER_TEXT_BYTE: usize = 8;
-/// Bytes of normal form per field, about.
-const BYTES_PER_FIELD: usize = 400;
 
 impl Weighter<Key, Arc<PreparedOperation>> for ByBytes {
     fn weight(&self, key: &Key, entry: &Arc<PreparedOperation>) -> u64 {

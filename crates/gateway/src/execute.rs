@@ -22,7 +22,7 @@ use crate::{
     failures::Telling,
     feedback::Timed,
     measured::{code, note},
-    plan::PlannedOperation,
+    operation::PlannedOperation,
     prepare::Prepared,
     sharing::{Executed, OperationKey, WorkerState},
     state::SchemaState,

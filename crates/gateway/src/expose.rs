@@ -8,7 +8,7 @@ use ogive_config::Config;
 use ogive_json::write_string;
 use ogive_plan::apollo;
 
-use crate::plan::PlannedOperation;
+use crate::operation::PlannedOperation;
 
 /// Whether and how plans are shown.
 #[derive(Clone, PartialEq, Eq, Debug)]

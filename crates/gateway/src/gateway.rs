@@ -47,7 +47,7 @@ use crate::{
     prepare::{Means, prepare_fairly},
     proxies::Proxies,
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
-    refine::Bell,
+    refinement::Wakeup,
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
     sharing::WorkerState,
     state::SchemaState,
@@ -74,8 +74,8 @@ pub struct Gateway {
     started: u64,
     replaced: AtomicU64,
     telemetry: Arc<Telemetry>,
-    /// Rings when a plan waits to be refined, whatever the schema.
-    bell: Arc<Bell>,
+    /// Wakes its thread when a plan waits to be refined, whatever the schema.
+    wakeup: Arc<Wakeup>,
     heavy: Heavy,
     /// What requests make the process hold.
     memory: Arc<MemoryBudget>,
@@ -182,12 +182,12 @@ impl GatewayOptions {
 impl Gateway {
     /// A gateway that serves `state`.
     pub fn new(mut state: SchemaState, options: GatewayOptions) -> Self {
-        let (bell, memory_max) = (Arc::default(), options.memory_max);
+        let (wakeup, memory_max) = (Arc::default(), options.memory_max);
         let heavy = Heavy::default();
         heavy.set_waiting_max(options.waiting_max);
-        state.refinement.ring_at(&bell);
+        state.refinement.wake_at(&wakeup);
         Gateway {
-            bell,
+            wakeup,
             registered: Registered::new(options.registered_max),
             admission: Admission::default(),
             serving: ArcSwap::from_pointee(Serving {
@@ -257,17 +257,17 @@ impl Gateway {
         self.serve(state, Arc::new(options));
     }
     fn serve(&self, mut state: SchemaState, options: Arc<GatewayOptions>) {
-        state.refinement.ring_at(&self.bell);
+        state.refinement.wake_at(&self.wakeup);
         let state = Arc::new(state);
         self.memory.set_limit(options.memory_max);
         self.heavy.set_waiting_max(options.waiting_max);
         self.serving.store(Arc::new(Serving { state, options }));
         self.replaced.fetch_add(1, Ordering::Relaxed);
         self.waiting.store(false, Ordering::Release);
-        self.bell.ring();
+        self.wakeup.wake();
     }
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub(crate) fn wakeup(&self) -> &Arc<Wakeup> {
+        &self.wakeup
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {
@@ -820,7 +820,7 @@ impl Gateway {
             response.body_mut().hold(memory);
         }
         if let Some(watch) = watch {
-            watch.finish(answer.as_ref().err(), &serving.state);
+            watch.finish(answer.as_ref().err(), &serving.state.endpoints);
         }
         answer
     }
@@ -904,7 +904,7 @@ impl Gateway {
                 extensions.push(("apolloQueryPlan", plan_extension(&planned)));
             }
             if let Some(watch) = watch.filter(|_| serving.options.observe.traces(headers)) {
-                extensions.push(("ogiveTrace", watch.timeline(state)));
+                extensions.push(("ogiveTrace", watch.timeline(&state.endpoints)));
             }
             let mut response = match extensions.as_slice() {
                 [] => respond(output, media),

@@ -16,15 +16,14 @@ use ogive_execute::Failure;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
-    metrics::{Gauges, MetricsOptions, SubgraphGauges},
-    process::Process,
+    metrics::MetricsOptions,
     propagation::Propagation,
     timeline,
     traces::TracingOptions,
 };
 use ogive_transport::{Answered, Endpoint, Observer};
 
-use crate::{error::RequestError, gateway::Gateway, sharing::WorkerState, state::SchemaState};
+use crate::{error::RequestError, sharing::WorkerState};
 
 /// Longest id of a request that a client may choose.
 const REQUEST_ID_MAX: usize = 128;
@@ -168,37 +167,6 @@ fn access_log(config: &Config) -> Result<AccessLog, String> {
     })
 }
 
-impl Gateway {
-    /// What is looked at when metrics are asked for.
-    pub fn gauges(&self) -> Gauges {
-        let state = self.state();
-        Gauges {
-            operations: state.operations.len(),
-            plans: state.plans.len(),
-            plan_bytes: state.plans.bytes(),
-            memory_used: self.memory().used(),
-            memory_limit: self.memory().limit(),
-            memory_refused: self.memory().refused() as u64,
-            planning_waiting: self.heavy().waiting(),
-            ready: self.is_ready(),
-            subgraphs: state.endpoints.iter().map(gauges).collect(),
-            logs: self.telemetry().logs(),
-            suppressed: self.telemetry().failures.suppressed(),
-            process: Process::look(),
-        }
-    }
-}
-
-fn gauges(endpoint: &Endpoint) -> SubgraphGauges {
-    let (traffic, replicas) = (&endpoint.traffic, endpoint.replicas.as_ref().ok());
-    let replicas = replicas.filter(|_| traffic.outlier.is_some());
-    SubgraphGauges {
-        name: endpoint.name.clone(),
-        is_open: traffic.breaker.map(|_| endpoint.health.is_open()),
-        ejected: replicas.map(|replicas| replicas.ejected()),
-    }
-}
-
 /// What is lent to a request: its thread's possessions, its record and what is known of its client.
 #[derive(Clone, Copy)]
 pub(crate) struct Lent<'a> {
@@ -272,22 +240,22 @@ impl<'a> Watch<'a> {
         self.operation.borrow_mut().errors = errors;
     }
     /// The execution trace so far.
-    pub(crate) fn timeline(&self, state: &SchemaState) -> Vec<u8> {
-        timeline::json(&self.operation.borrow(), |index| name(state, index))
+    pub(crate) fn timeline(&self, endpoints: &[Endpoint]) -> Vec<u8> {
+        timeline::json(&self.operation.borrow(), |index| name(endpoints, index))
     }
     /// It is done, or refused.
-    pub(crate) fn finish(self, refused: Option<&RequestError>, state: &SchemaState) {
+    pub(crate) fn finish(self, refused: Option<&RequestError>, endpoints: &[Endpoint]) {
         let mut operation = self.operation.into_inner();
         if let Some(error) = refused {
             operation.errors = error.errors.len();
             operation.code = error.errors.first().map(|e| e.code);
         }
-        self.record.done(operation, |index| name(state, index));
+        self.record.done(operation, |index| name(endpoints, index));
     }
 }
 
-fn name(state: &SchemaState, subgraph: u32) -> &str {
-    let endpoint = state.endpoints.get(subgraph as usize);
+fn name(endpoints: &[Endpoint], subgraph: u32) -> &str {
+    let endpoint = endpoints.get(subgraph as usize);
     endpoint.map_or("", |endpoint| &endpoint.name)
 }
 

@@ -6,65 +6,23 @@
 //! ([`crate::refine`]). An operation that progressive overrides can touch
 //! ([`crate::labels`]) has a plan for every set of labels that are on.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
 use ogive_base::{BitSet, bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_operation::Operation;
-use ogive_plan::Plan;
-use ogive_planner::{PlanOptions, Planned};
+use ogive_planner::Planned;
 
 use crate::{
-    cache::PreparedOperation,
     canonical::{Binding, Canonical, canonical},
-    early::Early,
     error::{RequestError, queue_full},
-    feedback::Epoch,
     fingerprint::rests_on,
     heavy::{Heavy, LIGHT_OPERATION, QueueFull, Turn},
+    operation::{PlannedOperation, PreparedOperation},
     plans::{PlanSlot, PlanSource, SharedPlan, Tier},
     prepare::Means,
     state::SchemaState,
 };
-
-/// The plan of one document's operation.
-#[derive(Debug)]
-pub struct PlannedOperation {
-    /// The plan, shared with equivalent documents.
-    pub plan: Arc<Plan>,
-    /// Values of the plan's variables, from the client's.
-    pub binding: Binding,
-    /// Whether to send parts of fetches early.
-    pub early: Arc<Early>,
-    /// What is known about the plan.
-    pub shared: Arc<SharedPlan>,
-    /// Where a better one will be.
-    slot: Arc<PlanSlot>,
-}
-
-impl PlannedOperation {
-    fn new(slot: Arc<PlanSlot>, binding: Binding) -> Self {
-        let shared = slot.current();
-        PlannedOperation {
-            plan: Arc::clone(&shared.plan),
-            binding,
-            early: Arc::default(),
-            shared,
-            slot,
-        }
-    }
-    /// The same operation with what its slot holds now.
-    fn renewed(&self) -> Self {
-        let mut renewed = Self::new(Arc::clone(&self.slot), self.binding.clone());
-        if Arc::ptr_eq(&renewed.plan, &self.plan) {
-            renewed.early = Arc::clone(&self.early);
-        }
-        renewed
-    }
-}
 
 /// The plan of a prepared operation without any override label on, and where it came from.
 pub async fn plan(
@@ -265,23 +223,6 @@ fn known(
     Some((planned, source))
 }
 
-/// The planning options with some override labels on, and with what was measured.
-pub(crate) fn options_with<'s>(
-    state: &'s SchemaState,
-    on: &BitSet,
-    epoch: &Epoch,
-) -> Cow<'s, PlanOptions> {
-    let options = &state.options.plan;
-    if on.is_empty() && epoch.measured.is_none() {
-        return Cow::Borrowed(options);
-    }
-    Cow::Owned(PlanOptions {
-        labels: options.labels.union(on),
-        measured: epoch.measured.clone(),
-        ..options.clone()
-    })
-}
-
 /// Runs the planner on a canonical operation.
 fn make(
     state: &SchemaState,
@@ -289,7 +230,7 @@ fn make(
     on: &BitSet,
 ) -> Result<SharedPlan, RequestError> {
     let epoch = state.feedback.epoch();
-    let options = options_with(state, on, &epoch);
+    let options = state.planning_with(on, &epoch);
     let planned = ogive_planner::plan_judged(&state.supergraph, operation, &options);
     let Planned { mut plan, quality } = planned.map_err(|error| {
         tracing::warn!(

@@ -18,7 +18,7 @@ use ogive_plan::Plan;
 use ogive_planner::Quality;
 use quick_cache::{Weighter, sync::Cache};
 
-use crate::{cache::CacheLimits, doorkeeper::Doorkeeper, fingerprint::Part};
+use crate::{cache_limits::CacheLimits, doorkeeper::Doorkeeper, fingerprint::Part};
 
 /// Where the plan of a request came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,19 +8,16 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwapOption;
 use ogive_base::{Reservation, SourceId, bounded_name};
 use ogive_json::{Tree, tree};
-use ogive_operation::{
-    FieldRef, NormaliseLimits, ValidationLimits, Variables, coerce_variables, normalise, validate,
-};
+use ogive_operation::{FieldRef, Variables, coerce_variables, normalise, validate};
 use ogive_schema::OperationKind;
-use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
+use ogive_syntax::{Document, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
 
 use crate::{
-    cache::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
     error::{RequestError, internal, queue_full},
     heavy::{Heavy, LIGHT_BODY, LIGHT_DOCUMENT, QueueFull, Share, Turn},
     labels::labels_of,
-    operation_limits::OperationLimits,
+    operation::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
     receive::GraphqlRequest,
     state::SchemaState,
 };
@@ -36,34 +33,6 @@ pub struct Prepared {
     pub cached: bool,
     /// Code of the limit on variables, if they exceed it and it is only measured.
     pub exceeded: Option<&'static str>,
-}
-
-/// Limits on documents.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PrepareLimits {
-    /// For the parser; default 15,000 tokens, nesting of 200, 2 MB.
-    pub syntax: Limits,
-    /// For validation.
-    pub validation: ValidationLimits,
-    /// For the normal form.
-    pub normalise: NormaliseLimits,
-    /// For the operation as a whole.
-    pub operation: OperationLimits,
-}
-
-impl Default for PrepareLimits {
-    fn default() -> Self {
-        PrepareLimits {
-            syntax: Limits {
-                source_bytes_max: 2_000_000,
-                tokens_max: 15_000,
-                ..Limits::default()
-            },
-            validation: ValidationLimits::default(),
-            normalise: NormaliseLimits::default(),
-            operation: OperationLimits::default(),
-        }
-    }
 }
 
 /// As much text of a document as becomes syntax tree, about: there is a limit on tokens.

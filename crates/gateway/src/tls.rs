@@ -1,22 +1,15 @@
-//! TLS as the configuration asks for it, towards clients and subgraphs, and keeping it up to date.
+//! TLS as the configuration asks for it, towards clients and subgraphs.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
 use ogive_config::{Config, TlsIdentityOptions};
 use ogive_transport::{
-    ClientTls, ClientTlsOptions, Endpoint, EndpointError, Http2, Identity, Pem, ServerTls,
-    ServerTlsOptions, Validity,
+    ClientTls, ClientTlsOptions, EndpointError, Http2, Identity, Pem, ServerTls, ServerTlsOptions,
+    Validity,
 };
 
-use crate::Gateway;
-
-/// Shortest time between two looks at the files.
-const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Seconds of a day.
-const DAY: u64 = 24 * 3_600;
+pub(crate) const DAY: u64 = 24 * 3_600;
 /// How long before its end a certificate is warned of, unless it lives for a short time only.
 const SOON: u64 = 14 * DAY;
 /// The last part of a certificate's life, in which it is warned of if that is shorter: those that live for a day are
@@ -56,12 +49,13 @@ pub fn listener_tls(config: &Config) -> Result<Option<Arc<ServerTls>>, String> {
 }
 
 /// Seconds since 1970.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| now.as_secs())
 }
 
-fn warn_of_end(tls: &ServerTls) {
+/// Says if the listener's certificate is not good, or soon will not be.
+pub(crate) fn warn_of_end(tls: &ServerTls) {
     if let Some(remark) = tls.validity().and_then(|validity| remark(validity, now())) {
         tracing::warn!("the certificate in `tls.supergraph` {remark}");
     }
@@ -130,55 +124,6 @@ pub(crate) fn subgraph_tls(
     );
     tls.map(|tls| Some(Arc::new(tls)))
         .map_err(|error| EndpointError::Tls(error.to_string()))
-}
-
-/// Looks at all files every `interval` and lets new connections use what has changed. What cannot be used is logged and
-/// changes nothing. Once a day the listener's certificate is warned of if it ends soon.
-pub(crate) async fn keep_up_to_date(
-    gateway: &Gateway,
-    listener: Option<Arc<ServerTls>>,
-    interval: Duration,
-) {
-    let mut day = now() / DAY;
-    loop {
-        tokio::time::sleep(interval.max(INTERVAL_MIN)).await;
-        let state = gateway.state();
-        let has_tls = |endpoint: &Endpoint| matches!(endpoint.tls, Ok(Some(_)));
-        if listener.is_none() && !state.endpoints.iter().any(has_tls) {
-            continue;
-        }
-        let listener = listener.clone();
-        let is_due = day != now() / DAY;
-        day = now() / DAY;
-        let looking = tokio::task::spawn_blocking(move || {
-            if let Some(tls) = listener {
-                let refreshed = tls.refresh();
-                let is_another = matches!(refreshed, Ok(true));
-                tell("the listener", refreshed);
-                if is_due || is_another {
-                    warn_of_end(&tls);
-                }
-            }
-            for endpoint in &state.endpoints {
-                if let Ok(Some(tls)) = &endpoint.tls {
-                    tell(&endpoint.name, tls.refresh());
-                }
-            }
-        });
-        // A panic there was reported where it happened.
-        let _ = looking.await;
-    }
-}
-
-fn tell(whose: &str, refreshed: Result<bool, ogive_transport::TlsError>) {
-    match refreshed {
-        Ok(false) => {}
-        Ok(true) => tracing::info!(whose, "certificates have changed"),
-        Err(error) => tracing::error!(
-            whose,
-            "certificates cannot be used, going on with those before: {error}"
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,12 @@ use std::{
 use ogive_config::Url;
 use ogive_gateway::{
     Gateway, GatewayOptions, SchemaState,
-    plan::{PlannedOperation, plan_now},
+    operation::PlannedOperation,
+    plan::plan_now,
     plans::Tier,
     prepare::prepare_operation,
-    refine::{RefineCounts, Refined, Refiner},
+    refine::{Refined, Refiner},
+    refinement::RefineCounts,
 };
 use ogive_mock::{Data, Options, Server, Service, Settings, Source, Subgraph};
 use serde_json::{Map, Value, json};

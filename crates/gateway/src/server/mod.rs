@@ -34,7 +34,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::{Gateway, proxies::Proxies, tls};
+use crate::{Gateway, certificates, proxies::Proxies};
 use listener::{Accepted, Listener};
 use places::{Places, SPARED};
 use worker::{Connection, REST, Worker};
@@ -235,7 +235,7 @@ impl Bound {
         tokio::select! {
             () = stopping => {}
             () = door.accept(&listener, &gateway) => {}
-            () = tls::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
+            () = certificates::keep_up_to_date(&gateway, tls, options.tls_interval) => {}
             () = rest(&gateway, threads.give_back) => {}
         }
         let waiting = door.waiting.take();

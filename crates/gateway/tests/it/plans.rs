@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ogive_gateway::{
     canonical::canonical,
-    plan::{PlannedOperation, plan, plan_now},
+    operation::PlannedOperation,
+    plan::{plan, plan_now},
     plans::{PlanCounts, PlanSource},
     prepare::prepare_operation,
     state::SchemaState,

@@ -1,0 +1,180 @@
+//! The subgraphs of a schema as the transport knows them: where they are, and how they are asked.
+
+use std::num::NonZeroU32;
+
+use http::{HeaderName, HeaderValue};
+use ogive_config::{
+    CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, Limit, ReuseWord,
+};
+use ogive_execute::{RequestLimits, Reuse};
+use ogive_transport::{
+    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, Hedge, Http2, Merge, NameMatch,
+    OutlierEjection, ResponseHeaderRule, ResponseHeaderRules, Retry, Traffic,
+};
+
+use crate::tls::subgraph_tls;
+
+/// One subgraph.
+pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
+    let traffic = config.traffic(name);
+    let url = config
+        .override_subgraph_url
+        .get(name)
+        .map_or(url, |url| url.0.as_str());
+    let mut urls: Vec<&str> = traffic.urls.iter().map(|url| url.0.as_str()).collect();
+    if urls.is_empty() {
+        urls.push(url);
+    }
+    let http2 = match traffic.http2 {
+        Http2Word::Enable => Http2::Enable,
+        Http2Word::Disable => Http2::Disable,
+        Http2Word::Only => Http2::Only,
+    };
+    let answer = config.limits.warn_only.size(
+        Limit::Response,
+        traffic.response_max_bytes,
+        Traffic::default().response_bytes_max,
+    );
+    let mut endpoint = Endpoint::with_replicas(
+        name,
+        &urls,
+        Traffic {
+            timeout: traffic.timeout,
+            connect_timeout: traffic.connect_timeout,
+            response_bytes_max: answer.limit,
+            response_bytes_ceiling: Some(answer.ceiling),
+            compression: traffic.compression.map(|word| match word {
+                CompressionWord::Gzip => Encoding::Gzip,
+                CompressionWord::Br => Encoding::Brotli,
+                CompressionWord::Zstd => Encoding::Zstd,
+            }),
+            accept_compression: traffic.accept_compression,
+            deduplicate_query: traffic.deduplicate_query,
+            request_limits: RequestLimits {
+                representations_max: traffic
+                    .max_representations
+                    .map(|most| NonZeroU32::try_from(most).unwrap_or(NonZeroU32::MAX)),
+                split_retry: traffic.split_retry,
+                reuse: match config.execution.subgraphs.get(name) {
+                    Some(own) => reuse(own.reuse.unwrap_or(ReuseWord::All)),
+                    None => Reuse::All,
+                },
+            },
+            first_byte_timeout: traffic.first_byte_timeout,
+            hedge: traffic.hedge.map(|hedge| Hedge {
+                percentile: hedge.percentile.clamp(1, 100),
+                delay_min: hedge.min_delay.0,
+                budget_percent: hedge.budget_percent,
+            }),
+            outlier: traffic.outlier_ejection.map(|outlier| OutlierEjection {
+                consecutive_failures: outlier.consecutive_failures,
+                base_ejection_time: outlier.base_ejection_time.0,
+                max_ejection_percent: outlier.max_ejection_percent,
+            }),
+            http2,
+            deadline_header: traffic
+                .deadline_header
+                .and_then(|name| header_name(&name.0)),
+            retry: traffic.retry.map(|retry| Retry {
+                attempts: retry.attempts,
+                backoff: retry.backoff.0,
+                backoff_max: retry.backoff_max.0,
+                budget_percent: retry.budget_percent,
+                budget_per_second: retry.min_per_sec,
+            }),
+            breaker: traffic.circuit_breaker.map(|breaker| CircuitBreaker {
+                error_percent: breaker.error_threshold_percent,
+                volume: breaker.volume_threshold,
+                window: breaker.window.0,
+                reset_timeout: breaker.reset_timeout.0,
+            }),
+            idle_timeout: traffic.pool_idle_timeout,
+            connection_age_max: traffic.pool_max_age,
+            idle_max: traffic.pool_idle_max,
+            idle_total_max: config.traffic_shaping.pool_idle_total_max.get(),
+        },
+        HeaderRules::new(
+            config
+                .request_header_rules(name)
+                .filter_map(header_rule)
+                .collect(),
+        ),
+    );
+    let answers = config.response_header_rules(name);
+    endpoint.response_headers =
+        ResponseHeaderRules::new(answers.filter_map(response_header_rule).collect());
+    if endpoint.is_https() {
+        endpoint.tls = subgraph_tls(config, name, http2);
+    }
+    endpoint.shows_errors = config.includes_subgraph_errors(name);
+    endpoint
+}
+
+fn header_name(text: &str) -> Option<HeaderName> {
+    HeaderName::from_bytes(text.as_bytes()).ok()
+}
+
+fn selector(selector: &HeaderSelector) -> Option<NameMatch> {
+    Some(match selector {
+        HeaderSelector::Named(text) => NameMatch::Named(header_name(text)?),
+        HeaderSelector::Matching(regex) => NameMatch::matching(regex)?,
+    })
+}
+
+/// The configuration was checked when it was read, so nothing is lost here.
+fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
+    Some(match rule {
+        ogive_config::HeaderRule::Propagate {
+            from,
+            rename,
+            default,
+        } => HeaderRule::Propagate {
+            from: selector(from)?,
+            rename: rename.as_deref().and_then(header_name),
+            default: default
+                .as_deref()
+                .and_then(|v| HeaderValue::from_str(v).ok()),
+        },
+        ogive_config::HeaderRule::Insert { name, value } => {
+            HeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
+        }
+        ogive_config::HeaderRule::Remove(from) => HeaderRule::Remove(selector(from)?),
+    })
+}
+
+fn response_header_rule(rule: &ogive_config::ResponseHeaderRule) -> Option<ResponseHeaderRule> {
+    Some(match rule {
+        ogive_config::ResponseHeaderRule::Propagate {
+            from,
+            rename,
+            default,
+            algorithm,
+        } => ResponseHeaderRule::Propagate {
+            from: selector(from)?,
+            rename: rename.as_deref().and_then(header_name),
+            default: default
+                .as_deref()
+                .and_then(|v| HeaderValue::from_str(v).ok()),
+            algorithm: algorithm.map(|algorithm| match algorithm {
+                HeaderAlgorithm::First => Merge::First,
+                HeaderAlgorithm::Last => Merge::Last,
+                HeaderAlgorithm::Append => Merge::Append,
+            }),
+        },
+        ogive_config::ResponseHeaderRule::Insert { name, value } => {
+            ResponseHeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
+        }
+        ogive_config::ResponseHeaderRule::Remove(from) => {
+            ResponseHeaderRule::Remove(selector(from)?)
+        }
+    })
+}
+
+/// What the executor may reuse of what a subgraph answered.
+pub(crate) fn reuse(word: ReuseWord) -> Reuse {
+    match word {
+        ReuseWord::Off => Reuse::Off,
+        ReuseWord::Entities => Reuse::Entities,
+        ReuseWord::All => Reuse::All,
+    }
+}

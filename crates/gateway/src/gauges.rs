@@ -1,0 +1,40 @@
+//! What is looked at when metrics are asked for.
+
+use ogive_telemetry::{
+    metrics::{Gauges, SubgraphGauges},
+    process::Process,
+};
+use ogive_transport::Endpoint;
+
+use crate::gateway::Gateway;
+
+impl Gateway {
+    /// What is looked at when metrics are asked for.
+    pub fn gauges(&self) -> Gauges {
+        let state = self.state();
+        Gauges {
+            operations: state.operations.len(),
+            plans: state.plans.len(),
+            plan_bytes: state.plans.bytes(),
+            memory_used: self.memory().used(),
+            memory_limit: self.memory().limit(),
+            memory_refused: self.memory().refused() as u64,
+            planning_waiting: self.heavy().waiting(),
+            ready: self.is_ready(),
+            subgraphs: state.endpoints.iter().map(gauges).collect(),
+            logs: self.telemetry().logs(),
+            suppressed: self.telemetry().failures.suppressed(),
+            process: Process::look(),
+        }
+    }
+}
+
+fn gauges(endpoint: &Endpoint) -> SubgraphGauges {
+    let (traffic, replicas) = (&endpoint.traffic, endpoint.replicas.as_ref().ok());
+    let replicas = replicas.filter(|_| traffic.outlier.is_some());
+    SubgraphGauges {
+        name: endpoint.name.clone(),
+        is_open: traffic.breaker.map(|_| endpoint.health.is_open()),
+        ejected: replicas.map(|replicas| replicas.ejected()),
+    }
+}
