@@ -9,12 +9,15 @@
 //!
 //! Look here for: [`absorb`] (entry), `absorb_body`, `distribute` (subgraph path to client path, with [`crate::places`]).
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    cell::{Cell, OnceCell},
+};
 
 use bytes::Bytes;
 use ogive_base::FastSet;
 use ogive_json::{Kind, Scanner};
-use ogive_plan::{Fetch, FetchId};
+use ogive_plan::{Fetch, FetchId, LayoutId, ShapeId};
 
 use crate::{
     ahead::{self, HeadStart},
@@ -62,6 +65,10 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) bytes_left: usize,
     /// Whether an error was told at all places already.
     pub(crate) told_everywhere: bool,
+    /// How many objects may still be looked at for the places of errors; none before the first.
+    pub(crate) looks_left: Cell<Option<usize>>,
+    /// What fetches behind this one bring: of which objects, and as what. Found out when it is asked for.
+    pub(crate) dependents: OnceCell<Vec<(LayoutId, ShapeId)>>,
 }
 
 /// Takes in the result of a fetch.
@@ -77,7 +84,6 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
             let shown = this.shows_errors.then_some(error.message);
             this.fail_fetch(GraphqlError {
                 cause: Some(Cow::Owned(error.detail)),
-                is_transient: error.transient,
                 ..GraphqlError::new(error.code, shown_or_masked(shown))
             });
             this.tell(None);
@@ -88,11 +94,6 @@ pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, 
 /// A message that only those see who may see what is wrong with subgraphs.
 fn shown_or_masked(shown: Option<String>) -> Cow<'static, str> {
     shown.map_or(Cow::Borrowed(codes::MASKED_MESSAGE), Cow::Owned)
-}
-
-/// Whether an HTTP status says that the same request may well succeed a moment later.
-fn is_transient(status: u16) -> bool {
-    matches!(status, 429 | 502 | 503 | 504)
 }
 
 /// Whether an answer is a GraphQL response whose data is null because of an error somewhere in it. (Where the request
@@ -214,15 +215,11 @@ impl<'s, 'p> Absorb<'s, 'p> {
             let shown = self.shows_errors.then(|| message.clone());
             return self.fail_fetch(GraphqlError {
                 cause: Some(Cow::Owned(message)),
-                is_transient: is_transient(response.status),
                 ..GraphqlError::new(codes::SUBREQUEST_HTTP_ERROR, shown_or_masked(shown))
             });
         }
         self.mark_failed();
-        for error in errors {
-            self.distribute(error, false, &mut FastSet::default());
-        }
-        self.errors.leave_out(beyond);
+        self.distribute_all((errors, beyond), false, &mut FastSet::default());
     }
 
     /// Tells operators what is new, with the answer it comes from.
@@ -287,7 +284,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
             self.fail_fetch(too_large(limit));
         } else if has_data {
             if is_malformed {
-                let places = self.affected().first();
+                let places = self.first_affected();
                 self.push_at(malformed(wrong), places);
             }
             self.explain_outcomes(&data.outcomes, explained);
@@ -305,16 +302,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 entities.answered_well(self.source.fetch());
             }
         }
-        for error in errors {
-            if self.errors.is_full() {
-                // Counted and told, but not worth the work.
-                let error = self.client_error(error);
-                self.push(error);
-                continue;
-            }
-            self.distribute(error, has_data, &mut data.nulls);
-        }
-        self.errors.leave_out(beyond);
+        self.distribute_all((errors, beyond), has_data, &mut data.nulls);
         if !explained && has_data && !data.nulls.is_empty() {
             self.note_missing(&data.nulls);
         }
@@ -330,9 +318,8 @@ impl<'s, 'p> Absorb<'s, 'p> {
         let message = "The subgraph does not know an entity that another one refers to.";
         let error = GraphqlError::new(codes::SUBREQUEST_MISSING_ENTITY, message);
         let error = error.at(path.unwrap_or_default());
-        for _ in 0..nulls.len() {
-            self.errors.note(&error);
-        }
+        let places = u32::try_from(nulls.len()).unwrap_or(u32::MAX);
+        self.errors.note(&error, places);
     }
 
     /// Reads the value of `data`.
@@ -451,7 +438,9 @@ impl<'s, 'p> Absorb<'s, 'p> {
     fn place_kept(&mut self) {
         for kept in self.errors.take_kept() {
             let mut places = self.places();
-            self.affected_of(kept.shape, kept.record, &mut places);
+            if !self.errors.is_full() {
+                self.affected_of(kept.shape, kept.record, &mut places);
+            }
             self.push_at(GraphqlError::new(kept.code, kept.message), places);
         }
     }
@@ -465,6 +454,25 @@ impl<'s, 'p> Absorb<'s, 'p> {
             .as_mut()
             .map(|head| ahead::Known { head, so_far: None });
         reader
+    }
+
+    /// Tells what the subgraph reports, and how many errors there are beyond.
+    fn distribute_all(
+        &mut self,
+        (errors, beyond): (Vec<SubgraphError<'_>>, usize),
+        has_data: bool,
+        nulls: &mut FastSet<(usize, u32)>,
+    ) {
+        for error in errors {
+            if self.errors.is_full() {
+                // Counted and told, but not worth the work.
+                let error = self.client_error(error);
+                self.push(error);
+                continue;
+            }
+            self.distribute(error, has_data, nulls);
+        }
+        self.errors.leave_out(beyond);
     }
 
     /// Maps one subgraph error to the client paths it concerns.
@@ -507,10 +515,13 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 }
                 // Nobody knows whose it is.
                 if waiting.is_empty() {
+                    places = Places::one();
                     self.affected_by(at, &mut places);
-                    places = places.first();
                 }
                 for instance in waiting {
+                    if !self.may_look() {
+                        break;
+                    }
                     match self.map_path(shape(instance), instance.record, rest) {
                         Ok(path) if !rest.is_empty() => places.add(path),
                         Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
@@ -531,6 +542,9 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 }
                 for at in reentries {
                     for instance in gathered.lookups[at].instances.iter() {
+                        if !self.may_look() {
+                            break;
+                        }
                         let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
                         match self.map_path(target.shape, instance.record, path) {
                             Ok(path) => places.add(path),
@@ -550,9 +564,11 @@ impl<'s, 'p> Absorb<'s, 'p> {
             }
             // It does not say where: wherever something is missing.
             _ => {
-                let all = self.affected();
                 let once = has_data || std::mem::replace(&mut self.told_everywhere, true);
-                places = if once { all.first() } else { all };
+                places = match once {
+                    true => self.first_affected(),
+                    false => self.affected(),
+                };
             }
         }
         let error = self.client_error(error);

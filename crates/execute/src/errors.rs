@@ -3,7 +3,7 @@
 //! Errors are collected while fetches complete in any order, and written in the order of the plan's fetches, so that
 //! the response does not depend on timing. Each of them is noted for operators, too ([`crate::failure`]).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::Cell};
 
 use bytes::Bytes;
 use ogive_base::FastSet;
@@ -40,8 +40,6 @@ pub(crate) struct GraphqlError<'p> {
     pub(crate) subgraph: Option<u32>,
     /// Whether the subgraph reported it itself.
     pub(crate) is_reported: bool,
-    /// Whether the same request may well succeed a moment later.
-    pub(crate) is_transient: bool,
 }
 
 impl<'p> GraphqlError<'p> {
@@ -56,7 +54,6 @@ impl<'p> GraphqlError<'p> {
             cause: None,
             subgraph: None,
             is_reported: false,
-            is_transient: false,
         }
     }
     pub(crate) fn at(mut self, path: Path<'p>) -> Self {
@@ -137,6 +134,8 @@ pub(crate) struct Errors<'p> {
     news: Vec<Noted>,
     /// Errors of objects that are still to be placed.
     of_objects: Vec<ObjectError>,
+    /// Objects that were looked at to find the places of errors.
+    looked_at: Cell<u64>,
 }
 
 impl<'p> Errors<'p> {
@@ -148,7 +147,17 @@ impl<'p> Errors<'p> {
             reported: None,
             news: Vec::new(),
             of_objects: Vec::new(),
+            looked_at: Cell::new(0),
         }
+    }
+
+    /// Objects that were looked at to find the places of errors.
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.looked_at.get()
+    }
+    /// Counts another one.
+    pub(crate) fn look(&self) {
+        self.looked_at.set(self.looked_at.get() + 1);
     }
 
     /// What there is now, to go back to.
@@ -201,13 +210,13 @@ impl<'p> Errors<'p> {
     pub(crate) fn take_kept(&mut self) -> Vec<ObjectError> {
         std::mem::take(&mut self.of_objects)
     }
-    /// Notes what clients do not see.
-    pub(crate) fn note(&mut self, error: &GraphqlError<'p>) {
-        Noted::note(&mut self.news, error);
+    /// Notes what clients do not see, in so many places.
+    pub(crate) fn note(&mut self, error: &GraphqlError<'p>, places: u32) {
+        Noted::note(&mut self.news, error, places);
     }
 
     pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
-        self.note(&error);
+        self.note(&error, 1);
         if self.is_full() {
             self.left_out += 1;
             return;

@@ -22,8 +22,6 @@ pub struct Failure<'a> {
     pub code: &'a str,
     /// Whether the subgraph itself reported it, as GraphQL wants it.
     pub is_reported: bool,
-    /// Whether the same request may well succeed a moment later.
-    pub is_transient: bool,
     /// What happened, for operators: it may name hosts, and hold what the subgraph says.
     pub cause: &'a str,
     /// Where in the client's response, steps separated by dots; of several places, the first. Empty if that is not known.
@@ -42,27 +40,26 @@ pub(crate) struct Noted {
     pub(crate) subgraph: Option<u32>,
     code: Cow<'static, str>,
     is_reported: bool,
-    is_transient: bool,
     cause: Cow<'static, str>,
     path: String,
     places: u32,
 }
 
 impl Noted {
-    /// Notes an error, with others like it.
-    pub(crate) fn note(all: &mut Vec<Noted>, error: &GraphqlError<'_>) {
+    /// Notes an error in so many places, with others like it.
+    pub(crate) fn note(all: &mut Vec<Noted>, error: &GraphqlError<'_>, places: u32) {
         let cause = error.cause.as_ref().unwrap_or(&error.message);
         let code = error.own_code.as_ref().unwrap_or(&error.code);
         let same = |noted: &&mut Noted| noted.code == *code && noted.cause == *cause;
         if let Some(noted) = all.iter_mut().find(same) {
-            noted.places = noted.places.saturating_add(1);
+            noted.places = noted.places.saturating_add(places);
             return;
         }
         let alike = |noted: &&mut Noted| noted.code == *code;
         if all.len() >= NOTED_MAX
             && let Some(noted) = all.iter_mut().find(alike)
         {
-            noted.places = noted.places.saturating_add(1);
+            noted.places = noted.places.saturating_add(places);
             return;
         }
         // Codes are the subgraph's, too; one answer does not need more kinds of them.
@@ -73,10 +70,9 @@ impl Noted {
             subgraph: error.subgraph,
             code: code.clone(),
             is_reported: error.is_reported,
-            is_transient: error.is_transient,
             cause: cause.clone(),
             path: dotted(error.path.as_deref().unwrap_or_default()),
-            places: 1,
+            places,
         });
     }
 
@@ -90,7 +86,6 @@ impl Noted {
             subgraph: self.subgraph.or(subgraph),
             code: &self.code,
             is_reported: self.is_reported,
-            is_transient: self.is_transient,
             cause: &self.cause,
             path: &self.path,
             places: self.places,

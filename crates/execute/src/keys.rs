@@ -12,6 +12,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
+use ogive_base::FastMap;
 use ogive_plan::{Prefix, Programs, Representation, RuntimeType, Target};
 
 use crate::{
@@ -34,6 +35,41 @@ pub(crate) struct Seen<'s, T> {
     kept: usize,
     /// Whether there may be so many that a table is worth it; otherwise all are compared.
     hashed: bool,
+    /// Those of the values that are long.
+    long: Long<'s>,
+}
+
+/// Values that many records share may be as long as an answer, and looking at all bytes for each record would take as
+/// long as if each had bytes of its own. So of long values each is looked at once, wherever it stands.
+#[derive(Default)]
+struct Long<'s> {
+    /// By where they stand, the one among equal ones that speaks for them.
+    known: FastMap<(usize, usize), &'s [u8]>,
+    /// Those that do, by their bytes.
+    by_bytes: FastMap<&'s [u8], ()>,
+}
+
+/// Longer values are long, in bytes.
+const LONG: usize = 1 << 10;
+
+impl<'s> Long<'s> {
+    /// The value that speaks for all that are equal to this one: where it stands decides.
+    #[cold]
+    fn one(&mut self, value: &'s [u8]) -> &'s [u8] {
+        let place = (value.as_ptr() as usize, value.len());
+        if let Some(known) = self.known.get(&place) {
+            return known;
+        }
+        let one = match self.by_bytes.get_key_value(value) {
+            Some((known, ())) => *known,
+            None => {
+                self.by_bytes.insert(value, ());
+                value
+            }
+        };
+        self.known.insert(place, one);
+        one
+    }
 }
 
 /// Up to so many are compared one by one.
@@ -50,6 +86,7 @@ impl<T> Default for Seen<'_, T> {
             values: Vec::new(),
             kept: 0,
             hashed: true,
+            long: Long::default(),
         }
     }
 }
@@ -104,6 +141,16 @@ impl<'s, T: Copy> Seen<'s, T> {
             true => store.known_type(record),
             false => None,
         };
+        let mut hash = self.hasher.build_hasher();
+        if self.hashed {
+            hash.write_u64(class);
+            for value in &mut self.values[start..] {
+                match value {
+                    Some(value) => write_hash(&mut hash, value, &mut self.long),
+                    None => hash.write_u8(0),
+                }
+            }
+        }
         let mine = &self.values[start..];
         let is_same = |other: &Made| {
             let theirs = self.values.get(other.values..other.values + mine.len());
@@ -123,18 +170,10 @@ impl<'s, T: Copy> Seen<'s, T> {
                 None => Found::New(New { hash: 0, made }),
             });
         }
-        let mut hash = self.hasher.build_hasher();
-        hash.write_u64(class);
-        for value in mine {
-            match value {
-                Some(value) => write_hash(&mut hash, value),
-                None => hash.write_u8(0),
-            }
-        }
         let hash = hash.finish();
-        let same = self
-            .table
-            .find(hash, |(_, at)| is_same(&self.rows[*at as usize].0));
+        let same = self.table.find(hash, |(known, at)| {
+            *known == hash && is_same(&self.rows[*at as usize].0)
+        });
         Some(match same {
             Some((_, at)) => Found::Known(self.rows[*at as usize].1),
             None => Found::New(New { hash, made }),
@@ -477,7 +516,7 @@ impl SentBytes {
 
 /// Most keys are so short that all of their bytes are one number.
 #[inline(always)]
-fn write_hash(hash: &mut impl Hasher, value: &[u8]) {
+fn write_hash<'s>(hash: &mut impl Hasher, value: &mut &'s [u8], long: &mut Long<'s>) {
     match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
         (Some(first), Some(last)) if value.len() <= 8 => {
             let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
@@ -486,6 +525,11 @@ fn write_hash(hash: &mut impl Hasher, value: &[u8]) {
         _ if value.len() < 4 => {
             let bytes = value.iter().map(|byte| u64::from(*byte));
             hash.write_u64(bytes.fold(0, |all, byte| all << 8 | byte));
+        }
+        _ if value.len() > LONG => {
+            *value = long.one(value);
+            hash.write_usize(value.as_ptr() as usize);
+            hash.write_usize(value.len());
         }
         _ => hash.write(value),
     }
@@ -539,4 +583,40 @@ fn read_values<'s>(
         });
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_looked_at_once_wherever_they_stand() {
+        let (one, same) = (vec![b'x'; 5_000], vec![b'x'; 5_000]);
+        let mut long = Long::default();
+        for _ in 0..100 {
+            assert_eq!(long.one(&one).as_ptr(), one.as_ptr());
+            assert_eq!(long.one(&same).as_ptr(), one.as_ptr());
+            // A part of it is another value.
+            assert_eq!(long.one(&one[..4_000]).as_ptr(), one.as_ptr());
+            assert_eq!(long.one(&one[1..]).as_ptr(), one[1..].as_ptr());
+        }
+        assert_eq!((long.known.len(), long.by_bytes.len()), (4, 3));
+    }
+
+    #[test]
+    fn equal_long_values_are_hashed_alike_and_others_are_not() {
+        let hasher = RandomState::default();
+        let mut long = Long::default();
+        let (one, same, other) = (vec![b'x'; 5_000], vec![b'x'; 5_000], vec![b'y'; 5_000]);
+        let mut hash = |mut value: &'static [u8]| {
+            let mut hash = hasher.build_hasher();
+            write_hash(&mut hash, &mut value, &mut long);
+            hash.finish()
+        };
+        let (one, same, other) = (one.leak(), same.leak(), other.leak());
+        assert_eq!(hash(one), hash(same));
+        assert_ne!(hash(one), hash(other));
+        // One begins where the other does, and is shorter.
+        assert_ne!(hash(one), hash(&one[..4_000]));
+    }
 }

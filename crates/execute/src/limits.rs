@@ -13,7 +13,9 @@ pub struct ExecuteLimits {
     pub answer_bytes_max: usize,
     /// Bytes of all subgraph answers together.
     pub answers_bytes_max: usize,
-    /// Bytes of answers that are read again in one operation, because several objects wait for the same entity.
+    /// Bytes of answers that are read again in one operation: because several objects wait for the same entity, because
+    /// an object does not begin with the name of its type, or because another subgraph answered the same list. And bytes of
+    /// representations that are written for one look-up, those included that turn out to be known.
     pub rescanned_bytes_max: u64,
     /// Bytes of one subgraph request.
     pub request_bytes_max: usize,
@@ -33,7 +35,8 @@ pub struct ExecuteLimits {
     pub response_bytes_max: usize,
     /// Bytes of representations that are remembered so that they need not be asked again; those beyond are.
     pub reuse_bytes_max: usize,
-    /// Comparisons of keys of one answer that nobody asked for with those that somebody did.
+    /// Comparisons of keys of one answer that nobody asked for, or that come far from where they are expected, with those
+    /// that somebody asked for; and of names of types that cannot be.
     pub key_comparisons_max: u64,
 }
 

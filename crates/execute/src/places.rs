@@ -4,8 +4,13 @@
 //! What failed as a whole is told at every place that it was to bring, up to
 //! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. An object that is null because one of its
 //! non-null fields failed is one place; of an object that stays, every field that failed is.
+//!
+//! A subgraph chooses how many errors it reports and what they say of their places. So what one answer may make us look
+//! at is bounded ([`LOOKS`]): errors beyond that are told without a place.
 
-use ogive_plan::{FetchId, OutField, OutSource, ShapeId, SlotIndex, Wrapping};
+use std::cell::Cell;
+
+use ogive_plan::{FetchId, LayoutId, OutField, OutSource, ShapeId, SlotIndex, Wrapping};
 
 use crate::{
     answer::Absorb,
@@ -16,12 +21,18 @@ use crate::{
     store::{RecordId, Store, TypeState, Value},
 };
 
+/// For the places of the errors of one answer, so many objects are looked at for each object that it was to bring, and
+/// for each error that the response has room for.
+const LOOKS: usize = 16;
+
 /// Some places, each once, and how many more there are.
 #[derive(Debug)]
 pub(crate) struct Places<'p> {
     pub(crate) list: Vec<Path<'p>>,
     pub(crate) beyond: usize,
     max: usize,
+    /// Whether nobody wants to know how many more there are.
+    ends: bool,
 }
 
 impl<'p> Places<'p> {
@@ -30,20 +41,26 @@ impl<'p> Places<'p> {
             list: Vec::new(),
             beyond: 0,
             max,
+            ends: false,
+        }
+    }
+    /// The first one alone.
+    pub(crate) fn one() -> Self {
+        Places {
+            ends: true,
+            ..Places::new(1)
         }
     }
     pub(crate) fn add(&mut self, path: Path<'p>) {
         if self.list.len() >= self.max {
-            self.beyond += 1;
+            self.beyond += usize::from(!self.ends);
         } else if !self.list.contains(&path) {
             self.list.push(path);
         }
     }
-    /// The first one alone.
-    pub(crate) fn first(mut self) -> Self {
-        self.list.truncate(1);
-        self.beyond = 0;
-        self
+    /// Whether nothing is to be added.
+    fn is_done(&self) -> bool {
+        self.ends && self.list.len() >= self.max
     }
 }
 
@@ -53,8 +70,13 @@ fn is_null(value: Value) -> bool {
 }
 
 /// Whether the response certainly has a value at a path: what failed was needed for it, but it came all the same, or
-/// another request brought it.
-pub(crate) fn has_value(store: &Store<'_>, conditions: &Conditions, path: &[PathStep<'_>]) -> bool {
+/// another request brought it. Looks at so many values at most, which it counts down.
+pub(crate) fn has_value(
+    store: &Store<'_>,
+    conditions: &Conditions,
+    path: &[PathStep<'_>],
+    left_of_all: &Cell<u32>,
+) -> bool {
     let mut value = Value::Record(Store::ROOT);
     let (mut wrapping, mut layer) = (Wrapping::NULLABLE, 0);
     for step in path {
@@ -77,7 +99,7 @@ pub(crate) fn has_value(store: &Store<'_>, conditions: &Conditions, path: &[Path
     }
     // Null for what must not be null is null for what it is part of.
     let mut open = vec![(value, wrapping, layer)];
-    let mut left = LOOKED_AT_MAX;
+    let mut left = LOOKED_AT_MAX.min(left_of_all.get());
     while let Some((value, wrapping, layer)) = open.pop() {
         match value {
             Value::Raw(_) => {}
@@ -102,6 +124,7 @@ pub(crate) fn has_value(store: &Store<'_>, conditions: &Conditions, path: &[Path
             _ => return false,
         }
         left = left.saturating_sub(1);
+        left_of_all.set(left_of_all.get().saturating_sub(1));
         if left == 0 {
             return false;
         }
@@ -109,8 +132,10 @@ pub(crate) fn has_value(store: &Store<'_>, conditions: &Conditions, path: &[Path
     true
 }
 
-/// Most values of one place that are looked at.
+/// Most values of one place that are looked at...
 const LOOKED_AT_MAX: u32 = 10_000;
+/// ... and of all places of a response.
+pub(crate) const LOOKED_AT_ALL_MAX: u32 = 100 * LOOKED_AT_MAX;
 
 /// The client's fields of a record.
 fn shown_fields<'p>(
@@ -136,17 +161,60 @@ fn slot_of(field: &OutField) -> Option<SlotIndex> {
     }
 }
 
+/// Adds the fields of an object that are null: the object, if one of them must not be.
+fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
+    path: &Path<'p>,
+    fields: impl Fn() -> I,
+    places: &mut Places<'p>,
+) {
+    let is_non_null = |field: &OutField| field.wrapping.layer_is_non_null(field.wrapping.lists());
+    if !path.is_empty() && fields().any(is_non_null) {
+        return places.add(path.clone());
+    }
+    for field in fields() {
+        let mut path = path.clone();
+        path.push(PathStep::Key(&field.key));
+        places.add(path);
+        if places.is_done() {
+            break;
+        }
+    }
+}
+
 impl<'p> Absorb<'_, 'p> {
     pub(crate) fn places(&self) -> Places<'p> {
         Places::new(self.store.limits().failure_paths_max)
     }
 
+    /// Whether another object may be looked at for the place of an error; counts it.
+    pub(crate) fn may_look(&self) -> bool {
+        let left = self.looks_left.get().unwrap_or_else(|| {
+            let lookups = self.gathered.lookups.iter();
+            let objects: usize = lookups.map(|lookup| lookup.instances.len()).sum();
+            (objects.saturating_add(self.store.limits().errors_max)).saturating_mul(LOOKS)
+        });
+        self.looks_left.set(Some(left.saturating_sub(1)));
+        if left > 0 {
+            self.errors.look();
+        }
+        left > 0
+    }
+
     /// What is null of all that this fetch was to bring.
     pub(crate) fn affected(&self) -> Places<'p> {
-        let mut places = self.places();
+        self.find_affected(self.places())
+    }
+    /// The first of it.
+    pub(crate) fn first_affected(&self) -> Places<'p> {
+        self.find_affected(Places::one())
+    }
+    fn find_affected(&self, mut places: Places<'p>) -> Places<'p> {
         if let (true, Some(root)) = (self.root, &self.fetch.root) {
             for field in self.null_fields(root.shape, Store::ROOT) {
                 places.add(vec![PathStep::Key(&field.key)]);
+                if places.is_done() {
+                    break;
+                }
             }
         }
         for at in 0..self.gathered.lookups.len() {
@@ -157,6 +225,9 @@ impl<'p> Absorb<'_, 'p> {
     /// What is null of all that a look-up was to bring.
     pub(crate) fn affected_by(&self, lookup: usize, places: &mut Places<'p>) {
         for instance in self.gathered.lookups[lookup].instances.iter() {
+            if places.is_done() || !self.may_look() {
+                break;
+            }
             let target = &self.fetch.lookups[lookup].targets[usize::from(instance.target)];
             self.affected_of(target.shape, instance.record, places);
         }
@@ -169,20 +240,10 @@ impl<'p> Absorb<'_, 'p> {
         if self.is_typeless(record) {
             return places.add(path);
         }
-        let mut fields = self.null_fields(shape, record);
-        if fields.is_empty() {
+        match self.null_fields(shape, record).next() {
+            Some(_) => add_null_fields(&path, || self.null_fields(shape, record), places),
             // Only others need what it was to bring.
-            fields = self.dependent_fields(record);
-        }
-        let is_non_null =
-            |field: &&OutField| field.wrapping.layer_is_non_null(field.wrapping.lists());
-        if !path.is_empty() && fields.iter().any(is_non_null) {
-            return places.add(path);
-        }
-        for field in fields {
-            let mut path = path.clone();
-            path.push(PathStep::Key(&field.key));
-            places.add(path);
+            None => add_null_fields(&path, || self.dependent_fields(record), places),
         }
     }
 
@@ -196,11 +257,11 @@ impl<'p> Absorb<'_, 'p> {
             })
     }
     /// The client's fields among those of a shape that are null in a record.
-    fn null_fields(&self, shape: ShapeId, record: RecordId) -> Vec<&'p OutField> {
+    fn null_fields(&self, shape: ShapeId, record: RecordId) -> impl Iterator<Item = &'p OutField> {
         let plan = self.store.plan();
         let shape = &plan.shapes[shape];
         let ty = self.store.known_type(record);
-        let is_out = |field: &OutField, slot| {
+        let is_out = move |field: &OutField, slot| {
             let is_of_slot = match field.source {
                 OutSource::Leaf(of, _) | OutSource::Object(of) => of == slot,
                 OutSource::Typename | OutSource::Local(_) | OutSource::Null => false,
@@ -215,25 +276,27 @@ impl<'p> Absorb<'_, 'p> {
         let output = &plan.layouts[shape.layout].output;
         let fields = shape.fields.iter();
         fields
-            .filter(|field| applies(field, ty))
-            .filter(|field| is_null(self.store.value(record, field.slot)))
-            .filter_map(|field| output.iter().find(|out| is_out(out, field.slot)))
-            .collect()
+            .filter(move |field| applies(field, ty))
+            .filter(move |field| is_null(self.store.value(record, field.slot)))
+            .filter_map(move |field| output.iter().find(|out| is_out(out, field.slot)))
     }
 
     /// The client's fields of a record that fetches behind this one would have brought.
-    fn dependent_fields(&self, record: RecordId) -> Vec<&'p OutField> {
-        let plan = self.store.plan();
+    fn dependent_fields(&self, record: RecordId) -> impl Iterator<Item = &'p OutField> {
         let layout = self.store.layout(record);
+        let dependents = self.dependents.get_or_init(|| self.find_dependents());
+        let mine = dependents.iter().filter(move |(of, _)| *of == layout);
+        mine.flat_map(move |(_, shape)| self.null_fields(*shape, record))
+    }
+    fn find_dependents(&self) -> Vec<(LayoutId, ShapeId)> {
+        let plan = self.store.plan();
         let mut open: Vec<FetchId> = self.fetch.successors.clone();
         let mut seen = open.clone();
-        let mut fields = Vec::new();
+        let mut found = Vec::new();
         while let Some(id) = open.pop() {
             let fetch = &plan.fetches[id];
             let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
-            for target in targets.filter(|target| target.layout == layout) {
-                fields.extend(self.null_fields(target.shape, record));
-            }
+            found.extend(targets.map(|target| (target.layout, target.shape)));
             for successor in &fetch.successors {
                 if !seen.contains(successor) {
                     seen.push(*successor);
@@ -241,7 +304,7 @@ impl<'p> Absorb<'_, 'p> {
                 }
             }
         }
-        fields
+        found
     }
 
     /// What is null because a value is that others need of an object.

@@ -242,6 +242,15 @@ fn gather_lookup<'a>(
     let mut seen: HashTable<u32> = HashTable::new();
     let mut ranges: Few<(usize, usize), 4> = Few::Empty;
     let mut known_groups: HashTable<u32> = HashTable::new();
+    // Values that many objects share are written for each of them.
+    let mut left = store.limits().rescanned_bytes_max;
+    let mut write = |bytes: usize| match left.checked_sub(bytes as u64) {
+        Some(rest) => {
+            left = rest;
+            Ok(())
+        }
+        None => Err(LimitReached("rescanned_bytes_max")),
+    };
     for (target_index, target) in lookup.targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup_index, target_index) else {
             continue;
@@ -257,12 +266,14 @@ fn gather_lookup<'a>(
                 out.truncate(end);
                 continue;
             }
+            write(out.len() - start)?;
             let mut group = None;
             if !target.contexts.is_empty() {
                 let Some(context) = context(store, conditions, target, record) else {
                     out.truncate(end);
                     continue;
                 };
+                write(context.len())?;
                 let groups = &mut gathered.contexts;
                 let hash = hasher.hash_one(&context);
                 let known = known_groups.find(hash, |at| groups[*at as usize] == context);

@@ -7,7 +7,7 @@
 //!
 //! Look here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, cell::Cell, ops::Range};
 
 use bytes::Bytes;
 use ogive_base::FastMap;
@@ -23,7 +23,7 @@ use crate::{
     failure::Noted,
     leaf,
     output::{Output, Position, ResponseBody},
-    places::has_value,
+    places::{LOOKED_AT_ALL_MAX, has_value},
     store::{ListRange, RecordId, Slots, Store, TypeState, Value},
 };
 
@@ -53,7 +53,8 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
     let plan = input.store.plan();
     let (store, conditions, mut errors) = (input.store, input.conditions, input.errors);
     // Where an error was told, a value may have come since.
-    errors.forget_paths(|path| has_value(store, conditions, path));
+    let left = Cell::new(LOOKED_AT_ALL_MAX);
+    errors.forget_paths(|path| has_value(store, conditions, path, &left));
     let mut emit = Emit {
         plan,
         store,

@@ -4,7 +4,10 @@
 //! waves to wait for. A fetch that has nothing to ask is complete at once. Serial mutations are serial because the plan
 //! chains their fetches. Nothing here depends on a runtime: the caller's executor polls one future.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::{Cell, OnceCell},
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
@@ -81,6 +84,8 @@ pub struct ExecuteStats {
     pub ahead_bytes: u64,
     /// Objects in the response store.
     pub records: u32,
+    /// Objects that were looked at to find the places of errors.
+    pub looked_at: u64,
 }
 
 /// What became of one fetch.
@@ -516,6 +521,8 @@ impl<'e> Run<'e> {
             root: gathered.root,
             bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
             told_everywhere: false,
+            looks_left: Cell::new(None),
+            dependents: OnceCell::new(),
         });
     }
 
@@ -566,6 +573,7 @@ impl<'e> Run<'e> {
 
     fn finish(mut self) -> ExecuteOutput {
         self.stats.records = self.store.len() as u32;
+        self.stats.looked_at = self.errors.looked_at();
         self.store.learn_sizes();
         let trace = self.trace.take().map(|mut rows| {
             rows.sort_by_key(|(source, row)| (row.fetch, *source));

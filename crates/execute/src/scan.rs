@@ -294,6 +294,12 @@ impl<'s, 'p> Reader<'s, 'p> {
                     return Ok(scanner.next_member()?);
                 };
                 if found != *expected as usize {
+                    // Few objects have so many fields that it matters in which order they come.
+                    let fields = shape.fields.len();
+                    let passed = (found + fields - *expected as usize % fields) % fields;
+                    if passed > NEAR {
+                        self.in_vain.count(passed)?;
+                    }
                     let order = &self.derived.order;
                     self.order = Some(order.learn(plan, *id, *field as usize, found));
                 }
@@ -494,13 +500,18 @@ impl<'s, 'p> Reader<'s, 'p> {
             Value::List(list) => Some(list),
             _ => None,
         };
-        if let Some(list) = existing
-            && count_items(scanner.clone())? != list.len
-        {
-            scanner.skip_value()?;
-            self.fail_here(codes::SUBREQUEST_LIST_MISMATCH, LIST_MISMATCH);
-            self.fail_list(list, coming.lists, coming.child);
-            return self.deliver(scanner, Value::List(list));
+        if let Some(list) = existing {
+            let mut ahead = scanner.clone();
+            let count = count_items(&mut ahead)?;
+            // It is read again, and so is every list in it.
+            let bytes = ahead.position() - scanner.position();
+            self.store.rescan(bytes as u64)?;
+            if count != list.len {
+                scanner.skip_value()?;
+                self.fail_here(codes::SUBREQUEST_LIST_MISMATCH, LIST_MISMATCH);
+                self.fail_list(list, coming.lists, coming.child);
+                return self.deliver(scanner, Value::List(list));
+            }
         }
         self.open_list(&coming, existing);
         Ok(scanner.begin_array()?)
@@ -704,10 +715,21 @@ impl<'s, 'p> Reader<'s, 'p> {
                 None => TypeState::Unknown,
             });
         };
-        let Some(name) = find_string(scanner.clone(), key)? else {
+        let mut ahead = scanner.clone();
+        let (name, is_first) = find_string(&mut ahead, key)?;
+        if !is_first {
+            // What stands before it is read again, and so is what objects in there read already.
+            let bytes = ahead.position() - scanner.position();
+            self.store.rescan(bytes as u64)?;
+        }
+        let Some(name) = name else {
             return Ok(TypeState::Rejected);
         };
-        Ok(self.type_named(shape, name.as_bytes()))
+        let found = self.type_named(shape, name.as_bytes());
+        if found == TypeState::Rejected {
+            self.in_vain.count(layout.types.len())?;
+        }
+        Ok(found)
     }
     /// The type of an object that says its type is called `name`.
     pub(crate) fn type_named(&mut self, shape: &'p ObjectShape, name: &[u8]) -> TypeState {
@@ -818,6 +840,9 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 }
 
+/// A key that comes instead of another one may be so many fields away from it before it counts how many were compared.
+const NEAR: usize = 64;
+
 /// How often in a row objects of a shape may look different before it is no longer tried to take them as they stand.
 const SURPRISES_MAX: u8 = 8;
 
@@ -878,24 +903,29 @@ fn find_field(
         .find(|at| *fields[*at].key.as_bytes() == *text && applies(&fields[*at], ty)))
 }
 
-/// The string member `key` of the object the scanner stands before.
-fn find_string<'a>(mut scanner: Scanner<'a>, key: &str) -> Result<Option<Cow<'a, str>>, ScanError> {
-    let mut more = scanner.begin_object()?;
+/// The string member `key` of the object the scanner stands before, and whether no other one stands before it.
+fn find_string<'a>(
+    scanner: &mut Scanner<'a>,
+    key: &str,
+) -> Result<(Option<Cow<'a, str>>, bool), ScanError> {
+    let (mut more, mut is_first) = (scanner.begin_object()?, true);
     while more {
         if scanner.try_key(key) || scanner.key()?.is(key) {
-            return Ok(match scanner.peek()? {
+            let name = match scanner.peek()? {
                 Kind::String => Some(scanner.string()?.unescape()),
                 _ => None,
-            });
+            };
+            return Ok((name, is_first));
         }
+        is_first = false;
         scanner.skip_value()?;
         more = scanner.next_member()?;
     }
-    Ok(None)
+    Ok((None, is_first))
 }
 
 /// Number of items of the array the scanner stands before.
-fn count_items(mut scanner: Scanner<'_>) -> Result<u32, ScanError> {
+fn count_items(scanner: &mut Scanner<'_>) -> Result<u32, ScanError> {
     let mut count = 0;
     let mut more = scanner.begin_array()?;
     while more {

@@ -35,8 +35,6 @@ pub struct TransportError {
     pub message: String,
     /// What operators see.
     pub detail: String,
-    /// Whether the same request may well succeed a moment later.
-    pub transient: bool,
 }
 
 /// A future of a subgraph's answer. Dropping it cancels the request.

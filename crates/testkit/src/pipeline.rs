@@ -402,7 +402,6 @@ impl InProcess<'_> {
                     code: "SUBREQUEST_HTTP_ERROR",
                     message: "no answer".to_owned(),
                     detail: String::new(),
-                    transient: false,
                 }));
             }
             if delay == 0 {

@@ -26,10 +26,7 @@ impl From<TransportError> for ExchangeError {
 /// An error that may be gone a moment later.
 pub(crate) fn transient(error: TransportError) -> ExchangeError {
     ExchangeError {
-        error: TransportError {
-            transient: true,
-            ..error
-        },
+        error,
         transient: true,
     }
 }
@@ -57,7 +54,6 @@ pub(crate) fn failed(
         message: format!("HTTP fetch failed from '{subgraph}': {what}"),
         // May have headers of the subgraph in it.
         detail: bounded_string(detail.into(), MESSAGE_BYTES_MAX),
-        transient: matches!(code, BREAKER_OPEN | TIMEOUT),
     }
 }
 

@@ -91,8 +91,7 @@ impl Client {
                 Ok(()) | Err(FeedError::NobodyReads) => {}
                 Err(FeedError::Refused { code, message }) => {
                     let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
-                    let transient = false;
-                    return Err(TransportError { code, message, detail, transient }.into());
+                    return Err(TransportError { code, message, detail }.into());
                 }
             },
         }

@@ -565,7 +565,6 @@ impl RequestTransport<'_> {
                     code: HTTP_ERROR,
                     message: "the subgraph is not known".into(),
                     detail: format!("no endpoint for subgraph {}", request.subgraph),
-                    transient: false,
                 });
             };
             let memory = self.budget.process();

@@ -258,3 +258,179 @@ fn bytes_that_are_read_again_are_counted_over_all_answers() {
         assert_eq!(output.errors, n_errors);
     }
 }
+
+/// So many different users, and what is answered about all of them.
+fn ask_of_each(n: usize, answer: &str) -> ogive_execute::ExecuteOutput {
+    let users_of: Vec<String> = (0..n).map(|at| format!(r#"{{"id":"{at}"}}"#)).collect();
+    let script = Script::new(vec![
+        vec![ok(&format!(
+            r#"{{"data":{{"users":[{}]}}}}"#,
+            users_of.join(",")
+        ))],
+        vec![ok(answer)],
+    ]);
+    run_with(&users(), &Setup::default(), &script)
+}
+
+#[test]
+fn many_errors_without_a_place_do_not_look_at_all_objects_each() {
+    let (n, n_errors) = (1_000, 900);
+    let entities = vec![r#"{"name":"n"}"#; n].join(",");
+    let all = (n + ExecuteLimits::default().errors_max) as u64;
+    // Without a path, with an index that nobody asked for, and with no index.
+    for path in ["null", r#"["_entities",5000]"#, r#"["_entities"]"#, "7"] {
+        let errors = vec![format!(r#"{{"message":"m","path":{path}}}"#); n_errors].join(",");
+        let answer = format!(r#"{{"data":{{"_entities":[{entities}]}},"errors":[{errors}]}}"#);
+        let output = ask_of_each(n, &answer);
+        let looked_at = output.stats.looked_at;
+        assert!(looked_at <= 16 * all, "{path}: {looked_at}");
+        let response: Value = serde_json::from_str(&text(output)).unwrap();
+        let told = response["errors"].as_array().unwrap();
+        assert_eq!(told.len(), n_errors, "each is told all the same");
+        assert!(told.iter().all(|error| error.get("path").is_none()));
+        assert_eq!(response["data"]["users"][n - 1]["name"], "n");
+    }
+}
+
+#[test]
+fn the_place_of_an_error_for_which_one_is_enough_is_found_at_once() {
+    let (n, n_errors) = (1_000, 900);
+    let entities = vec![r#"{"name":null}"#; n].join(",");
+    for path in ["null", r#"["_entities",5000]"#] {
+        let errors = vec![format!(r#"{{"message":"m","path":{path}}}"#); n_errors].join(",");
+        let answer = format!(r#"{{"data":{{"_entities":[{entities}]}},"errors":[{errors}]}}"#);
+        let output = ask_of_each(n, &answer);
+        assert_eq!(output.stats.looked_at, n_errors as u64, "{path}");
+        let response: Value = serde_json::from_str(&text(output)).unwrap();
+        let told = response["errors"].as_array().unwrap();
+        assert_eq!(told[n_errors - 1]["path"], json!(["users", 0, "name"]));
+    }
+}
+
+#[test]
+fn names_of_types_behind_all_else_are_looked_for_so_far_at_most() {
+    // Every object's name of its type stands behind the objects in it.
+    let mut b = Builder::new(&["a"], &["Query", "Book", "Film"]);
+    let mut owner = Plan::ROOT;
+    let mut objects = Vec::new();
+    for _ in 0..20 {
+        owner = b.object(owner, "of", "Media", &["Book", "Film"]);
+        objects.push(owner);
+    }
+    b.leaf(owner, "name", "String");
+    let mut shape = b.typed_shape(owner, &[("name", None)]);
+    for owner in objects.iter().rev().skip(1) {
+        shape = b.typed_shape(*owner, &[("of", Some(shape))]);
+    }
+    b.root(0, "{}", &[("of", Some(shape))]);
+    let plan = b.build();
+    let mut value = format!(r#"{{"name":"{}","__typename":"Book"}}"#, "x".repeat(1_000));
+    for _ in 1..20 {
+        value = format!(r#"{{"of":{value},"__typename":"Book"}}"#);
+    }
+    for (rescanned_bytes_max, n_errors) in [(100_000, 0), (20_000, 1)] {
+        let setup = Setup {
+            limits: ExecuteLimits {
+                rescanned_bytes_max,
+                ..ExecuteLimits::default()
+            },
+            ..Setup::default()
+        };
+        let script = Script::new(vec![vec![ok(&format!(r#"{{"data":{{"of":{value}}}}}"#))]]);
+        let output = run_with(&plan, &setup, &script);
+        assert_eq!(output.errors, n_errors, "{rescanned_bytes_max}");
+    }
+}
+
+#[test]
+fn keys_in_an_order_of_their_own_are_compared_so_often_at_most() {
+    let names: Vec<String> = (0..1_000).map(|at| format!("f{at}")).collect();
+    let mut b = Builder::new(&["a"], &["Query", "User"]);
+    let me = b.object(Plan::ROOT, "me", "User", &["User"]);
+    let mut fields = Vec::new();
+    for name in &names {
+        b.leaf(me, name, "String");
+        fields.push((&**name, None));
+    }
+    let shape = b.shape(me, &fields);
+    b.root(0, "{}", &[("me", Some(shape))]);
+    let plan = b.build();
+    // What follows what is never the same.
+    let mut members = String::from(r#""f0":"a""#);
+    let mut at = 1_u64;
+    for _ in 0..1_000 {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        members += &format!(r#","f{}":"a""#, (at >> 33) % 1_000);
+    }
+    for (key_comparisons_max, n_errors) in [(1 << 28, 0), (10_000, 1)] {
+        let setup = Setup {
+            limits: ExecuteLimits {
+                key_comparisons_max,
+                ..ExecuteLimits::default()
+            },
+            ..Setup::default()
+        };
+        let answer = format!(r#"{{"data":{{"me":{{{members}}}}}}}"#);
+        let script = Script::new(vec![vec![ok(&answer)]]);
+        let output = run_with(&plan, &setup, &script);
+        assert_eq!(output.errors, n_errors, "{key_comparisons_max}");
+    }
+}
+
+#[test]
+fn entities_that_a_subgraph_does_not_know_are_told_once_with_their_number() {
+    let users_of: Vec<String> = (0..1_000).map(|at| format!(r#"{{"id":"{at}"}}"#)).collect();
+    let answer = format!(
+        r#"{{"data":{{"_entities":[{}]}}}}"#,
+        vec!["null"; 1_000].join(",")
+    );
+    let script = Script::new(vec![
+        vec![ok(&format!(
+            r#"{{"data":{{"users":[{}]}}}}"#,
+            users_of.join(",")
+        ))],
+        vec![ok(&answer)],
+    ]);
+    let output = run_with(&users(), &Setup::default(), &script);
+    assert_eq!(output.errors, 0);
+    let told = script.failures.borrow();
+    assert_eq!(*told, [("SUBREQUEST_MISSING_ENTITY".to_owned(), 1_000)]);
+}
+
+#[test]
+fn representations_that_turn_out_to_be_known_are_written_so_often_at_most() {
+    let mut b = Builder::new(&["a", "b"], &["Query", "User", "Org"]);
+    let users = b.object(Plan::ROOT, "users", "[User]", &["User"]);
+    let org = b.hidden_object(users, "org", 0, &["Org"]);
+    b.hidden(org, "id");
+    b.leaf(users, "name", "String");
+    let org_shape = b.shape(org, &[("id", None)]);
+    let key = b.shape(users, &[("org", Some(org_shape))]);
+    let first = b.root(0, "{}", &[("users", Some(key))]);
+    let shape = b.shape(users, &[("name", None)]);
+    let mut target = b.target(users, &[], shape);
+    let id = b.member(org, "id", true, Vec::new());
+    let org = b.member(users, "org", true, vec![id]);
+    target.representations[0].members.push(org);
+    b.fetch(1, "{}", &[first], vec![lookup(vec![target])]);
+    let plan = b.build();
+    let answers = || {
+        let users_of = vec![r#"{"org":{"id":"1"}}"#; 100].join(",");
+        let users_of = format!(r#"{{"data":{{"users":[{users_of}]}}}}"#);
+        ok(&users_of)
+    };
+    for (rescanned_bytes_max, is_asked) in [(10_000, true), (1_000, false)] {
+        let setup = Setup {
+            limits: ExecuteLimits {
+                rescanned_bytes_max,
+                ..ExecuteLimits::default()
+            },
+            ..Setup::default()
+        };
+        let entities = ok(r#"{"data":{"_entities":[{"name":"n"}]}}"#);
+        let entities = if is_asked { vec![entities] } else { vec![] };
+        let script = Script::new(vec![vec![answers()], entities]);
+        let output = run_with(&plan, &setup, &script);
+        assert_eq!(output.errors == 0, is_asked, "{rescanned_bytes_max}");
+    }
+}

@@ -166,7 +166,6 @@ impl Liar {
                 code: "GATEWAY_TIMEOUT",
                 message: "too late".to_owned(),
                 detail: String::new(),
-                transient: false,
             });
         }
         let n_changes = if lying { 1 + random.below(3) } else { 0 };

@@ -13,8 +13,8 @@ use std::{
 
 use bytes::Bytes;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, RequestLimits, SubgraphRequest,
-    SubgraphResponse, Transport, TransportError, TransportFuture, execute,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, Failure, RequestLimits,
+    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture, execute,
 };
 use ogive_plan::{Granted, Plan};
 
@@ -45,7 +45,6 @@ pub(crate) fn unreachable() -> Answer {
             code: "SUBREQUEST_HTTP_ERROR",
             message: "The subgraph could not be reached.".to_owned(),
             detail: "connection refused".to_owned(),
-            transient: false,
         }),
     }
 }
@@ -65,6 +64,8 @@ pub(crate) struct Script {
     pub(crate) in_flight_max: Cell<u32>,
     in_flight: Cell<u32>,
     pub(crate) limits: RequestLimits,
+    /// Code and number of places of what was told to operators.
+    pub(crate) failures: RefCell<Vec<(String, u32)>>,
 }
 
 impl Script {
@@ -78,6 +79,7 @@ impl Script {
             in_flight_max: Cell::new(0),
             in_flight: Cell::new(0),
             limits: RequestLimits::default(),
+            failures: RefCell::default(),
         }
     }
     pub(crate) fn sent(&self) -> Vec<(u32, String)> {
@@ -110,6 +112,10 @@ impl Future for Scripted<'_> {
 impl Transport for Script {
     fn request_limits(&self, _: u32) -> RequestLimits {
         self.limits
+    }
+    fn failed(&self, failure: &Failure<'_>) {
+        let row = (failure.code.to_owned(), failure.places);
+        self.failures.borrow_mut().push(row);
     }
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         let subgraph = request.subgraph as usize;

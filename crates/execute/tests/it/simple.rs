@@ -54,6 +54,7 @@ fn a_root_fetch_and_a_lookup_are_joined() {
             answer_bytes: 42 + 63,
             ahead_bytes: 0,
             records: 2,
+            looked_at: 0,
         }
     );
     let trace = output.trace.clone().unwrap();

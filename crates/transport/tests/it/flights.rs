@@ -79,7 +79,6 @@ impl Future for Sent<'_> {
                 code: "GATEWAY_TIMEOUT",
                 message: "late".to_owned(),
                 detail: String::new(),
-                transient: false,
             })
         } else {
             Ok(SubgraphResponse {
