@@ -92,7 +92,10 @@ pub async fn execute(
         },
         error_extensions: &state.options.error_extensions,
     };
-    let key = (state.options.share_operations && !trace && uploads.is_none())
+    // The same for all clients.
+    let asked = (std::ptr::from_ref(&*planned.plan) as usize, &variables);
+    let is_shared = state.options.share_operations && !trace && uploads.is_none();
+    let key = (is_shared && !worker.personal.knows(asked))
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
     let execution = || async {
@@ -104,7 +107,12 @@ pub async fn execute(
         let (headers, headers_of_others) = transport.response_headers(output.errors > 0, by_caller);
         let was_late = output.errors > 0 && Instant::now() >= deadline;
         let whose = match (transport.is_personal(), was_late) {
-            (true, _) => Whose::Personal,
+            (true, _) => {
+                if is_shared {
+                    worker.personal.note(asked);
+                }
+                Whose::Personal
+            }
             (false, true) => Whose::OwnAffair,
             (false, false) => Whose::Everybodys,
         };

@@ -3,7 +3,8 @@
 //! Two client requests are equal if their plans are the same plan, the values of its variables are equal, their callers
 //! may see the same of it, and every subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
 //! subgraph request would be equal, and so is the response, unless a subgraph made its answer for one client alone: then
-//! the others execute the operation themselves. Mutations are never shared.
+//! the others execute the operation themselves, and so does for a while whoever asks for it later, as those do who share
+//! requests to subgraphs ([`Personal`]). Mutations are never shared.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +18,7 @@ use http::HeaderMap;
 use ogive_base::{MemoryBudget, MemoryShare, Reservation};
 use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
-use ogive_transport::{Client, Flights, RequestTransport, Whose};
+use ogive_transport::{Client, Flights, Personal, RequestTransport, Whose};
 
 use crate::heavy::Share;
 
@@ -41,6 +42,8 @@ pub struct WorkerState {
     pub client: Client,
     /// Whole operations under way.
     pub(crate) operations: Flights<Rc<OperationKey>, Executed>,
+    /// Those that others better do not join.
+    pub(crate) personal: Personal,
     /// What it may spend on operations that are not known.
     pub(crate) share: Share,
     /// Its part of the memory that requests may take.

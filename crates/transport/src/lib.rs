@@ -35,7 +35,7 @@ pub mod headers;
 mod http1;
 pub mod observe;
 mod over_hyper;
-mod personal;
+pub mod personal;
 mod pool;
 mod race;
 pub mod request;
@@ -56,9 +56,10 @@ pub use fetch::{Fetched, fetch};
 pub use flights::{Flights, Landed, Whose};
 pub use headers::{HeaderRule, HeaderRules, NameMatch};
 pub use observe::{Answered, Observer, Reporter};
+pub use personal::Personal;
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
-pub use resolve::{Resolver, Resolving, SystemResolver};
+pub use resolve::{LOOKUPS_MAX, Resolver, Resolving, SystemResolver};
 pub use response_headers::{
     ADDED_BYTES_MAX, Collected, Merge, ResponseHeaderRule, ResponseHeaderRules,
 };

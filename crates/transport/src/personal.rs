@@ -1,4 +1,5 @@
-//! Which requests are answered for one client alone, as far as lately seen.
+//! Which requests are answered for one client alone, as far as lately seen: to subgraphs, and, with a memory of their own,
+//! whole operations.
 //!
 //! Whoever joins such a request waits for an answer that is somebody else's, and asks only then. Where a subgraph sets a
 //! cookie with every answer, as load balancers do that keep clients where they are, all who ask at the same time would take
@@ -6,22 +7,21 @@
 
 use std::{
     cell::RefCell,
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, Hash, RandomState},
     time::Duration,
 };
 
 use tokio::time::Instant;
-
-use crate::Endpoint;
 
 /// How long it is remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Most requests that are remembered; of two in one place the later one is.
 const PLACES: usize = 256;
 
-/// The requests of one worker that were answered so.
+/// The requests of one worker that were answered so. What they are known by is the same for all clients: headers, which
+/// tell clients apart, are no part of it.
 #[derive(Debug, Default)]
-pub(crate) struct Personal {
+pub struct Personal {
     hasher: RandomState,
     /// Empty until there is one.
     places: RefCell<Vec<Option<(u64, Instant)>>>,
@@ -29,8 +29,8 @@ pub(crate) struct Personal {
 
 impl Personal {
     /// A request was answered for one client alone.
-    pub(crate) fn note(&self, endpoint: &Endpoint, body: &[u8]) {
-        let hash = self.hash(endpoint, body);
+    pub fn note(&self, request: impl Hash) {
+        let hash = self.hasher.hash_one(request);
         let mut places = self.places.borrow_mut();
         if places.is_empty() {
             places.resize(PLACES, None);
@@ -38,42 +38,30 @@ impl Personal {
         places[hash as usize % PLACES] = Some((hash, Instant::now() + REMEMBERED));
     }
     /// Whether an equal request was lately.
-    pub(crate) fn knows(&self, endpoint: &Endpoint, body: &[u8]) -> bool {
+    pub fn knows(&self, request: impl Hash) -> bool {
         if self.places.borrow().is_empty() {
             return false;
         }
-        let hash = self.hash(endpoint, body);
+        // Two that are equal only share less than they might.
+        let hash = self.hasher.hash_one(request);
         let known = self.places.borrow()[hash as usize % PLACES];
         known.is_some_and(|(known, until)| known == hash && Instant::now() < until)
-    }
-    /// Two that are equal only share less than they might.
-    fn hash(&self, endpoint: &Endpoint, body: &[u8]) -> u64 {
-        self.hasher.hash_one((&*endpoint.name, body))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeaderRules, Traffic};
 
     #[tokio::test(start_paused = true)]
     async fn a_request_is_remembered_for_a_while() {
-        let endpoint = |name| {
-            Endpoint::new(
-                name,
-                "http://a/",
-                Traffic::default(),
-                HeaderRules::default(),
-            )
-        };
-        let (a, b) = (endpoint("a"), endpoint("b"));
+        let (a, b) = (("a", b"{me}"), ("b", b"{me}"));
         let personal = Personal::default();
-        assert!(!personal.knows(&a, b"{me}"));
-        personal.note(&a, b"{me}");
-        assert!(personal.knows(&a, b"{me}"));
-        assert!(!personal.knows(&b, b"{me}") && !personal.knows(&a, b"{top}"));
+        assert!(!personal.knows(a));
+        personal.note(a);
+        assert!(personal.knows(a));
+        assert!(!personal.knows(b) && !personal.knows(("a", b"{top}")));
         tokio::time::advance(REMEMBERED).await;
-        assert!(!personal.knows(&a, b"{me}"));
+        assert!(!personal.knows(a));
     }
 }

@@ -200,8 +200,8 @@ impl<'a> RequestTransport<'a> {
     }
 
     /// The headers for the response, and for those who share it if theirs are others. `errors`: whether it has any.
-    /// `by_caller`: whether it depends on who asks. Where it does, or where a subgraph that was asked may be sent headers of
-    /// the client, no cache may give it to others.
+    /// `by_caller`: whether it depends on who asks. Where it does, where a subgraph that was asked may be sent headers of
+    /// the client, or where one answered for this client alone, no cache may give it to others.
     pub fn response_headers(
         &self,
         errors: bool,
@@ -212,7 +212,8 @@ impl<'a> RequestTransport<'a> {
             if cache_control::speaks(&headers) {
                 let asked = self.endpoints.iter().zip(&self.outgoing);
                 let asked = asked.filter(|(_, outgoing)| outgoing.get().is_some());
-                let (mut copies, mut sources) = (by_caller, Vec::new());
+                // What was made for one client is nobody else's, whatever another header of it says.
+                let (mut copies, mut sources) = (by_caller || self.personal.get(), Vec::new());
                 for (endpoint, _) in asked {
                     copies |= endpoint.headers.copies();
                     sources.extend(endpoint.headers.sources(self.client_headers));
@@ -256,7 +257,7 @@ impl RequestTransport<'_> {
         let asked = &request.request;
         if !asked.idempotent
             || !endpoint.traffic.deduplicate_query
-            || self.client.personal.knows(endpoint, &asked.body)
+            || self.client.personal.knows((&*endpoint.name, &*asked.body))
         {
             return Box::pin(self.tries(request)).await;
         }
@@ -284,8 +285,8 @@ impl RequestTransport<'_> {
         let by_client = self.deadline == Some(request.deadline);
         let whose = match &outcome {
             Ok(exchanged) if exchanged.personal => {
-                let body = &request.request.body;
-                self.client.personal.note(request.endpoint, body);
+                let (name, body) = (&*request.endpoint.name, &*request.request.body);
+                self.client.personal.note((name, body));
                 Whose::Personal
             }
             // The subgraph was told how little time this client had left.

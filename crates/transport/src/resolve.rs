@@ -7,17 +7,21 @@
 //! every connection waits for them again.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     future::Future,
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, ToSocketAddrs as _},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use ogive_base::FastMap;
-use tokio::{sync::Mutex as Turns, time::Instant};
+use tokio::{
+    sync::{Mutex as Turns, watch},
+    time::Instant,
+};
 
 /// Finds the addresses of a host.
 pub trait Resolver: fmt::Debug + Send + Sync {
@@ -29,15 +33,100 @@ pub trait Resolver: fmt::Debug + Send + Sync {
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
 /// That of the operating system.
+///
+/// It holds a thread for as long as the name service takes, whoever still waits. So while a host is looked up, whoever
+/// asks for it waits for that, on whichever worker; and at most [`LOOKUPS_MAX`] hosts are looked up at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((host, 0)).await?;
-            Ok(found.collect())
-        })
+        static UNDER_WAY: UnderWay = UnderWay::new();
+        Box::pin(UNDER_WAY.look_up(host, |host| Ok((host, 0).to_socket_addrs()?.collect())))
+    }
+}
+
+/// Most hosts that the process looks up at a time. Another one fails at once.
+pub const LOOKUPS_MAX: usize = 64;
+
+/// What a look-up found; an error as kind and text.
+type LookedUp = Result<Vec<SocketAddr>, (io::ErrorKind, String)>;
+/// Where it is said.
+type Told = watch::Receiver<Option<LookedUp>>;
+
+/// The look-ups under way, by host. Each has a thread.
+#[derive(Debug)]
+struct UnderWay {
+    hosts: Mutex<BTreeMap<Box<str>, Told>>,
+}
+
+impl UnderWay {
+    const fn new() -> Self {
+        UnderWay {
+            hosts: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// What the look-up under way finds, or a new one. It ends whether anybody waits for it or not.
+    async fn look_up(
+        &'static self,
+        host: &str,
+        find: impl FnOnce(&str) -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let mut told = self.join(host, find)?;
+        let found = match told.wait_for(Option::is_some).await {
+            Ok(found) => found.clone(),
+            Err(_) => None,
+        };
+        match found {
+            Some(found) => found.map_err(|(kind, why)| io::Error::new(kind, why)),
+            None => Err(io::Error::other("the look-up was given up")),
+        }
+    }
+    fn join(
+        &'static self,
+        host: &str,
+        find: impl FnOnce(&str) -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    ) -> io::Result<Told> {
+        let mut hosts = locked(&self.hosts);
+        if let Some(told) = hosts.get(host) {
+            return Ok(told.clone());
+        }
+        if hosts.len() >= LOOKUPS_MAX {
+            let why = format!(
+                "{LOOKUPS_MAX} other hosts are being looked up, and the name service does not answer"
+            );
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+        }
+        let (tell, told) = watch::channel(None);
+        hosts.insert(host.into(), told.clone());
+        drop(hosts);
+        let begun = Begun {
+            of: self,
+            host: host.into(),
+        };
+        // Not one of the threads of a runtime: those are few, and a runtime waits for them in the end.
+        let thread = std::thread::Builder::new().name("names".into());
+        thread.spawn(move || {
+            let found = find(&begun.host);
+            // Whoever asks from here on asks anew.
+            drop(begun);
+            let found = found.map_err(|error| (error.kind(), error.to_string()));
+            tell.send_replace(Some(found));
+        })?;
+        Ok(told)
+    }
+}
+
+/// A look-up under way. It may also end because there is no thread for it.
+struct Begun {
+    of: &'static UnderWay,
+    host: Box<str>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        locked(&self.of.hosts).remove(&self.host);
     }
 }
 
@@ -312,5 +401,75 @@ mod tests {
         assert_eq!(asked(&names).await, "10.0.0.1");
         tokio::time::advance(STALE_MAX).await;
         assert_eq!(asked(&names).await, "no such host");
+    }
+
+    /// Look-ups that are held until told otherwise.
+    struct Held(
+        std::sync::mpsc::Sender<()>,
+        Arc<Mutex<std::sync::mpsc::Receiver<()>>>,
+    );
+    impl Held {
+        fn new() -> Self {
+            let (go, going) = std::sync::mpsc::channel();
+            Held(go, Arc::new(Mutex::new(going)))
+        }
+        fn find(
+            &self,
+            begun: &Arc<AtomicUsize>,
+        ) -> impl FnOnce(&str) -> io::Result<Vec<SocketAddr>> + Send + 'static {
+            let (going, begun) = (Arc::clone(&self.1), Arc::clone(begun));
+            move |_| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                let _ = locked(&going).recv();
+                Ok(vec![SocketAddr::from(([10, 0, 0, 1], 0))])
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_is_looked_up_once_at_a_time_whoever_gives_up() {
+        let under_way: &'static UnderWay = Box::leak(Box::new(UnderWay::new()));
+        let (held, begun) = (Held::new(), Arc::new(AtomicUsize::new(0)));
+        // Each gives up as soon as it has asked.
+        for _ in 0..1_000 {
+            let mut asking = std::pin::pin!(under_way.look_up("a", held.find(&begun)));
+            std::future::poll_fn(|context| {
+                assert!(asking.as_mut().poll(context).is_pending());
+                std::task::Poll::Ready(())
+            })
+            .await;
+        }
+        let mut last = under_way.join("a", held.find(&begun)).unwrap();
+        held.0.send(()).unwrap();
+        assert!(last.wait_for(Option::is_some).await.is_ok());
+        assert_eq!(begun.load(Ordering::Relaxed), 1, "threads that wait");
+        // Whoever comes later asks anew.
+        held.0.send(()).unwrap();
+        under_way.look_up("a", held.find(&begun)).await.unwrap();
+        assert_eq!(begun.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn so_many_hosts_are_looked_up_at_a_time_and_another_one_fails_at_once() {
+        let under_way: &'static UnderWay = Box::leak(Box::new(UnderWay::new()));
+        let (held, begun) = (Held::new(), Arc::new(AtomicUsize::new(0)));
+        let asked: Vec<Told> = (0..LOOKUPS_MAX)
+            .map(|at| {
+                under_way
+                    .join(&format!("h{at}"), held.find(&begun))
+                    .unwrap()
+            })
+            .collect();
+        let refused = under_way.look_up("another", held.find(&begun)).await;
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        for _ in 0..LOOKUPS_MAX {
+            held.0.send(()).unwrap();
+        }
+        for mut told in asked {
+            assert!(told.wait_for(Option::is_some).await.is_ok());
+        }
+        held.0.send(()).unwrap();
+        let found = under_way.look_up("another", held.find(&begun)).await;
+        assert_eq!(found.unwrap().len(), 1);
     }
 }

@@ -262,6 +262,37 @@ fn what_depends_on_the_client_is_public_for_nobody() {
     assert_eq!(values(&answer, "vary"), ["accept"]);
 }
 
+/// Found by a review: an answer that sets a cookie, and says that it is public, was public with the cookie taken away.
+#[test]
+fn what_a_subgraph_answers_for_one_client_is_public_for_nobody() {
+    const NAME: &str = r#"{"data":{"me":{"name":"Zoe"}}}"#;
+    let personal = [
+        "set-cookie: session=1\r\n",
+        "vary: *\r\n",
+        "www-authenticate: Basic\r\n",
+        "cache-control: private\r\n",
+    ];
+    let rules = [
+        "propagate: { named: cache-control }",
+        "propagate: { named: cache-control, algorithm: first }",
+        "insert: { name: cache-control, value: 'public, max-age=60' }",
+    ];
+    for line in personal {
+        for rule in rules {
+            let lines = format!("cache-control: public, max-age=60\r\n{line}");
+            let yaml = format!("headers: {{ all: {{ response: [{{ {rule} }}] }} }}\n");
+            let step = Step::Answer(200, String::leak(lines), NAME);
+            let graph = Scripted::start(&[step]).graph(&yaml);
+            let answer = post(graph.address(), "{ me { name } }");
+            assert_eq!(answer.text(), NAME);
+            let told = values(&answer, "cache-control");
+            assert_eq!(told.len(), 1, "{line} {rule}: {told:?}");
+            let is_private = told[0].starts_with("private") && !told[0].contains("public");
+            assert!(is_private, "{line} {rule}: {told:?}");
+        }
+    }
+}
+
 /// Some caches keep whatever nothing is said about. That a document is not known is true for a moment only.
 #[test]
 fn refusals_are_stored_by_nobody() {

@@ -293,6 +293,34 @@ fn an_answer_that_was_made_for_one_client_is_given_to_nobody_else() {
     }
 }
 
+/// Otherwise whoever asks at the same time waits for an answer that is somebody else's, and asks only then.
+#[test]
+fn nobody_waits_for_an_answer_that_will_be_somebody_elses() {
+    for operations in ["", OPERATIONS] {
+        let yaml = format!("http: {{ workers: 1 }}\n{operations}");
+        let (graph, accounts) = Accounts::ruled(&yaml, &[]);
+        let answer = |asked: Asked, name: &str| {
+            asked.answer_with("connection: close\r\nset-cookie: a=1\r\n", &me(name))
+        };
+        let mut clients = [client(&graph), client(&graph)];
+        ask(&mut clients[0], "", QUERY);
+        answer(accounts.asked(), "first");
+        assert_eq!(clients[0].read().text(), me("first"));
+        for connection in &mut clients {
+            ask(connection, "", QUERY);
+        }
+        let one = accounts.asked();
+        settle(&mut client(&graph));
+        let other = accounts.connecting().and_then(Asked::read);
+        assert!(other.is_some(), "one waits for the other: {operations}");
+        answer(one, "a");
+        other.map(|other| answer(other, "b"));
+        let mut seen = clients.map(|mut connection| connection.read().text());
+        seen.sort();
+        assert_eq!(seen, [me("a"), me("b")], "{operations}");
+    }
+}
+
 /// A subgraph that tells the id of the request it was asked by tells that of the one client who asked.
 #[test]
 fn ids_of_requests_are_told_to_nobody_else() {
