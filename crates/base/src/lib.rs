@@ -1,13 +1,15 @@
 //! The ground everything stands on: typed `u32` ids and dense tables over them, bitsets, interned
-//! strings, hash-map aliases, diagnostics, bounds on text from outside, and the memory budget of a process. No domain
+//! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, and the memory budget of
+//! a process. No domain
 //! words, no I/O, no clock.
 //!
-//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`memory`].
+//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`memory`].
 
 pub mod bits;
 pub mod diagnostic;
 pub mod foreign;
 pub mod hash;
+pub mod hop;
 pub mod id;
 pub mod intern;
 pub mod memory;
@@ -16,6 +18,7 @@ pub use bits::BitSet;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
 pub use foreign::{bounded, bounded_name, bounded_string};
 pub use hash::{FastMap, FastSet};
+pub use hop::is_of_one_hop;
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
 pub use memory::{MemoryBudget, MemoryShare, OutOfMemory, Reservation};

@@ -339,7 +339,7 @@ impl Config {
         let all = ("all".to_owned(), &self.headers.all);
         for (place, section) in [all].into_iter().chain(sections) {
             for name in section.request.iter().filter_map(written_by_request_rule) {
-                if is_of_one_connection(name) {
+                if ogive_base::is_of_one_hop(&name.to_ascii_lowercase()) {
                     notes.push(format!(
                         "a rule of `headers.{place}.request` for `{name}` has no effect: only the connection writes it"
                     ));
@@ -379,33 +379,6 @@ fn written_by_request_rule(rule: &HeaderRule) -> Option<&str> {
         | HeaderRule::Insert { name, .. } => Some(name),
         HeaderRule::Propagate { .. } | HeaderRule::Remove(_) => None,
     }
-}
-
-/// Headers that no rule writes: those of one connection, or of the body that the gateway writes itself.
-fn is_of_one_connection(name: &str) -> bool {
-    const NAMES: [&str; 20] = [
-        "accept",
-        "accept-charset",
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authentication-info",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "via",
-    ];
-    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn items(node: &Node) -> &[Node] {

@@ -525,6 +525,10 @@ impl Wrapping {
     pub fn layer_is_non_null(self, layer: u8) -> bool {
         self.non_null & (1 << layer) != 0
     }
+    /// Whether null for the innermost value is null for the whole.
+    pub fn is_solid(self) -> bool {
+        (0..=self.lists).all(|layer| self.layer_is_non_null(layer))
+    }
     /// The same type with a nullable outermost layer.
     #[must_use]
     pub fn nullable(self) -> Wrapping {

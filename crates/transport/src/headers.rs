@@ -208,32 +208,9 @@ fn is_copied_never(name: &HeaderName) -> bool {
     is_hop_by_hop(name) || name.as_str().starts_with("content-")
 }
 
-/// Headers of one connection or one body: they describe the client's hop, and copying them would at best lie and at
-/// worst let a client smuggle requests (RFC 9110, section 7.6.1). Nobody but the exchange writes them.
+/// Whether nobody but the exchange writes a header.
 pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
-    const RESERVED: [HeaderName; 16] = [
-        header::ACCEPT,
-        header::ACCEPT_CHARSET,
-        header::ACCEPT_ENCODING,
-        header::CONNECTION,
-        header::CONTENT_ENCODING,
-        header::CONTENT_LENGTH,
-        header::CONTENT_TYPE,
-        header::EXPECT,
-        header::HOST,
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
-        header::TE,
-        header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-        header::VIA,
-    ];
-    RESERVED.contains(name)
-        || matches!(
-            name.as_str(),
-            "keep-alive" | "proxy-connection" | "proxy-authentication-info" | "http2-settings"
-        )
+    ogive_base::is_of_one_hop(name.as_str())
 }
 
 #[cfg(test)]

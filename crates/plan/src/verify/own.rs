@@ -51,8 +51,8 @@ impl Own<'_> {
                 continue;
             };
             let mut seen = here.output.iter();
-            let stops_null =
-                seen.any(|field| field.source == OutSource::Object(slot) && !is_solid(field));
+            let stops_null = seen
+                .any(|field| field.source == OutSource::Object(slot) && !field.wrapping.is_solid());
             if stops_null && let Some(coordinate) = self.lost_by(child, &member.members) {
                 let place = describe::layout_path(self.plan, child);
                 self.problems.push(format!(
@@ -82,7 +82,7 @@ impl Own<'_> {
                 (None, _) if self.come_together(layout, slot, members) => {
                     field.wrapping.is_non_null().then_some(&*field.coordinate)
                 }
-                (Some(member), Some(child)) if is_solid(field) => {
+                (Some(member), Some(child)) if field.wrapping.is_solid() => {
                     self.lost_by(child, &member.members)
                 }
                 _ => None,
@@ -103,10 +103,4 @@ impl Own<'_> {
             has(slot) && (!self.looked_up.contains(id.0) || needed.any(has))
         })
     }
-}
-
-/// Whether null for the innermost value is null for the whole.
-fn is_solid(field: &OutField) -> bool {
-    let wrapping = field.wrapping;
-    (0..=wrapping.lists()).all(|layer| wrapping.layer_is_non_null(layer))
 }

@@ -101,7 +101,7 @@ impl Grower<'_, '_> {
     fn clashes(&self, fact: FactId, set: FieldSetId, is_key: bool) -> bool {
         let row = &self.tree.facts[fact];
         let Some(place) = row.child else { return false };
-        let is_solid = is_solid(row.ty.wrapping);
+        let is_solid = row.ty.wrapping.is_solid();
         // What is switched off takes nothing with it.
         let is_certain = row.cond == Some(CondId::TRUE);
         !(is_solid && is_certain) && self.hides_types(place)
@@ -272,7 +272,7 @@ impl Grower<'_, '_> {
     }
     /// Whether one of these subgraphs nulls the object if an object in the field does not come.
     fn takes_its_object(&self, field: FieldId, subgraphs: &BitSet) -> bool {
-        self.any_type(field, subgraphs, is_solid)
+        self.any_type(field, subgraphs, Wrapping::is_solid)
     }
     fn any_type(&self, field: FieldId, subgraphs: &BitSet, is: impl Fn(Wrapping) -> bool) -> bool {
         let merged = self.tree.supergraph.schema.fields[field].ty.wrapping;
@@ -292,11 +292,6 @@ impl Grower<'_, '_> {
         let mut items = keys.flat_map(|key| &graph.field_sets[key.fields].items);
         items.any(|item| item.field.is_some_and(|f| schema.fields[f].name == name))
     }
-}
-
-/// Whether null for the innermost value is null for the whole.
-fn is_solid(wrapping: Wrapping) -> bool {
-    (0..=wrapping.lists()).all(|layer| wrapping.layer_is_non_null(layer))
 }
 
 fn has_args(fact: &Fact, item: &FieldSetItem) -> bool {
