@@ -9,7 +9,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use ogive_base::{FastMap, bounded_name};
+use ogive_base::{FastMap, FastSet, bounded_name};
 use ogive_config::{Config, PersistedMode};
 use ogive_syntax::{Limits, SourceId, ast::Definition, parse, print_definition};
 use ogive_telemetry::codes;
@@ -71,15 +71,26 @@ const REWRITTEN_MAX: usize = 1_000;
 /// Documents by id.
 #[derive(Clone, Debug)]
 pub struct Manifest {
-    by_id: FastMap<Box<str>, Arc<str>>,
-    /// SHA-256 of every document without the white space around it.
-    texts: FastMap<[u8; 32], ()>,
-    /// SHA-256 of the canonical text of every document that can be read.
-    forms: FastMap<[u8; 32], ()>,
+    by_id: FastMap<Box<str>, Known>,
+    /// Of every document: SHA-256 of it without the white space around it, and its form.
+    texts: FastMap<[u8; 32], Option<Form>>,
+    /// The form of every document that can be read.
+    forms: FastSet<Form>,
     /// Bytes of the longest document.
     longest: usize,
-    /// SHA-256 of documents that are known although they are written in another way.
-    rewritten: Arc<Cache<[u8; 32], ()>>,
+    /// SHA-256 of documents that are known although they are written in another way, and their forms.
+    rewritten: Arc<Cache<[u8; 32], Form>>,
+}
+
+/// SHA-256 of a canonical text.
+type Form = [u8; 32];
+
+/// A document that has an id.
+#[derive(Clone, Debug)]
+struct Known {
+    text: Arc<str>,
+    /// None for a text that is no document.
+    form: Option<Form>,
 }
 
 impl Default for Manifest {
@@ -87,7 +98,7 @@ impl Default for Manifest {
         Manifest {
             by_id: FastMap::default(),
             texts: FastMap::default(),
-            forms: FastMap::default(),
+            forms: FastSet::default(),
             longest: 0,
             rewritten: Arc::new(Cache::new(REWRITTEN_MAX)),
         }
@@ -179,34 +190,44 @@ impl Manifest {
         if id.is_empty() || id.len() > ID_BYTES_MAX {
             return Err(format!("an id has 1 to {ID_BYTES_MAX} bytes"));
         }
-        if self.by_id.get(id).is_some_and(|before| **before != *text) {
+        let before = self.by_id.get(id);
+        if before.is_some_and(|before| *before.text != *text) {
             return Err(format!("two documents have the id `{id}`"));
         }
-        self.texts.insert(sha256(text.trim()), ());
-        if let Some(form) = form(&text) {
-            self.forms.insert(sha256(&form), ());
-        }
+        let form = form(&text).map(|form| sha256(&form));
+        self.texts.insert(sha256(text.trim()), form);
+        self.forms.extend(form);
         self.longest = self.longest.max(text.len());
-        self.by_id.insert(id.into(), text.into());
+        let text = text.into();
+        self.by_id.insert(id.into(), Known { text, form });
         Ok(())
     }
 
     /// The document of an id.
     pub fn get(&self, id: &str) -> Option<&Arc<str>> {
-        self.by_id.get(id)
+        self.by_id.get(id).map(|known| &known.text)
     }
     /// Whether this is one of the documents, however it is written.
     pub fn has(&self, text: &str) -> bool {
         let hash = sha256(text.trim());
-        if self.texts.contains_key(&hash) || self.rewritten.get(&hash).is_some() {
-            return true;
+        self.texts.contains_key(&hash) || self.form_of(text, hash).is_some()
+    }
+    /// The form of a text, if it is that of a document; the text is read only if it was not lately. `hash` is that of the
+    /// text.
+    fn form_of(&self, text: &str, hash: [u8; 32]) -> Option<Form> {
+        if let Some(form) = self.texts.get(&hash) {
+            return *form;
         }
-        let known = self.may_be_known(text)
-            && form(text).is_some_and(|form| self.forms.contains_key(&sha256(&form)));
-        if known {
-            self.rewritten.insert(hash, ());
+        if let Some(form) = self.rewritten.get(&hash) {
+            return Some(form);
         }
-        known
+        if !self.may_be_known(text) {
+            return None;
+        }
+        let form = form(text).map(|form| sha256(&form));
+        let form = form.filter(|form| self.forms.contains(form))?;
+        self.rewritten.insert(hash, form);
+        Some(form)
     }
     /// Whether it is worth reading: indentation makes a document several times as long, and no more.
     fn may_be_known(&self, text: &str) -> bool {
@@ -217,10 +238,16 @@ impl Manifest {
                 .saturating_mul(TIMES_MAX)
                 .saturating_add(1 << 10)
     }
-    /// Whether two documents are the same, however they are written.
-    fn are_one(&self, text: &str, known: &str) -> bool {
-        let same = || self.may_be_known(text) && form(text).is_some_and(|f| form(known) == Some(f));
-        text.trim() == known.trim() || same()
+    /// Whether a text is the document of an id, however it is written.
+    fn is_of(&self, id: &str, text: &str) -> bool {
+        let Some(known) = self.by_id.get(id) else {
+            return false;
+        };
+        let is_same_form = || {
+            let form = self.form_of(text, sha256(text.trim()));
+            form.is_some() && form == known.form
+        };
+        text.trim() == known.text.trim() || is_same_form()
     }
     /// Number of ids.
     pub fn len(&self) -> usize {
@@ -305,8 +332,8 @@ pub fn resolve(
     };
     if let Some(trusted) = &options.trusted {
         let id = request.document_id.as_deref().or(hash.as_deref());
-        if let Some(text) = id.and_then(|id| trusted.manifest.get(id)) {
-            if !request.query.is_empty() && !trusted.manifest.are_one(&request.query, text) {
+        if let Some((id, text)) = id.and_then(|id| Some((id, trusted.manifest.get(id)?))) {
+            if !request.query.is_empty() && !trusted.manifest.is_of(id, &request.query) {
                 return Err(RequestError::graphql(
                     codes::PERSISTED_QUERY_HASH_MISMATCH,
                     "the document sent along is not the one of this id",
@@ -502,7 +529,7 @@ mod tests {
                        name(s: \"\"\"\n      b\n    \"\"\")\n  }\n}\n\n\"\"\"What it is for\"\"\"\nquery A(\n  $x: [Int!] = [1 2]\n) \
                        @a(b: \"\\u0063\"), {\n  me(id: 1 o: {p: ENUM,, q: [null, $x]}) {\n    n: name\n    ...F\n  }\n}\n";
         assert!(known.has(KNOWN) && known.has(printed) && known.has(printed));
-        assert!(known.are_one(printed, KNOWN));
+        assert!(known.is_of("known", printed) && known.is_of("known", KNOWN));
         let short = manifest("query { me { name } }");
         assert!(short.has("{me{name}}") && short.has("{ me, { name } } # !"));
         assert!(!short.has("query A { me { name } }"));
@@ -510,6 +537,21 @@ mod tests {
         assert!(!short.has("{me{name}") && !short.has("type Query { me: Int }"));
         assert!(!short.has(&format!("{{me{{name{}}}}}", " ".repeat(10_000))));
         assert!(manifest("not GraphQL").has(" not GraphQL "));
+    }
+
+    #[test]
+    fn a_document_that_comes_with_its_id_is_read_once() {
+        let mut known = manifest("query { me { name } }");
+        known.add("other", "{ me { id } }".to_owned()).unwrap();
+        assert_eq!(known.rewritten.len(), 0);
+        for _ in 0..3 {
+            assert!(known.is_of("known", "{me{name}}") && !known.is_of("other", "{me{name}}"));
+            assert!(known.is_of("other", " { me { id } } "));
+            assert_eq!(known.rewritten.len(), 1, "it is remembered");
+        }
+        // What is none of them is none the next time, and takes no room.
+        assert!(!known.is_of("known", "{me{email}}") && !known.has("{me{email}}"));
+        assert_eq!(known.rewritten.len(), 1);
     }
 
     /// Every change of one token, and every token left out or written twice, is another document. No change that

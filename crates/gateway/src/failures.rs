@@ -73,17 +73,10 @@ pub(crate) fn refused(telemetry: &Telemetry, record: Option<&Record>, error: &Re
         record.refused(first.code);
     }
     telemetry.failed(&FailureLine {
-        what: "a request was refused",
-        urgency: urgency(first.code),
-        subgraph: "",
-        code: first.code,
         cause: &first.message,
-        operation: None,
-        path: "",
-        places: 1,
         status: Some(error.status),
-        answer: None,
         record,
+        ..FailureLine::new(REFUSED, urgency(first.code), first.code)
     });
 }
 
@@ -95,22 +88,15 @@ pub(crate) fn turned_away(
     code: &'static str,
 ) {
     record.refused(code);
+    // Codes that are none of the table are limits that clients exceed.
+    let urgency = match codes::find(code) {
+        Some(_) => urgency(code),
+        None => Urgency::Debug,
+    };
     telemetry.failed(&FailureLine {
-        what: "a request was refused",
-        // Codes that are none of the table are limits that clients exceed.
-        urgency: match codes::find(code) {
-            Some(_) => urgency(code),
-            None => Urgency::Debug,
-        },
-        subgraph: "",
-        code,
-        cause: "",
-        operation: None,
-        path: "",
-        places: 1,
         status: Some(status.as_u16()),
-        answer: None,
         record: Some(record),
+        ..FailureLine::new(REFUSED, urgency, code)
     });
 }
 
@@ -119,17 +105,12 @@ pub(crate) fn panicked(telemetry: &Telemetry, record: Option<&Record>) {
     if let Some(record) = record {
         record.refused(codes::INTERNAL_SERVER_ERROR);
     }
+    let what = "a request ended in a panic; the process goes on";
     telemetry.failed(&FailureLine {
-        what: "a request ended in a panic; the process goes on",
-        urgency: Urgency::Error,
-        subgraph: "",
-        code: codes::INTERNAL_SERVER_ERROR,
-        cause: "",
-        operation: None,
-        path: "",
-        places: 1,
         status: Some(500),
-        answer: None,
         record,
+        ..FailureLine::new(what, Urgency::Error, codes::INTERNAL_SERVER_ERROR)
     });
 }
+
+const REFUSED: &str = "a request was refused";

@@ -5,6 +5,7 @@
 //! counted. Text from outside is bounded, on one line, and without what looks like credentials ([`told`]).
 
 use std::{
+    borrow::Cow,
     fmt::Display,
     sync::{
         Mutex, PoisonError,
@@ -73,14 +74,60 @@ pub struct FailureLine<'a> {
     pub record: Option<&'a Record>,
 }
 
-/// Subgraph and code.
-type Name = (Box<str>, Box<str>);
+impl<'a> FailureLine<'a> {
+    /// A failure of which no more is known.
+    pub fn new(what: &'static str, urgency: Urgency, code: &'a str) -> Self {
+        FailureLine {
+            what,
+            urgency,
+            subgraph: "",
+            code,
+            cause: "",
+            operation: None,
+            path: "",
+            places: 1,
+            status: None,
+            answer: None,
+            record: None,
+        }
+    }
+}
 
 /// Which lines are written.
 #[derive(Debug, Default)]
 pub struct Failures {
-    kinds: Mutex<FastMap<Name, Kind>>,
+    kinds: Mutex<Kinds>,
     suppressed: AtomicU64,
+}
+
+/// The kinds of failures that are told apart: by subgraph and code, so that a known one is found without a copy of either.
+#[derive(Debug, Default)]
+struct Kinds {
+    by_subgraph: FastMap<Box<str>, FastMap<Box<str>, Kind>>,
+    /// How many there are.
+    len: usize,
+}
+
+impl Kinds {
+    /// A kind, made if there is room for another one; otherwise that of all others.
+    fn of(&mut self, subgraph: &str, code: &str, now: Instant) -> &mut Kind {
+        let is_known = |codes: &FastMap<Box<str>, Kind>| codes.contains_key(code);
+        let is_known = self.by_subgraph.get(subgraph).is_some_and(is_known);
+        let (subgraph, code) = match is_known || self.len < KINDS_MAX {
+            true => (subgraph, code),
+            false => ("", ""),
+        };
+        if !self.by_subgraph.contains_key(subgraph) {
+            self.by_subgraph.insert(subgraph.into(), FastMap::default());
+        }
+        let codes = self.by_subgraph.get_mut(subgraph);
+        let codes = codes.expect("it was there or is now");
+        if !codes.contains_key(code) {
+            self.len += 1;
+            codes.insert(code.into(), Kind::new(now));
+        }
+        codes.get_mut(code).expect("it was there or is now")
+    }
 }
 
 /// One kind of failure.
@@ -125,14 +172,8 @@ impl Failures {
     /// Whether a line of this kind may be written; if so, how many were not since the last one.
     fn admit(&self, subgraph: &str, code: &str, now: Instant) -> Option<u64> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (Box::from(subgraph), Box::from(code));
-        if kinds.len() >= KINDS_MAX && !kinds.contains_key(&key) {
-            key = Default::default();
-        }
-        let admitted = kinds
-            .entry(key)
-            .or_insert_with(|| Kind::new(now))
-            .admit(now);
+        let admitted = kinds.of(subgraph, code, now).admit(now);
+        drop(kinds);
         if admitted.is_none() {
             self.suppressed.fetch_add(1, Ordering::Relaxed);
         }
@@ -146,13 +187,19 @@ impl Failures {
     pub fn settle(&self) {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due = Vec::new();
-        kinds.retain(|(subgraph, code), kind| {
-            let is_quiet = kind.refilled.elapsed() >= 10 * INTERVAL;
-            if is_quiet && kind.suppressed > 0 {
-                due.push((subgraph.clone(), code.clone(), kind.suppressed));
-            }
-            !is_quiet
+        let mut len = 0;
+        kinds.by_subgraph.retain(|subgraph, codes| {
+            codes.retain(|code, kind| {
+                let is_quiet = kind.refilled.elapsed() >= 10 * INTERVAL;
+                if is_quiet && kind.suppressed > 0 {
+                    due.push((subgraph.clone(), code.clone(), kind.suppressed));
+                }
+                !is_quiet
+            });
+            len += codes.len();
+            !codes.is_empty()
         });
+        kinds.len = len;
         drop(kinds);
         for (subgraph, code, suppressed) in due {
             let subgraph = (!subgraph.is_empty()).then_some(&*subgraph);
@@ -175,7 +222,11 @@ impl Failures {
         if !is_on {
             return;
         }
-        let code = told(line.code, NAME_BYTES_MAX);
+        // Most codes are those of the table, and most others look like them.
+        let code = match is_plain_code(line.code) {
+            true => Cow::Borrowed(line.code),
+            false => Cow::Owned(told(line.code, NAME_BYTES_MAX)),
+        };
         if let Some(suppressed) = self.admit(line.subgraph, &code, Instant::now()) {
             write(line, &code, suppressed);
         }
@@ -339,6 +390,12 @@ fn json_web_token(text: &str, at: usize) -> Option<(usize, usize)> {
     (len >= 20).then_some((at, at + len))
 }
 
+/// Whether a code is in capitals, as codes are, so that it can be shown as it is.
+fn is_plain_code(code: &str) -> bool {
+    let is_plain = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
+    code.len() <= NAME_BYTES_MAX && code.bytes().all(is_plain)
+}
+
 /// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
 pub(crate) fn label(code: &str) -> &str {
     let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
@@ -380,7 +437,41 @@ mod tests {
         for n in 0..2 * KINDS_MAX {
             failures.admit("c", &n.to_string(), begin);
         }
-        assert!(failures.kinds.lock().unwrap().len() <= KINDS_MAX + 1);
+        assert!(failures.kinds.lock().unwrap().len <= KINDS_MAX + 1);
+        // Those that came first are told apart all the same.
+        assert_eq!(failures.admit("b", "X", begin), Some(0));
+        failures.settle();
+        assert!(failures.kinds.lock().unwrap().len <= KINDS_MAX + 1);
+    }
+
+    #[test]
+    fn a_kind_that_is_known_is_found_where_it_is() {
+        let (mut kinds, now) = (Kinds::default(), Instant::now());
+        let first = std::ptr::from_ref(kinds.of("a", "X", now));
+        for _ in 0..100 {
+            assert_eq!(std::ptr::from_ref(kinds.of("a", "X", now)), first);
+        }
+        assert_eq!(kinds.len, 1);
+        for n in 0..2 * KINDS_MAX {
+            kinds.of(&n.to_string(), "X", now);
+        }
+        assert_eq!(kinds.len, KINDS_MAX + 1);
+        let n_kinds: usize = kinds.by_subgraph.values().map(FastMap::len).sum();
+        assert_eq!(n_kinds, kinds.len);
+        // All others are one.
+        let others = std::ptr::from_ref(kinds.of("new", "X", now));
+        assert_eq!(std::ptr::from_ref(kinds.of("new", "Y", now)), others);
+    }
+
+    #[test]
+    fn codes_in_capitals_are_shown_as_they_are() {
+        for code in ["NOT_FOUND", "E404", "TOKEN_EXPIRED", ""] {
+            assert!(is_plain_code(code));
+            assert_eq!(told(code, NAME_BYTES_MAX), code);
+        }
+        for code in ["a", "A B", "A=B", "Ä", &"A".repeat(NAME_BYTES_MAX + 1)] {
+            assert!(!is_plain_code(code), "{code}");
+        }
     }
 
     #[test]
