@@ -162,7 +162,10 @@ fn five_stops(root: &Path, wrong: &mut Vec<String>) {
         .iter()
         .enumerate()
     {
-        let file = format!("crates/gateway/src/{stop}.rs");
+        let mut file = format!("crates/gateway/src/{stop}.rs");
+        if !root.join(&file).is_file() {
+            file = format!("crates/gateway/src/{stop}/mod.rs");
+        }
         let text = fs::read_to_string(root.join(&file)).unwrap_or_default();
         let heading = format!("Stop {} of 5", number + 1);
         if !text.contains(&heading) {

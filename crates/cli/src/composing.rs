@@ -14,7 +14,7 @@ use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
 use ogive_compose::{ComposeOptions, Composed, Composer};
 use ogive_federation::Supergraph;
-use ogive_gateway::notice::Notice;
+use ogive_gateway::router::dev_diagnostics::Notice;
 use ogive_workshop::{
     inputs::Inputs,
     live::{Live, LiveOptions, Snapshot},

@@ -13,8 +13,8 @@ use ogive_base::BitSet;
 use ogive_config::{Config, PlanProfile};
 use ogive_federation::Supergraph;
 use ogive_gateway::{
-    SchemaState, canonical::canonical, explain::literals_text, pipeline_options::PipelineOptions,
-    prepare::prepare_operation, refinement::RefineLimits,
+    SchemaState, explain::literals_text, prepare::prepare_operation, schema::canonical::canonical,
+    schema::options::PipelineOptions, schema::refinement::RefineLimits,
 };
 use ogive_plan::{Plan, apollo};
 use ogive_planner::PlanOptions;

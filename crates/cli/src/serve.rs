@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, Result};
 use ogive_config::{Config, FileMode, Listen, LogFormat, WhenMissing};
 use ogive_gateway::{
-    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, Threads, heavy::Heavy,
-    observe, tls::listener_tls,
+    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, Threads,
+    shared::observe, shared::offload::Heavy, tls::listener_tls,
 };
 use ogive_telemetry::log::{self, Format};
 use ogive_workshop::inputs::Inputs;
@@ -406,7 +406,7 @@ impl Arguments {
         for warning in &supergraph.warnings {
             tracing::warn!(code = warning.code, "{}", warning.message);
         }
-        ogive_gateway::authorization::check(&supergraph, config).map_err(|error| {
+        ogive_gateway::authorize::check(&supergraph, config).map_err(|error| {
             terminal::error(
                 error,
                 "set `authorization.directives: enforce` in the configuration, and `authorization.claims` to say how \
@@ -476,7 +476,8 @@ fn load_plans(state: &mut SchemaState, path: &Path) -> Result<()> {
     };
     let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
     let bundle = ogive_plan::Bundle::decode(&bytes).map_err(|error| fail(&error))?;
-    let loaded = ogive_gateway::bundle::load(state, bundle).map_err(|refused| fail(&refused.0))?;
+    let loaded =
+        ogive_gateway::schema::bundle::load(state, bundle).map_err(|refused| fail(&refused.0))?;
     for name in &loaded.outdated {
         tracing::warn!(
             operation = &**name,

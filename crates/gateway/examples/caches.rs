@@ -12,10 +12,10 @@ use ogive_base::SourceId;
 use ogive_config::Config;
 use ogive_gateway::{
     SchemaState,
-    canonical::canonical,
-    fingerprint::{Fingerprints, rests_on},
     plan::plan_now,
     prepare::prepare_operation,
+    schema::canonical::canonical,
+    schema::fingerprint::{Fingerprints, rests_on},
 };
 use ogive_plan::{Header, decode, encode};
 

@@ -17,7 +17,7 @@ use quick_cache::{Weighter, sync::Cache};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{error::RequestError, json_value, receive::GraphqlRequest};
+use crate::{receive::GraphqlRequest, shared::error::RequestError, shared::json_value};
 
 /// Largest manifest file in bytes.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;

@@ -1,7 +1,7 @@
 //! Stop 4 of 5: execute. Comes from [`plan`](crate::plan), goes to [`respond`](crate::respond).
 //!
 //! Lends the worker's connections, the client's headers and the deadline to [`ogive_execute::execute`], which does
-//! the work unless an equal request is being answered ([`crate::sharing`]), and computes the fields that no subgraph
+//! the work unless an equal request is being answered ([`crate::shared::worker`]), and computes the fields that no subgraph
 //! answers (introspection).
 
 use std::{future::Future, pin::Pin, rc::Rc};
@@ -17,15 +17,15 @@ use ogive_transport::{Files, Landed, Observer, RequestTransport, Whose};
 use tokio::time::Instant;
 
 use crate::{
-    context::RequestContext,
-    error::RequestError,
-    failures::Telling,
-    feedback::Timed,
-    measured::{code, note},
-    operation::PlannedOperation,
     prepare::Prepared,
-    sharing::{Executed, OperationKey, WorkerState},
-    state::SchemaState,
+    schema::feedback::Timed,
+    schema::operation::PlannedOperation,
+    schema::state::SchemaState,
+    shared::context::RequestContext,
+    shared::error::RequestError,
+    shared::failures::Telling,
+    shared::measured::{code, note},
+    shared::worker::{Executed, OperationKey, WorkerState},
 };
 
 /// Runs a plan. Fails only if introspection alone would fill a whole response, or if files cannot be passed on and no

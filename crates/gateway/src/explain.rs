@@ -10,14 +10,14 @@ use ogive_plan::Plan;
 use serde_json::Value;
 
 use crate::{
-    context::RequestContext,
-    error::RequestError,
     execute::execute,
     plan::plan_for,
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
-    sharing::WorkerState,
-    state::SchemaState,
+    schema::state::SchemaState,
+    shared::context::RequestContext,
+    shared::error::RequestError,
+    shared::worker::WorkerState,
 };
 
 /// What became of an operation.

@@ -24,34 +24,35 @@ use ogive_telemetry::{Record, Stop, Telemetry, access::Finished, codes, spans, s
 use tracing::Instrument;
 
 use crate::{
-    admission::{Admission, AdmissionOptions, Admitted},
-    authorization::{CallerClaims, ClaimsSource},
-    body::{ResponseBody, encode},
-    context::RequestContext,
-    cors::{Cors, Csrf},
+    admit::{Admission, AdmissionOptions, Admitted},
+    authorize::{CallerClaims, ClaimsSource},
     documents::{DocumentOptions, Registered, resolve},
-    error::{RequestError, internal, no_memory},
     execute::execute,
-    expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
-    failures, graphiql,
-    heavy::Heavy,
-    json_value::JsonObject,
-    linger::read_refused,
-    measured::{Exceeded, code, log},
-    media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
-    memory,
-    notice::{self, Notice},
-    observe::{Lent, ObserveOptions, Watch},
-    panic::contained,
+    identify::proxies::Proxies,
     plan::plan_fairly,
     prepare::{Means, prepare_fairly},
-    proxies::Proxies,
+    receive::uploads::{self, Entry, UploadOptions, Uploads},
     receive::{GraphqlRequest, ReceiveLimits, Received, receive},
-    refinement::Wakeup,
+    respond::expose::{ExposeOptions, Exposed, add_extensions, dry_run, plan_extension},
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
-    sharing::WorkerState,
-    state::SchemaState,
-    uploads::{self, Entry, UploadOptions, Uploads},
+    router::cors::{Cors, Csrf},
+    router::dev_diagnostics::{self as notice, Notice},
+    router::graphiql,
+    schema::refinement::Wakeup,
+    schema::state::SchemaState,
+    shared::body::{ResponseBody, encode},
+    shared::context::RequestContext,
+    shared::drain_body::read_refused,
+    shared::error::{RequestError, internal, no_memory},
+    shared::failures,
+    shared::json_value::JsonObject,
+    shared::measured::{Exceeded, code, log},
+    shared::media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
+    shared::memory,
+    shared::observe::{Lent, ObserveOptions, Watch},
+    shared::offload::Heavy,
+    shared::panic::contained,
+    shared::worker::WorkerState,
 };
 
 /// After how many seconds clients come back while there is no schema.
@@ -128,7 +129,7 @@ pub struct GatewayOptions {
     pub registered_max: usize,
     /// The operation GraphiQL starts with.
     pub graphiql_query: Option<String>,
-    /// What GraphiQL says about composition; served at [`crate::notice::PATH`] unless `None`.
+    /// What GraphiQL says about composition; served at [`crate::router::dev_diagnostics::PATH`] unless `None`.
     pub notice: Option<Notice>,
 }
 

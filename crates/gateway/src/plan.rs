@@ -1,10 +1,10 @@
 //! Stop 3 of 5: plan. Comes from [`prepare`](crate::prepare), goes to [`execute`](crate::execute).
 //!
 //! A prepared operation brings its plan along if it was planned before (L0). Otherwise it is brought into canonical form
-//! ([`crate::canonical`]), under which the plan may be known already: from a bundle, or from an equivalent document
-//! ([`crate::plans`], L1). Else the planner runs, once per form; a plan that might be better waits to be refined
-//! ([`crate::refine`]). An operation that progressive overrides can touch
-//! ([`crate::labels`]) has a plan for every set of labels that are on.
+//! ([`crate::schema::canonical`]), under which the plan may be known already: from a bundle, or from an equivalent document
+//! ([`crate::schema::plan_cache`], L1). Else the planner runs, once per form; a plan that might be better waits to be refined
+//! ([`crate::schema::refine`]). An operation that progressive overrides can touch
+//! ([`crate::schema::labels`]) has a plan for every set of labels that are on.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,14 +14,14 @@ use ogive_operation::Operation;
 use ogive_planner::Planned;
 
 use crate::{
-    canonical::{Binding, Canonical, canonical},
-    error::{RequestError, queue_full},
-    fingerprint::rests_on,
-    heavy::{Heavy, LIGHT_OPERATION, QueueFull, Turn},
-    operation::{PlannedOperation, PreparedOperation},
-    plans::{PlanSlot, PlanSource, SharedPlan, Tier},
     prepare::Means,
-    state::SchemaState,
+    schema::canonical::{Binding, Canonical, canonical},
+    schema::fingerprint::rests_on,
+    schema::operation::{PlannedOperation, PreparedOperation},
+    schema::plan_cache::{PlanSlot, PlanSource, SharedPlan, Tier},
+    schema::state::SchemaState,
+    shared::error::{RequestError, queue_full},
+    shared::offload::{Heavy, LIGHT_OPERATION, QueueFull, Turn},
 };
 
 /// The plan of a prepared operation without any override label on, and where it came from.

@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     GatewayOptions,
-    fingerprint::{Part, renumbered},
     gateway::Gateway,
     plan::plan_now,
-    plans::{PlanSource, SharedPlan, Tier},
     prepare::prepare_operation,
-    state::SchemaState,
+    schema::fingerprint::{Part, renumbered},
+    schema::plan_cache::{PlanSource, SharedPlan, Tier},
+    schema::state::SchemaState,
 };
 
 /// What a new schema took over.

@@ -8,7 +8,7 @@ use ogive_config::Config;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::Http2;
 
-use crate::{documents::Manifest, export, tls};
+use crate::{background::export, documents::Manifest, tls};
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::SourceId;
-use ogive_gateway::{SchemaState, bundle::BundleBuilder};
+use ogive_gateway::{SchemaState, schema::bundle::BundleBuilder};
 use ogive_plan::stable_hash;
 use ogive_workshop::kept::{Readers, keep};
 use serde_json::Value;

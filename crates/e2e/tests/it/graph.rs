@@ -6,7 +6,8 @@ use ogive_base::SourceId;
 use ogive_config::{Config, Url};
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::{
-    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, observe, server::Drained,
+    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, server::Drained,
+    shared::observe,
 };
 use ogive_mock::{Server, Service, assemble, config::Config as MockConfig};
 use tokio::sync::oneshot;

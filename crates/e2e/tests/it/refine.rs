@@ -12,12 +12,12 @@ use std::{
 use ogive_config::Url;
 use ogive_gateway::{
     Gateway, GatewayOptions, SchemaState,
-    operation::PlannedOperation,
     plan::plan_now,
-    plans::Tier,
     prepare::prepare_operation,
-    refine::{Refined, Refiner},
-    refinement::RefineCounts,
+    schema::operation::PlannedOperation,
+    schema::plan_cache::Tier,
+    schema::refine::{Refined, Refiner},
+    schema::refinement::RefineCounts,
 };
 use ogive_mock::{Data, Options, Server, Service, Settings, Source, Subgraph};
 use serde_json::{Map, Value, json};

@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::{sync::Notify, time::Instant};
 
 use super::places::Place;
-use crate::body::ResponseBody;
+use crate::shared::body::ResponseBody;
 
 /// What happens on one connection.
 pub(super) struct Activity {

@@ -41,8 +41,8 @@ use super::{
     strangers::Stranger,
 };
 use crate::{
-    Gateway, RequestError, WorkerState, body::ResponseBody, linger::read_refused,
-    measured::is_measured, media::Media, respond::refuse,
+    Gateway, RequestError, WorkerState, respond::refuse, shared::body::ResponseBody,
+    shared::drain_body::read_refused, shared::measured::is_measured, shared::media::Media,
 };
 
 /// What an HTTP/2 client sends first.

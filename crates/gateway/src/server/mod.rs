@@ -34,7 +34,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::{Gateway, certificates, proxies::Proxies};
+use crate::{Gateway, background::certificates, identify::proxies::Proxies};
 use listener::{Accepted, Listener};
 use places::{Places, SPARED};
 use worker::{Connection, REST, Worker};

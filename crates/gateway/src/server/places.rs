@@ -25,7 +25,7 @@ use ogive_config::{Client, Measured, Peer};
 use tokio::sync::Notify;
 
 use super::ServeOptions;
-use crate::proxies::{Proxies, network};
+use crate::identify::proxies::{Proxies, network};
 
 /// How long somebody for whom there is no place is let in, all in all.
 pub(super) const GUEST_TIME: Duration = Duration::from_secs(1);

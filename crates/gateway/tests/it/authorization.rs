@@ -7,11 +7,11 @@ use ogive_config::Peer;
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::{
     SchemaState,
-    authorization::{ClaimsSource, check},
-    bundle::{BundleBuilder, load},
+    authorize::{ClaimsSource, check},
     plan::plan_now,
-    plans::PlanSource,
     prepare::prepare_operation,
+    schema::bundle::{BundleBuilder, load},
+    schema::plan_cache::PlanSource,
 };
 use ogive_plan::Claims;
 

@@ -2,8 +2,8 @@
 
 use ogive_gateway::{
     Gateway, GatewayOptions,
-    bundle::{Added, BundleBuilder, load},
-    plans::PlanCounts,
+    schema::bundle::{Added, BundleBuilder, load},
+    schema::plan_cache::PlanCounts,
 };
 use ogive_plan::Bundle;
 

@@ -3,9 +3,9 @@
 use http::{HeaderMap, HeaderValue};
 use ogive_gateway::{
     plan::{plan_for, plan_now},
-    plans::PlanSource,
     prepare::prepare_operation,
-    state::SchemaState,
+    schema::plan_cache::PlanSource,
+    schema::state::SchemaState,
 };
 
 use crate::graph;

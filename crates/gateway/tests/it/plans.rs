@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ogive_gateway::{
-    canonical::canonical,
-    operation::PlannedOperation,
     plan::{plan, plan_now},
-    plans::{PlanCounts, PlanSource},
     prepare::prepare_operation,
-    state::SchemaState,
+    schema::canonical::canonical,
+    schema::operation::PlannedOperation,
+    schema::plan_cache::{PlanCounts, PlanSource},
+    schema::state::SchemaState,
 };
 
 use crate::graph::{Field, Random, random_fields, state};

@@ -1,0 +1,260 @@
+//! Who gets in: a cap on requests at a time, and a rate per client.
+//!
+//! Both say when to come back. The rate is kept per key as one number, the time at which the key will have used up what
+//! it has taken (the generic cell rate algorithm), so a key costs a few bytes and no timer; the least used keys are
+//! forgotten first.
+
+use std::{
+    hash::BuildHasher,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
+use ogive_telemetry::codes;
+use quick_cache::sync::Cache;
+
+use crate::{
+    identify::proxies::network,
+    shared::error::RequestError,
+    shared::measured::{Exceeded, note},
+};
+
+/// Most keys a rate is kept for.
+const KEYS_MAX: usize = 100_000;
+
+/// What a configuration asks for.
+#[derive(Clone, Debug, Default)]
+pub struct AdmissionOptions {
+    /// Most requests at a time.
+    pub concurrency: Option<Measured<usize>>,
+    /// How many requests of one key in how much time.
+    pub rate: Option<Rate>,
+}
+
+/// A rate.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    /// So many requests.
+    pub capacity: u32,
+    /// In so much time.
+    pub interval: Duration,
+    /// Whose.
+    pub key: RateLimitKey,
+    /// With [`RateLimitKey::Header`].
+    pub header: Option<HeaderName>,
+    /// With [`RateLimitKey::Claim`].
+    pub claim: Box<str>,
+    /// Whether exceeding it is only logged.
+    pub measure_only: bool,
+}
+
+impl AdmissionOptions {
+    /// The options that a configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        let router = &config.traffic_shaping.router;
+        AdmissionOptions {
+            concurrency: router.concurrency_limit.map(|limit| {
+                let warn_only = config.limits.warn_only;
+                warn_only.size(Limit::Concurrency, limit.get(), 0)
+            }),
+            rate: router.rate_limit.as_ref().map(|rate| Rate {
+                capacity: rate.capacity.get().min(u32::MAX as usize) as u32,
+                interval: rate.interval.0.max(Duration::from_millis(1)),
+                key: rate.key,
+                header: HeaderName::from_bytes(rate.header.0.as_bytes()).ok(),
+                claim: rate.claim.as_str().into(),
+                measure_only: rate.measure_only,
+            }),
+        }
+    }
+}
+
+/// What is known about the clients of one process; outlives configurations.
+#[derive(Debug)]
+pub struct Admission {
+    running: Arc<AtomicUsize>,
+    start: Instant,
+    /// Nanoseconds since `start`, by hash of the key.
+    used_until: Cache<u64, Arc<AtomicU64>>,
+    hasher: foldhash::fast::RandomState,
+}
+
+/// A request that is let in; counts until it is dropped.
+#[derive(Debug, Default)]
+pub struct Admitted {
+    running: Option<Arc<AtomicUsize>>,
+    /// What to tell about the rate.
+    pub rate: Option<RateState>,
+    /// What is exceeded, but only measured.
+    pub exceeded: Exceeded,
+}
+
+/// What is left of a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RateState {
+    limit: u32,
+    remaining: u32,
+    reset_seconds: u64,
+}
+
+impl RateState {
+    /// Writes `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        headers.insert("ratelimit-limit", HeaderValue::from(self.limit));
+        headers.insert("ratelimit-remaining", HeaderValue::from(self.remaining));
+        headers.insert("ratelimit-reset", HeaderValue::from(self.reset_seconds));
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Admission {
+            running: Arc::default(),
+            start: Instant::now(),
+            used_until: Cache::new(KEYS_MAX),
+            hasher: foldhash::fast::RandomState::default(),
+        }
+    }
+}
+
+impl Admission {
+    /// Lets a request in, or says when to come back. `claim` gives what a claim says of the caller, if it is asked.
+    pub fn admit<'a>(
+        &self,
+        options: &AdmissionOptions,
+        headers: &HeaderMap,
+        client: Client,
+        claim: impl FnOnce(&str) -> Option<&'a str>,
+    ) -> Result<Admitted, (RequestError, Option<RateState>)> {
+        let mut admitted = Admitted::default();
+        // Counted only on demand: a counter that all threads write to costs each of them.
+        if let Some(max) = &options.concurrency {
+            let before = self.running.fetch_add(1, Ordering::Relaxed);
+            admitted.running = Some(Arc::clone(&self.running));
+            if before >= max.ceiling {
+                let error = RequestError::http(
+                    codes::REQUEST_CONCURRENCY_LIMITED,
+                    "too many requests at a time",
+                );
+                return Err((retry_after(error, 1), None));
+            }
+            note(max, &(before + 1), &mut admitted.exceeded);
+        }
+        let Some(rate) = &options.rate else {
+            return Ok(admitted);
+        };
+        let key = match rate.key {
+            RateLimitKey::Global => self.hasher.hash_one(0u8),
+            RateLimitKey::Ip => self.of_address(client),
+            // Strangers must not share one rate: any of them could use it up for all others.
+            RateLimitKey::Claim => match claim(&rate.claim) {
+                Some(value) => self.hasher.hash_one((4u8, value)),
+                None => self.of_address(client),
+            },
+            RateLimitKey::Header => match rate.header.as_ref().and_then(|name| headers.get(name)) {
+                Some(value) => self.hasher.hash_one((2u8, value.as_bytes())),
+                None => self.of_address(client),
+            },
+            // Not known yet.
+            RateLimitKey::Operation => return Ok(admitted),
+        };
+        let (state, exceeded) = self
+            .check(rate, key)
+            .map_err(|(error, state)| (error, Some(state)))?;
+        admitted.rate = Some(state);
+        if exceeded {
+            admitted.exceeded.push(codes::REQUEST_RATE_LIMITED);
+        }
+        Ok(admitted)
+    }
+
+    /// Lets an operation in, by its name, where the rate is one of operations. Gives what to tell, and whether the rate is
+    /// exceeded, but only measured.
+    pub fn admit_operation(
+        &self,
+        options: &AdmissionOptions,
+        name: Option<&str>,
+    ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
+        let rate = options.rate.as_ref();
+        let rate = rate.filter(|rate| rate.key == RateLimitKey::Operation);
+        rate.map(|rate| self.check(rate, self.hasher.hash_one((3u8, name))))
+            .transpose()
+    }
+
+    fn of_address(&self, client: Client) -> u64 {
+        match client {
+            Client::At(address) => self.hasher.hash_one((1u8, network(address))),
+            // Nobody can tell them apart.
+            Client::Unix => self.hasher.hash_one(5u8),
+        }
+    }
+
+    fn check(&self, rate: &Rate, key: u64) -> Result<(RateState, bool), (RequestError, RateState)> {
+        let (ok, state) = self.take(rate, key);
+        if !ok {
+            if !rate.measure_only {
+                let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
+                return Err((retry_after(error, state.reset_seconds.max(1)), state));
+            }
+            tracing::warn!("a client exceeds the rate limit");
+        }
+        Ok((state, !ok))
+    }
+
+    fn take(&self, rate: &Rate, key: u64) -> (bool, RateState) {
+        let cell = self
+            .used_until
+            .get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(Arc::default()));
+        let cell = match cell {
+            Ok(cell) => cell,
+            Err(never) => match never {},
+        };
+        let now = self.start.elapsed().as_nanos() as u64;
+        let interval = rate.interval.as_nanos() as u64;
+        let cost = (interval / u64::from(rate.capacity)).max(1);
+        let mut ok = true;
+        let taken = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
+            let next = until.max(now) + cost;
+            ok = next <= now + interval;
+            ok.then_some(next)
+        });
+        let until = match taken {
+            Ok(before) => before.max(now) + cost,
+            Err(unchanged) => unchanged,
+        };
+        let ahead = until.saturating_sub(now);
+        let remaining = interval.saturating_sub(ahead) / cost;
+        // When the next request would fit, or when everything is free again.
+        let reset = if ok {
+            ahead
+        } else {
+            (until + cost).saturating_sub(now + interval)
+        };
+        let state = RateState {
+            limit: rate.capacity,
+            remaining: remaining.min(u64::from(rate.capacity)) as u32,
+            reset_seconds: reset.div_ceil(1_000_000_000),
+        };
+        (ok, state)
+    }
+}
+
+fn retry_after(error: RequestError, seconds: u64) -> RequestError {
+    RequestError {
+        retry_after: Some(seconds),
+        ..error
+    }
+}

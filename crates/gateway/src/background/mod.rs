@@ -1,0 +1,251 @@
+//! What a gateway does beside answering requests: endpoints for the operator on addresses of their own, and sending
+//! metrics and spans to collectors, on one thread; and looking for better plans, on another one ([`crate::schema::refine`]).
+
+pub(crate) mod certificates;
+pub(crate) mod export;
+pub(crate) mod gauges;
+
+use std::{
+    collections::VecDeque, convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ogive_config::Config;
+use ogive_telemetry::metrics::text;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+    task::AbortHandle,
+};
+
+use crate::{
+    Gateway, ResponseBody,
+    background::export::Exporter,
+    gateway::{asks_readiness, health},
+    schema::refine::Refiner,
+};
+
+/// Most connections to the operator's endpoints at a time.
+const CONNECTIONS_MAX: usize = 64;
+/// How long such a connection may be idle or send a request. When there are too many, the oldest goes.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the last metrics and spans may take to be sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether failures were left out of the log that nothing follows.
+const SETTLE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What answers on one address.
+#[derive(Clone, Debug, Default)]
+struct Paths {
+    metrics: Option<String>,
+    live: Option<String>,
+    ready: Option<String>,
+}
+
+/// The threads.
+#[derive(Debug)]
+pub struct Background {
+    refiner: Refiner,
+    thread: Option<std::thread::JoinHandle<()>>,
+    stop: Arc<Notify>,
+    metrics: Option<SocketAddr>,
+    health: Option<SocketAddr>,
+}
+
+impl Background {
+    /// Binds what a configuration asks for and begins. The error is for the operator.
+    pub fn start(config: &Config, gateway: Arc<Gateway>) -> Result<Self, String> {
+        let mut wanted: Vec<(String, Paths)> = Vec::new();
+        let mut add = |listen: &str, change: &dyn Fn(&mut Paths)| {
+            let at = wanted.iter().position(|(known, _)| known == listen);
+            let at = at.unwrap_or_else(|| {
+                wanted.push((listen.to_owned(), Paths::default()));
+                wanted.len() - 1
+            });
+            change(&mut wanted[at].1);
+        };
+        let prometheus = &config.telemetry.exporters.metrics.prometheus;
+        if prometheus.enabled {
+            add(&prometheus.listen.0, &|paths| {
+                paths.metrics = Some(prometheus.path.0.clone());
+            });
+        }
+        let check = &config.health_check;
+        if let Some(listen) = check.listen.as_ref().filter(|_| check.enabled) {
+            add(&listen.0, &|paths| {
+                paths.live = Some(check.path.0.clone());
+                paths.ready = Some(check.readiness_path.0.clone());
+            });
+        }
+        let (mut metrics, mut health) = (None, None);
+        let mut bound = Vec::new();
+        for (listen, paths) in wanted {
+            let bind = || -> io::Result<(std::net::TcpListener, SocketAddr)> {
+                let listener = std::net::TcpListener::bind(&listen)?;
+                listener.set_nonblocking(true)?;
+                let address = listener.local_addr()?;
+                Ok((listener, address))
+            };
+            let (listener, address) =
+                bind().map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+            metrics = metrics.or(paths.metrics.is_some().then_some(address));
+            health = health.or(paths.live.is_some().then_some(address));
+            bound.push((listener, paths));
+        }
+        let exporter = Exporter::new(config, Arc::clone(&gateway))?;
+        let refiner = Refiner::start(Arc::clone(&gateway))?;
+        let stop = Arc::new(Notify::new());
+        let stopping = Arc::clone(&stop);
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .max_blocking_threads(2)
+                .build();
+            match runtime {
+                Ok(runtime) => {
+                    runtime.block_on(run(gateway, bound, exporter, stopping));
+                    // Whoever looks up the collector's name must not hold up the end.
+                    runtime.shutdown_background();
+                }
+                Err(error) => tracing::error!(%error, "telemetry cannot be started"),
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("ogive-telemetry".to_owned())
+            .spawn(run)
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Background {
+            refiner,
+            thread: Some(thread),
+            stop,
+            metrics,
+            health,
+        })
+    }
+    /// The thread that looks for better plans.
+    pub fn refiner(&self) -> &Refiner {
+        &self.refiner
+    }
+    /// Where metrics can be scraped.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+    /// Where health is answered, if that is an address of its own.
+    pub fn health_address(&self) -> Option<SocketAddr> {
+        self.health
+    }
+}
+
+impl Drop for Background {
+    /// Sends what is left, for at most [`FLUSH_TIMEOUT`].
+    fn drop(&mut self) {
+        self.stop.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn run(
+    gateway: Arc<Gateway>,
+    bound: Vec<(std::net::TcpListener, Paths)>,
+    exporter: Exporter,
+    stop: Arc<Notify>,
+) {
+    for (listener, paths) in bound {
+        match TcpListener::from_std(listener) {
+            Ok(listener) => {
+                tokio::spawn(listen(listener, Arc::clone(&gateway), Arc::new(paths)));
+            }
+            Err(error) => tracing::error!(%error, "an address for the operator is lost"),
+        }
+    }
+    let failing = Arc::clone(&gateway);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SETTLE_INTERVAL).await;
+            failing.telemetry().failures.settle();
+        }
+    });
+    let told = Arc::new(Notify::new());
+    let mut exporting = tokio::spawn(exporter.run(Arc::clone(&told)));
+    stop.notified().await;
+    told.notify_one();
+    if tokio::time::timeout(FLUSH_TIMEOUT, &mut exporting)
+        .await
+        .is_err()
+    {
+        tracing::warn!("the last metrics and spans could not be sent in time");
+    }
+}
+
+async fn listen(listener: TcpListener, gateway: Arc<Gateway>, paths: Arc<Paths>) {
+    let mut connections: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (gateway, paths) = (Arc::clone(&gateway), Arc::clone(&paths));
+        connections.retain(|connection| !connection.is_finished());
+        // Whoever says nothing must not keep out who asks whether the process is well. Answers are there at once.
+        if connections.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = connections.pop_front()
+        {
+            oldest.abort();
+        }
+        let serving = tokio::spawn(async move { serve(stream, &gateway, &paths).await });
+        connections.push_back(serving.abort_handle());
+    }
+}
+
+async fn serve(stream: TcpStream, gateway: &Gateway, paths: &Paths) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = answer(&request, gateway, paths);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = serving.await {
+        tracing::debug!(%error, "an operator's connection ended early");
+    }
+}
+
+fn answer<B>(request: &Request<B>, gateway: &Gateway, paths: &Paths) -> Response<ResponseBody> {
+    let is = |path: &Option<String>| path.as_deref() == Some(request.uri().path());
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = Response::new(ResponseBody::default());
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        let allow = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(header::ALLOW, allow);
+        return response;
+    }
+    if is(&paths.live) {
+        let ready = asks_readiness(request.uri().query());
+        return health(!ready || gateway.is_ready());
+    }
+    if is(&paths.ready) {
+        return health(gateway.is_ready());
+    }
+    let metrics = gateway.telemetry().metrics.as_ref();
+    if let Some(metrics) = metrics.filter(|_| is(&paths.metrics)) {
+        let families = metrics.snapshot(gateway.gauges());
+        let body = Bytes::from(text::write(&families));
+        let mut response = Response::new(ResponseBody::from(body));
+        let kind = HeaderValue::from_static(text::CONTENT_TYPE);
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        return response;
+    }
+    let mut response = Response::new(ResponseBody::default());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}

@@ -1,0 +1,3 @@
+//! Who asks: the client behind proxies.
+
+pub mod proxies;

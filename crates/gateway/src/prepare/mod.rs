@@ -1,0 +1,313 @@
+//! Stop 2 of 5: prepare. Comes from [`receive`](crate::receive), goes to [`plan`](crate::plan).
+//!
+//! A request becomes a valid operation in normal form with coerced variables. A document that was seen before is
+//! found by its text and costs one look-up; any other is parsed, validated and normalised.
+
+pub mod operation_limits;
+
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwapOption;
+use ogive_base::{Reservation, SourceId, bounded_name};
+use ogive_json::{Tree, tree};
+use ogive_operation::{FieldRef, Variables, coerce_variables, normalise, validate};
+use ogive_schema::OperationKind;
+use ogive_syntax::{Document, ast::OperationDefinition, parse};
+use ogive_telemetry::codes;
+
+use crate::{
+    receive::GraphqlRequest,
+    schema::labels::labels_of,
+    schema::operation::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
+    schema::state::SchemaState,
+    shared::error::{RequestError, internal, queue_full},
+    shared::offload::{Heavy, LIGHT_BODY, LIGHT_DOCUMENT, QueueFull, Share, Turn},
+};
+
+/// What stop 3 gets.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The operation, shared with every request for it.
+    pub operation: Arc<PreparedOperation>,
+    /// This request's variables.
+    pub variables: Variables,
+    /// Whether the operation was known before.
+    pub cached: bool,
+    /// Code of the limit on variables, if they exceed it and it is only measured.
+    pub exceeded: Option<&'static str>,
+}
+
+/// As much text of a document as becomes syntax tree, about: there is a limit on tokens.
+const TREE_TEXT_MAX: usize = 256 << 10;
+
+/// The client's document is the only source its diagnostics can point into.
+const DOCUMENT: SourceId = SourceId(0);
+
+/// Prepares one request.
+pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared, RequestError> {
+    let name = request.operation_name.as_deref();
+    let found = state.operations.get(&request.query, name);
+    prepare_with(state, request, found, &Reservation::new(&Arc::default()))
+}
+
+/// Where work is done, and what counts the memory it takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) heavy: &'a Heavy,
+    /// What the worker may do by itself.
+    pub(crate) share: &'a Share,
+    pub(crate) memory: &'a Reservation,
+}
+
+/// The same, where whatever may take long is done on other threads. The variables of the request are gone afterwards. An
+/// operation that is not known may come with its turn, which it keeps until it is planned.
+pub(crate) async fn prepare_fairly(
+    state: &Arc<SchemaState>,
+    request: &mut GraphqlRequest,
+    means: Means<'_>,
+) -> Result<(Prepared, Option<Turn>), RequestError> {
+    // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
+    if request.bytes as usize <= LIGHT_BODY {
+        let name = request.operation_name.as_deref();
+        let found = state.operations.get(&request.query, name);
+        if found.is_some() {
+            let prepared = prepare_with(state, request, found, means.memory)?;
+            return Ok((prepared, None));
+        }
+        let light = || prepare_with(state, request, None, means.memory);
+        if is_light(&request.query)
+            && let Some(prepared) = means.share.spend(light)
+        {
+            return Ok((prepared?, None));
+        }
+    }
+    // In a box, because it takes much room, and room is moved with every request.
+    Box::pin(prepare_elsewhere(state, request, means)).await
+}
+
+async fn prepare_elsewhere(
+    state: &Arc<SchemaState>,
+    request: &mut GraphqlRequest,
+    means: Means<'_>,
+) -> Result<(Prepared, Option<Turn>), RequestError> {
+    if request.bytes as usize > LIGHT_BODY
+        && let Some(prepared) = elsewhere(state, request, means, Lookup::Only).await
+    {
+        return Ok((prepared?, None));
+    }
+    let turn = means.heavy.turn().await.map_err(|QueueFull| queue_full())?;
+    let prepared = elsewhere(state, request, means, Lookup::First).await;
+    let prepared = prepared.unwrap_or_else(|| Err(internal()))?;
+    Ok((prepared, Some(turn)))
+}
+
+/// What to do with an operation that is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    /// Nothing.
+    Only,
+    /// Make it known. Somebody else may have done so while this one waited.
+    First,
+}
+
+/// Prepares a request on another thread; `None` if its operation is not known and need not be.
+async fn elsewhere(
+    state: &Arc<SchemaState>,
+    request: &mut GraphqlRequest,
+    means: Means<'_>,
+    lookup: Lookup,
+) -> Option<Result<Prepared, RequestError>> {
+    let (state, moved) = (Arc::clone(state), std::mem::take(request));
+    let memory = means.memory.beside();
+    let work = means.heavy.run(move || {
+        let name = moved.operation_name.as_deref();
+        let found = state.operations.get(&moved.query, name);
+        let prepared = match (&found, lookup) {
+            (None, Lookup::Only) => None,
+            _ => Some(prepare_with(&state, &moved, found, &memory)),
+        };
+        (prepared, moved, memory)
+    });
+    let (prepared, moved, memory) = work.await;
+    *request = moved;
+    means.memory.absorb(memory);
+    prepared
+}
+
+/// Whether a document takes no longer than handing it over would. Fragments multiply what a few bytes can ask for.
+fn is_light(document: &str) -> bool {
+    document.len() <= LIGHT_DOCUMENT && !document.contains("...")
+}
+
+fn prepare_with(
+    state: &SchemaState,
+    request: &GraphqlRequest,
+    found: Option<Arc<PreparedOperation>>,
+    memory: &Reservation,
+) -> Result<Prepared, RequestError> {
+    let name = request.operation_name.as_deref();
+    let (operation, cached) = match found {
+        Some(operation) => (operation, true),
+        None => {
+            // Before it is known how large it becomes, which the limits on documents bound.
+            let text = request.query.len();
+            let about = text.saturating_add(text.min(TREE_TEXT_MAX) * TREE_BYTES_PER_TEXT_BYTE);
+            memory.grow(about)?;
+            let operation = Arc::new(prepare_operation(state, &request.query, name)?);
+            memory.shrink(about);
+            // Whoever keeps it has a limit of its own; this counts what nobody keeps.
+            memory.grow(operation.heap_bytes())?;
+            state.operations.admit(name, Arc::clone(&operation));
+            (operation, false)
+        }
+    };
+    let kind = operation.definition.kind;
+    if kind == OperationKind::Subscription {
+        return Err(RequestError::graphql(
+            codes::SUBSCRIPTIONS_NOT_SUPPORTED,
+            "subscriptions are not served, over any protocol: send a query or a mutation",
+        ));
+    }
+    if request.read_only && kind != OperationKind::Query {
+        return Err(RequestError {
+            allow: Some("POST"),
+            ..RequestError::http(
+                codes::METHOD_NOT_ALLOWED,
+                format!(
+                    "GET is for queries only: send this {} by POST",
+                    kind.as_str()
+                ),
+            )
+        });
+    }
+    let exceeded = state
+        .options
+        .prepare
+        .operation
+        .check_variables(&request.variables)?;
+    let variables = coerced(state, request, &operation, memory)?;
+    Ok(Prepared {
+        operation,
+        variables,
+        cached,
+        exceeded,
+    })
+}
+
+/// The values of the request's variables. They count in `memory`, and so does the table that they are read from, while it
+/// is there.
+fn coerced(
+    state: &SchemaState,
+    request: &GraphqlRequest,
+    operation: &PreparedOperation,
+    memory: &Reservation,
+) -> Result<Variables, RequestError> {
+    let text = request.variables.text().len();
+    let table = text * (tree::BYTES_PER_TEXT_BYTE + 1);
+    let most = state.options.request_memory.ceiling;
+    // What a worker reads by itself is there for no longer than the worker takes.
+    if table > most.max(LIGHT_BODY) {
+        return Err(RequestError {
+            status: 413,
+            ..RequestError::graphql(
+                codes::REQUEST_MEMORY_LIMIT,
+                format!("the variables need more memory than the {most} bytes of a request"),
+            )
+        });
+    }
+    memory.grow(table)?;
+    let read = request.variables.tree();
+    let variables = coerce_variables(
+        &state.supergraph.api,
+        &operation.document,
+        &operation.definition,
+        read.as_ref().map(Tree::root),
+        state.options.prepare.validation.suggestions,
+    );
+    memory.shrink(table);
+    let variables = variables.map_err(|errors| {
+        RequestError::diagnostics(&errors, DOCUMENT, operation.document.source())
+    })?;
+    let values = variables.values.iter().flatten();
+    memory.grow(values.map(|value| value.len()).sum())?;
+    Ok(variables)
+}
+
+/// Prepares what does not depend on the variables of one request. Looks nothing up and keeps nothing.
+pub fn prepare_operation(
+    state: &SchemaState,
+    text: &str,
+    name: Option<&str>,
+) -> Result<PreparedOperation, RequestError> {
+    let limits = &state.options.prepare;
+    let parsed = parse(text, DOCUMENT, &limits.syntax);
+    let refuse = |errors: &[_]| Err(RequestError::diagnostics(errors, DOCUMENT, text));
+    if !parsed.errors.is_empty() {
+        return refuse(&parsed.errors);
+    }
+    let document = parsed.document;
+    let mut exceeded = Vec::new();
+    limits.operation.check_document(&document, &mut exceeded)?;
+    // Which operation is meant is part of the request; whether the document is valid is asked first, because a
+    // document without any operation is best explained by its own error.
+    let api = &state.supergraph.api;
+    let errors = validate(api, &document, &limits.validation);
+    if !errors.is_empty() {
+        return refuse(&errors);
+    }
+    let definition = *select_operation(&document, name)?;
+    let operation = match normalise(api, &document, &definition, &limits.normalise) {
+        Ok(operation) => operation,
+        Err(error) => return refuse(&[error]),
+    };
+    limits
+        .operation
+        .check_operation(api, &operation, &mut exceeded)?;
+    let introspects = operation
+        .fields
+        .as_slice()
+        .iter()
+        .any(|field| matches!(field.field, FieldRef::Schema | FieldRef::Type));
+    if introspects && !state.options.introspection {
+        return Err(RequestError::graphql(
+            codes::INTROSPECTION_DISABLED,
+            "introspection is disabled: `__schema` and `__type` are not answered",
+        ));
+    }
+    Ok(PreparedOperation {
+        labels: labels_of(&state.supergraph, &operation),
+        variants: Mutex::default(),
+        document,
+        definition,
+        operation,
+        exceeded: exceeded.into(),
+        planned: ArcSwapOption::empty(),
+    })
+}
+
+/// `GetOperation` (specification 6.1).
+fn select_operation<'d>(
+    document: &'d Document,
+    name: Option<&str>,
+) -> Result<&'d OperationDefinition, RequestError> {
+    let unknown =
+        |message: String| RequestError::graphql(codes::GRAPHQL_UNKNOWN_OPERATION_NAME, message);
+    let mut operations = document.operations();
+    match name {
+        Some(name) => operations
+            .find(|o| o.name.is_some_and(|n| document.name(n) == name))
+            .ok_or_else(|| {
+                unknown(format!(
+                    "Unknown operation named \"{}\".",
+                    bounded_name(name)
+                ))
+            }),
+        None => match (operations.next(), operations.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err(unknown(
+                "Must provide operation name if query contains multiple operations.".into(),
+            )),
+            (None, _) => Err(unknown("Must provide an operation.".into())),
+        },
+    }
+}

@@ -1,0 +1,111 @@
+//! Stop 5 of 5: respond. Comes from [`execute`](crate::execute), or from any stop that refused the request; goes to
+//! the client.
+//!
+//! The executor's output program has written the data already; what is left is the frame: status, media type and
+//! body. A response with errors in single fields is still 200, because the request was executed.
+
+pub mod expose;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use ogive_execute::ExecuteOutput;
+use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
+
+use crate::{shared::body::ResponseBody, shared::error::RequestError, shared::media::Media};
+
+/// The response to an executed operation.
+pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {
+    framed(StatusCode::OK, media, output.body.into_segments().collect())
+}
+
+/// A response whose body is written already.
+pub fn respond_with(body: Bytes, media: Media) -> Response<ResponseBody> {
+    framed(StatusCode::OK, media, body.into())
+}
+
+/// The responses to a batch, as one list in the order of the requests. The list was read and answered, so its status
+/// is 200 whatever became of the entries.
+pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Response<ResponseBody> {
+    let size: usize = entries.iter().map(|e| e.body().len() + 1).sum();
+    let mut body = Vec::with_capacity(size + 1);
+    for entry in &entries {
+        body.push(if body.is_empty() { b'[' } else { b',' });
+        for piece in entry.body().pieces() {
+            body.extend_from_slice(piece);
+        }
+    }
+    body.push(b']');
+    let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
+    let headers = response.headers_mut();
+    let mut room = ADDED_BYTES_MAX;
+    for (name, value) in entries.iter().flat_map(Response::headers) {
+        let Some(left) = room.checked_sub(name.as_str().len() + value.len()) else {
+            break;
+        };
+        room = left;
+        if name == header::SET_COOKIE || name == header::VARY {
+            // Entries mostly vary by the same.
+            if name != header::VARY || !headers.get_all(name).iter().any(|known| known == value) {
+                headers.append(name, value.clone());
+            }
+        } else if is_for_caches(name) {
+            // What single answers say of themselves does not hold for a list of them.
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        } else if !matches!(
+            *name,
+            header::CONTENT_TYPE | header::ALLOW | header::RETRY_AFTER
+        ) {
+            headers.insert(name, value.clone());
+        }
+    }
+    response
+}
+
+/// The headers that subgraphs' answers add to a response. `by_request`: whether it says what only this request asked for,
+/// such as its plan.
+pub fn add_headers(response: &mut Response<ResponseBody>, mut added: HeaderMap, by_request: bool) {
+    let names = added.keys().filter(|name| is_for_caches(name));
+    let for_caches: Vec<HeaderName> = names.cloned().collect();
+    let speaks = !for_caches.is_empty();
+    for name in for_caches.into_iter().filter(|_| by_request) {
+        added.remove(name);
+    }
+    let headers = response.headers_mut();
+    headers.extend(added);
+    if speaks && by_request {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    } else if speaks {
+        // Whoever keeps it has to know that it would be written in another way for others.
+        headers.append(header::VARY, HeaderValue::from_static("accept"));
+    }
+}
+
+/// The response to a refused request.
+pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
+    // Clients from before the status told anything take every other status for a broken connection.
+    let status = match media {
+        Media::LegacyJson if error.well_formed && error.status < 500 => StatusCode::OK,
+        _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    };
+    let mut response = framed(status, media, Bytes::from(error.to_json()).into());
+    // A cache that keeps what nothing is said about must not keep, for instance, that a document is not known yet.
+    let never = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, never);
+    if let Some(seconds) = error.retry_after {
+        let seconds = HeaderValue::from(seconds);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
+    if let Some(allow) = error.allow {
+        let allow = HeaderValue::from_static(allow);
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
+    response
+}
+
+fn framed(status: StatusCode, media: Media, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, media.content_type());
+    response
+}

@@ -1,0 +1,18 @@
+//! What belongs to one schema: its state, what is kept with it, plans made ahead of time or made better later.
+
+pub mod bundle;
+pub mod cache_limits;
+pub mod canonical;
+pub(crate) mod doorkeeper;
+pub(crate) mod endpoints;
+pub mod feedback;
+pub mod fingerprint;
+pub mod labels;
+pub mod operation;
+pub mod operation_cache;
+pub mod options;
+pub mod plan_cache;
+pub mod refine;
+pub mod refinement;
+pub mod split_fetch;
+pub mod state;

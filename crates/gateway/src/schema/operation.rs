@@ -1,0 +1,110 @@
+//! One operation as it is kept: what every request for it shares, and its plans once there are some.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use ogive_base::BitSet;
+use ogive_operation::Operation;
+use ogive_plan::Plan;
+use ogive_syntax::{Document, ast::OperationDefinition};
+
+use crate::{
+    schema::canonical::Binding,
+    schema::plan_cache::{PlanSlot, SharedPlan},
+    schema::split_fetch::Early,
+};
+
+/// A valid operation, and its plan once there is one.
+#[derive(Debug)]
+pub struct PreparedOperation {
+    /// The parsed document.
+    pub document: Document,
+    /// The operation's definition.
+    pub definition: OperationDefinition,
+    /// The normal form.
+    pub operation: Operation,
+    /// Codes of the limits that it exceeds and that are only measured.
+    pub exceeded: Box<[&'static str]>,
+    /// The plan; set by stop 3.
+    pub planned: ArcSwapOption<PlannedOperation>,
+    /// Override labels that can matter to its plan, by index; none for most operations.
+    pub labels: Box<[u32]>,
+    /// Its plans with some of them on.
+    pub(crate) variants: Mutex<Vec<(BitSet, Arc<PlannedOperation>)>>,
+}
+
+impl PreparedOperation {
+    /// Bytes on the heap, about; plans not counted.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let text = self.document.source().len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
+        text + self.operation.fields.len() * BYTES_PER_FIELD
+    }
+    /// Most variants kept with an operation; further ones are found a level below.
+    const VARIANTS_MAX: usize = 16;
+
+    /// The plan with these labels on, if it was made before.
+    pub(crate) fn known(&self, on: &BitSet) -> Option<Arc<PlannedOperation>> {
+        if on.is_empty() {
+            return self.planned.load_full();
+        }
+        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = variants.iter().find(|(labels, _)| labels == on);
+        found.map(|(_, planned)| Arc::clone(planned))
+    }
+    /// Keeps the plan with these labels on, instead of the one before; gives back what is kept.
+    pub(crate) fn keep(&self, on: &BitSet, planned: PlannedOperation) -> Arc<PlannedOperation> {
+        let planned = Arc::new(planned);
+        if on.is_empty() {
+            self.planned.store(Some(Arc::clone(&planned)));
+            return planned;
+        }
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, kept)) = variants.iter_mut().find(|(labels, _)| labels == on) {
+            kept.clone_from(&planned);
+        } else if variants.len() < Self::VARIANTS_MAX {
+            variants.push((on.clone(), Arc::clone(&planned)));
+        }
+        planned
+    }
+}
+
+/// The plan of one document's operation.
+#[derive(Debug)]
+pub struct PlannedOperation {
+    /// The plan, shared with equivalent documents.
+    pub plan: Arc<Plan>,
+    /// Values of the plan's variables, from the client's.
+    pub binding: Binding,
+    /// Whether to send parts of fetches early.
+    pub early: Arc<Early>,
+    /// What is known about the plan.
+    pub shared: Arc<SharedPlan>,
+    /// Where a better one will be.
+    pub(crate) slot: Arc<PlanSlot>,
+}
+
+impl PlannedOperation {
+    pub(crate) fn new(slot: Arc<PlanSlot>, binding: Binding) -> Self {
+        let shared = slot.current();
+        PlannedOperation {
+            plan: Arc::clone(&shared.plan),
+            binding,
+            early: Arc::default(),
+            shared,
+            slot,
+        }
+    }
+    /// The same operation with what its slot holds now.
+    pub(crate) fn renewed(&self) -> Self {
+        let mut renewed = Self::new(Arc::clone(&self.slot), self.binding.clone());
+        if Arc::ptr_eq(&renewed.plan, &self.plan) {
+            renewed.early = Arc::clone(&self.early);
+        }
+        renewed
+    }
+}
+
+/// Bytes of syntax tree per byte of text, about.
+pub(crate) const TREE_BYTES_PER_TEXT_BYTE: usize = 8;
+/// Bytes of normal form per field, about.
+const BYTES_PER_FIELD: usize = 400;

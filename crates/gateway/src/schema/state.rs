@@ -1,0 +1,134 @@
+//! What one schema brings along: the supergraph, its endpoints and the operations seen with it.
+//!
+//! A state never changes. A new schema is compiled beside the old one and swapped by one pointer; requests in flight
+//! keep theirs.
+
+use std::borrow::Cow;
+
+use ogive_base::BitSet;
+use ogive_config::Config;
+use ogive_federation::Supergraph;
+use ogive_planner::PlanOptions;
+use ogive_transport::Endpoint;
+
+use crate::{
+    authorize as authorization,
+    schema::cache_limits::CacheLimits,
+    schema::canonical::ComparedFields,
+    schema::endpoints::endpoint,
+    schema::feedback::{Epoch, Feedback},
+    schema::fingerprint::Fingerprints,
+    schema::labels::Labels,
+    schema::operation_cache::OperationCache,
+    schema::options::PipelineOptions,
+    schema::plan_cache::PlanCache,
+    schema::refinement::{RefineLimits, Refinement},
+};
+
+/// One schema, ready to serve.
+#[derive(Debug)]
+pub struct SchemaState {
+    /// The supergraph.
+    pub supergraph: Supergraph,
+    /// Where its subgraphs are, by subgraph id.
+    pub endpoints: Vec<Endpoint>,
+    /// Operations seen before.
+    pub operations: OperationCache,
+    /// Plans made before, for any number of documents each.
+    pub plans: PlanCache,
+    /// Hashes of the supergraph's types: tell which plans outlive it.
+    pub fingerprints: Fingerprints,
+    /// Fields whose literal arguments the planner compares.
+    pub compared: ComparedFields,
+    /// How progressive overrides are settled.
+    pub labels: Labels,
+    /// What running requests teach.
+    pub feedback: Feedback,
+    /// Plans that wait for a better one.
+    pub refinement: Refinement,
+    /// How requests are treated.
+    pub options: PipelineOptions,
+}
+
+impl SchemaState {
+    /// Makes a supergraph ready to serve. Returns notes for the operator about parts of the configuration or the
+    /// supergraph that will not do what they seem to.
+    pub fn new(mut supergraph: Supergraph, config: &Config) -> (SchemaState, Vec<String>) {
+        let mut notes = authorization::settle(&mut supergraph, config);
+        notes.extend(config.notes());
+        for (section, name) in config.mentioned_subgraphs() {
+            if !supergraph.subgraphs.iter().any(|(_, s)| &*s.name == name) {
+                notes.push(format!(
+                    "`{section}` mentions the subgraph `{name}`, which the supergraph does not have"
+                ));
+            }
+        }
+        if config.traffic_shaping.all.urls.is_some() {
+            notes.push(
+                "`traffic_shaping.all.urls` means nothing: replicas belong to one subgraph, below `subgraphs`"
+                    .to_owned(),
+            );
+        }
+        let endpoints: Vec<Endpoint> = supergraph
+            .subgraphs
+            .iter()
+            .map(|(_, subgraph)| endpoint(config, &subgraph.name, &subgraph.url))
+            .collect();
+        for endpoint in &endpoints {
+            let name = &endpoint.name;
+            if let Err(error) = &endpoint.replicas {
+                notes.push(format!(
+                    "the subgraph `{name}` cannot be asked: {error}; set `override_subgraph_url.{name}`"
+                ));
+            }
+            if let Err(error) = &endpoint.tls {
+                notes.push(format!(
+                    "the subgraph `{name}` cannot be asked: {error}; correct `tls.subgraph`"
+                ));
+            }
+        }
+        let labels = Labels::new(&supergraph, config);
+        for label in labels.unknown(config) {
+            notes.push(format!(
+                "`override_labels.labels` mentions `{label}`, which no `@override` of the supergraph has"
+            ));
+        }
+        let cache = &config.query_planning.cache;
+        let limits = cache.enabled.then(|| CacheLimits {
+            entries_max: cache.size.get(),
+            bytes_max: cache.memory.0,
+        });
+        let state = SchemaState {
+            operations: OperationCache::new(limits),
+            plans: PlanCache::new(limits),
+            fingerprints: Fingerprints::new(&supergraph),
+            compared: ComparedFields::new(&supergraph),
+            options: PipelineOptions::new(
+                config,
+                &endpoints,
+                PipelineOptions::planning_for(config, &supergraph),
+            ),
+            labels,
+            feedback: Feedback::new(config, endpoints.iter().map(|e| &*e.name)),
+            refinement: Refinement::new(RefineLimits::new(config)),
+            supergraph,
+            endpoints,
+        };
+        (state, notes)
+    }
+}
+
+impl SchemaState {
+    /// The planning options with some override labels on, and with what was measured.
+    pub(crate) fn planning_with(&self, on: &BitSet, epoch: &Epoch) -> Cow<'_, PlanOptions> {
+        let options = &self.options.plan;
+        if on.is_empty() && epoch.measured.is_none() {
+            return Cow::Borrowed(options);
+        }
+        Cow::Owned(PlanOptions {
+            labels: options.labels.union(on),
+            measured: epoch.measured.clone(),
+            ..options.clone()
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! The body of a response: bytes that are all there, in pieces that may share memory with subgraphs' answers, encoded
+//! on their way out if the client reads that.
+//!
+//! Encoding happens piece by piece while the connection takes the bytes, so that a large answer neither exists twice
+//! nor keeps the thread from other requests.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header};
+use hyper::body::{Body, Frame, SizeHint};
+use ogive_base::Reservation;
+use ogive_transport::encoding::{Encoder, Encoding};
+
+/// Bytes that are encoded in one go.
+const PIECE: usize = 64 << 10;
+
+/// A whole body.
+#[derive(Debug, Default)]
+pub struct ResponseBody {
+    /// What is still to be sent; no piece is empty.
+    pieces: VecDeque<Bytes>,
+    /// Bytes in `pieces`.
+    len: usize,
+    encoder: Option<Box<Encoder>>,
+    /// Counts what it holds, until it is sent.
+    memory: Option<Reservation>,
+}
+
+impl ResponseBody {
+    /// What its pieces share memory with is counted there; given back when they are gone.
+    pub(crate) fn hold(&mut self, memory: Reservation) {
+        self.memory = Some(memory);
+    }
+    /// Number of bytes before they are encoded.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// The bytes before they are encoded, in pieces that follow one another.
+    pub fn pieces(&self) -> impl Iterator<Item = &Bytes> {
+        self.pieces.iter()
+    }
+    /// The bytes before they are encoded, in one piece; copies them.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(self.len);
+        self.pieces
+            .iter()
+            .for_each(|piece| whole.extend_from_slice(piece));
+        whole
+    }
+    /// Takes the next piece of at most `max` bytes.
+    fn take(&mut self, max: usize) -> Option<Bytes> {
+        let mut piece = self.pieces.pop_front()?;
+        if piece.len() > max {
+            let rest = piece.split_off(max);
+            self.pieces.push_front(rest);
+        }
+        self.len -= piece.len();
+        Some(piece)
+    }
+}
+
+impl From<Bytes> for ResponseBody {
+    fn from(bytes: Bytes) -> Self {
+        ResponseBody::from_iter([bytes])
+    }
+}
+
+impl FromIterator<Bytes> for ResponseBody {
+    fn from_iter<I: IntoIterator<Item = Bytes>>(pieces: I) -> Self {
+        let pieces: VecDeque<Bytes> = pieces.into_iter().filter(|p| !p.is_empty()).collect();
+        ResponseBody {
+            len: pieces.iter().map(Bytes::len).sum(),
+            pieces,
+            encoder: None,
+            memory: None,
+        }
+    }
+}
+
+/// Encodes a response of at least `bytes_min` if the request's headers ask for it.
+pub(crate) fn encode(request: &HeaderMap, bytes_min: usize, response: &mut Response<ResponseBody>) {
+    let body = response.body();
+    if body.len() < bytes_min.max(1) || response.headers().contains_key(header::CONTENT_ENCODING) {
+        return;
+    }
+    let vary = HeaderValue::from_static("accept-encoding");
+    response.headers_mut().append(header::VARY, vary);
+    let Some(encoding) = AcceptEncoding::of(request).0 else {
+        return;
+    };
+    // Without an encoder the answer is sent as it is, which is never wrong.
+    let Ok(encoder) = Encoder::new(encoding) else {
+        return;
+    };
+    response.body_mut().encoder = Some(Box::new(encoder));
+    response.headers_mut().insert(
+        header::CONTENT_ENCODING,
+        HeaderValue::from_static(encoding.name()),
+    );
+}
+
+/// The encoding that a client likes best.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct AcceptEncoding(Option<Encoding>);
+
+/// Most items of `accept-encoding` that are looked at.
+const ITEMS_MAX: usize = 32;
+
+impl AcceptEncoding {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut best: Option<(u32, Encoding)> = None;
+        let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+        let items = values
+            .filter_map(|v| v.to_str().ok())
+            .flat_map(|v| v.split(','));
+        for item in items.take(ITEMS_MAX) {
+            let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
+            let quality = parameters.trim().strip_prefix("q=");
+            let quality = quality.map_or(1000, |q| crate::shared::media::thousandths(q.trim()));
+            // `*` says nothing about a particular one, and no encoding is always fine.
+            let Some(encoding) = Encoding::parse(name) else {
+                continue;
+            };
+            let rank = |e| Encoding::ALL.iter().position(|x| *x == e);
+            let better =
+                best.is_none_or(|(q, e)| quality > q || (quality == q && rank(encoding) < rank(e)));
+            if quality > 0 && better {
+                best = Some((quality, encoding));
+            }
+        }
+        AcceptEncoding(best.map(|(_, encoding)| encoding))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        self.poll_piece(cx, usize::MAX)
+    }
+    fn is_end_stream(&self) -> bool {
+        self.is_empty() && self.encoder.is_none()
+    }
+    fn size_hint(&self) -> SizeHint {
+        match self.encoder {
+            None => SizeHint::with_exact(self.len as u64),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl ResponseBody {
+    /// The next frame; at most `max` bytes unless they are encoded.
+    pub(crate) fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        let Some(mut encoder) = self.encoder.take() else {
+            return Poll::Ready(self.take(max).map(|piece| Ok(Frame::data(piece))));
+        };
+        let piece = self.take(PIECE).unwrap_or_default();
+        let last = self.is_empty();
+        let encoded = encoder.push(&piece).and_then(|mut out| {
+            if last {
+                out.extend_from_slice(&encoder.finish()?);
+            } else {
+                self.encoder = Some(encoder);
+            }
+            Ok(out)
+        });
+        match encoded {
+            Ok(out) if out.is_empty() && !last => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(out) => Poll::Ready(Some(Ok(Frame::data(out.into())))),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preferred_encoding_is_taken() {
+        let best = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(text));
+            AcceptEncoding::of(&headers).0
+        };
+        assert_eq!(best("gzip, deflate, br, zstd"), Some(Encoding::Zstd));
+        assert_eq!(best("gzip, deflate, br"), Some(Encoding::Brotli));
+        assert_eq!(best("gzip;q=1.0, br;q=0.5"), Some(Encoding::Gzip));
+        assert_eq!(best("zstd;q=0, GZIP"), Some(Encoding::Gzip));
+        assert_eq!(best("identity"), None);
+        assert_eq!(best("*"), None);
+        assert_eq!(best("deflate"), None);
+    }
+}

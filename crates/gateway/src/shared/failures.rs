@@ -1,0 +1,116 @@
+//! Who tells operators what went wrong: of requests to subgraphs, and of requests that were refused.
+//!
+//! Everything ends in [`Telemetry::failed`], which writes one line and counts one; here it gets the names that lead from
+//! it to the request: subgraph, operation, ids.
+
+use http::StatusCode;
+use ogive_execute::{Failure, codes as execution};
+use ogive_telemetry::{FailureLine, Record, Telemetry, Urgency, codes, failures::urgency};
+use ogive_transport::Reporter;
+
+use crate::{shared::error::RequestError, shared::observe::Watch};
+
+/// Tells what goes wrong while one operation is executed.
+pub(crate) struct Telling<'a> {
+    pub(crate) telemetry: &'a Telemetry,
+    pub(crate) watch: Option<&'a Watch<'a>>,
+    /// Name of the operation.
+    pub(crate) operation: Option<&'a str>,
+}
+
+impl Reporter for Telling<'_> {
+    fn failed(&self, subgraph: &str, failure: &Failure<'_>) {
+        if let Some(watch) = self.watch {
+            watch.failed(failure);
+        }
+        let (what, urgency) = judge(failure);
+        self.telemetry.failed(&FailureLine {
+            what,
+            urgency,
+            subgraph,
+            code: failure.code,
+            cause: failure.cause,
+            operation: self.operation,
+            path: failure.path,
+            places: failure.places,
+            status: failure.status,
+            answer: failure.answer,
+            record: self.watch.map(Watch::record),
+        });
+    }
+}
+
+/// What a failure is called, and how urgent it is. An error that a subgraph reports is its own affair, unless it could
+/// not understand the gateway or was not well itself.
+fn judge(failure: &Failure<'_>) -> (&'static str, Urgency) {
+    if failure.is_reported {
+        let is_ours = matches!(
+            failure.code,
+            codes::GRAPHQL_PARSE_FAILED | codes::GRAPHQL_VALIDATION_FAILED
+        );
+        let is_unwell = failure.status.is_some_and(|status| status >= 500);
+        let urgency = match is_ours || is_unwell {
+            true => Urgency::Warn,
+            false => Urgency::Info,
+        };
+        return ("a subgraph reported an error", urgency);
+    }
+    match failure.code {
+        execution::SUBREQUEST_MISSING_ENTITY => {
+            ("a subgraph does not know an entity", Urgency::Info)
+        }
+        execution::UNAUTHORIZED_FIELD_OR_TYPE => ("a field was refused", Urgency::Debug),
+        code => ("a request to a subgraph failed", urgency(code)),
+    }
+}
+
+/// Tells of a refused request.
+pub(crate) fn refused(telemetry: &Telemetry, record: Option<&Record>, error: &RequestError) {
+    let Some(first) = error.errors.first() else {
+        return;
+    };
+    if let Some(record) = record {
+        record.refused(first.code);
+    }
+    telemetry.failed(&FailureLine {
+        cause: &first.message,
+        status: Some(error.status),
+        record,
+        ..FailureLine::new(REFUSED, urgency(first.code), first.code)
+    });
+}
+
+/// Tells of a request that nobody looked into.
+pub(crate) fn turned_away(
+    telemetry: &Telemetry,
+    record: &Record,
+    status: StatusCode,
+    code: &'static str,
+) {
+    record.refused(code);
+    // Codes that are none of the table are limits that clients exceed.
+    let urgency = match codes::find(code) {
+        Some(_) => urgency(code),
+        None => Urgency::Debug,
+    };
+    telemetry.failed(&FailureLine {
+        status: Some(status.as_u16()),
+        record: Some(record),
+        ..FailureLine::new(REFUSED, urgency, code)
+    });
+}
+
+/// Tells of a request that ended in a panic, which has a line of its own.
+pub(crate) fn panicked(telemetry: &Telemetry, record: Option<&Record>) {
+    if let Some(record) = record {
+        record.refused(codes::INTERNAL_SERVER_ERROR);
+    }
+    let what = "a request ended in a panic; the process goes on";
+    telemetry.failed(&FailureLine {
+        status: Some(500),
+        record,
+        ..FailureLine::new(what, Urgency::Error, codes::INTERNAL_SERVER_ERROR)
+    });
+}
+
+const REFUSED: &str = "a request was refused";

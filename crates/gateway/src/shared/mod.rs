@@ -1,0 +1,15 @@
+//! What all stages use.
+
+pub mod body;
+pub mod context;
+pub(crate) mod drain_body;
+pub mod error;
+pub(crate) mod failures;
+pub(crate) mod json_value;
+pub mod measured;
+pub mod media;
+pub mod memory;
+pub mod observe;
+pub mod offload;
+pub(crate) mod panic;
+pub mod worker;

@@ -1,0 +1,307 @@
+//! What the pipeline notes of a request, and how the configuration asks for it.
+//!
+//! A [`Watch`] accompanies one GraphQL operation; it is the transport's observer, too. When the operation is done, what
+//! it noted goes into the [`Record`] of the HTTP request.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_base::bounded_name;
+use ogive_config::{Client, Config, LogFormat};
+use ogive_execute::Failure;
+use ogive_telemetry::{
+    AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
+    access::{Field, LineFormat},
+    metrics::MetricsOptions,
+    propagation::Propagation,
+    timeline,
+    traces::TracingOptions,
+};
+use ogive_transport::{Answered, Endpoint, Observer};
+
+use crate::{shared::error::RequestError, shared::worker::WorkerState};
+
+/// Longest id of a request that a client may choose.
+const REQUEST_ID_MAX: usize = 128;
+
+/// What can change while the process runs.
+#[derive(Clone, Debug, Default)]
+pub struct ObserveOptions {
+    /// The header in which the id of a request travels; `None`: requests have none.
+    pub request_id: Option<HeaderName>,
+    /// Which clients see where the time went.
+    pub execution_trace: Option<ExecutionTrace>,
+}
+
+/// The header that asks for the execution trace, and what it must say.
+#[derive(Clone, Debug)]
+pub struct ExecutionTrace {
+    header: HeaderName,
+    secret: Box<[u8]>,
+}
+
+impl ObserveOptions {
+    /// The options that a configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        let telemetry = &config.telemetry;
+        let name = |name: &ogive_config::HeaderName| HeaderName::from_bytes(name.0.as_bytes()).ok();
+        let trace = &telemetry.execution_trace;
+        ObserveOptions {
+            request_id: name(&telemetry.request_id.header).filter(|_| telemetry.request_id.enabled),
+            execution_trace: name(&trace.header).filter(|_| trace.enabled).map(|header| {
+                ExecutionTrace {
+                    header,
+                    secret: trace.secret.as_deref().unwrap_or("true").as_bytes().into(),
+                }
+            }),
+        }
+    }
+    /// Whether requests need a record although nothing is exported.
+    pub(crate) fn is_on(&self) -> bool {
+        self.request_id.is_some() || self.execution_trace.is_some()
+    }
+    /// The header with which everybody gets the execution trace, if there is one.
+    pub(crate) fn open_trace(&self) -> Option<&str> {
+        let trace = self.execution_trace.as_ref()?;
+        (&*trace.secret == b"true").then(|| trace.header.as_str())
+    }
+    /// Whether this client gets the execution trace.
+    pub(crate) fn traces(&self, headers: &HeaderMap) -> bool {
+        let Some(trace) = &self.execution_trace else {
+            return false;
+        };
+        let sent = headers.get(&trace.header).map(HeaderValue::as_bytes);
+        // In constant time: how long it takes must not tell how much of a guess was right.
+        sent.is_some_and(|sent| {
+            sent.len() == trace.secret.len()
+                && sent
+                    .iter()
+                    .zip(&trace.secret)
+                    .fold(0, |acc, (a, b)| acc | (a ^ b))
+                    == 0
+        })
+    }
+    /// The id of a request: the client's, if it is one, else `make`'s.
+    pub(crate) fn id_of(
+        &self,
+        headers: &HeaderMap,
+        make: impl FnOnce() -> u128,
+    ) -> Option<HeaderValue> {
+        let name = self.request_id.as_ref()?;
+        let fine = |value: &&HeaderValue| {
+            let bytes = value.as_bytes();
+            (1..=REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+        };
+        match headers.get(name).filter(fine) {
+            Some(value) => Some(value.clone()),
+            None => HeaderValue::from_str(&format!("{:032x}", make())).ok(),
+        }
+    }
+}
+
+/// What a configuration asks to be counted, traced and logged. The error is for the operator.
+pub fn telemetry(config: &Config) -> Result<Telemetry, String> {
+    let options = &config.telemetry;
+    let (metrics, tracing) = (&options.exporters.metrics, &options.exporters.tracing);
+    let access = &options.access_log;
+    let metrics_on = metrics.prometheus.enabled || metrics.otlp.enabled;
+    let propagation = &tracing.propagation;
+    Ok(Telemetry::new(
+        metrics_on.then(|| {
+            Metrics::new(MetricsOptions {
+                cardinality_limit: metrics.common.cardinality_limit.get(),
+                operation_names: metrics.common.operation_names,
+                bounds_ns: metrics.common.buckets.0.clone(),
+            })
+        }),
+        tracing.otlp.enabled.then(|| {
+            Tracing::new(TracingOptions {
+                sampler: tracing.common.sampler.0,
+                parent_based: tracing.common.parent_based_sampler,
+                propagation: Propagation {
+                    trace_context: propagation.trace_context,
+                    baggage: propagation.baggage,
+                    b3: propagation.b3,
+                    jaeger: propagation.jaeger,
+                    datadog: propagation.datadog,
+                },
+                queue_max: tracing.otlp.batch_processor.max_queue_size.get(),
+            })
+        }),
+        match access.enabled {
+            true => Some(access_log(config)?),
+            false => None,
+        },
+    ))
+}
+
+fn access_log(config: &Config) -> Result<AccessLog, String> {
+    let access = &config.telemetry.access_log;
+    let fields: Result<Vec<Field>, String> = access
+        .fields
+        .iter()
+        .map(|word| {
+            Field::parse(word).ok_or_else(|| {
+                let known: Vec<&str> = Field::ALL.iter().map(|f| f.word()).collect();
+                format!(
+                    "`telemetry.access_log.fields` has no field `{word}`; there are {}",
+                    known.join(", ")
+                )
+            })
+        })
+        .collect();
+    let format = match access.format {
+        LogFormat::Json => LineFormat::Json,
+        LogFormat::Text => LineFormat::Text,
+    };
+    let path = access.path.as_deref();
+    AccessLog::start(path, format, fields?).map_err(|error: io::Error| {
+        format!(
+            "cannot write the access log `{}`: {error}",
+            path.unwrap_or("-")
+        )
+    })
+}
+
+/// What is lent to a request: its thread's possessions, its record and what is known of its client.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent<'a> {
+    pub(crate) worker: &'a WorkerState,
+    pub(crate) telemetry: &'a Telemetry,
+    pub(crate) record: Option<&'a Record>,
+    /// Who asks: the client that proxies name, if they are trusted.
+    pub(crate) client: Client,
+}
+
+/// Notes what becomes of one operation.
+pub(crate) struct Watch<'a> {
+    record: &'a Record,
+    tracing: Option<&'a Tracing>,
+    /// Header and value that go on to subgraphs.
+    request_id: Option<(&'a HeaderName, &'a HeaderValue)>,
+    operation: RefCell<Operation>,
+    /// The request to a subgraph that was answered last.
+    last: Cell<Option<u32>>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(record: &'a Record, options: &'a ObserveOptions) -> Self {
+        Watch {
+            record,
+            tracing: record.tracing(),
+            request_id: options.request_id.as_ref().zip(record.request_id.as_ref()),
+            operation: RefCell::new(Operation {
+                started: record.now(),
+                ..Operation::default()
+            }),
+            last: Cell::new(None),
+        }
+    }
+    pub(crate) fn record(&self) -> &'a Record {
+        self.record
+    }
+    /// Something is wrong, with the answer that came last if it is of the same subgraph.
+    pub(crate) fn failed(&self, failure: &Failure<'_>) {
+        let mut operation = self.operation.borrow_mut();
+        let last = self.last.get();
+        let call = last.and_then(|number| operation.calls.get_mut(number as usize));
+        if let Some(call) = call.filter(|call| Some(call.subgraph) == failure.subgraph)
+            && call.failure().is_none()
+            && failure.status.is_some()
+        {
+            call.wrong = Some(bounded_name(failure.code).into());
+        }
+    }
+    pub(crate) fn now(&self) -> Duration {
+        self.record.now()
+    }
+    /// A stop is over. Gives the time, at which the next one begins.
+    pub(crate) fn stop(&self, stop: Stop, from: Duration) -> Duration {
+        let now = self.record.now();
+        self.operation.borrow_mut().stops[stop as usize] = Some((from, now - from));
+        now
+    }
+    /// What operation it is.
+    pub(crate) fn prepared(&self, kind: &'static str, name: Option<&str>) {
+        let mut operation = self.operation.borrow_mut();
+        operation.kind = kind;
+        operation.name = name.map(|name| bounded_name(name).into());
+    }
+    /// Where its plan came from.
+    pub(crate) fn planned(&self, source: &'static str) {
+        self.operation.borrow_mut().plan_source = source;
+    }
+    /// How many errors its response has.
+    pub(crate) fn executed(&self, errors: usize) {
+        self.operation.borrow_mut().errors = errors;
+    }
+    /// The execution trace so far.
+    pub(crate) fn timeline(&self, endpoints: &[Endpoint]) -> Vec<u8> {
+        timeline::json(&self.operation.borrow(), |index| name(endpoints, index))
+    }
+    /// It is done, or refused.
+    pub(crate) fn finish(self, refused: Option<&RequestError>, endpoints: &[Endpoint]) {
+        let mut operation = self.operation.into_inner();
+        if let Some(error) = refused {
+            operation.errors = error.errors.len();
+            operation.code = error.errors.first().map(|e| e.code);
+        }
+        self.record.done(operation, |index| name(endpoints, index));
+    }
+}
+
+fn name(endpoints: &[Endpoint], subgraph: u32) -> &str {
+    let endpoint = endpoints.get(subgraph as usize);
+    endpoint.map_or("", |endpoint| &endpoint.name)
+}
+
+impl Observer for Watch<'_> {
+    fn asked(&self, subgraph: u32) -> u32 {
+        let mut operation = self.operation.borrow_mut();
+        operation.calls.push(Call {
+            subgraph,
+            span_id: self.tracing.map_or(0, Tracing::new_id),
+            started: self.record.now(),
+            ..Call::default()
+        });
+        operation.calls.len() as u32 - 1
+    }
+    fn sending(&self, number: u32, headers: &mut HeaderMap) {
+        let mut operation = self.operation.borrow_mut();
+        let Some(call) = operation.calls.get_mut(number as usize) else {
+            return;
+        };
+        call.tries += 1;
+        if let (Some(tracing), Some(trace)) = (self.tracing, &self.record.trace) {
+            let propagation = &tracing.options.propagation;
+            propagation.write(trace, call.span_id, headers);
+        }
+        if let Some((name, value)) = self.request_id {
+            headers.insert(name, value.clone());
+        }
+    }
+    fn identity(&self, to: &mut Vec<u8>) {
+        if let (Some(_), Some(trace)) = (self.tracing, &self.record.trace) {
+            trace.write_identity(to);
+        }
+    }
+    fn answered(&self, number: u32, answered: Answered) {
+        let mut operation = self.operation.borrow_mut();
+        let Some(call) = operation.calls.get_mut(number as usize) else {
+            return;
+        };
+        self.last.set(Some(number));
+        call.took = self.record.now() - call.started;
+        match answered {
+            Answered::Status(status, bytes) => {
+                call.status = Some(status);
+                call.bytes = bytes;
+            }
+            Answered::Failed(code) => call.code = Some(code),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Work that would keep a worker from its other requests: reading a large body, validating and planning a large
+//! operation.
+//!
+//! A worker is one thread: while it computes for one request, all others on it wait. So whatever may take long goes to
+//! threads of its own, which the operating system schedules beside the workers, and the request waits like for a
+//! subgraph. What is heavy is told by size before the work is begun; small work stays, because handing it over costs
+//! more than doing it.
+//!
+//! At most one piece of work per core runs at a time. Others wait in the order in which they came, and give up their
+//! place when their client leaves; their number is that of the requests under way.
+//!
+//! Operations that nobody has asked for before are validated and planned in turns ([`Heavy::turn`]): fewer at a time than
+//! there are cores, and so many waiting, so that whoever asks for what is known neither waits behind them nor shares every
+//! core with them. A turn is kept from the document to the plan: what has a syntax tree does not wait a second time.
+//! A worker does small ones by itself, but only for a small share of its time ([`Share`]).
+//!
+//! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all, a
+//! worker has ten times as much of them. When such a thread gives way is another question, which `ogive` answers by what
+//! it calls when one starts ([`Heavy::starting`]). The priority is not so low that the work never ends: beside a worker
+//! that is never at rest, a thread still has about a tenth of their core.
+
+use std::{
+    cell::Cell,
+    num::NonZeroUsize,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+
+/// Largest body that a worker reads by itself, in bytes.
+pub(crate) const LIGHT_BODY: usize = 16 << 10;
+/// Longest document that a worker validates by itself, in bytes.
+pub(crate) const LIGHT_DOCUMENT: usize = 1 << 10;
+/// Most fields of an operation that a worker plans by itself; a field counts once for every type it may be asked of.
+pub(crate) const LIGHT_OPERATION: usize = 32;
+
+/// How long a thread without work stays. Short, because what it freed goes back to the operating system when it ends.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// By how much the priority of the threads is below that of the process, as of `nice`.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// Threads for heavy work, started when there is some.
+#[derive(Debug)]
+pub struct Heavy {
+    permits: Arc<Semaphore>,
+    /// Lends its blocking threads; nothing else runs on it. `None` once it is dropped, or if there are no threads to be
+    /// had.
+    threads: Option<Runtime>,
+    done: AtomicU64,
+    /// Turns of operations that are not known.
+    turns: Arc<Semaphore>,
+    /// How many wait for one.
+    waiting: AtomicUsize,
+    waiting_max: AtomicUsize,
+}
+
+/// Most operations that wait for a turn, unless [`Heavy::set_waiting_max`] says another number.
+const WAITING_MAX: usize = 500;
+
+/// A turn of an operation that is not known; over when it is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Too many others wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueFull;
+
+/// One that waits counts until it has its turn or leaves.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Heavy {
+    fn default() -> Self {
+        Heavy::new(Heavy::threads())
+    }
+}
+
+impl Heavy {
+    /// One per core.
+    pub fn threads() -> NonZeroUsize {
+        std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// At most `threads` at a time; default one per core.
+    pub fn new(threads: NonZeroUsize) -> Self {
+        Heavy::starting(threads, || {})
+    }
+
+    /// The same; every thread calls `start` first.
+    pub fn starting(threads: NonZeroUsize, start: fn()) -> Self {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(threads.get())
+            .thread_name("ogive-heavy")
+            .thread_keep_alive(KEEP_ALIVE)
+            .on_thread_start(move || {
+                step_back();
+                start();
+            })
+            .build();
+        Heavy {
+            permits: Arc::new(Semaphore::new(threads.get())),
+            threads: runtime.ok(),
+            done: AtomicU64::new(0),
+            turns: Arc::new(Semaphore::new((threads.get() / 2).max(1))),
+            waiting: AtomicUsize::new(0),
+            waiting_max: AtomicUsize::new(WAITING_MAX),
+        }
+    }
+
+    /// How many operations that are not known may wait for their turn; default 500.
+    pub fn set_waiting_max(&self, most: usize) {
+        self.waiting_max.store(most, Ordering::Relaxed);
+    }
+
+    /// How many wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the turn of an operation that is not known, in the order in which they came. There are half as many turns
+    /// at a time as there are threads, at least one.
+    pub async fn turn(&self) -> Result<Turn, QueueFull> {
+        let turns = Arc::clone(&self.turns);
+        if let Ok(permit) = Arc::clone(&turns).try_acquire_owned() {
+            let _permit = Some(permit);
+            return Ok(Turn { _permit });
+        }
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
+        if before >= self.waiting_max.load(Ordering::Relaxed) {
+            return Err(QueueFull);
+        }
+        // The semaphore is never closed.
+        let _permit = turns.acquire_owned().await.ok();
+        Ok(Turn { _permit })
+    }
+
+    /// Does work on another thread. A panic in it goes on in the caller. Work that was begun is finished even if the
+    /// future is dropped.
+    pub async fn run<T, F>(&self, work: F) -> T
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let (Some(threads), Ok(permit)) = (
+            &self.threads,
+            Arc::clone(&self.permits).acquire_owned().await,
+        ) else {
+            return work();
+        };
+        self.done.fetch_add(1, Ordering::Relaxed);
+        let working = threads.spawn_blocking(move || {
+            let _held = permit;
+            work()
+        });
+        match working.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // Only a runtime that is being dropped cancels, and it is dropped with the last request.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+    /// How often work was done elsewhere.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+/// What a worker may spend on operations that are not known, of its time.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    /// When what was spent is a tenth of the time since.
+    even: Cell<Option<Instant>>,
+}
+
+/// A worker spends one part in so many of its time...
+const SHARE: u32 = 10;
+/// ... and so much at once, if it has spent nothing for a while.
+const AT_ONCE: Duration = Duration::from_millis(4);
+
+impl Share {
+    /// Does small work now, if there is time left for it.
+    pub(crate) fn spend<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let now = Instant::now();
+        let even = self.even.get().filter(|even| *even > now).unwrap_or(now);
+        if even.duration_since(now) > AT_ONCE * SHARE {
+            return None;
+        }
+        let done = work();
+        self.even.set(Some(even + now.elapsed() * SHARE));
+        Some(done)
+    }
+}
+
+/// Lets the workers go first. Elsewhere than on Linux priority is that of the whole process, so nothing is changed.
+fn step_back() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICE) {
+        tracing::debug!(%error, "threads for heavy work have the priority of the workers");
+    }
+}
+
+impl Drop for Heavy {
+    fn drop(&mut self) {
+        // Waiting for threads is not allowed where this may happen.
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, sync::mpsc, thread};
+
+    use super::*;
+    use crate::shared::panic::contained;
+
+    const ONE: NonZeroUsize = NonZeroUsize::MIN;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_worker_goes_on_while_work_is_done_elsewhere() {
+        let heavy = Heavy::new(ONE);
+        let (go, gone) = mpsc::channel::<()>();
+        let here = thread::current().id();
+        let work = heavy.run(move || {
+            gone.recv().unwrap();
+            thread::current().id()
+        });
+        // Only this thread can let the work end, after it was begun.
+        let other = async {
+            tokio::task::yield_now().await;
+            go.send(()).unwrap();
+        };
+        let (there, ()) = tokio::join!(work, other);
+        assert_ne!(there, here);
+        assert_eq!(heavy.done(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(flavor = "current_thread")]
+    async fn workers_go_first() {
+        use rustix::process::getpriority_process;
+        let here = getpriority_process(None).unwrap();
+        let heavy = Heavy::new(ONE);
+        let there = heavy.run(|| getpriority_process(None).unwrap()).await;
+        // 19 is the lowest.
+        assert_eq!(there, (here + NICE).min(19));
+        assert_eq!(getpriority_process(None).unwrap(), here);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn turns_come_in_order_and_whoever_finds_the_queue_full_is_refused() {
+        let heavy = Heavy::new(ONE);
+        heavy.set_waiting_max(1);
+        let first = heavy.turn().await.unwrap();
+        let mut second = pin!(heavy.turn());
+        let waits = futures_now(second.as_mut());
+        assert!(waits.is_none());
+        assert_eq!(heavy.waiting(), 1);
+        assert_eq!(heavy.turn().await.unwrap_err(), QueueFull);
+        assert_eq!(heavy.waiting(), 1, "who was refused does not wait");
+        // Known work needs no turn.
+        assert_eq!(heavy.run(|| 3).await, 3);
+        drop(first);
+        let second = futures_now(second.as_mut()).unwrap().unwrap();
+        assert_eq!(heavy.waiting(), 0);
+        {
+            let leaves = pin!(heavy.turn());
+            assert!(futures_now(leaves).is_none());
+        }
+        assert_eq!(heavy.waiting(), 0, "who leaves gives up its place");
+        drop(second);
+        assert!(heavy.turn().await.is_ok());
+    }
+
+    fn futures_now<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.poll(&mut context) {
+            std::task::Poll::Ready(done) => Some(done),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_worker_spends_a_small_share_of_its_time() {
+        let share = Share::default();
+        let millisecond = || {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(1) {}
+        };
+        let before = Instant::now();
+        assert!(share.spend(millisecond).is_some());
+        // Ten times what was spent, at least.
+        assert!(share.even.get().unwrap() >= before + Duration::from_millis(10));
+        share
+            .even
+            .set(Some(Instant::now() + Duration::from_secs(3600)));
+        assert!(share.spend(|| ()).is_none());
+        share.even.set(Some(Instant::now()));
+        assert!(share.spend(|| ()).is_some());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn whoever_leaves_gives_up_the_place_and_a_panic_ends_nothing_else() {
+        let heavy = Heavy::new(ONE);
+        let (go, gone) = mpsc::channel::<()>();
+        let first = heavy.run(move || gone.recv().unwrap());
+        let leaves = async {
+            // Never begun: the only thread is busy.
+            let waiting = heavy.run(|| unreachable!("its client has left"));
+            tokio::select! {
+                () = waiting => {}
+                () = tokio::task::yield_now() => {}
+            }
+            go.send(()).unwrap();
+        };
+        tokio::join!(first, leaves);
+        assert_eq!(
+            contained(pin!(heavy.run(|| panic!("on purpose")))).await,
+            None::<()>
+        );
+        assert_eq!(heavy.run(|| 3).await, 3);
+    }
+}

@@ -1,0 +1,116 @@
+//! What one worker thread lends to requests: its connections, and the work under way that equal requests may join.
+//!
+//! Two client requests are equal if their plans are the same plan, the values of its variables are equal, their callers
+//! may see the same of it, and every subgraph the plan asks would be sent equal headers ([`RequestTransport::identity`]). Then every byte of every
+//! subgraph request would be equal, and so is the response, unless a subgraph made its answer for one client alone: then
+//! the others execute the operation themselves, and so does for a while whoever asks for it later, as those do who share
+//! requests to subgraphs ([`Personal`]). Mutations are never shared.
+
+use std::{
+    cell::{Cell, RefCell},
+    ptr,
+    rc::Rc,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use ogive_base::{MemoryBudget, MemoryShare, Reservation};
+use ogive_execute::ExecuteOutput;
+use ogive_plan::{Granted, OperationKind, Plan};
+use ogive_transport::{Client, Flights, Personal, RequestTransport, Whose};
+
+use crate::shared::offload::Share;
+
+/// What equal requests share.
+#[derive(Clone)]
+pub(crate) struct Executed {
+    /// The response.
+    pub(crate) output: ExecuteOutput,
+    /// The headers that subgraphs' answers add to it.
+    pub(crate) headers: HeaderMap,
+    /// Those of others who share it, if they are others: ids of requests are of one of them only.
+    pub(crate) headers_of_others: Option<HeaderMap>,
+    /// Whom it is for. Others may have more time than whoever asked.
+    pub(crate) whose: Whose,
+}
+
+/// What lives as long as a worker thread.
+#[derive(Default)]
+pub struct WorkerState {
+    /// Connections to subgraphs, and requests to them under way.
+    pub client: Client,
+    /// Whole operations under way.
+    pub(crate) operations: Flights<Rc<OperationKey>, Executed>,
+    /// Those that others better do not join.
+    pub(crate) personal: Personal,
+    /// What it may spend on operations that are not known.
+    pub(crate) share: Share,
+    /// Its part of the memory that requests may take.
+    memory: RefCell<Option<Arc<MemoryShare>>>,
+    /// How many requests came, so that it can be told when none does.
+    pub(crate) requests: Cell<u64>,
+}
+
+impl WorkerState {
+    /// A worker without connections.
+    pub fn new() -> Self {
+        WorkerState::default()
+    }
+    /// Counts what a request makes the process hold.
+    pub(crate) fn reserve(&self, budget: &Arc<MemoryBudget>) -> Reservation {
+        let mut share = self.memory.borrow_mut();
+        match &*share {
+            Some(share) if share.is_of(budget) => Reservation::of(share),
+            _ => Reservation::of(share.insert(MemoryShare::new(budget))),
+        }
+    }
+    /// How many operations were executed and how many joined one under way, of those that could be shared.
+    pub fn shared_operations(&self) -> (u64, u64) {
+        (self.operations.led(), self.operations.joined())
+    }
+}
+
+/// What client requests are equal by.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(crate) struct OperationKey {
+    /// Address of the plan, which everybody who shares it keeps alive.
+    plan: usize,
+    variables: Vec<Option<Box<str>>>,
+    /// What the caller may see: callers that may not see the same never share an answer.
+    granted: Granted,
+    locals: Vec<Bytes>,
+    /// For every subgraph the plan asks, in the plan's order.
+    identities: Vec<Bytes>,
+}
+
+impl OperationKey {
+    /// The key of an operation; `None` if it must not be shared.
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        variables: &[Option<Box<str>>],
+        granted: &Granted,
+        locals: &[Bytes],
+        transport: &RequestTransport<'_>,
+    ) -> Option<Self> {
+        if plan.kind != OperationKind::Query {
+            return None;
+        }
+        let mut identities = Vec::new();
+        let mut asked: Vec<u32> = Vec::new();
+        for fetch in plan.fetches.as_slice() {
+            let subgraph = fetch.subgraph;
+            if !asked.contains(&subgraph) {
+                asked.push(subgraph);
+                identities.push(transport.identity(subgraph)?);
+            }
+        }
+        Some(OperationKey {
+            plan: ptr::from_ref(&**plan) as usize,
+            variables: variables.to_vec(),
+            granted: granted.clone(),
+            locals: locals.to_vec(),
+            identities,
+        })
+    }
+}
