@@ -50,7 +50,6 @@ const NOT_YET: &[&str] = &[
     "compose",
     "config",
     "execute",
-    "federation",
     "gateway",
     "json",
     "mock",

@@ -6,7 +6,7 @@
 use ogive_base::{FastMap, Symbol};
 use ogive_schema::{AppliedDirective, ConstValue, FieldId, InputId, Schema};
 
-use crate::{Links, rows::applied, vocabulary::Spec};
+use crate::{Links, applied::applied, vocabulary::Spec};
 
 /// How long a list is, as its `@listSize` says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,10 +4,7 @@ use ogive_base::{BitSet, Span};
 use ogive_schema::{AppliedDirective, ConstValue, FieldId, InputId, Type, TypeId, TypeKind};
 use ogive_syntax::{Limits, parse_type_ref};
 
-use crate::{
-    ContextArg, FieldSource, SubgraphId,
-    rows::{Rows, applied},
-};
+use crate::{ContextArg, FieldSource, SubgraphId, applied::applied, rows::Rows};
 
 impl Rows<'_> {
     pub(crate) fn read_fields(&mut self) {

@@ -58,6 +58,19 @@ struct Frame<'d> {
     field: Option<FieldSetItem>,
 }
 
+impl<'d> Frame<'d> {
+    /// Selections that apply to every type that `parent` can be.
+    fn of(schema: &Schema, parent: TypeId, rest: &'d [Selection]) -> Self {
+        Frame {
+            rest,
+            parent,
+            types: schema.types[parent].possible.clone(),
+            items: Vec::new(),
+            field: None,
+        }
+    }
+}
+
 impl FieldSets {
     /// Parses `text` as a selection on `parent` and interns it.
     pub fn resolve(
@@ -101,13 +114,7 @@ impl FieldSets {
         document: &Document,
         items: &[Selection],
     ) -> Result<FieldSetId, FieldSetError> {
-        let mut open = vec![Frame {
-            rest: items,
-            parent,
-            types: schema.types[parent].possible.clone(),
-            items: Vec::new(),
-            field: None,
-        }];
+        let mut open = vec![Frame::of(schema, parent, items)];
         loop {
             let depth = open.len();
             let Some(frame) = open.last_mut() else {
@@ -151,46 +158,20 @@ impl FieldSets {
                             (condition, frame.types.intersection(possible))
                         }
                     };
+                    let rest = &document[inline.selection_set.items];
                     open.push(Frame {
-                        rest: &document[inline.selection_set.items],
-                        parent,
                         types,
-                        items: Vec::new(),
-                        field: None,
+                        ..Frame::of(schema, parent, rest)
                     });
                 }
                 Selection::Field(field) => {
                     let item = field_item(schema, frame, document, field)?;
-                    let value = item.field.map(|f| schema.fields[f].ty.id);
-                    let composite = value.filter(|v| schema.types[*v].kind.is_composite());
-                    match (composite, field.selection_set) {
-                        (None, None) => self.add_item(&mut frame.items, item),
-                        (Some(value), Some(set)) => open.push(Frame {
-                            rest: &document[set.items],
-                            parent: value,
-                            types: schema.types[value].possible.clone(),
-                            items: Vec::new(),
+                    match sub_selection(schema, document, field, &item)? {
+                        None => self.add_item(&mut frame.items, item),
+                        Some(below) => open.push(Frame {
                             field: Some(item),
+                            ..below
                         }),
-                        (None, Some(_)) => {
-                            return Err(FieldSetError::new(format!(
-                                "`{}` has no fields to select",
-                                document.name(field.name)
-                            )));
-                        }
-                        (Some(value), None) => {
-                            return Err(FieldSetError {
-                                message: format!(
-                                    "`{}` is of type `{}`, so it needs a selection",
-                                    document.name(field.name),
-                                    schema.type_name(value)
-                                ),
-                                help: Some(format!(
-                                    "write `{} {{ … }}`",
-                                    document.name(field.name)
-                                )),
-                            });
-                        }
                     }
                 }
             }
@@ -326,6 +307,32 @@ fn field_item(
     };
     item.args.sort_by_key(|(name, _)| order(name));
     Ok(item)
+}
+
+/// What is selected below a field: something if its type has fields, else nothing.
+fn sub_selection<'d>(
+    schema: &Schema,
+    document: &'d Document,
+    field: &ast::Field,
+    item: &FieldSetItem,
+) -> Result<Option<Frame<'d>>, FieldSetError> {
+    let value = item.field.map(|f| schema.fields[f].ty.id);
+    let composite = value.filter(|v| schema.types[*v].kind.is_composite());
+    let name = document.name(field.name);
+    match (composite, field.selection_set) {
+        (None, None) => Ok(None),
+        (Some(value), Some(set)) => Ok(Some(Frame::of(schema, value, &document[set.items]))),
+        (None, Some(_)) => Err(FieldSetError::new(format!(
+            "`{name}` has no fields to select"
+        ))),
+        (Some(value), None) => Err(FieldSetError {
+            message: format!(
+                "`{name}` is of type `{}`, so it needs a selection",
+                schema.type_name(value)
+            ),
+            help: Some(format!("write `{name} {{ … }}`")),
+        }),
+    }
 }
 
 /// Whether a value uses a variable somewhere.

@@ -8,11 +8,7 @@
 use ogive_base::{BitSet, FastMap};
 use ogive_schema::{FieldId, OperationKind, TypeId, TypeKind};
 
-use crate::{
-    FieldSetId, SubgraphId,
-    field_rows::new_field_source,
-    rows::{Rows, applied},
-};
+use crate::{FieldSetId, SubgraphId, applied::applied, field_rows::new_field_source, rows::Rows};
 
 impl Rows<'_> {
     /// Reads everything of a v0.1 supergraph.

@@ -2,12 +2,13 @@
 //! subgraph schemas, and the query graph compiled to dense rows for the planner.
 //!
 //! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
-//! things are called), [`read`] (SDL to both), `rows`, `field_rows`, `possible_rows`, `legacy` and `derive` (join directives to
+//! things are called), [`read`] (SDL to both), `applied` (finding directives), `rows`, `field_rows`, `possible_rows`, `legacy` and `derive` (join directives to
 //! rows), [`costs`] (estimates),
 //! [`field_set`], [`restrictions`] (who may see what), [`api`] (what clients see), [`subgraph`] (what one
 //! subgraph can be asked for), [`mod@describe`] (rows as text).
 
 pub mod api;
+mod applied;
 pub mod costs;
 mod derive;
 pub mod describe;

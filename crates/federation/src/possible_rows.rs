@@ -10,8 +10,9 @@ use ogive_schema::{AppliedDirective, ConstValue, Schema, TypeId, TypeKind};
 
 use crate::{
     Links, SubgraphId,
+    applied::{JoinNames, Words, applied},
     field_set::did_you_mean,
-    rows::{JoinNames, Rows, Words, applied},
+    rows::Rows,
 };
 
 /// Interfaces that stand alone.

@@ -17,9 +17,10 @@ use ogive_syntax::{
 use crate::{
     Link, Links, Subgraph, SubgraphId, Supergraph,
     api::api_schema,
+    applied::applied,
     possible_rows::standing_alone,
     restrictions::read_restrictions,
-    rows::{Input, applied, read_rows},
+    rows::{Input, read_rows},
     vocabulary::{JOIN_VERSIONS, Spec, Version, join},
 };
 
