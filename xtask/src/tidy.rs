@@ -51,7 +51,6 @@ const NOT_YET: &[&str] = &[
     "config",
     "execute",
     "gateway",
-    "json",
     "mock",
     "operation",
     "plan",

@@ -5,12 +5,15 @@
 //! it is part of.
 
 use crate::{
+    error::{ScanError, ScanErrorKind},
     key::Key,
     lanes::{Job, Lanes},
-    scan::{ScanError, ScanErrorKind},
 };
 
 type Result<T> = std::result::Result<T, ScanError>;
+
+/// Most containers that may be open at a time.
+pub(crate) const DEPTH_MAX: u32 = 1024;
 
 /// A position in a text.
 #[derive(Clone, Copy, Debug)]
@@ -274,7 +277,7 @@ impl<L: Lanes> Cursor<'_, L> {
     #[inline(always)]
     pub(crate) fn skip_value(&mut self, depth: u32, depth_max: u32) -> Result<usize> {
         /// One bit per open container says whether it is an object.
-        type Open = [u64; crate::scan::Scanner::DEPTH_MAX as usize / 64 + 1];
+        type Open = [u64; DEPTH_MAX as usize / 64 + 1];
         self.skip_whitespace();
         let begin = self.at;
         // Only containers need the table.
@@ -282,7 +285,7 @@ impl<L: Lanes> Cursor<'_, L> {
             self.skip_scalar()?;
             return Ok(begin);
         }
-        let mut objects: Open = [0; crate::scan::Scanner::DEPTH_MAX as usize / 64 + 1];
+        let mut objects: Open = [0; DEPTH_MAX as usize / 64 + 1];
         let mut open = depth;
         let bit = |open: u32| ((open / 64) as usize, 1u64 << (open % 64));
         loop {

@@ -3,11 +3,13 @@
 //! Nothing here builds a tree of allocations: a [`Scanner`] walks validated tokens and hands out byte ranges, so that values
 //! can be copied verbatim; a [`Tree`] is a table of such ranges. No function allocates per value and none recurses.
 //!
-//! Reading order: [`scan`] (reading), [`tree`] (reading in any order), [`pattern`] (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before),
-//! [`mod@compact`] (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
+//! Reading order: [`scan`] (reading), [`error`] (why something is no JSON), [`tree`] (reading in any order), [`pattern`]
+//! (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before), [`mod@compact`]
+//! (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
 
 pub mod compact;
 pub mod cursor;
+pub mod error;
 pub mod key;
 pub mod lanes;
 pub mod pattern;
@@ -19,10 +21,11 @@ pub mod write;
 
 pub use compact::{compact, is_spaced};
 pub use cursor::Cursor;
+pub use error::{ScanError, ScanErrorKind};
 pub use key::{Key, append_short};
 pub use lanes::Level;
 pub use pattern::{Conditions, Open, Pattern, PatternField, PatternScalar, PatternValue};
-pub use scan::{Kind, Number, ScanError, ScanErrorKind, Scanner};
+pub use scan::{Kind, Number, Scanner};
 pub use text::JsonStr;
 pub use tree::{Node, Tree};
 pub use unfinished::{Advance, Unfinished};

@@ -405,22 +405,13 @@ impl<'p, 't> Match<'p, 't> {
                         self.scalar(&mut cursor, scalar, byte, left)?;
                     }
                     Kind::Object(object) => {
-                        if byte != b'{' || open.len() as u32 >= self.depth_left {
+                        if byte != b'{' {
                             return None;
                         }
-                        cursor.at += 1;
-                        let mut rest = &**self.pattern.objects.get(object as usize)?;
-                        match self.next_field(&mut rest) {
-                            Some(field) => {
-                                self.first_key(&mut cursor, field)?;
-                                open.push(Frame::Object { rest });
-                                value = field.value;
-                                layer = value.lists;
-                                continue;
-                            }
-                            None => {
-                                cursor.expect(b'}').ok()?;
-                            }
+                        if let Some(first) = self.begin_object(&mut cursor, object, open)? {
+                            value = first;
+                            layer = value.lists;
+                            continue;
                         }
                     }
                 }
@@ -464,6 +455,29 @@ impl<'p, 't> Match<'p, 't> {
                 open.pop();
             }
         }
+    }
+
+    /// Reads the opening bracket of an object and its first key, and gives what follows the key. Of an object without
+    /// members it reads the closing bracket too.
+    #[inline(always)]
+    fn begin_object<L: Lanes>(
+        &self,
+        cursor: &mut Cursor<'t, L>,
+        object: u32,
+        open: &mut Vec<Frame<'p>>,
+    ) -> Option<Option<PatternValue>> {
+        if open.len() as u32 >= self.depth_left {
+            return None;
+        }
+        cursor.at += 1;
+        let mut rest = &**self.pattern.objects.get(object as usize)?;
+        let Some(field) = self.next_field(&mut rest) else {
+            cursor.expect(b'}').ok()?;
+            return Some(None);
+        };
+        self.first_key(cursor, field)?;
+        open.push(Frame::Object { rest });
+        Some(Some(field.value))
     }
 
     fn one_scalar(&self, scalar: PatternScalar) -> Option<usize> {

@@ -27,10 +27,11 @@
 //! Invariants: after an error the position is unspecified, so a scanner that failed is thrown away; `position` never
 //! passes the end of the text.
 
-use std::{fmt, ops::Range};
+use std::ops::Range;
 
 use crate::{
-    cursor::{Cursor, SkipValue},
+    cursor::{self, Cursor, SkipValue},
+    error::{ScanError, ScanErrorKind},
     lanes::{self, BASELINE},
     pattern::{Conditions, Open, Pattern, PatternValue},
     text::JsonStr,
@@ -64,54 +65,6 @@ pub struct Number {
     pub integer: bool,
 }
 
-/// Why a text is no JSON, and where.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScanError {
-    /// Byte offset of the offending byte; the length of the text if it ends too early.
-    pub offset: usize,
-    /// What is wrong there.
-    pub kind: ScanErrorKind,
-}
-
-/// What is wrong with a text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ScanErrorKind {
-    /// The text ends inside a value.
-    UnexpectedEnd,
-    /// A byte that cannot stand here.
-    UnexpectedByte,
-    /// A malformed number.
-    InvalidNumber,
-    /// A malformed escape sequence.
-    InvalidEscape,
-    /// An unescaped control character inside a string.
-    ControlCharacter,
-    /// A string is no UTF-8.
-    InvalidUtf8,
-    /// Nested more deeply than allowed.
-    TooDeep,
-    /// Something follows the value.
-    TrailingBytes,
-}
-
-impl fmt::Display for ScanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            ScanErrorKind::UnexpectedEnd => "unexpected end",
-            ScanErrorKind::UnexpectedByte => "unexpected character",
-            ScanErrorKind::InvalidNumber => "malformed number",
-            ScanErrorKind::InvalidEscape => "malformed escape sequence",
-            ScanErrorKind::ControlCharacter => "unescaped control character",
-            ScanErrorKind::InvalidUtf8 => "invalid UTF-8",
-            ScanErrorKind::TooDeep => "nested too deeply",
-            ScanErrorKind::TrailingBytes => "something follows the value",
-        };
-        write!(f, "{what} at byte {}", self.offset)
-    }
-}
-
-impl std::error::Error for ScanError {}
-
 type Result<T> = std::result::Result<T, ScanError>;
 type Baseline = lanes::Baseline;
 
@@ -129,7 +82,7 @@ impl<'a> Scanner<'a> {
     /// Depth limit of [`Scanner::new`].
     pub const DEPTH_MAX_DEFAULT: u32 = 128;
     /// The highest depth limit there is.
-    pub const DEPTH_MAX: u32 = 1024;
+    pub const DEPTH_MAX: u32 = cursor::DEPTH_MAX;
 
     /// Starts at the beginning of `bytes` with the default depth limit.
     pub fn new(bytes: &'a [u8]) -> Self {

@@ -10,7 +10,8 @@
 use std::borrow::Cow;
 
 use crate::{
-    scan::{Kind, ScanError, Scanner},
+    error::ScanError,
+    scan::{Kind, Scanner},
     text::JsonStr,
 };
 
