@@ -55,7 +55,6 @@ const NOT_YET: &[&str] = &[
     "operation",
     "plan",
     "planner",
-    "schema",
     "telemetry",
     "testkit",
     "transport",

@@ -124,6 +124,27 @@ enum Open<'s> {
     },
 }
 
+impl<'s> Open<'s> {
+    #[inline]
+    fn object(node: Node<'s>, children: Range<u32>, out: &mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Open::Object {
+            node,
+            children,
+            is_first: true,
+        }
+    }
+    #[inline]
+    fn list(items: Items<'s>, children: Range<u32>, out: &mut Vec<u8>) -> Self {
+        out.push(b'[');
+        Open::List {
+            items,
+            children,
+            is_first: true,
+        }
+    }
+}
+
 /// Appends the value of meta-field `root`: an object, or `null` for an unknown type. `children` are the selections of
 /// `root` itself. On error `out` is as it was. O(output).
 pub fn execute(
@@ -146,12 +167,7 @@ pub fn execute(
         },
     };
     let parts: Vec<Part> = selected.iter().map(|s| Part::of(schema, s.field)).collect();
-    out.push(b'{');
-    let mut stack = vec![Open::Object {
-        node,
-        children,
-        is_first: true,
-    }];
+    let mut stack = vec![Open::object(node, children, out)];
     while let Some(top) = stack.last_mut() {
         if out.len() - start > output_bytes_max {
             out.truncate(start);
@@ -182,30 +198,12 @@ pub fn execute(
                     Shown::Bool(false) => out.extend_from_slice(b"false"),
                     Shown::Text(text) => write_string(out, &text),
                     Shown::Node(node) => {
-                        out.push(b'{');
-                        stack.push(Open::Object {
-                            node,
-                            children: field.children.clone(),
-                            is_first: true,
-                        });
+                        stack.push(Open::object(node, field.children.clone(), out));
                     }
                     Shown::List(items) => {
-                        out.push(b'[');
-                        stack.push(Open::List {
-                            items,
-                            children: field.children.clone(),
-                            is_first: true,
-                        });
+                        stack.push(Open::list(items, field.children.clone(), out));
                     }
-                    Shown::Locations(locations) => {
-                        out.push(b'[');
-                        let mut is_first = true;
-                        for location in locations {
-                            comma(&mut is_first, out);
-                            write_string(out, location.as_str());
-                        }
-                        out.push(b']');
-                    }
+                    Shown::Locations(locations) => write_locations(locations, out),
                 }
             }
             Open::List {
@@ -219,17 +217,23 @@ pub fn execute(
                     continue;
                 };
                 comma(is_first, out);
-                out.push(b'{');
                 let children = children.clone();
-                stack.push(Open::Object {
-                    node,
-                    children,
-                    is_first: true,
-                });
+                stack.push(Open::object(node, children, out));
             }
         }
     }
     Ok(())
+}
+
+#[inline]
+fn write_locations(locations: &[DirectiveLocation], out: &mut Vec<u8>) {
+    out.push(b'[');
+    let mut is_first = true;
+    for location in locations {
+        comma(&mut is_first, out);
+        write_string(out, location.as_str());
+    }
+    out.push(b']');
 }
 
 fn comma(is_first: &mut bool, out: &mut Vec<u8>) {

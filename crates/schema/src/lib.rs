@@ -1,11 +1,12 @@
 //! The validated type system: dense tables over ids, lookups by name, and introspection answered from them.
 //! Specification: GraphQL, September 2025, sections 3 and 4. Knows nothing about federation.
 //!
-//! Reading order: [`types`] (the data), [`builtins`] (what every schema has), [`build`] (SDL to [`Schema`]),
-//! `validate` (type system rules), [`codes`] (what diagnostics are called), [`retain`] (views),
-//! [`introspection`], [`print`] (back to SDL), [`suggest`] ("did you mean").
+//! Reading order: [`types`] (the data), [`builtins`] (what every schema has), [`mod@build`] (SDL to [`Schema`]),
+//! [`builder`] (a schema while it is built), `validate` (type system rules), [`codes`] (what diagnostics are called),
+//! [`retain`] (views), [`introspection`], [`print`] (back to SDL), [`suggest`] ("did you mean").
 
 pub mod build;
+pub mod builder;
 pub mod builtins;
 pub mod codes;
 pub mod introspection;
@@ -17,6 +18,7 @@ pub mod types;
 mod validate;
 pub mod value;
 
-pub use build::{BuildOptions, Built, Edition, build};
+pub use build::{Built, build};
+pub use builder::{BuildOptions, Edition};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 pub use types::*;

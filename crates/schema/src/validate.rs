@@ -13,7 +13,7 @@ mod values;
 use ogive_base::{BitSet, FastMap, FastSet, Symbol};
 
 use crate::{
-    build::{Builder, Edition, InputOwner},
+    builder::{Builder, Edition, InputOwner},
     codes,
     report::Place,
     types::*,

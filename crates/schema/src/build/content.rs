@@ -6,11 +6,15 @@ use ogive_syntax::ast::{
     TypeDefinitionKind, TypeRef,
 };
 
-use super::{
-    Builder, DefaultUse, DirectiveUse, Edition, InputOwner, MEMBERS_MAX, Seen, TypeUse,
-    description, kind_of,
+use super::{Seen, description, kind_of};
+use crate::{
+    builder::{Builder, DefaultUse, DirectiveUse, Edition, InputOwner, MEMBERS_MAX, TypeUse},
+    builtins, codes,
+    report::Place,
+    suggest,
+    types::*,
+    value::const_value,
 };
-use crate::{builtins, codes, report::Place, suggest, types::*, value::const_value};
 
 impl Builder<'_> {
     pub(super) fn read_directives(&mut self) {

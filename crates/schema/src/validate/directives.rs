@@ -6,7 +6,7 @@ use ogive_syntax::ast::Directive;
 
 use super::{Args, Index, is_strict, values};
 use crate::{
-    build::{Builder, DirectiveUse},
+    builder::{Builder, DirectiveUse},
     codes,
     report::Place,
     suggest,

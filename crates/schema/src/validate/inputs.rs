@@ -4,7 +4,7 @@ use ogive_base::{BitSet, FastMap, FastSet};
 
 use super::{Index, is_strict, values};
 use crate::{
-    build::{Builder, InputOwner},
+    builder::{Builder, InputOwner},
     codes,
     report::Place,
     types::*,

@@ -4,7 +4,7 @@ use ogive_base::{FastMap, FastSet};
 
 use super::{Args, is_strict};
 use crate::{
-    build::{Builder, TypeUse},
+    builder::{Builder, TypeUse},
     codes,
     report::Place,
     types::*,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ogive_schema::{
     BuildOptions, Edition, Schema, build,
-    build::TYPES_MAX,
+    builder::TYPES_MAX,
     builtins, codes,
     introspection::{Meta, OUTPUT_BYTES_MAX, Root, Selected, execute},
     print::{Applied, PrintOptions, print},
