@@ -52,7 +52,6 @@ const NOT_YET: &[&str] = &[
     "execute",
     "gateway",
     "mock",
-    "operation",
     "plan",
     "planner",
     "telemetry",

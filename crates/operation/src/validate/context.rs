@@ -33,6 +33,17 @@ impl Input<'_> {
     }
 }
 
+/// Where a value stands: what is expected there.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Position {
+    /// The expected type; `None` if unknown.
+    pub(super) ty: Option<Type>,
+    /// Whether the place has a default of its own.
+    pub(super) has_default: bool,
+    /// The type of the input object whose field it is.
+    pub(super) object: Option<TypeId>,
+}
+
 /// A fragment spread somewhere inside a definition.
 #[derive(Clone, Copy)]
 pub(super) struct Spread<'a> {

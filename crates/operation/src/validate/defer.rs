@@ -9,7 +9,7 @@ use ogive_schema::{
 };
 use ogive_syntax::ast::{Argument, Directive, List, ValueKind};
 
-use super::{context::Context, walk::Position};
+use super::context::{Context, Position};
 
 /// The name of the directive.
 pub(super) const NAME: &str = "defer";

@@ -4,10 +4,7 @@ use ogive_base::{BitSet, FastMap, FastSet, Span};
 use ogive_schema::{Type, Wrapping};
 use ogive_syntax::ast::{List, OperationDefinition, ValueKind, VariableDefinition};
 
-use super::{
-    context::{Context, duplicates},
-    walk::Position,
-};
+use super::context::{Context, Position, duplicates};
 
 /// Most variable usages and fragment spreads looked at, counted per operation that reaches them.
 const USAGE_STEPS_MAX: u32 = 1_000_000;

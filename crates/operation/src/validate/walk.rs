@@ -16,7 +16,7 @@ use ogive_syntax::{
 
 use super::{
     DEPTH_MAX, ValidationLimits, arguments,
-    context::{Args, Context},
+    context::{Args, Context, Position},
     defer,
     definitions::{self, Definitions},
     directives, fields,
@@ -26,17 +26,6 @@ use super::{
     subscription, values,
     variables::{self, Scope, Usage},
 };
-
-/// Where a value stands: what is expected there.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Position {
-    /// The expected type; `None` if unknown.
-    pub(super) ty: Option<Type>,
-    /// Whether the place has a default of its own.
-    pub(super) has_default: bool,
-    /// The type of the input object whose field it is.
-    pub(super) object: Option<TypeId>,
-}
 
 /// The state of the traversal.
 pub(super) struct Walk<'a> {
