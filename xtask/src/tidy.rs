@@ -48,7 +48,6 @@ const NOT_YET: &[&str] = &[
     "bench",
     "cli",
     "compose",
-    "config",
     "execute",
     "gateway",
     "mock",

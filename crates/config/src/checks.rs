@@ -18,7 +18,8 @@ use crate::{
     decode::Errors,
     expand,
     subgraphs::texts,
-    yaml::{self, Node, Value},
+    tree::{Node, Value},
+    yaml,
 };
 
 /// Most entries of each list.

@@ -6,8 +6,8 @@ use ogive_base::Span;
 use crate::{
     Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey,
     decode::Errors,
-    value::{Duration, parse_duration},
-    yaml::{Node, Value},
+    tree::{Node, Value},
+    units::{Duration, parse_duration},
 };
 
 /// Times that are no time at all if they are zero; `*` stands for any key. Other durations may well be zero.
@@ -216,46 +216,59 @@ impl Config {
 
     /// What does not do what it seems to, for the operator: each a sentence.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |wrong: bool, text: &str| {
-            if wrong {
-                notes.push(text.to_owned());
-            }
-        };
+        let mut notes = Notes::default();
+        self.note_documents_and_origins(&mut notes);
+        self.note_trust(&mut notes);
+        self.note_what_clients_see(&mut notes);
+        self.note_shared_rate(&mut notes);
+        self.note_exporters(&mut notes);
+        self.note_without_effect(&mut notes);
+        self.note_limits(&mut notes);
+        self.note_header_rules(&mut notes);
+        notes.0
+    }
+    /// Persisted documents that are not asked for, and credentials that no page may send.
+    fn note_documents_and_origins(&self, notes: &mut Notes) {
         let (documents, cors) = (&self.persisted_queries, &self.cors);
         let any = documents.mode != crate::PersistedMode::Allow
             || documents.require_id
             || !documents.local_manifests.is_empty();
-        note(
+        notes.add(
             any && !documents.enabled,
             "`persisted_queries` has no effect: `persisted_queries.enabled` is false, so every document is served",
         );
-        note(
+        notes.add(
             documents.enabled
                 && documents.mode == crate::PersistedMode::Require
                 && documents.local_manifests.is_empty(),
             "every operation is refused: `persisted_queries.mode` is `require`, and \
              `persisted_queries.local_manifests` is empty",
         );
-        note(
+        notes.add(
             cors.allow_any_origin && cors.allow_credentials && cors.policies.is_empty(),
             "`cors.allow_credentials` has no effect: with `allow_any_origin` no page may send credentials; name the \
              origins that may in `cors.policies`",
         );
+    }
+    /// Everybody being trusted to say who a client is.
+    fn note_trust(&self, notes: &mut Notes) {
         let everybody = |ranges: &[PeerRange]| ranges.iter().any(PeerRange::is_everybody);
-        note(
+        notes.add(
             everybody(&self.authorization.claims.trusted),
             "anybody can be anybody: `authorization.claims.trusted` holds every address; name those of the proxies that set \
              the header",
         );
-        note(
+        notes.add(
             everybody(&self.http.trusted_proxies),
             "every client can name itself as it likes, and has no limit on connections: `http.trusted_proxies` holds every \
              address; name those of the proxies",
         );
+    }
+    /// Plans and times that every client can ask for.
+    fn note_what_clients_see(&self, notes: &mut Notes) {
         let expose = &self.query_planning.expose;
         if expose.enabled {
-            notes.push(format!(
+            notes.0.push(format!(
                 "every client that sends the header `{}` sees plans, with the names of subgraphs and what they are asked: \
                  `query_planning.expose` knows no secret, so let the proxy in front take the header away",
                 expose.header.0
@@ -263,25 +276,26 @@ impl Config {
         }
         let trace = &self.telemetry.execution_trace;
         if trace.enabled && trace.secret.is_none() {
-            notes.push(format!(
+            notes.0.push(format!(
                 "every client that sends `{}: true` sees the names of subgraphs and how long they take: set \
                  `telemetry.execution_trace.secret`",
                 trace.header.0
             ));
         }
-        let mut note = |wrong: bool, text: &str| {
-            if wrong {
-                notes.push(text.to_owned());
-            }
-        };
+    }
+    /// Addresses that all clients have in common.
+    fn note_shared_rate(&self, notes: &mut Notes) {
         let rate = self.traffic_shaping.router.rate_limit.as_ref();
-        note(
+        notes.add(
             rate.is_some_and(|rate| rate.key == RateLimitKey::Ip)
                 && self.listen.is_unix()
                 && !self.http.trusted_proxies.contains(&PeerRange::Unix),
             "all clients share one rate: at a unix socket nobody has an address; let the proxy name the clients, and set \
              `http.trusted_proxies: [unix]`",
         );
+    }
+    /// Secrets that leave the machine in the clear.
+    fn note_exporters(&self, notes: &mut Notes) {
         let (metrics, tracing) = (
             &self.telemetry.exporters.metrics.otlp,
             &self.telemetry.exporters.tracing.otlp,
@@ -301,52 +315,67 @@ impl Config {
             ),
         ] {
             if enabled && !headers.is_empty() && is_plain(&endpoint.0) {
-                notes.push(format!(
+                notes.0.push(format!(
                     "everybody on the way can read `telemetry.exporters.{key}.otlp.headers`: the endpoint is an `http://` \
                      one of another machine"
                 ));
             }
         }
-        let mut note = |wrong: bool, text: &str| {
-            if wrong {
-                notes.push(text.to_owned());
-            }
-        };
+    }
+    /// Keys that another one makes void.
+    fn note_without_effect(&self, notes: &mut Notes) {
         let supergraph = &self.supergraph;
-        note(
+        notes.add(
             supergraph.url.is_some() && supergraph.path.is_some(),
             "`supergraph.path` has no effect: `supergraph.url` is set, too",
         );
         if let Some(rate) = &self.traffic_shaping.router.rate_limit {
-            note(
+            notes.add(
                 rate.key != RateLimitKey::Header && rate.header.0 != "authorization",
                 "`traffic_shaping.router.rate_limit.header` has no effect: `key` is not `header`",
             );
         }
+    }
+    /// Limits that nothing can keep.
+    fn note_limits(&self, notes: &mut Notes) {
         for (key, most) in [
             ("max_depth", self.limits.max_depth),
             ("max_height", self.limits.max_height),
             ("max_root_fields", self.limits.max_root_fields),
         ] {
             if most == Some(0) {
-                notes.push(format!(
+                notes.0.push(format!(
                     "every operation is refused: `limits.{key}` is 0; leave the key out for no limit"
                 ));
             }
         }
+    }
+    /// Rules for headers that rules cannot write.
+    fn note_header_rules(&self, notes: &mut Notes) {
         let sections = self.headers.subgraphs.iter();
         let sections = sections.map(|(name, section)| (format!("subgraphs.{name}"), section));
         let all = ("all".to_owned(), &self.headers.all);
         for (place, section) in [all].into_iter().chain(sections) {
             for name in section.request.iter().filter_map(written_by_request_rule) {
                 if ogive_base::is_of_one_hop(&name.to_ascii_lowercase()) {
-                    notes.push(format!(
+                    notes.0.push(format!(
                         "a rule of `headers.{place}.request` for `{name}` has no effect: only the connection writes it"
                     ));
                 }
             }
         }
-        notes
+    }
+}
+
+/// Sentences for the operator.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn add(&mut self, wrong: bool, text: &str) {
+        if wrong {
+            self.0.push(text.to_owned());
+        }
     }
 }
 

@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, fmt, num::NonZeroUsize, str::FromStr};
 use ogive_base::{Diagnostic, SourceId, Span};
 
 use crate::{
-    ByteSize, Config, Duration, codes, suggest,
-    value::{parse_byte_size, parse_duration},
-    yaml::{Key, Node, Value},
+    ByteSize, Duration, codes, suggest,
+    tree::{Key, Node, Value},
+    units::{parse_byte_size, parse_duration},
 };
 
 /// Most diagnostics of one configuration.
@@ -143,10 +143,6 @@ impl Errors {
 /// A type that can be read from a node. On failure the mistake has been reported.
 pub(crate) trait Decode: Sized {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self>;
-}
-
-pub(crate) fn decode_root(root: &Node, errors: &mut Errors) -> Config {
-    Config::decode(root, errors).unwrap_or_default()
 }
 
 impl Decode for bool {
@@ -299,7 +295,7 @@ macro_rules! section {
         }
         impl $crate::decode::Decode for $name {
             fn decode(
-                node: &$crate::yaml::Node,
+                node: &$crate::tree::Node,
                 errors: &mut $crate::decode::Errors,
             ) -> Option<Self> {
                 let mut out = $name::default();

@@ -7,7 +7,7 @@
 use crate::{
     Expansion, codes,
     decode::Errors,
-    yaml::{Node, Value},
+    tree::{Node, Value},
 };
 
 /// Expands every scalar of the tree. No recursion: the tree's depth comes from the user.

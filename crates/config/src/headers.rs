@@ -16,7 +16,7 @@
 use crate::{
     HeaderAlgorithm, codes,
     decode::{Decode, Errors},
-    yaml::{Key, Node},
+    tree::{Key, Node},
 };
 
 /// One step; steps are taken in order, those of `all` before those of the subgraph.

@@ -1,6 +1,6 @@
 //! The configuration file `ogive.yaml`: typed, strict, and with the place of every mistake.
 //!
-//! A text becomes a tree of nodes with spans ([`yaml`]), `${env.NAME:-default}` is expanded inside its scalars
+//! A text becomes a [`tree`] of nodes with spans ([`yaml`]), `${env.NAME:-default}` is expanded inside its scalars
 //! ([`expand`]), and the tree is read into the types of [`options`] by [`decode`]. Reading never stops at the first
 //! mistake, and never guesses: an unknown key, a number without its unit or a duplicate key is an error with file,
 //! line and column and, where one is near, the key that was meant.
@@ -22,27 +22,33 @@ pub mod options;
 mod overrides;
 mod peers;
 pub mod reference;
+mod scalars;
 pub mod schema;
 pub mod subgraphs;
 mod suggest;
 mod telemetry_options;
 pub mod tls;
 pub mod traffic;
-mod value;
+mod tree;
+mod units;
+mod words;
 mod yaml;
 
 use ogive_base::{Diagnostic, SourceId, Span};
 
+use decode::Decode;
 pub use decode::{OptionDoc, Section};
 pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
 pub use measured::{Limit, Measured, WarnOnly};
 pub use options::*;
 pub use overrides::{Override, PREFIX};
 pub use peers::{Client, Peer, PeerRange};
+pub use scalars::*;
 pub use telemetry_options::*;
 pub use tls::*;
 pub use traffic::*;
-pub use value::{ByteSize, Duration, parse_duration};
+pub use units::{ByteSize, Duration, parse_duration};
+pub use words::*;
 
 /// Codes of this crate's diagnostics.
 pub mod codes {
@@ -107,7 +113,7 @@ pub fn load_whole(
         Some(mut root) => {
             overrides::apply(&mut root, overrides, &mut errors);
             expand::expand(&mut root, from, &mut errors);
-            let config = decode::decode_root(&root, &mut errors);
+            let config = Config::decode(&root, &mut errors).unwrap_or_default();
             contradictions::check(&root, &config, &mut errors);
             config
         }
@@ -129,9 +135,9 @@ pub fn place_of(text: &str, path: &[String]) -> Option<Span> {
     let mut node = &root;
     for part in path {
         node = match &node.value {
-            yaml::Value::Map(entries) => &entries.iter().find(|(key, _)| key.text == *part)?.1,
-            yaml::Value::List(items) => items.get(part.parse::<usize>().ok()?)?,
-            yaml::Value::Scalar { .. } => return None,
+            tree::Value::Map(entries) => &entries.iter().find(|(key, _)| key.text == *part)?.1,
+            tree::Value::List(items) => items.get(part.parse::<usize>().ok()?)?,
+            tree::Value::Scalar { .. } => return None,
         };
     }
     Some(node.span)

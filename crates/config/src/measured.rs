@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{
     decode::{Decode, Errors},
-    options::words,
-    yaml::Node,
+    tree::Node,
+    words::words,
 };
 
 words! {

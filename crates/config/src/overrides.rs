@@ -9,8 +9,9 @@ use ogive_base::{Diagnostic, SourceId, Span};
 use crate::{
     codes,
     decode::Errors,
-    reference, suggest, yaml,
-    yaml::{Key, Node, Value},
+    reference, suggest,
+    tree::{Key, Node, Value},
+    yaml,
 };
 
 /// What such names begin with.

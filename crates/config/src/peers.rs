@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     decode::{Decode, Errors},
-    yaml::Node,
+    tree::Node,
 };
 
 /// The other end of a connection, as the socket that accepted it knows it.

@@ -15,7 +15,8 @@ use crate::{
     Expansion,
     decode::Errors,
     expand,
-    yaml::{self, Node, Value},
+    tree::{Node, Value},
+    yaml,
 };
 
 /// Most subgraphs of one list.

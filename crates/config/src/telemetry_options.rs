@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 use crate::{
     Duration, HeaderName, Listen, LogFormat, OtlpProtocol, Path, Url,
     decode::{Decode, Errors, section},
-    options::nonzero,
-    yaml::Node,
+    scalars::nonzero,
+    tree::Node,
 };
 
 section! {

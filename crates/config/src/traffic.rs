@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     BatchingWord, ByteSize, CompressionWord, Config, Duration, HeaderName, Http2Word, RateLimitKey,
-    Url, decode::section, options::nonzero,
+    Url, decode::section, scalars::nonzero,
 };
 
 section! {

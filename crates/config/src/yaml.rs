@@ -6,7 +6,11 @@
 use ogive_base::Span;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-use crate::{codes, decode::Errors};
+use crate::{
+    codes,
+    decode::Errors,
+    tree::{Key, Node, Value},
+};
 
 /// Largest text.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -15,59 +19,31 @@ const DEPTH_MAX: usize = 32;
 /// Most scalars, mappings and lists.
 const NODES_MAX: usize = 20_000;
 
-/// One value with its place.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
-}
-
-/// What it is.
-#[derive(Clone, Debug)]
-pub(crate) enum Value {
-    /// A scalar's text; `plain` if it was written without quotes, so that `null` and `~` mean nothing.
-    Scalar { text: String, plain: bool },
-    /// A list.
-    List(Vec<Node>),
-    /// A mapping, in order; keys are unique.
-    Map(Vec<(Key, Node)>),
-}
-
-/// A mapping's key.
-#[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) span: Span,
-    pub(crate) text: String,
-}
-
-impl Node {
-    pub(crate) fn null(span: Span) -> Node {
-        Node {
-            span,
-            value: Value::Scalar {
-                text: String::new(),
-                plain: true,
-            },
+/// Reads one document. `None` if an error was reported; an empty text is null.
+pub(crate) fn parse(text: &str, errors: &mut Errors) -> Option<Node> {
+    if text.len() > TEXT_BYTES_MAX {
+        let message = "a configuration has at most 1 MiB of text".into();
+        errors.push(codes::LIMIT, Span::default(), message, None);
+        return None;
+    }
+    let offsets = Offsets::new(text);
+    let mut tree = TreeBuilder::default();
+    for event in Parser::new_from_str(text) {
+        match event {
+            Ok((event, span)) => {
+                let start = offsets.byte(span.start.index());
+                let end = offsets.byte(span.end.index());
+                tree.event(event, Span::new(start, end), errors)?;
+            }
+            Err(error) => {
+                let at = offsets.byte(error.marker().index());
+                let message = format!("this is not valid YAML: {}", error.info());
+                errors.push(codes::SYNTAX, Span::new(at, at), message, None);
+                return None;
+            }
         }
     }
-    /// Whether it is a list.
-    pub(crate) fn is_list(&self) -> bool {
-        matches!(self.value, Value::List(_))
-    }
-    /// Written as nothing, `~` or `null`.
-    pub(crate) fn is_null(&self) -> bool {
-        matches!(&self.value, Value::Scalar { text, plain: true }
-            if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
-    }
-    /// For messages.
-    pub(crate) fn kind(&self) -> &'static str {
-        match &self.value {
-            _ if self.is_null() => "nothing",
-            Value::Scalar { .. } => "a single value",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a mapping",
-        }
-    }
+    Some(tree.root.unwrap_or_else(|| Node::null(Span::default())))
 }
 
 /// A collection that is still open.
@@ -76,41 +52,61 @@ enum Open {
     Map(Span, Vec<(Key, Node)>, Option<Key>),
 }
 
-/// Reads one document. `None` if an error was reported; an empty text is null.
-pub(crate) fn parse(text: &str, errors: &mut Errors) -> Option<Node> {
-    if text.len() > TEXT_BYTES_MAX {
-        errors.push(
-            codes::LIMIT,
-            Span::default(),
-            "a configuration has at most 1 MiB of text".into(),
-            None,
-        );
-        return None;
-    }
-    let offsets = Offsets::new(text);
-    let mut open: Vec<Open> = Vec::new();
-    let mut root: Option<Node> = None;
-    let mut nodes = 0;
-    let mut documents = 0;
-    for event in Parser::new_from_str(text) {
-        let (event, span) = match event {
-            Ok(event) => event,
-            Err(error) => {
-                let at = offsets.byte(error.marker().index());
-                errors.push(
-                    codes::SYNTAX,
-                    Span::new(at, at),
-                    format!("this is not valid YAML: {}", error.info()),
-                    None,
-                );
-                return None;
+/// The tree so far.
+#[derive(Default)]
+struct TreeBuilder {
+    open: Vec<Open>,
+    root: Option<Node>,
+    nodes: usize,
+    documents: usize,
+}
+
+impl TreeBuilder {
+    /// Takes the next event. `None` if an error was reported.
+    fn event(&mut self, event: Event<'_>, span: Span, errors: &mut Errors) -> Option<()> {
+        self.check(&event, span, errors)?;
+        let done = match event {
+            Event::Scalar(text, style, ..) => Node {
+                span,
+                value: Value::Scalar {
+                    text: text.into_owned(),
+                    plain: style == ScalarStyle::Plain,
+                },
+            },
+            Event::SequenceStart(..) => {
+                self.open.push(Open::List(span, Vec::new()));
+                return Some(());
             }
+            Event::MappingStart(..) => {
+                self.open.push(Open::Map(span, Vec::new(), None));
+                return Some(());
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(start, items)) => Node {
+                    span: start.to(span),
+                    value: Value::List(items),
+                },
+                Some(Open::Map(start, entries, _)) => Node {
+                    span: start.to(span),
+                    value: Value::Map(entries),
+                },
+                None => return Some(()),
+            },
+            _ => return Some(()),
         };
-        let span = Span::new(
-            offsets.byte(span.start.index()),
-            offsets.byte(span.end.index()),
-        );
-        let anchored = match &event {
+        match self.open.last_mut() {
+            None => self.root = Some(done),
+            Some(Open::List(_, items)) => items.push(done),
+            Some(Open::Map(_, entries, key)) => match key.take() {
+                Some(key) => entries.push((key, done)),
+                None => *key = Some(read_key(done, entries, errors)?),
+            },
+        }
+        Some(())
+    }
+    /// Refuses what a configuration does not need.
+    fn check(&mut self, event: &Event<'_>, span: Span, errors: &mut Errors) -> Option<()> {
+        let anchored = match event {
             Event::Scalar(_, _, anchor, tag) => *anchor != 0 || tag.is_some(),
             Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => {
                 *anchor != 0 || tag.is_some()
@@ -119,80 +115,27 @@ pub(crate) fn parse(text: &str, errors: &mut Errors) -> Option<Node> {
             _ => false,
         };
         if anchored {
-            errors.push(
-                codes::SYNTAX,
-                span,
-                "anchors (`&`), aliases (`*`) and tags (`!`) are not supported here".into(),
-                Some(
-                    "write the value out, or quote it if it starts with one of these signs".into(),
-                ),
-            );
+            let message =
+                "anchors (`&`), aliases (`*`) and tags (`!`) are not supported here".into();
+            let help = "write the value out, or quote it if it starts with one of these signs";
+            errors.push(codes::SYNTAX, span, message, Some(help.into()));
             return None;
         }
-        nodes += 1;
-        if nodes > NODES_MAX || open.len() > DEPTH_MAX {
-            errors.push(
-                codes::LIMIT,
-                span,
-                format!("a configuration has at most {NODES_MAX} values nested {DEPTH_MAX} deep"),
-                None,
-            );
+        self.nodes += 1;
+        if self.nodes > NODES_MAX || self.open.len() > DEPTH_MAX {
+            let message =
+                format!("a configuration has at most {NODES_MAX} values nested {DEPTH_MAX} deep");
+            errors.push(codes::LIMIT, span, message, None);
             return None;
         }
-        let done = match event {
-            Event::DocumentStart(_) => {
-                documents += 1;
-                if documents > 1 {
-                    errors.push(
-                        codes::SYNTAX,
-                        span,
-                        "a configuration is one YAML document; a second one starts here".into(),
-                        None,
-                    );
-                    return None;
-                }
-                None
-            }
-            Event::Scalar(text, style, ..) => Some(Node {
-                span,
-                value: Value::Scalar {
-                    text: text.into_owned(),
-                    plain: style == ScalarStyle::Plain,
-                },
-            }),
-            Event::SequenceStart(..) => {
-                open.push(Open::List(span, Vec::new()));
-                None
-            }
-            Event::MappingStart(..) => {
-                open.push(Open::Map(span, Vec::new(), None));
-                None
-            }
-            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(start, items)) => Some(Node {
-                    span: start.to(span),
-                    value: Value::List(items),
-                }),
-                Some(Open::Map(start, entries, _)) => Some(Node {
-                    span: start.to(span),
-                    value: Value::Map(entries),
-                }),
-                None => None,
-            },
-            _ => None,
-        };
-        if let Some(node) = done {
-            match open.last_mut() {
-                None => root = Some(node),
-                Some(Open::List(_, items)) => items.push(node),
-                Some(Open::Map(_, entries, key)) => match key.take() {
-                    Some(key) => entries.push((key, node)),
-                    None => *key = Some(read_key(node, entries, errors)?),
-                },
-            }
+        self.documents += usize::from(matches!(event, Event::DocumentStart(_)));
+        if self.documents > 1 {
+            let message = "a configuration is one YAML document; a second one starts here".into();
+            errors.push(codes::SYNTAX, span, message, None);
+            return None;
         }
+        Some(())
     }
-    Some(root.unwrap_or_else(|| Node::null(Span::default())))
 }
 
 fn read_key(node: Node, entries: &[(Key, Node)], errors: &mut Errors) -> Option<Key> {

@@ -2,16 +2,15 @@
 
 use super::{
     convert::{address, duration, negated, percent, same, size, text_map},
-    cosmo, grafbase, headers,
-    rules::{
-        Rule, Walk, at, call, is_on, keep, list, map, no, plain, scalar, set, text, to, unneeded,
-        with,
+    cors, headers,
+    nodes::{at, is_on, plain, scalar, text},
+    rules::{Rule, Walk, call, keep, no, to, unneeded, with},
+    settings, telemetry,
+    why::{
+        BUDGET, CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES, SUBSCRIPTIONS,
     },
-    section::OFF,
-    telemetry,
-    why::{CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, SIGNATURES, SUBSCRIPTIONS},
 };
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 const STUDIO: &str = "it is about Apollo's own services";
 const ALWAYS: &str = "it always is so here";
@@ -95,9 +94,9 @@ pub(super) const RULES: &[Rule] = &[
     keep("cors.expose_headers"),
     keep("cors.methods"),
     with("cors.max_age", "cors.max_age", duration),
-    call("cors.policies", policies),
-    call("cors.origins", origins),
-    call("cors.match_origins", origins),
+    call("cors.policies", cors::apollo_policies),
+    call("cors.origins", cors::apollo_origins),
+    call("cors.match_origins", cors::apollo_origins),
     with("csrf.unsafe_disabled", "csrf.enabled", negated),
     keep("csrf.required_headers"),
     call("headers.all.request", headers::steps),
@@ -169,21 +168,15 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.retry.budget_percent",
         percent,
     ),
-    unneeded(
-        "traffic_shaping.all.experimental_retry.ttl",
-        grafbase::BUDGET,
-    ),
-    unneeded(
-        "traffic_shaping.subgraphs.*.experimental_retry.ttl",
-        grafbase::BUDGET,
-    ),
+    unneeded("traffic_shaping.all.experimental_retry.ttl", BUDGET),
+    unneeded("traffic_shaping.subgraphs.*.experimental_retry.ttl", BUDGET),
     call(
         "traffic_shaping.all.experimental_retry.retry_mutations",
-        grafbase::retry_mutations,
+        settings::retry_mutations,
     ),
     call(
         "traffic_shaping.subgraphs.*.experimental_retry.retry_mutations",
-        grafbase::retry_mutations,
+        settings::retry_mutations,
     ),
     no(
         "traffic_shaping.all.dns_resolution_strategy",
@@ -351,7 +344,7 @@ pub(super) const RULES: &[Rule] = &[
     with(
         "authorization.directives.enabled",
         "authorization.directives",
-        enforced,
+        settings::enforced,
     ),
     to(
         "authorization.directives.reject_unauthorized",
@@ -364,7 +357,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     call(
         "authorization.require_authentication",
-        cosmo::authentication,
+        settings::authentication,
     ),
     no("authorization", CLAIMS),
     no("coprocessor", CODE),
@@ -427,61 +420,6 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
             "global",
             "a global rate limit",
         );
-    }
-}
-
-fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let Value::List(items) = &node.value else {
-        walk.unsupported(path, "it is no list");
-        return;
-    };
-    for (index, item) in items.iter().enumerate() {
-        policy(walk, path, index, item);
-    }
-}
-
-/// One CORS policy; Hive writes `match_origin` for `match_origins`.
-pub(super) fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &Node) {
-    let mut at = path.to_vec();
-    at.push(index.to_string());
-    let Value::Map(entries) = &item.value else {
-        walk.unsupported(&at, "it is no policy");
-        return;
-    };
-    let mut out = map();
-    for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
-        let converted = match &*key.text {
-            "origins" | "match_origins" | "match_origin" | "allow_credentials"
-            | "expose_headers" | "allow_headers" => same(walk.format, value),
-            "max_age" => super::convert::seconds(walk.format, value),
-            _ => Err("policies have no such key here".into()),
-        };
-        let name = match &*key.text {
-            "match_origin" => "match_origins",
-            name => name,
-        };
-        match converted {
-            Ok(value) => set(&mut out, name, value),
-            Err(why) => {
-                let mut below = at.clone();
-                below.push(key.text.clone());
-                walk.unsupported(&below, &why);
-            }
-        }
-    }
-    walk.push(&at, "cors.policies", out, true);
-}
-
-/// The keys of the first version, which are one policy.
-fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let last = path.last().cloned().unwrap_or_default();
-    let mut policy = map();
-    match same(walk.format, node) {
-        Ok(value) => {
-            set(&mut policy, &last, value);
-            walk.push(path, "cors.policies", policy, false);
-        }
-        Err(why) => walk.unsupported(path, &why),
     }
 }
 
@@ -601,13 +539,6 @@ fn chooses_extensions(walk: &Walk<'_>) -> bool {
     false
 }
 
-pub(super) fn enforced(_: super::Format, node: &Node) -> Result<Node, String> {
-    Ok(plain(match scalar(node) {
-        Some("false") => "ignore",
-        _ => "enforce",
-    }))
-}
-
 /// The certificate and those that lead to its authority are two keys there, and one text here.
 fn certificates(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     const TARGET: &str = "tls.supergraph.certificate_chain";
@@ -628,9 +559,4 @@ fn compression(_: super::Format, node: &Node) -> Result<Node, String> {
         Some("identity") => Err("no compression is the default".into()),
         _ => Err("encodings are `gzip`, `br` and `zstd`".into()),
     }
-}
-
-/// Used by the other tables, too.
-pub(super) fn one(node: Node) -> Node {
-    list(vec![node])
 }

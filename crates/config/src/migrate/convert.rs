@@ -5,12 +5,12 @@ use ogive_base::Span;
 use super::{
     Format,
     environment::{environment, referenced, refers},
-    rules::{list, map, plain, scalar, set, text},
+    nodes::{list, map, plain, scalar, set_key, text},
 };
 use crate::{
     Duration,
-    value::parse_byte_size,
-    yaml::{Node, Value},
+    tree::{Node, Value},
+    units::parse_byte_size,
 };
 
 /// A value, or why there is no such value here.
@@ -226,16 +226,6 @@ fn toml_node(value: &toml::Value) -> Node {
         toml::Value::Float(number) => plain(number.to_string()),
         toml::Value::Boolean(on) => plain(on.to_string()),
         toml::Value::Datetime(time) => text(time.to_string()),
-    }
-}
-
-/// Like `set`, for a key that may hold dots.
-pub(super) fn set_key(root: &mut Node, key: &str, value: Node) {
-    set(root, "x", value);
-    if let Value::Map(entries) = &mut root.value
-        && let Some((last, _)) = entries.iter_mut().find(|(k, _)| k.text == "x")
-    {
-        key.clone_into(&mut last.text);
     }
 }
 

@@ -1,15 +1,15 @@
 //! Cosmo Router's `config.yaml`.
 
 use super::{
-    apollo,
-    convert::{address, duration, negated, same, size, texts},
-    headers,
-    rules::{Rule, Walk, at, call, is_on, map, no, noted, plain, scalar, set, to, unneeded, with},
-    section::{Entry, OFF, defaults, section},
-    telemetry,
-    why::{CLAIMS, CODE, COSTS, MUTATIONS, SUBSCRIPTIONS, TOOLS},
+    convert::{address, duration, negated, same, size},
+    cors, headers,
+    nodes::{at, is_on, one, plain, scalar, text},
+    rules::{Rule, Walk, call, no, noted, to, unneeded, with},
+    section::{Entry, defaults, section},
+    settings, telemetry,
+    why::{CLAIMS, CODE, COSTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 const COSMO: &str = "it is about Cosmo's own services";
 const CONNECTING: &str = "part of the time for connecting";
@@ -53,12 +53,12 @@ pub(super) const RULES: &[Rule] = &[
     with("watch_config.interval", "hot_reload.interval", duration),
     unneeded("watch_config.startup_delay", "reloads fail no requests"),
     call("cors.enabled", cors_switch),
-    call("cors.allow_origins", origins),
+    call("cors.allow_origins", cors::cosmo_origins),
     to("cors.allow_methods", "cors.methods"),
     to("cors.allow_headers", "cors.allow_headers"),
     to("cors.allow_credentials", "cors.allow_credentials"),
     with("cors.max_age", "cors.max_age", duration),
-    call("cors.match_origins", origins),
+    call("cors.match_origins", cors::cosmo_origins),
     call("headers.all.request", headers::operations),
     call("headers.subgraphs.*.request", headers::operations),
     call("headers.all.response", headers::operations),
@@ -403,7 +403,10 @@ pub(super) const RULES: &[Rule] = &[
         "authorization.reject_operation_if_unauthorized",
         "authorization.reject_unauthorized",
     ),
-    call("authorization.require_authentication", authentication),
+    call(
+        "authorization.require_authentication",
+        settings::authentication,
+    ),
     no("events", SUBSCRIPTIONS),
     no("websocket", SUBSCRIPTIONS),
     no("modules", CODE),
@@ -507,58 +510,6 @@ fn health(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn cors_switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     let why = "CORS is on where a policy or `allow_any_origin` says so";
     walk.not_needed(path, why);
-}
-
-/// A list of origins, of which `*` is all, and others may hold a `*`.
-fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let Value::List(items) = &node.value else {
-        walk.unsupported(path, "it is no list");
-        return;
-    };
-    if walk.text("cors.enabled") == Some("false") {
-        walk.not_needed(path, "CORS is off");
-        return;
-    }
-    if items.iter().any(|item| scalar(item) == Some("*")) {
-        walk.put(path, "cors.allow_any_origin", plain("true"), "");
-        return;
-    }
-    match texts(walk.format, node) {
-        Ok(origins) => walk.push(path, "cors.policies", policy(&origins, false), false),
-        Err(why) => walk.unsupported(path, &why),
-    }
-}
-
-/// The policy for a list of origins, some of which hold a `*` that stands for anything; `any_scheme`: those without a
-/// scheme are meant with either.
-pub(super) fn policy(origins: &Node, any_scheme: bool) -> Node {
-    let mut policy = map();
-    let items: &[Node] = match &origins.value {
-        Value::List(items) => items,
-        _ => &[],
-    };
-    let texts = items.iter().filter_map(scalar);
-    let either = |text: &str| any_scheme && !text.contains("://");
-    let (patterns, exact): (Vec<&str>, Vec<&str>) =
-        texts.partition(|text| text.contains('*') || either(text));
-    let list = |items: Vec<String>| {
-        super::rules::list(items.into_iter().map(super::rules::text).collect())
-    };
-    if !exact.is_empty() {
-        let exact = exact.iter().map(|t| (*t).to_owned()).collect();
-        set(&mut policy, "origins", list(exact));
-    }
-    if !patterns.is_empty() {
-        let patterns = patterns.iter().map(|text| {
-            let host = text.replace('.', "\\.").replace('*', "[^/]*");
-            match either(text) {
-                true => format!("https?://{host}"),
-                false => host,
-            }
-        });
-        set(&mut policy, "match_origins", list(patterns.collect()));
-    }
-    policy
 }
 
 fn router_response(walk: &mut Walk<'_>, path: &[String], _: &Node) {
@@ -714,13 +665,6 @@ fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-pub(super) fn authentication(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match scalar(node) {
-        Some("false") => walk.not_needed(path, OFF),
-        _ => walk.unsupported(path, CLAIMS),
-    }
-}
-
 fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
@@ -752,7 +696,7 @@ fn omitted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         (Some("true"), _) => walk.not_needed(path, "it is so here unless told otherwise"),
         (_, true) => walk.unsupported(path, "places in requests to subgraphs are never shown"),
         (_, false) => {
-            let all = apollo::one(super::rules::text("*"));
+            let all = one(text("*"));
             walk.put(path, "include_subgraph_errors.extensions", all, "");
         }
     }
@@ -787,7 +731,7 @@ fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
 fn all_extensions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("true") => {
-            let all = apollo::one(super::rules::text("*"));
+            let all = one(text("*"));
             walk.put(path, "include_subgraph_errors.extensions", all, "");
         }
         _ => walk.not_needed(path, "the default holds"),

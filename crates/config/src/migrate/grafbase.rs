@@ -1,18 +1,15 @@
 //! Grafbase Gateway's `grafbase.toml`.
 
 use super::{
-    Verdict, apollo,
-    convert::{duration, percent, same, size, texts},
-    headers,
-    rules::{Rule, Walk, call, is_on, no, noted, plain, scalar, to, unneeded, with},
-    section::OFF,
-    telemetry,
-    why::{CACHES, CLAIMS, CODE, COSTS, SIGNATURES, SUBSCRIPTIONS, TOOLS},
+    Verdict,
+    convert::{duration, percent, same, size, text_map, texts},
+    cors, headers,
+    nodes::{is_on, plain, scalar, text},
+    rules::{Rule, Walk, call, no, noted, to, unneeded, with},
+    settings, telemetry,
+    why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
-use crate::yaml::{Node, Value};
-
-/// How long a retry budget looks back.
-pub(super) const BUDGET: &str = "the budget is one of ten seconds";
+use crate::tree::Node;
 
 const DEVELOPMENT: &str = "it is for `grafbase dev`; `ogive dev` reads rover's `supergraph.yaml`";
 
@@ -55,8 +52,11 @@ pub(super) const RULES: &[Rule] = &[
     ),
     unneeded("gateway.retry.ttl", BUDGET),
     unneeded("subgraphs.*.retry.ttl", BUDGET),
-    call("gateway.retry.retry_mutations", retry_mutations),
-    call("subgraphs.*.retry.retry_mutations", retry_mutations),
+    call("gateway.retry.retry_mutations", settings::retry_mutations),
+    call(
+        "subgraphs.*.retry.retry_mutations",
+        settings::retry_mutations,
+    ),
     to("operation_caching.enabled", "query_planning.cache.enabled"),
     to("operation_caching.limit", "query_planning.cache.size"),
     unneeded(
@@ -89,10 +89,10 @@ pub(super) const RULES: &[Rule] = &[
     with("csrf.header_name", "csrf.required_headers", texts),
     to("cors.allow_credentials", "cors.allow_credentials"),
     with("cors.max_age", "cors.max_age", duration),
-    call("cors.allow_origins", origins),
-    call("cors.allow_methods", any_list),
-    call("cors.allow_headers", any_list),
-    call("cors.expose_headers", any_list),
+    call("cors.allow_origins", cors::grafbase_origins),
+    call("cors.allow_methods", cors::grafbase_list),
+    call("cors.allow_headers", cors::grafbase_list),
+    call("cors.expose_headers", cors::grafbase_list),
     call("cors.allow_private_network", private_network),
     call("headers", all_headers),
     call("subgraphs.*.headers", subgraph_headers),
@@ -179,7 +179,7 @@ pub(super) const RULES: &[Rule] = &[
     with(
         "telemetry.resource_attributes",
         "telemetry.resource",
-        super::convert::text_map,
+        text_map,
     ),
     call("telemetry.exporters.otlp", telemetry::grafbase_otlp),
     call("telemetry.metrics.exporters.otlp", telemetry::grafbase_otlp),
@@ -239,7 +239,7 @@ fn log_file(format: super::Format, node: &Node) -> Result<Node, String> {
         .unwrap_or_default()
         .trim_end_matches('/')
         .to_owned();
-    Ok(super::rules::text(format!("{folder}/access.log")))
+    Ok(text(format!("{folder}/access.log")))
 }
 
 fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -255,13 +255,6 @@ fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "how often at most",
         ),
         _ => walk.put(path, &format!("{target}.attempts"), plain("0"), "never"),
-    }
-}
-
-pub(super) fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match scalar(node) {
-        Some("false") => walk.not_needed(path, "they never are"),
-        _ => walk.unsupported(path, "mutations are never sent twice"),
     }
 }
 
@@ -308,50 +301,6 @@ fn private_network(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             let why = "browsers are not told that pages of public networks may come here";
             walk.unsupported(path, why);
         }
-    }
-}
-
-/// `"*"` or `"any"`, or a list, in which others may hold a `*`.
-fn origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if any(node) {
-        walk.put(path, "cors.allow_any_origin", plain("true"), "");
-        return;
-    }
-    match texts(walk.format, node) {
-        Ok(origins) => {
-            let policy = super::cosmo::policy(&origins, true);
-            walk.put(path, "cors.policies", apollo::one(policy), "");
-        }
-        Err(why) => walk.unsupported(path, &why),
-    }
-}
-
-fn any_list(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = match path.last().map(String::as_str) {
-        Some("allow_methods") => "cors.methods",
-        Some("allow_headers") => "cors.allow_headers",
-        _ => "cors.expose_headers",
-    };
-    if any(node) {
-        let why = match target {
-            "cors.allow_headers" => "any header is the default",
-            _ => "name what is meant",
-        };
-        let verdict = match target {
-            "cors.allow_headers" => Verdict::NotNeeded,
-            _ => Verdict::Unsupported,
-        };
-        walk.row(path, None, verdict, why);
-        return;
-    }
-    walk.try_put(path, target, same(walk.format, node))
-}
-
-fn any(node: &Node) -> bool {
-    let is = |node: &Node| matches!(scalar(node), Some("*" | "any"));
-    match &node.value {
-        Value::List(items) => items.iter().any(is),
-        _ => is(node),
     }
 }
 

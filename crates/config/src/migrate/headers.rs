@@ -4,9 +4,10 @@ use super::{
     Format,
     convert::texts,
     environment::{environment, expression},
-    rules::{Walk, map, scalar, set, text},
+    nodes::{map, scalar, set, text},
+    rules::Walk,
 };
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {

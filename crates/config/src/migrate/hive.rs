@@ -1,18 +1,15 @@
 //! Hive Router's `router.config.yaml`.
 
 use super::{
-    apollo,
-    convert::{duration, files, same, seconds, set_key, size},
-    headers, masking,
-    rules::{
-        Rule, Walk, at, call, is_on, keep, list, map, no, noted, plain, scalar, text, to, unneeded,
-        with,
-    },
-    section::{Entry, OFF, defaults, section},
-    telemetry,
-    why::{CLAIMS, CODE, COSTS, SIGNATURES, SUBSCRIPTIONS},
+    convert::{duration, files, percent, same, seconds, size, text_map},
+    cors, headers, masking,
+    nodes::{at, is_on, list, map, plain, scalar, set_key, text},
+    rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
+    section::{Entry, defaults, section},
+    settings, telemetry,
+    why::{CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 const EXPRESSIONS: &str = "expressions per request have no counterpart";
 
@@ -174,7 +171,7 @@ pub(super) const RULES: &[Rule] = &[
     keep("cors.expose_headers"),
     keep("cors.methods"),
     with("cors.max_age", "cors.max_age", seconds),
-    call("cors.policies", policies),
+    call("cors.policies", cors::hive_policies),
     unneeded(
         "cors.enabled",
         "CORS is on where a policy or `allow_any_origin` says so",
@@ -209,7 +206,7 @@ pub(super) const RULES: &[Rule] = &[
     with(
         "telemetry.resource.attributes",
         "telemetry.resource",
-        super::convert::text_map,
+        text_map,
     ),
     to(
         "telemetry.tracing.collect.sampling",
@@ -259,7 +256,7 @@ pub(super) const RULES: &[Rule] = &[
     with(
         "authorization.directives.enabled",
         "authorization.directives",
-        apollo::enforced,
+        settings::enforced,
     ),
     call("authorization.directives.unauthorized.mode", unauthorized),
     no("demand_control", COSTS),
@@ -506,14 +503,6 @@ fn required_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if let Value::List(items) = &node.value {
-        for (index, item) in items.iter().enumerate() {
-            apollo::policy(walk, path, index, item);
-        }
-    }
-}
-
 /// `{ enabled, error_threshold, volume_threshold, reset_timeout }`.
 fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     // Without any of its own, what Hive Router has.
@@ -541,6 +530,6 @@ fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn percents(node: &Node) -> Result<Node, String> {
     match scalar(node).and_then(|t| t.strip_suffix('%')) {
         Some(number) => Ok(plain(number.trim())),
-        None => super::convert::percent(super::Format::Hive, node),
+        None => percent(super::Format::Hive, node),
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{
     convert::same,
-    rules::{Walk, at, list, plain, scalar},
+    nodes::{at, list, plain, scalar},
+    rules::Walk,
 };
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 /// Messages are masked there and extensions chosen apart from that; here a subgraph's errors are shown, and then some of
 /// their extensions, or nothing is.

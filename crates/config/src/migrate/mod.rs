@@ -11,23 +11,26 @@
 
 mod apollo;
 mod convert;
+mod cors;
 mod cosmo;
 mod environment;
 mod grafbase;
 mod headers;
 mod hive;
 mod masking;
+mod nodes;
 mod protections;
 mod report;
 mod rules;
 mod section;
+mod settings;
 mod telemetry;
 mod why;
 mod write;
 
 use ogive_base::{Diagnostic, SourceId};
 
-use crate::{codes, decode::Errors, yaml, yaml::Node};
+use crate::{codes, decode::Errors, tree::Node, yaml};
 
 /// Whose configuration it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Format, Lost, Migration, Verdict, rules, write};
+use super::{Format, Lost, Migration, Verdict, nodes, write};
 use crate::schema::quoted;
 
 /// Most lines of a lost protection that are repeated in the result.
@@ -26,8 +26,8 @@ pub(super) fn comments(format: Format, lost: &[Lost]) -> String {
             one_line(&lost.why)
         );
         let Some(value) = &lost.value else { continue };
-        let mut tree = rules::map();
-        super::convert::set_key(&mut tree, &lost.path, value.clone());
+        let mut tree = nodes::map();
+        nodes::set_key(&mut tree, &lost.path, value.clone());
         let text = write::yaml(&tree);
         for line in text.lines().take(LINES_MAX) {
             let _ = writeln!(out, "#   {}", one_line(line));

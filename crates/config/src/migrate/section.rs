@@ -1,13 +1,7 @@
 //! Sections with a switch of their own: `{ enabled, ... }`, as routers write retries and circuit breakers.
 
-use super::{
-    Format,
-    rules::{Walk, scalar},
-};
-use crate::yaml::{Key, Node, Value};
-
-/// Why a section that is switched off is left out.
-pub(super) const OFF: &str = "it is off, as is the default";
+use super::{Format, nodes::scalar, rules::Walk, why::OFF};
+use crate::tree::{Key, Node, Value};
 
 /// What becomes of one key of a section.
 pub(super) enum Entry {

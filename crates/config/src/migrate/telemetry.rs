@@ -2,10 +2,11 @@
 
 use super::{
     convert::{duration, same, text_map},
-    rules::{Walk, at, plain, scalar, text},
-    section::OFF,
+    nodes::{at, plain, scalar, text},
+    rules::Walk,
+    why::OFF,
 };
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 const METRICS: &str = "telemetry.exporters.metrics.otlp";
 const TRACES: &str = "telemetry.exporters.tracing.otlp";

@@ -1,5 +1,7 @@
-//! Why there is nothing like it here, and what to do instead: said alike of all four gateways.
+//! Why there is nothing like it here, or no need for it, and what to do instead: said alike of all four gateways.
 
+pub(super) const OFF: &str = "it is off, as is the default";
+pub(super) const BUDGET: &str = "the budget is one of ten seconds";
 pub(super) const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
 pub(super) const CLAIMS: &str =
     "a proxy in front checks who callers are, and says so: `authorization.claims`";

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::yaml::{Node, Value};
+use crate::tree::{Node, Value};
 
 /// The text of a mapping.
 pub(super) fn yaml(root: &Node) -> String {

@@ -1,0 +1,169 @@
+//! Policies of CORS, as each gateway writes them.
+
+use super::{
+    Verdict,
+    convert::{same, seconds, texts},
+    nodes::{list, map, one, plain, scalar, set, text},
+    rules::Walk,
+};
+use crate::tree::{Node, Value};
+
+/// Apollo Router's `cors.policies`.
+pub(super) fn apollo_policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::List(items) = &node.value else {
+        walk.unsupported(path, "it is no list");
+        return;
+    };
+    for (index, item) in items.iter().enumerate() {
+        policy(walk, path, index, item);
+    }
+}
+
+/// Hive Router's `cors.policies`.
+pub(super) fn hive_policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if let Value::List(items) = &node.value {
+        for (index, item) in items.iter().enumerate() {
+            policy(walk, path, index, item);
+        }
+    }
+}
+
+/// One CORS policy; Hive writes `match_origin` for `match_origins`.
+fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &Node) {
+    let mut at = path.to_vec();
+    at.push(index.to_string());
+    let Value::Map(entries) = &item.value else {
+        walk.unsupported(&at, "it is no policy");
+        return;
+    };
+    let mut out = map();
+    for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+        let converted = match &*key.text {
+            "origins" | "match_origins" | "match_origin" | "allow_credentials"
+            | "expose_headers" | "allow_headers" => same(walk.format, value),
+            "max_age" => seconds(walk.format, value),
+            _ => Err("policies have no such key here".into()),
+        };
+        let name = match &*key.text {
+            "match_origin" => "match_origins",
+            name => name,
+        };
+        match converted {
+            Ok(value) => set(&mut out, name, value),
+            Err(why) => {
+                let mut below = at.clone();
+                below.push(key.text.clone());
+                walk.unsupported(&below, &why);
+            }
+        }
+    }
+    walk.push(&at, "cors.policies", out, true);
+}
+
+/// The keys of Apollo Router's first version, which are one policy.
+pub(super) fn apollo_origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let last = path.last().cloned().unwrap_or_default();
+    let mut policy = map();
+    match same(walk.format, node) {
+        Ok(value) => {
+            set(&mut policy, &last, value);
+            walk.push(path, "cors.policies", policy, false);
+        }
+        Err(why) => walk.unsupported(path, &why),
+    }
+}
+
+/// Cosmo Router's list of origins, of which `*` is all, and others may hold a `*`.
+pub(super) fn cosmo_origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::List(items) = &node.value else {
+        walk.unsupported(path, "it is no list");
+        return;
+    };
+    if walk.text("cors.enabled") == Some("false") {
+        walk.not_needed(path, "CORS is off");
+        return;
+    }
+    if items.iter().any(|item| scalar(item) == Some("*")) {
+        walk.put(path, "cors.allow_any_origin", plain("true"), "");
+        return;
+    }
+    match texts(walk.format, node) {
+        Ok(origins) => walk.push(path, "cors.policies", policy_of(&origins, false), false),
+        Err(why) => walk.unsupported(path, &why),
+    }
+}
+
+/// The policy for a list of origins, some of which hold a `*` that stands for anything; `any_scheme`: those without a
+/// scheme are meant with either.
+fn policy_of(origins: &Node, any_scheme: bool) -> Node {
+    let mut policy = map();
+    let items: &[Node] = match &origins.value {
+        Value::List(items) => items,
+        _ => &[],
+    };
+    let texts = items.iter().filter_map(scalar);
+    let either = |text: &str| any_scheme && !text.contains("://");
+    let (patterns, exact): (Vec<&str>, Vec<&str>) =
+        texts.partition(|text| text.contains('*') || either(text));
+    let list = |items: Vec<String>| list(items.into_iter().map(text).collect());
+    if !exact.is_empty() {
+        let exact = exact.iter().map(|t| (*t).to_owned()).collect();
+        set(&mut policy, "origins", list(exact));
+    }
+    if !patterns.is_empty() {
+        let patterns = patterns.iter().map(|text| {
+            let host = text.replace('.', "\\.").replace('*', "[^/]*");
+            match either(text) {
+                true => format!("https?://{host}"),
+                false => host,
+            }
+        });
+        set(&mut policy, "match_origins", list(patterns.collect()));
+    }
+    policy
+}
+
+/// Grafbase Gateway's origins: `"*"` or `"any"`, or a list, in which others may hold a `*`.
+pub(super) fn grafbase_origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if any(node) {
+        walk.put(path, "cors.allow_any_origin", plain("true"), "");
+        return;
+    }
+    match texts(walk.format, node) {
+        Ok(origins) => {
+            let policy = policy_of(&origins, true);
+            walk.put(path, "cors.policies", one(policy), "");
+        }
+        Err(why) => walk.unsupported(path, &why),
+    }
+}
+
+/// Grafbase Gateway's lists of methods and headers.
+pub(super) fn grafbase_list(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = match path.last().map(String::as_str) {
+        Some("allow_methods") => "cors.methods",
+        Some("allow_headers") => "cors.allow_headers",
+        _ => "cors.expose_headers",
+    };
+    if any(node) {
+        let why = match target {
+            "cors.allow_headers" => "any header is the default",
+            _ => "name what is meant",
+        };
+        let verdict = match target {
+            "cors.allow_headers" => Verdict::NotNeeded,
+            _ => Verdict::Unsupported,
+        };
+        walk.row(path, None, verdict, why);
+        return;
+    }
+    walk.try_put(path, target, same(walk.format, node))
+}
+
+fn any(node: &Node) -> bool {
+    let is = |node: &Node| matches!(scalar(node), Some("*" | "any"));
+    match &node.value {
+        Value::List(items) => items.iter().any(is),
+        _ => is(node),
+    }
+}

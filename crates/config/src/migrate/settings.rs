@@ -1,0 +1,33 @@
+//! Settings that several gateways have, each on or off: what becomes of them.
+
+use super::{
+    Format,
+    nodes::{plain, scalar},
+    rules::Walk,
+    why::{CLAIMS, OFF},
+};
+use crate::tree::Node;
+
+/// Whether everybody has to say who they are.
+pub(super) fn authentication(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, OFF),
+        _ => walk.unsupported(path, CLAIMS),
+    }
+}
+
+/// Whether directives for authorization are enforced.
+pub(super) fn enforced(_: Format, node: &Node) -> Result<Node, String> {
+    Ok(plain(match scalar(node) {
+        Some("false") => "ignore",
+        _ => "enforce",
+    }))
+}
+
+/// Whether mutations may be sent twice.
+pub(super) fn retry_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, "they never are"),
+        _ => walk.unsupported(path, "mutations are never sent twice"),
+    }
+}

@@ -1,0 +1,214 @@
+//! The words that options take, each a list of its own.
+
+use crate::{
+    decode::{Decode, Errors},
+    tree::Node,
+};
+
+/// Declares the words an option takes.
+macro_rules! words {
+    ($(
+        $(#[doc = $doc:literal])*
+        pub enum $name:ident { $( $(#[doc = $word_doc:literal])* $variant:ident = $word:literal, )* }
+    )*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $( $(#[doc = $word_doc])* $variant, )* }
+        impl $name {
+            /// Every word.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+            /// The word.
+            pub fn word(self) -> &'static str {
+                match self { $( $name::$variant => $word, )* }
+            }
+        }
+        impl crate::decode::Decode for $name {
+            fn decode(
+                node: &crate::tree::Node,
+                errors: &mut crate::decode::Errors,
+            ) -> Option<Self> {
+                match errors.scalar(node, "a word")? {
+                    $( $word => Some($name::$variant), )*
+                    other => {
+                        let known = Self::WORDS.join("`, `");
+                        errors.invalid(node.span, format!("expected one of `{known}`, found `{other}`"), "");
+                        None
+                    }
+                }
+            }
+        }
+        impl crate::reference::Describe for $name {
+            fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<crate::reference::OptionRow>) {
+                crate::reference::word(path, Self::WORDS, self.word(), doc, rows);
+            }
+        }
+    )*};
+}
+pub(crate) use words;
+
+/// What plans make small first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlanProfile {
+    /// Waves.
+    CriticalPath,
+    /// Requests.
+    FewestRequests,
+    /// Work of subgraphs.
+    LeastLoad,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+words! {
+    /// Whose requests are counted together.
+    pub enum RateLimitKey {
+        /// Everybody's.
+        Global = "global",
+        /// Those of one address.
+        Ip = "ip",
+        /// Those with the same value of a header.
+        Header = "header",
+        /// Those of callers with the same value of a claim.
+        Claim = "claim",
+        /// Those for operations of one name.
+        Operation = "operation",
+    }
+
+    /// Where a proxy names the client.
+    pub enum ClientAddressHeader {
+        /// What most proxies write.
+        XForwardedFor = "x-forwarded-for",
+        /// RFC 7239.
+        Forwarded = "forwarded",
+    }
+
+    /// What becomes of a header that several answers have.
+    pub enum HeaderAlgorithm {
+        /// That of the request that was sent first.
+        First = "first",
+        /// That of the request that was sent last.
+        Last = "last",
+        /// All of them, as one list.
+        Append = "append",
+    }
+
+    /// How export requests travel.
+    pub enum OtlpProtocol {
+        /// HTTP/1.1 with protobuf bodies.
+        Http = "http",
+        /// gRPC over HTTP/2.
+        Grpc = "grpc",
+    }
+
+    /// Encodings.
+    pub enum CompressionWord {
+        /// `gzip`
+        Gzip = "gzip",
+        /// `br`
+        Br = "br",
+        /// `zstd`
+        Zstd = "zstd",
+    }
+
+    /// What need not be asked again within one query.
+    pub enum ReuseWord {
+        /// Nothing.
+        Off = "off",
+        /// The same entity for the same fields of the same subgraph.
+        Entities = "entities",
+        /// That, and leaves of the entity that the subgraph has answered anywhere.
+        All = "all",
+    }
+
+    /// What may share one request to a subgraph.
+    pub enum BatchingWord {
+        /// Nothing.
+        Off = "off",
+        /// The same look-up at several paths.
+        Paths = "paths",
+        /// All look-ups of a wave, and root fields.
+        All = "all",
+    }
+
+    /// What becomes of directives that say who may see what.
+    pub enum AuthorizationDirectives {
+        /// A supergraph that has them is not served.
+        Refuse = "refuse",
+        /// They mean nothing.
+        Ignore = "ignore",
+        /// They are enforced.
+        Enforce = "enforce",
+    }
+
+    /// What becomes of a start without a supergraph.
+    pub enum WhenMissing {
+        /// It fails.
+        Fail = "fail",
+        /// The process serves once there is one.
+        Wait = "wait",
+    }
+
+    /// When HTTP/2 is spoken with a subgraph.
+    pub enum Http2Word {
+        /// If both sides agree.
+        Enable = "enable",
+        /// Never.
+        Disable = "disable",
+        /// Always.
+        Only = "http2only",
+    }
+
+    /// What becomes of documents that no manifest lists.
+    pub enum PersistedMode {
+        /// They are served.
+        Allow = "allow",
+        /// They are served and logged.
+        Log = "log",
+        /// They are refused.
+        Require = "require",
+    }
+}
+
+impl Decode for PlanProfile {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        match errors.scalar(node, "`critical-path`, `fewest-requests` or `least-load`")? {
+            "critical-path" => Some(PlanProfile::CriticalPath),
+            "fewest-requests" => Some(PlanProfile::FewestRequests),
+            "least-load" => Some(PlanProfile::LeastLoad),
+            other => {
+                errors.invalid(
+                    node.span,
+                    format!(
+                        "expected `critical-path`, `fewest-requests` or `least-load`, found `{other}`"
+                    ),
+                    "",
+                );
+                None
+            }
+        }
+    }
+}
+
+impl Decode for LogFormat {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        match errors.scalar(node, "`text` or `json`")? {
+            "text" => Some(LogFormat::Text),
+            "json" => Some(LogFormat::Json),
+            other => {
+                errors.invalid(
+                    node.span,
+                    format!("expected `text` or `json`, found `{other}`"),
+                    "",
+                );
+                None
+            }
+        }
+    }
+}
