@@ -53,7 +53,6 @@ const NOT_YET: &[&str] = &[
     "mock",
     "plan",
     "planner",
-    "telemetry",
     "testkit",
     "transport",
 ];

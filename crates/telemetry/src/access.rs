@@ -15,7 +15,8 @@ use ogive_json::write_string;
 
 use crate::{
     lines::{LineCounts, Lines, Target, Trouble},
-    record::{Operation, Record},
+    operation::Operation,
+    record::Record,
 };
 
 /// Longest text of one field in bytes.

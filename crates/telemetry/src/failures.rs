@@ -396,15 +396,6 @@ fn is_plain_code(code: &str) -> bool {
     code.len() <= NAME_BYTES_MAX && code.bytes().all(is_plain)
 }
 
-/// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
-pub(crate) fn label(code: &str) -> &str {
-    let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
-    match (1..=64).contains(&code.len()) && code.bytes().all(is_word) {
-        true => code,
-        false => "OTHER",
-    }
-}
-
 impl Display for Urgency {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -419,6 +410,7 @@ impl Display for Urgency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codes::label;
 
     #[test]
     fn a_flood_of_one_kind_is_limited_and_says_how_many_are_missing() {

@@ -5,7 +5,7 @@
 //! One [`Record`] per request is the source of everything: [`metrics`], [`traces`], the [`access`] log and the
 //! [`timeline`] that a client may ask for. A gateway without a [`Telemetry`] makes no records.
 //!
-//! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`names`] (every metric), [`record`],
+//! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`names`] (every metric), [`operation`], [`record`],
 //! [`metrics`], [`traces`], [`propagation`], [`process`], [`otlp`] (bytes for collectors), [`access`], [`timeline`],
 //! [`failures`] (what goes wrong), [`log`] (the subscriber), [`lines`] (how both logs are written).
 
@@ -16,6 +16,7 @@ pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod names;
+pub mod operation;
 pub mod otlp;
 pub mod process;
 pub mod propagation;
@@ -31,7 +32,8 @@ use http::{HeaderValue, request::Parts};
 pub use access::AccessLog;
 pub use failures::{FailureLine, Failures, Urgency};
 pub use metrics::Metrics;
-pub use record::{Call, Operation, Record, Stop};
+pub use operation::{Call, Operation, Stop};
+pub use record::Record;
 use traces::Ids;
 pub use traces::Tracing;
 

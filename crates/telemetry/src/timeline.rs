@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ogive_json::write_string;
 
-use crate::record::{Operation, Stop};
+use crate::operation::{Operation, Stop};
 
 /// The JSON object; times are microseconds from the start of the HTTP request.
 pub fn json<'n>(operation: &Operation, subgraph: impl Fn(u32) -> &'n str) -> Vec<u8> {

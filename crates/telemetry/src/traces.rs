@@ -1,6 +1,6 @@
 //! Which requests are traced, and the spans on their way to the exporter.
 //!
-//! Spans are made when a request is done, from its [`Record`]: requests that are not sampled cost two random numbers.
+//! Spans are made when a request is done, from its [record](crate::record): requests that are not sampled cost two random numbers.
 
 use std::{
     fmt,
@@ -16,8 +16,8 @@ use http::HeaderMap;
 use ogive_base::FastMap;
 
 use crate::{
+    operation::{Call, Operation, Stop, Timed},
     propagation::{Propagation, TraceContext},
-    record::{Operation, Record, Stop},
     spans,
 };
 
@@ -54,6 +54,19 @@ pub enum SpanKind {
     Server,
     /// The gateway asked a subgraph.
     Client,
+}
+
+/// A request that is done, as its span shows it.
+pub(crate) struct RequestSpan<'r> {
+    /// When it came.
+    pub(crate) time: SystemTime,
+    pub(crate) took: Duration,
+    pub(crate) method: &'static str,
+    pub(crate) path: &'r str,
+    pub(crate) request_id: Option<&'r str>,
+    pub(crate) status: u16,
+    /// Code of the first refusal.
+    pub(crate) code: Option<&'static str>,
 }
 
 /// An attribute's value.
@@ -171,14 +184,12 @@ impl Tracing {
     /// Makes the spans of a request. Says whether there was no room for them.
     pub(crate) fn push(
         &self,
-        record: &Record,
+        request: &RequestSpan<'_>,
         trace: &TraceContext,
-        status: u16,
-        took: Duration,
         operations: &[Operation],
     ) -> bool {
         let mut made = Vec::with_capacity(8);
-        self.make(record, trace, status, took, operations, &mut made);
+        self.make(request, trace, operations, &mut made);
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let full = queue.len() + made.len() > self.options.queue_max;
         if !full {
@@ -196,114 +207,128 @@ impl Tracing {
 
     fn make(
         &self,
-        record: &Record,
+        request: &RequestSpan<'_>,
         trace: &TraceContext,
-        status: u16,
-        took: Duration,
         operations: &[Operation],
         out: &mut Vec<Span>,
     ) {
-        let state = trace.state.as_ref().and_then(|s| s.to_str().ok());
-        let span = |span_id, parent_id, name: String, kind, start: Duration, took| Span {
-            trace_id: trace.trace_id,
-            span_id,
-            parent_id,
-            state: state.unwrap_or_default().to_owned(),
-            name,
-            kind,
-            start: record.time + start,
-            took,
-            attributes: Vec::new(),
-            failed: false,
+        let new = NewSpans {
+            trace,
+            since: request.time,
         };
-        let text = |text: &str| Attribute::Text(text.to_owned());
-        let mut root = span(
-            trace.span_id,
-            trace.parent_id,
-            format!("{} {}", record.method, record.path),
-            SpanKind::Server,
-            Duration::ZERO,
-            took,
-        );
-        root.attributes = vec![
-            ("http.request.method", text(record.method)),
-            ("url.path", text(&record.path)),
-            ("url.scheme", text("http")),
-            (
-                "http.response.status_code",
-                Attribute::Number(i64::from(status)),
-            ),
-        ];
-        root.failed = status >= 500;
-        if let Some(id) = record.request_id.as_ref().and_then(|id| id.to_str().ok()) {
-            root.attributes.push(("http.request.id", text(id)));
-        }
-        if let Some(code) = record.code() {
-            root.attributes.push(("error.type", text(code)));
-        }
+        let mut root = new.request(request);
         if let [only] = operations {
             root.attributes.extend(describe(only));
         }
         out.push(root);
         for operation in operations {
             for (stop, timed) in Stop::ALL.into_iter().zip(&operation.stops) {
-                let Some((start, took)) = *timed else {
+                let Some(timed) = *timed else {
                     continue;
                 };
                 let id = self.new_id();
-                let name = spans::STOPS[stop as usize].to_owned();
-                let mut one = span(id, trace.span_id, name, SpanKind::Internal, start, took);
-                match stop {
-                    Stop::Plan => {
-                        let source = text(operation.plan_source);
-                        one.attributes.push(("ogive.plan.source", source));
-                    }
-                    Stop::Execute => {
-                        one.attributes.extend(describe(operation));
-                        one.failed = operation.errors > 0;
-                        for call in &operation.calls {
-                            let mut sent = span(
-                                call.span_id,
-                                id,
-                                format!("POST {}", call.name),
-                                SpanKind::Client,
-                                call.started,
-                                call.took,
-                            );
-                            sent.attributes = vec![
-                                ("http.request.method", text("POST")),
-                                ("subgraph.name", text(&call.name)),
-                                (
-                                    "http.response.body.size",
-                                    Attribute::Number(call.bytes as i64),
-                                ),
-                            ];
-                            if let Some(status) = call.status {
-                                let status = Attribute::Number(i64::from(status));
-                                sent.attributes.push(("http.response.status_code", status));
-                            }
-                            if let Some(code) = call.failure() {
-                                sent.attributes.push(("error.type", text(code)));
-                            }
-                            if call.tries > 1 {
-                                let resent = Attribute::Number(i64::from(call.tries - 1));
-                                sent.attributes.push(("http.request.resend_count", resent));
-                            }
-                            if call.tries == 0 {
-                                let joined = ("ogive.subgraph.joined", Attribute::Switch(true));
-                                sent.attributes.push(joined);
-                            }
-                            sent.failed =
-                                call.failure().is_some() || call.status.is_some_and(|s| s >= 400);
-                            out.push(sent);
-                        }
-                    }
-                    _ => {}
+                if stop == Stop::Execute {
+                    out.extend(operation.calls.iter().map(|call| new.call(call, id)));
                 }
-                out.push(one);
+                out.push(new.stop(operation, stop, timed, id));
             }
         }
     }
+}
+
+/// Makes the spans of one trace.
+struct NewSpans<'t> {
+    trace: &'t TraceContext,
+    /// When the request came.
+    since: SystemTime,
+}
+
+impl NewSpans<'_> {
+    fn span(&self, span_id: u64, parent_id: u64, name: String, kind: SpanKind, at: Timed) -> Span {
+        let state = self.trace.state.as_ref().and_then(|s| s.to_str().ok());
+        let (start, took) = at;
+        Span {
+            trace_id: self.trace.trace_id,
+            span_id,
+            parent_id,
+            state: state.unwrap_or_default().to_owned(),
+            name,
+            kind,
+            start: self.since + start,
+            took,
+            attributes: Vec::new(),
+            failed: false,
+        }
+    }
+    fn request(&self, request: &RequestSpan<'_>) -> Span {
+        let name = format!("{} {}", request.method, request.path);
+        let whole = (Duration::ZERO, request.took);
+        let (id, parent) = (self.trace.span_id, self.trace.parent_id);
+        let mut root = self.span(id, parent, name, SpanKind::Server, whole);
+        let status = Attribute::Number(i64::from(request.status));
+        root.attributes = vec![
+            ("http.request.method", text(request.method)),
+            ("url.path", text(request.path)),
+            ("url.scheme", text("http")),
+            ("http.response.status_code", status),
+        ];
+        root.failed = request.status >= 500;
+        if let Some(id) = request.request_id {
+            root.attributes.push(("http.request.id", text(id)));
+        }
+        if let Some(code) = request.code {
+            root.attributes.push(("error.type", text(code)));
+        }
+        root
+    }
+    fn stop(&self, operation: &Operation, stop: Stop, timed: Timed, id: u64) -> Span {
+        let name = spans::STOPS[stop as usize].to_owned();
+        let mut span = self.span(id, self.trace.span_id, name, SpanKind::Internal, timed);
+        match stop {
+            Stop::Plan => {
+                let source = text(operation.plan_source);
+                span.attributes.push(("ogive.plan.source", source));
+            }
+            Stop::Execute => {
+                span.attributes.extend(describe(operation));
+                span.failed = operation.errors > 0;
+            }
+            _ => {}
+        }
+        span
+    }
+    fn call(&self, call: &Call, parent: u64) -> Span {
+        let name = format!("POST {}", call.name);
+        let timed = (call.started, call.took);
+        let mut sent = self.span(call.span_id, parent, name, SpanKind::Client, timed);
+        let bytes = Attribute::Number(call.bytes as i64);
+        sent.attributes = vec![
+            ("http.request.method", text("POST")),
+            ("subgraph.name", text(&call.name)),
+            ("http.response.body.size", bytes),
+        ];
+        if let Some(status) = call.status {
+            let status = Attribute::Number(i64::from(status));
+            sent.attributes.push(("http.response.status_code", status));
+        }
+        if let Some(code) = call.failure() {
+            sent.attributes.push(("error.type", text(code)));
+        }
+        if call.tries > 1 {
+            let resent = Attribute::Number(i64::from(call.tries - 1));
+            sent.attributes.push(("http.request.resend_count", resent));
+        }
+        if call.tries == 0 {
+            let joined = ("ogive.subgraph.joined", Attribute::Switch(true));
+            sent.attributes.push(joined);
+        }
+        sent.failed = call.failure().is_some() || call.status.is_some_and(|s| s >= 400);
+        sent
+    }
+}
+
+fn text(text: &str) -> Attribute {
+    Attribute::Text(text.to_owned())
 }
 
 fn describe(operation: &Operation) -> Vec<(&'static str, Attribute)> {

@@ -8,6 +8,7 @@
 //! [`MetricsOptions::cardinality_limit`] series of one metric, the rest is counted together in a series marked
 //! `otel_metric_overflow`.
 
+mod family;
 mod shard;
 pub mod text;
 
@@ -20,15 +21,16 @@ use std::{
     time::Duration,
 };
 
-pub use shard::{Histogram, Outcome};
+pub use family::{Family, Histogram, Series, Value};
+pub use shard::Outcome;
 use shard::{Kept, OperationKey, RequestKey, Shard};
 
 use crate::{
-    failures,
+    codes,
     lines::LineCounts,
     names::{self, Metric},
+    operation::{Operation, Stop},
     process::Process,
-    record::{Operation, Stop},
 };
 
 /// Upper bounds of the buckets of durations unless told otherwise, in nanoseconds; the last bucket has none.
@@ -93,37 +95,6 @@ pub struct Metrics {
 struct Slot {
     active: AtomicI64,
     shard: Mutex<Shard>,
-}
-
-/// One series: labels and value.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Series {
-    /// Names and values, in the order of the metric's documentation.
-    pub labels: Vec<(&'static str, String)>,
-    /// What was counted.
-    pub value: Value,
-}
-
-/// What a series holds.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Value {
-    /// Only grows.
-    Counter(u64),
-    /// Only grows, in parts.
-    Total(f64),
-    /// Now.
-    Gauge(f64),
-    /// Durations.
-    Histogram(Histogram),
-}
-
-/// One metric with all of its series.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Family {
-    /// Name, unit and meaning.
-    pub metric: &'static Metric,
-    /// Its series, in order of their labels.
-    pub series: Vec<Series>,
 }
 
 /// What is not counted but looked at when somebody asks.
@@ -298,7 +269,7 @@ impl Metrics {
     }
     /// Something went wrong; `subgraph` is empty if none is to blame.
     pub(crate) fn failed(&self, subgraph: &str, code: &str) {
-        let (code, limit) = (failures::label(code), self.kept.limit);
+        let (code, limit) = (codes::label(code), self.kept.limit);
         Self::shard(self.slot(), |shard| shard.failed(subgraph, code, limit));
     }
     /// A request is beyond a limit that is only measured; `code` is what it would have been refused with.

@@ -4,29 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use ogive_base::FastMap;
 
-use super::{Family, Series, Value};
+use super::family::{Family, Histogram, Series, Value};
 use crate::{
     names::{self, Metric},
-    record::Stop,
+    operation::Stop,
 };
-
-/// How often which duration was seen.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Histogram {
-    /// Upper bounds of the buckets in nanoseconds, smallest first; the last bucket has none.
-    pub bounds: Arc<[u64]>,
-    /// By bucket; one more than there are bounds.
-    pub buckets: Vec<u64>,
-    /// Sum of all durations in nanoseconds.
-    pub sum_ns: u64,
-}
-
-impl Histogram {
-    /// How many durations.
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
-    }
-}
 
 /// A histogram whose bounds somebody else knows.
 #[derive(Clone, Debug, Default)]
@@ -275,76 +257,80 @@ impl Shard {
 
     /// Everything, with the bounds that durations were recorded with.
     pub(super) fn families(&self, bounds: &Arc<[u64]>) -> Vec<Family> {
-        let histogram = |h: &Counts| Value::Histogram(h.with(bounds));
-        let mut requests: Vec<Series> = self
-            .requests
-            .iter()
-            .map(|(key, h)| Series {
-                labels: vec![
-                    (names::METHOD, key.method.to_owned()),
-                    (names::STATUS, key.status.to_string()),
-                ],
-                value: histogram(h),
-            })
-            .collect();
-        let mut operations: Vec<Series> = sorted(&self.operations)
-            .into_iter()
-            .map(|(name, (kind, failed), h)| Series {
-                labels: vec![
-                    (names::OPERATION_NAME, name.to_owned()),
-                    (names::OPERATION_TYPE, (*kind).to_owned()),
-                    (names::FAILED, failed.to_string()),
-                ],
-                value: histogram(h),
-            })
-            .collect();
-        let mut calls: Vec<Series> = sorted(&self.calls)
-            .into_iter()
-            .map(|(name, outcome, h)| Series {
-                labels: vec![
-                    (names::SUBGRAPH, name.to_owned()),
-                    match outcome {
-                        Outcome::Status(status) => (names::STATUS, status.to_string()),
-                        Outcome::Failed(code) => (names::ERROR_TYPE, (*code).to_owned()),
-                    },
-                ],
-                value: histogram(h),
-            })
-            .collect();
-        for (series, overflow) in [
-            (&mut operations, &self.operation_overflow),
-            (&mut calls, &self.call_overflow),
-        ] {
-            if !overflow.is_empty() {
-                series.push(Series {
-                    labels: vec![(names::OVERFLOW, "true".to_owned())],
-                    value: histogram(overflow),
-                });
-            }
-        }
-        let stops = Stop::ALL
-            .into_iter()
-            .zip(&self.stops)
-            .map(|(stop, h)| Series {
-                labels: vec![(names::STOP, stop.word().to_owned())],
-                value: histogram(h),
-            });
-        let mut plans: Vec<Series> = self
-            .plans
-            .iter()
-            .map(|(source, h)| Series {
-                labels: vec![(names::PLAN_SOURCE, (*source).to_owned())],
-                value: histogram(h),
-            })
-            .collect();
-        let counted = |list: &[(&'static str, u64)]| -> Vec<Series> {
-            let series = list.iter().map(|(code, count)| Series {
-                labels: vec![(names::ERROR_CODE, (*code).to_owned())],
-                value: Value::Counter(*count),
-            });
-            series.collect()
+        let family = |metric: &'static Metric, series: Vec<Series>| Family { metric, series };
+        let single = |metric: &'static Metric, count: u64| {
+            let series = Series {
+                labels: Vec::new(),
+                value: Value::Counter(count),
+            };
+            family(metric, vec![series])
         };
-        let mut exceeded = counted(&self.exceeded);
+        vec![
+            family(&names::REQUEST_DURATION, self.request_series(bounds)),
+            family(&names::OPERATION_DURATION, self.operation_series(bounds)),
+            family(&names::SUBGRAPH_DURATION, self.call_series(bounds)),
+            family(&names::STOP_DURATION, self.stop_series(bounds)),
+            family(&names::PLAN_DURATION, self.plan_series(bounds)),
+            family(&names::ERRORS, self.error_series()),
+            family(&names::LIMITS_EXCEEDED, self.exceeded_series()),
+            single(&names::RESPONSE_BYTES, self.response_bytes),
+            single(&names::SUBGRAPH_RETRIES, self.retries),
+            single(&names::SUBGRAPH_JOINED, self.joined),
+        ]
+    }
+    fn request_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
+        let series = self.requests.iter().map(|(key, counts)| Series {
+            labels: vec![
+                (names::METHOD, key.method.to_owned()),
+                (names::STATUS, key.status.to_string()),
+            ],
+            value: histogram(counts, bounds),
+        });
+        by_labels(series)
+    }
+    fn operation_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
+        let named = sorted(&self.operations).into_iter();
+        let named = named.map(|(name, (kind, failed), counts)| Series {
+            labels: vec![
+                (names::OPERATION_NAME, name.to_owned()),
+                (names::OPERATION_TYPE, (*kind).to_owned()),
+                (names::FAILED, failed.to_string()),
+            ],
+            value: histogram(counts, bounds),
+        });
+        by_labels(named.chain(overflow(&self.operation_overflow, bounds)))
+    }
+    fn call_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
+        let named = sorted(&self.calls).into_iter();
+        let named = named.map(|(name, outcome, counts)| Series {
+            labels: vec![
+                (names::SUBGRAPH, name.to_owned()),
+                match outcome {
+                    Outcome::Status(status) => (names::STATUS, status.to_string()),
+                    Outcome::Failed(code) => (names::ERROR_TYPE, (*code).to_owned()),
+                },
+            ],
+            value: histogram(counts, bounds),
+        });
+        by_labels(named.chain(overflow(&self.call_overflow, bounds)))
+    }
+    /// In the order of the stops.
+    fn stop_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
+        let stops = Stop::ALL.into_iter().zip(&self.stops);
+        let series = stops.map(|(stop, counts)| Series {
+            labels: vec![(names::STOP, stop.word().to_owned())],
+            value: histogram(counts, bounds),
+        });
+        series.collect()
+    }
+    fn plan_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
+        let series = self.plans.iter().map(|(source, counts)| Series {
+            labels: vec![(names::PLAN_SOURCE, (*source).to_owned())],
+            value: histogram(counts, bounds),
+        });
+        by_labels(series)
+    }
+    fn error_series(&self) -> Vec<Series> {
         let by_subgraph = self.errors.iter().flat_map(|(subgraph, codes)| {
             codes.iter().map(|(code, count)| {
                 let subgraph =
@@ -356,44 +342,38 @@ impl Shard {
                 }
             })
         });
-        let mut errors: Vec<Series> = by_subgraph.collect();
-        if self.error_overflow > 0 {
-            errors.push(Series {
-                labels: vec![(names::OVERFLOW, "true".to_owned())],
-                value: Value::Counter(self.error_overflow),
-            });
-        }
-        for list in [
-            &mut requests,
-            &mut operations,
-            &mut calls,
-            &mut plans,
-            &mut errors,
-            &mut exceeded,
-        ] {
-            list.sort_by(|a, b| a.labels.cmp(&b.labels));
-        }
-        let family = |metric: &'static Metric, series: Vec<Series>| Family { metric, series };
-        let single = |metric: &'static Metric, count: u64| Family {
-            metric,
-            series: vec![Series {
-                labels: Vec::new(),
-                value: Value::Counter(count),
-            }],
-        };
-        vec![
-            family(&names::REQUEST_DURATION, requests),
-            family(&names::OPERATION_DURATION, operations),
-            family(&names::SUBGRAPH_DURATION, calls),
-            family(&names::STOP_DURATION, stops.collect()),
-            family(&names::PLAN_DURATION, plans),
-            family(&names::ERRORS, errors),
-            family(&names::LIMITS_EXCEEDED, exceeded),
-            single(&names::RESPONSE_BYTES, self.response_bytes),
-            single(&names::SUBGRAPH_RETRIES, self.retries),
-            single(&names::SUBGRAPH_JOINED, self.joined),
-        ]
+        let overflow = (self.error_overflow > 0).then(|| Series {
+            labels: vec![(names::OVERFLOW, "true".to_owned())],
+            value: Value::Counter(self.error_overflow),
+        });
+        by_labels(by_subgraph.chain(overflow))
     }
+    fn exceeded_series(&self) -> Vec<Series> {
+        let series = self.exceeded.iter().map(|(code, count)| Series {
+            labels: vec![(names::ERROR_CODE, (*code).to_owned())],
+            value: Value::Counter(*count),
+        });
+        by_labels(series)
+    }
+}
+
+fn histogram(counts: &Counts, bounds: &Arc<[u64]>) -> Value {
+    Value::Histogram(counts.with(bounds))
+}
+
+/// What is beyond the limit of series, if anything is.
+fn overflow(counts: &Counts, bounds: &Arc<[u64]>) -> Option<Series> {
+    (!counts.is_empty()).then(|| Series {
+        labels: vec![(names::OVERFLOW, "true".to_owned())],
+        value: histogram(counts, bounds),
+    })
+}
+
+/// In order of their labels.
+fn by_labels(series: impl Iterator<Item = Series>) -> Vec<Series> {
+    let mut series: Vec<Series> = series.collect();
+    series.sort_by(|a, b| a.labels.cmp(&b.labels));
+    series
 }
 
 /// In an order that does not depend on the map's.

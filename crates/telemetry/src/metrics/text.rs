@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{Family, Histogram, Value};
+use super::family::{Family, Histogram, Value};
 use crate::names::{Kind, Metric};
 
 /// The media type.

@@ -1,0 +1,54 @@
+//! Metrics as they are shown: families of series with their values.
+
+use std::sync::Arc;
+
+use crate::names::Metric;
+
+/// One series: labels and value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// Names and values, in the order of the metric's documentation.
+    pub labels: Vec<(&'static str, String)>,
+    /// What was counted.
+    pub value: Value,
+}
+
+/// What a series holds.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Only grows.
+    Counter(u64),
+    /// Only grows, in parts.
+    Total(f64),
+    /// Now.
+    Gauge(f64),
+    /// Durations.
+    Histogram(Histogram),
+}
+
+/// One metric with all of its series.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Family {
+    /// Name, unit and meaning.
+    pub metric: &'static Metric,
+    /// Its series, in order of their labels.
+    pub series: Vec<Series>,
+}
+
+/// How often which duration was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Histogram {
+    /// Upper bounds of the buckets in nanoseconds, smallest first; the last bucket has none.
+    pub bounds: Arc<[u64]>,
+    /// By bucket; one more than there are bounds.
+    pub buckets: Vec<u64>,
+    /// Sum of all durations in nanoseconds.
+    pub sum_ns: u64,
+}
+
+impl Histogram {
+    /// How many durations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
