@@ -47,7 +47,6 @@ const FRAGMENT_KINDS: &[&str] = &["breaking", "feature", "fix", "perf", "securit
 const NOT_YET: &[&str] = &[
     "bench",
     "cli",
-    "compose",
     "execute",
     "gateway",
     "mock",

@@ -7,6 +7,7 @@ mod hints;
 mod merge_errors;
 mod pages;
 mod subgraph_errors;
+mod texts;
 
 pub use pages::{ELSEWHERE, Example, ExampleFile, Kind, Page, explain, pages, table};
 

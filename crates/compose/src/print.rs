@@ -98,6 +98,69 @@ fn purpose_enum() -> &'static str {
     "enum link__Purpose {\n  \"\"\"\n  `SECURITY` features provide metadata necessary to securely resolve fields.\n  \"\"\"\n  SECURITY\n\n  \"\"\"\n  `EXECUTION` features provide metadata necessary for operation execution.\n  \"\"\"\n  EXECUTION\n}\n\n"
 }
 
+/// Definitions of directives, and the scalars they need.
+struct Definitions {
+    /// By name: what stands behind it.
+    rows: Vec<(String, String)>,
+    scalars: Vec<&'static str>,
+}
+
+/// Versions of join that first have `@join__directive`, and arguments from contexts.
+const DIRECTIVE_SINCE: Version = Version::new(0, 4);
+const CONTEXT_SINCE: Version = Version::new(0, 5);
+
+/// What join and link define.
+fn join_definitions(join: Version) -> Definitions {
+    let has_directive = join >= DIRECTIVE_SINCE;
+    let has_context = join >= CONTEXT_SINCE;
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut add = |name: &str, rest: &str| rows.push((name.to_owned(), rest.to_owned()));
+    add(
+        "join__enumValue",
+        "(graph: join__Graph!) repeatable on ENUM_VALUE",
+    );
+    let mut field = "(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean".to_owned();
+    if has_directive {
+        field.push_str(", overrideLabel: String");
+        add(
+            "join__directive",
+            "(graphs: [join__Graph!], name: String!, args: join__DirectiveArguments) repeatable on SCHEMA | OBJECT | INTERFACE | FIELD_DEFINITION",
+        );
+    }
+    if has_context {
+        field.push_str(", contextArguments: [join__ContextArgument!]");
+    }
+    add(
+        "join__field",
+        &format!("{field}) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION"),
+    );
+    add("join__graph", "(name: String!, url: String!) on ENUM_VALUE");
+    add(
+        "join__implements",
+        "(graph: join__Graph!, interface: String!) repeatable on OBJECT | INTERFACE",
+    );
+    add(
+        "join__type",
+        "(graph: join__Graph!, key: join__FieldSet, extension: Boolean! = false, resolvable: Boolean! = true, isInterfaceObject: Boolean! = false) repeatable on OBJECT | INTERFACE | UNION | ENUM | INPUT_OBJECT | SCALAR",
+    );
+    add(
+        "join__unionMember",
+        "(graph: join__Graph!, member: String!) repeatable on UNION",
+    );
+    add(
+        "link",
+        "(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA",
+    );
+    let mut scalars: Vec<&'static str> = vec!["join__FieldSet", "link__Import"];
+    if has_directive {
+        scalars.push("join__DirectiveArguments");
+    }
+    if has_context {
+        scalars.push("join__FieldValue");
+    }
+    Definitions { rows, scalars }
+}
+
 impl Printer<'_> {
     fn schema(&mut self, join: Version) {
         let merged = self.merged;
@@ -204,94 +267,10 @@ impl Printer<'_> {
     }
 
     fn definitions(&mut self, join: Version) {
-        let has_directive = join >= Version::new(0, 4);
-        let has_context = join >= Version::new(0, 5);
-        let mut rows: Vec<(String, String)> = Vec::new();
-        let mut add = |name: &str, rest: &str| rows.push((name.to_owned(), rest.to_owned()));
-        add(
-            "join__enumValue",
-            "(graph: join__Graph!) repeatable on ENUM_VALUE",
-        );
-        let mut field = "(graph: join__Graph, requires: join__FieldSet, provides: join__FieldSet, type: String, external: Boolean, override: String, usedOverridden: Boolean".to_owned();
-        if has_directive {
-            field.push_str(", overrideLabel: String");
-            add(
-                "join__directive",
-                "(graphs: [join__Graph!], name: String!, args: join__DirectiveArguments) repeatable on SCHEMA | OBJECT | INTERFACE | FIELD_DEFINITION",
-            );
-        }
-        if has_context {
-            field.push_str(", contextArguments: [join__ContextArgument!]");
-        }
-        add(
-            "join__field",
-            &format!("{field}) repeatable on FIELD_DEFINITION | INPUT_FIELD_DEFINITION"),
-        );
-        add("join__graph", "(name: String!, url: String!) on ENUM_VALUE");
-        add(
-            "join__implements",
-            "(graph: join__Graph!, interface: String!) repeatable on OBJECT | INTERFACE",
-        );
-        add(
-            "join__type",
-            "(graph: join__Graph!, key: join__FieldSet, extension: Boolean! = false, resolvable: Boolean! = true, isInterfaceObject: Boolean! = false) repeatable on OBJECT | INTERFACE | UNION | ENUM | INPUT_OBJECT | SCALAR",
-        );
-        add(
-            "join__unionMember",
-            "(graph: join__Graph!, member: String!) repeatable on UNION",
-        );
-        add(
-            "link",
-            "(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA",
-        );
-        let mut scalars: Vec<&str> = vec!["join__FieldSet", "link__Import"];
-        if has_directive {
-            scalars.push("join__DirectiveArguments");
-        }
-        if has_context {
-            scalars.push("join__FieldValue");
-        }
-        for element in &ELEMENTS {
-            // A linked specification is defined as a whole, its elements under the names the link gives them.
-            let Some((spec, ..)) = feature_of(element.word) else {
-                continue;
-            };
-            if self.words_of(spec).is_empty() || spec == Spec::CacheTag {
-                continue;
-            }
-            let imported = self.merged.features.used[element.word as usize];
-            let qualified = format!("{}__{}", spec.name(), element.name);
-            let name = if imported || element.name == spec.name() {
-                self.feature_name(element.word)
-            } else {
-                &qualified
-            };
-            let args = element
-                .args
-                .replace("$Scope", "requiresScopes__Scope")
-                .replace("$Policy", "policy__Policy")
-                .replace("$ContextFieldValue", "context__ContextFieldValue");
-            let repeatable = if element.repeatable {
-                " repeatable"
-            } else {
-                ""
-            };
-            let schema = if element.word == Word::Tag {
-                " | SCHEMA"
-            } else {
-                ""
-            };
-            rows.push((
-                name.to_owned(),
-                format!("{args}{repeatable} on {}{schema}", element.locations),
-            ));
-            match element.word {
-                Word::RequiresScopes => scalars.push("requiresScopes__Scope"),
-                Word::Policy => scalars.push("policy__Policy"),
-                Word::FromContext => scalars.push("context__ContextFieldValue"),
-                _ => {}
-            }
-        }
+        let has_context = join >= CONTEXT_SINCE;
+        let mut defined = join_definitions(join);
+        self.linked_definitions(&mut defined);
+        let Definitions { mut rows, scalars } = defined;
         rows.extend(
             self.merged
                 .directives
@@ -326,6 +305,51 @@ impl Printer<'_> {
         }
         self.out.push_str("}\n\n");
         self.out.push_str(purpose_enum());
+    }
+
+    /// What the specifications define whose directives are applied.
+    fn linked_definitions(&self, defined: &mut Definitions) {
+        for element in &ELEMENTS {
+            // A linked specification is defined as a whole, its elements under the names the link gives them.
+            let Some((spec, ..)) = feature_of(element.word) else {
+                continue;
+            };
+            if self.words_of(spec).is_empty() || spec == Spec::CacheTag {
+                continue;
+            }
+            let imported = self.merged.features.used[element.word as usize];
+            let qualified = format!("{}__{}", spec.name(), element.name);
+            let name = if imported || element.name == spec.name() {
+                self.feature_name(element.word)
+            } else {
+                &qualified
+            };
+            let args = element
+                .args
+                .replace("$Scope", "requiresScopes__Scope")
+                .replace("$Policy", "policy__Policy")
+                .replace("$ContextFieldValue", "context__ContextFieldValue");
+            let repeatable = if element.repeatable {
+                " repeatable"
+            } else {
+                ""
+            };
+            let schema = if element.word == Word::Tag {
+                " | SCHEMA"
+            } else {
+                ""
+            };
+            defined.rows.push((
+                name.to_owned(),
+                format!("{args}{repeatable} on {}{schema}", element.locations),
+            ));
+            match element.word {
+                Word::RequiresScopes => defined.scalars.push("requiresScopes__Scope"),
+                Word::Policy => defined.scalars.push("policy__Policy"),
+                Word::FromContext => defined.scalars.push("context__ContextFieldValue"),
+                _ => {}
+            }
+        }
     }
 
     fn type_definition(&mut self, id: MTypeId) {

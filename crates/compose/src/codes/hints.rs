@@ -1,6 +1,6 @@
 //! Pages of hints.
 
-use super::pages::{Text, texts};
+use super::texts::{Text, texts};
 
 /// Texts by code.
 pub(super) static TEXTS: &[(&str, Text)] = texts! {

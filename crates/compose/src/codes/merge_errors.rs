@@ -1,6 +1,6 @@
 //! Pages of errors about what subgraphs say together: merging, overrides, visibility, context, cost, satisfiability.
 
-use super::pages::{Text, texts};
+use super::texts::{Text, texts};
 
 /// Texts by code.
 pub(super) static TEXTS: &[(&str, Text)] = texts! {

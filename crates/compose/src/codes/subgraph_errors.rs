@@ -1,6 +1,6 @@
 //! Pages of errors about single subgraphs: documents, links, field sets, `@external`.
 
-use super::pages::{Text, texts};
+use super::texts::{Text, texts};
 
 /// Texts by code.
 pub(super) static TEXTS: &[(&str, Text)] = texts! {

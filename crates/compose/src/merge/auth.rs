@@ -4,7 +4,7 @@ use ogive_schema::{ConstValue, TypeKind};
 
 use super::{
     Applied, MFieldId, MTypeId, Merged, Merger,
-    directives::{alternatives, conjunction},
+    arguments::{alternatives, conjunction},
 };
 use crate::{
     codes,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ogive_base::Symbol;
-use ogive_schema::DirectiveLocation;
+use ogive_schema::{DirectiveId, DirectiveLocation, InputId};
 
 use super::{Applied, DirectiveRow, InputRow, Merger, Ref};
 use crate::{
@@ -129,27 +129,7 @@ impl Merger<'_> {
                 &at,
             );
         }
-        let first = self.subs[defs[0].0 as usize].schema.directive_defs[defs[0].1]
-            .args
-            .clone();
-        let mut sources: Vec<(Symbol, Vec<(u32, ogive_schema::InputId)>)> = Vec::new();
-        for arg in first {
-            let sub0 = &self.subs[defs[0].0 as usize];
-            let arg_name = sub0.schema.name(sub0.schema.inputs[arg].name).to_owned();
-            let found: Vec<_> = defs
-                .iter()
-                .filter_map(|(s, d)| {
-                    let schema = &self.subs[*s as usize].schema;
-                    schema
-                        .arg_by_name(&schema.directive_defs[*d].args, &arg_name)
-                        .map(|a| (*s, a))
-                })
-                .collect();
-            if found.len() == defs.len() {
-                let symbol = self.out.names.intern(&arg_name);
-                sources.push((symbol, found));
-            }
-        }
+        let sources = self.common_args(&defs);
         let mut sdl = String::new();
         let args = self.write_definition(&sources, repeatable, &common, &mut sdl);
         self.out.directives.push(DirectiveRow {
@@ -158,6 +138,31 @@ impl Merger<'_> {
             args,
             composed: false,
         });
+    }
+
+    /// Arguments that a directive has in all subgraphs, in the order of the first one.
+    fn common_args(&mut self, defs: &[(u32, DirectiveId)]) -> Vec<(Symbol, Vec<(u32, InputId)>)> {
+        let mut common = Vec::new();
+        let Some((first, def)) = defs.first() else {
+            return common;
+        };
+        let first = &self.subs[*first as usize].schema;
+        for arg in &first.directive_defs[*def].args {
+            let name = first.name(first.inputs[*arg].name);
+            let found: Vec<_> = defs
+                .iter()
+                .filter_map(|(s, d)| {
+                    let schema = &self.subs[*s as usize].schema;
+                    schema
+                        .arg_by_name(&schema.directive_defs[*d].args, name)
+                        .map(|a| (*s, a))
+                })
+                .collect();
+            if found.len() == defs.len() {
+                common.push((self.out.names.intern(name), found));
+            }
+        }
+        common
     }
 
     fn composed_definition(&mut self, newest: u32, name: &str) {
@@ -199,7 +204,7 @@ impl Merger<'_> {
     /// Writes a definition; returns its arguments, with what is hidden about them.
     fn write_definition(
         &mut self,
-        args: &[(Symbol, Vec<(u32, ogive_schema::InputId)>)],
+        args: &[(Symbol, Vec<(u32, InputId)>)],
         repeatable: bool,
         locations: &[DirectiveLocation],
         out: &mut String,

@@ -5,7 +5,10 @@ use std::fmt::{self, Write};
 use ogive_federation::vocabulary::{Spec, Version};
 use ogive_schema::{AppliedDirective, ConstValue, TypeKind, builtins};
 
-use super::{InputRow, MTypeId, Merger, inputs::same_value};
+use super::{
+    InputRow, MTypeId, Merger,
+    arguments::{Args, Usage, distinct, merged_args, most_frequent, same_args},
+};
 use crate::{
     codes::hint,
     report::{Place, Stage},
@@ -111,6 +114,14 @@ enum Role {
     Custom,
 }
 
+/// All applications of one directive on one element.
+struct DirectiveUsages {
+    /// Its name in the supergraph.
+    name: Box<str>,
+    role: Role,
+    uses: Vec<Usage>,
+}
+
 impl Merger<'_> {
     fn role(&self, sub: u32, applied: &AppliedDirective) -> Option<Role> {
         let s = &self.subs[sub as usize];
@@ -146,9 +157,21 @@ impl Merger<'_> {
         if sources.iter().all(|s| get(self, *s).1.is_empty()) {
             return Vec::new();
         }
-        // Name, role, and per application its subgraph, arguments and place.
-        type Uses = Vec<(u32, Vec<(Box<str>, ConstValue)>, Place)>;
-        let mut found: Vec<(Box<str>, Role, Uses)> = Vec::new();
+        let found = self.applications(sources, get);
+        let mut out = Vec::new();
+        for application in found {
+            self.merge_one(about, application, &mut out);
+        }
+        out
+    }
+
+    /// All applications on one element, by directive.
+    fn applications<I: Copy>(
+        &self,
+        sources: &[(u32, I)],
+        get: impl for<'s> Fn(&'s Self, (u32, I)) -> (u32, &'s [AppliedDirective]),
+    ) -> Vec<DirectiveUsages> {
+        let mut found: Vec<DirectiveUsages> = Vec::new();
         for source in sources {
             let (sub, list) = get(self, *source);
             for applied in list {
@@ -162,99 +185,76 @@ impl Merger<'_> {
                         .unwrap_or_default(),
                     _ => s.schema.name(applied.name).into(),
                 };
-                let args = self.args(sub, applied, role);
-                let entry = (sub, args, s.place(applied.span));
-                match found.iter_mut().find(|(n, _, _)| *n == name) {
-                    Some((_, _, list)) => list.push(entry),
-                    None => found.push((name, role, vec![entry])),
+                let application = Usage {
+                    sub,
+                    args: self.args(sub, applied, role),
+                    place: s.place(applied.span),
+                };
+                match found.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.uses.push(application),
+                    None => found.push(DirectiveUsages {
+                        name,
+                        role,
+                        uses: vec![application],
+                    }),
                 }
             }
         }
-        let mut out = Vec::new();
-        for (name, role, uses) in found {
-            if let Role::Known(word) = role {
-                self.out.features.used[word as usize] = true;
-            }
-            let word = match role {
-                Role::Known(word) => Some(word),
-                _ => None,
-            };
-            let plain = |args: Vec<(Box<str>, ConstValue)>| Applied {
-                name: name.clone(),
-                args,
-                word,
-                graphs: Vec::new(),
-            };
-            let repeatable = match role {
-                Role::Known(Word::Tag | Word::Context | Word::CacheTag) => true,
-                Role::Custom => self.is_repeatable(&name),
-                _ => false,
-            };
-            if word == Some(Word::CacheTag) {
-                out.extend(carried("federation__cacheTag", Word::CacheTag, uses));
-                continue;
-            }
-            if repeatable {
-                let mut distinct: Vec<Vec<(Box<str>, ConstValue)>> = Vec::new();
-                for (_, args, _) in uses {
-                    if !distinct.iter().any(|d| same_args(d, &args)) {
-                        distinct.push(args);
-                    }
-                }
-                out.extend(distinct.into_iter().map(plain));
-                continue;
-            }
-            let different = uses.iter().any(|(_, a, _)| !same_args(a, &uses[0].1));
-            if !different {
-                out.push(plain(uses[0].1.clone()));
-                continue;
-            }
-            let at: Vec<(Place, String)> =
-                uses.iter().map(|(_, _, p)| (*p, String::new())).collect();
-            let merged = match word {
-                Some(Word::Cost) => {
-                    Some(max_args(&uses.iter().map(|u| &u.1[..]).collect::<Vec<_>>()))
-                }
-                Some(Word::ListSize) => Some(list_size(
-                    &uses.iter().map(|u| &u.1[..]).collect::<Vec<_>>(),
-                )),
-                Some(Word::RequiresScopes | Word::Policy) => {
-                    Some(all_of(&uses.iter().map(|u| &u.1[..]).collect::<Vec<_>>()))
-                }
-                _ => None,
-            };
-            if let Some(args) = merged {
-                self.report.hint(
-                    hint::MERGED_NON_REPEATABLE_DIRECTIVE_ARGUMENTS,
-                    about,
-                    format!("`@{name}` on `{about}` has different arguments in different subgraphs; the supergraph has all they ask for"),
-                    &at,
-                );
-                out.push(plain(args));
-                continue;
-            }
-            let mut counted: Vec<(&Args, usize)> = Vec::new();
-            for (_, args, _) in &uses {
-                match counted.iter_mut().find(|(a, _)| same_args(a, args)) {
-                    Some((_, n)) => *n += 1,
-                    None => counted.push((args, 1)),
-                }
-            }
-            let most = counted.iter().map(|(_, n)| *n).max().unwrap_or(0);
-            let chosen = counted
-                .iter()
-                .find(|(_, n)| *n == most)
-                .map(|(a, _)| (*a).clone())
-                .unwrap_or_default();
+        found
+    }
+
+    /// Merges all applications of one directive on one element.
+    fn merge_one(&mut self, about: &str, found: DirectiveUsages, out: &mut Vec<Applied>) {
+        let DirectiveUsages { name, role, uses } = found;
+        let word = match role {
+            Role::Known(word) => Some(word),
+            _ => None,
+        };
+        if let Some(word) = word {
+            self.out.features.used[word as usize] = true;
+        }
+        if word == Some(Word::CacheTag) {
+            out.extend(carried("federation__cacheTag", Word::CacheTag, uses));
+            return;
+        }
+        let plain = |args: Args| Applied {
+            name: name.clone(),
+            args,
+            word,
+            graphs: Vec::new(),
+        };
+        let repeatable = match role {
+            Role::Known(Word::Tag | Word::Context) => true,
+            Role::Custom => self.is_repeatable(&name),
+            _ => false,
+        };
+        if repeatable {
+            out.extend(distinct(uses).into_iter().map(plain));
+            return;
+        }
+        let first = &uses[0].args;
+        if uses.iter().all(|one| same_args(&one.args, first)) {
+            out.push(plain(first.clone()));
+            return;
+        }
+        let at: Vec<(Place, String)> = uses.iter().map(|u| (u.place, String::new())).collect();
+        if let Some(args) = word.and_then(|word| merged_args(word, &uses)) {
             self.report.hint(
-                hint::INCONSISTENT_NON_REPEATABLE_DIRECTIVE_ARGUMENTS,
+                hint::MERGED_NON_REPEATABLE_DIRECTIVE_ARGUMENTS,
                 about,
-                format!("`@{name}` on `{about}` has different arguments in different subgraphs; the most frequent ones are used"),
+                format!("`@{name}` on `{about}` has different arguments in different subgraphs; the supergraph has all they ask for"),
                 &at,
             );
-            out.push(plain(chosen));
+            out.push(plain(args));
+            return;
         }
-        out
+        self.report.hint(
+            hint::INCONSISTENT_NON_REPEATABLE_DIRECTIVE_ARGUMENTS,
+            about,
+            format!("`@{name}` on `{about}` has different arguments in different subgraphs; the most frequent ones are used"),
+            &at,
+        );
+        out.push(plain(most_frequent(&uses)));
     }
 
     /// Arguments as they go to the supergraph.
@@ -370,11 +370,10 @@ pub(super) fn mergeable(word: Word) -> bool {
     )
 }
 
-type Args = Vec<(Box<str>, ConstValue)>;
-
-fn carried(name: &str, word: Word, uses: Vec<(u32, Args, Place)>) -> Vec<Applied> {
+/// DirectiveUsages that go to the supergraph as they are, each with the subgraphs it comes from.
+fn carried(name: &str, word: Word, uses: Vec<Usage>) -> Vec<Applied> {
     let mut out: Vec<Applied> = Vec::new();
-    for (sub, args, _) in uses {
+    for Usage { sub, args, .. } in uses {
         match out.iter_mut().find(|a| same_args(&a.args, &args)) {
             Some(known) if !known.graphs.contains(&sub) => known.graphs.push(sub),
             Some(_) => {}
@@ -387,124 +386,6 @@ fn carried(name: &str, word: Word, uses: Vec<(u32, Args, Place)>) -> Vec<Applied
         }
     }
     out
-}
-
-fn same_args(a: &[(Box<str>, ConstValue)], b: &[(Box<str>, ConstValue)]) -> bool {
-    a.len() == b.len()
-        && a.iter()
-            .all(|(n, v)| b.iter().any(|(m, w)| n == m && same_value(v, w)))
-}
-
-fn number(value: &ConstValue) -> i64 {
-    match value {
-        ConstValue::Int(text) => text.parse().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-fn max_args(all: &[&[(Box<str>, ConstValue)]]) -> Args {
-    all.iter()
-        .max_by_key(|args| args.first().map(|(_, v)| number(v)))
-        .map(|a| a.to_vec())
-        .unwrap_or_default()
-}
-
-fn list_size(all: &[&[(Box<str>, ConstValue)]]) -> Args {
-    let mut out: Args = Vec::new();
-    for args in all {
-        // Its default takes part in the merge.
-        let implied = (
-            Box::from("requireOneSlicingArgument"),
-            ConstValue::Boolean(true),
-        );
-        let implied = std::iter::once(&implied).filter(|(n, _)| !args.iter().any(|(m, _)| m == n));
-        for (name, value) in args.iter().chain(implied) {
-            match out.iter_mut().find(|(n, _)| n == name) {
-                None => out.push((name.clone(), value.clone())),
-                Some((_, known)) => match (&mut *known, value) {
-                    (ConstValue::List(ours), ConstValue::List(theirs)) => {
-                        for item in theirs {
-                            if !ours.contains(item) {
-                                ours.push(item.clone());
-                            }
-                        }
-                    }
-                    (ConstValue::Boolean(ours), ConstValue::Boolean(theirs)) => *ours &= *theirs,
-                    (ours @ ConstValue::Null, theirs) => *ours = theirs.clone(),
-                    (ours, theirs) if number(theirs) > number(ours) => *ours = theirs.clone(),
-                    _ => {}
-                },
-            }
-        }
-    }
-    out
-}
-
-/// Conjunction of lists of alternatives: every way to satisfy all of them, without those that ask for more than another.
-fn all_of(all: &[&[(Box<str>, ConstValue)]]) -> Args {
-    let Some(name) = all.first().and_then(|a| a.first()).map(|(n, _)| n.clone()) else {
-        return Vec::new();
-    };
-    let lists: Vec<Vec<Vec<Box<str>>>> = all
-        .iter()
-        .map(|a| alternatives(a.first().map(|(_, v)| v)))
-        .collect();
-    let merged = conjunction(&lists);
-    let value = ConstValue::List(
-        merged
-            .into_iter()
-            .map(|terms| ConstValue::List(terms.into_iter().map(ConstValue::String).collect()))
-            .collect(),
-    );
-    vec![(name, value)]
-}
-
-/// Most alternatives of a merged requirement; beyond that the first subgraph's stand.
-pub(crate) const ALTERNATIVES_MAX: usize = 10_000;
-
-/// `[["a", "b"], ["c"]]` as lists of strings.
-pub(crate) fn alternatives(value: Option<&ConstValue>) -> Vec<Vec<Box<str>>> {
-    let Some(ConstValue::List(outer)) = value else {
-        return Vec::new();
-    };
-    outer
-        .iter()
-        .map(|inner| match inner {
-            ConstValue::List(items) => items
-                .iter()
-                .filter_map(|i| i.as_str().map(Box::from))
-                .collect(),
-            ConstValue::String(s) => vec![s.clone()],
-            _ => Vec::new(),
-        })
-        .collect()
-}
-
-/// The conjunction of requirements in disjunctive form.
-pub(crate) fn conjunction(lists: &[Vec<Vec<Box<str>>>]) -> Vec<Vec<Box<str>>> {
-    let mut merged: Vec<Vec<Box<str>>> = vec![Vec::new()];
-    for list in lists.iter().filter(|l| !l.is_empty()) {
-        if merged.len() * list.len() > ALTERNATIVES_MAX {
-            break;
-        }
-        let mut next: Vec<Vec<Box<str>>> = Vec::new();
-        for left in &merged {
-            for right in list {
-                let mut both = left.clone();
-                both.extend(right.iter().filter(|r| !left.contains(r)).cloned());
-                both.sort();
-                next.push(both);
-            }
-        }
-        next.sort_by_key(Vec::len);
-        merged.clear();
-        for terms in next {
-            if !merged.iter().any(|m| m.iter().all(|t| terms.contains(t))) {
-                merged.push(terms);
-            }
-        }
-    }
-    merged
 }
 
 /// The specification a known directive belongs to in a supergraph, and its version there.

@@ -13,6 +13,18 @@ use crate::{
     spec::{ELEMENTS, Word},
 };
 
+/// A directive of a custom specification, as one subgraph links it.
+struct DirectiveLink {
+    identity: Box<str>,
+    version: Version,
+    /// Its name in the specification.
+    element: Box<str>,
+    /// Its name in the subgraph, and in the supergraph.
+    name: Box<str>,
+    /// Where the subgraph composes it.
+    here: (Place, String),
+}
+
 impl Merger<'_> {
     /// Which directives are merged, and under which names.
     pub(crate) fn link_features(&mut self) {
@@ -71,105 +83,101 @@ impl Merger<'_> {
     fn custom_features(&mut self) {
         for s in 0..self.subs.len() {
             for (composed, span) in self.subs[s].composed.clone() {
-                let sub = &self.subs[s];
-                let name = composed.trim_start_matches('@');
-                if let Some(problem) = not_composable(sub, &composed) {
-                    let at = [(sub.place(span), String::new())];
-                    self.report.error_help(
-                        codes::DIRECTIVE_COMPOSITION_ERROR,
-                        &composed,
-                        format!(
-                            "`{composed}` of subgraph `{}` cannot be composed: {problem}",
-                            sub.name
-                        ),
-                        "define the directive, and link a specification of yours that imports it"
-                            .into(),
-                        &at,
-                    );
-                    continue;
-                }
-                let Some(link) = sub.links.owner_of_directive(name) else {
-                    continue;
-                };
-                if link.spec.is_some() {
-                    let at = [(sub.place(span), String::new())];
-                    self.report.hint(
-                        hint::DIRECTIVE_COMPOSITION_INFO,
-                        &composed,
-                        format!(
-                            "`{composed}` is composed anyway; `@composeDirective` is not needed"
-                        ),
-                        &at,
-                    );
-                    continue;
-                }
-                let element = link
-                    .imports
-                    .iter()
-                    .find(|i| i.directive && &*i.name == name)
-                    .map_or_else(
-                        || {
-                            name.strip_prefix(&format!("{}__", link.prefix))
-                                .unwrap_or(name)
-                                .into()
-                        },
-                        |i| i.element.clone(),
-                    );
-                let version = link.version.unwrap_or_default_version();
-                let identity = link.identity.clone();
-                let here = (sub.place(span), String::new());
-                let found = self
-                    .out
-                    .features
-                    .custom
-                    .iter()
-                    .position(|f| f.identity == identity);
-                let Some(at) = found else {
-                    self.out.features.custom.push(CustomFeature {
-                        identity,
-                        version,
-                        directives: vec![(element, name.into())],
-                        newest: s as u32,
-                        subgraphs: vec![s as u32],
-                    });
-                    continue;
-                };
-                let feature = &mut self.out.features.custom[at];
-                if feature.version.major != version.major {
-                    let message = format!(
-                        "`{identity}` is linked as {} and as {version}, which are incompatible",
-                        feature.version
-                    );
-                    self.report.error(
-                        codes::DIRECTIVE_COMPOSITION_ERROR,
-                        &composed,
-                        message,
-                        &[here],
-                    );
-                    continue;
-                }
-                if !feature.subgraphs.contains(&(s as u32)) {
-                    feature.subgraphs.push(s as u32);
-                }
-                if version >= feature.version {
-                    feature.version = version;
-                    feature.newest = s as u32;
-                }
-                match feature.directives.iter().find(|(e, _)| *e == element) {
-                    Some((_, known)) if **known != *name => {
-                        let message =
-                            format!("`@{element}` is composed as `@{known}` and as `@{name}`");
-                        self.report.error(
-                            codes::DIRECTIVE_COMPOSITION_ERROR,
-                            &composed,
-                            message,
-                            &[here],
-                        );
-                    }
-                    Some(_) => {}
-                    None => feature.directives.push((element, name.into())),
+                if let Some(linked) = self.linked_directive(s, &composed, span) {
+                    self.compose_directive(s, &composed, linked);
                 }
             }
+        }
+    }
+
+    /// What a subgraph says of a directive that it composes; `None` if it cannot be composed, or is anyway.
+    fn linked_directive(&mut self, s: usize, composed: &str, span: Span) -> Option<DirectiveLink> {
+        let sub = &self.subs[s];
+        let name = composed.trim_start_matches('@');
+        let here = (sub.place(span), String::new());
+        if let Some(problem) = not_composable(sub, composed) {
+            self.report.error_help(
+                codes::DIRECTIVE_COMPOSITION_ERROR,
+                composed,
+                format!(
+                    "`{composed}` of subgraph `{}` cannot be composed: {problem}",
+                    sub.name
+                ),
+                "define the directive, and link a specification of yours that imports it".into(),
+                &[here],
+            );
+            return None;
+        }
+        let link = sub.links.owner_of_directive(name)?;
+        if link.spec.is_some() {
+            self.report.hint(
+                hint::DIRECTIVE_COMPOSITION_INFO,
+                composed,
+                format!("`{composed}` is composed anyway; `@composeDirective` is not needed"),
+                &[here],
+            );
+            return None;
+        }
+        let imported = link
+            .imports
+            .iter()
+            .find(|i| i.directive && &*i.name == name);
+        let element = imported.map(|import| import.element.clone());
+        Some(DirectiveLink {
+            identity: link.identity.clone(),
+            version: link.version.unwrap_or_default_version(),
+            element: element.unwrap_or_else(|| {
+                let unprefixed = name.strip_prefix(&format!("{}__", link.prefix));
+                unprefixed.unwrap_or(name).into()
+            }),
+            name: name.into(),
+            here,
+        })
+    }
+
+    /// Adds a directive to the custom specification it belongs to, which all subgraphs have to agree on.
+    fn compose_directive(&mut self, s: usize, composed: &str, linked: DirectiveLink) {
+        let DirectiveLink {
+            identity,
+            version,
+            element,
+            name,
+            here,
+        } = linked;
+        let custom = &mut self.out.features.custom;
+        let Some(feature) = custom.iter_mut().find(|f| f.identity == identity) else {
+            custom.push(CustomFeature {
+                identity,
+                version,
+                directives: vec![(element, name)],
+                newest: s as u32,
+                subgraphs: vec![s as u32],
+            });
+            return;
+        };
+        if feature.version.major != version.major {
+            let message = format!(
+                "`{identity}` is linked as {} and as {version}, which are incompatible",
+                feature.version
+            );
+            let code = codes::DIRECTIVE_COMPOSITION_ERROR;
+            return self.report.error(code, composed, message, &[here]);
+        }
+        if !feature.subgraphs.contains(&(s as u32)) {
+            feature.subgraphs.push(s as u32);
+        }
+        if version >= feature.version {
+            feature.version = version;
+            feature.newest = s as u32;
+        }
+        match feature.directives.iter().find(|(e, _)| *e == element) {
+            Some((_, known)) if *known != name => {
+                let message = format!("`@{element}` is composed as `@{known}` and as `@{name}`");
+                let code = codes::DIRECTIVE_COMPOSITION_ERROR;
+                self.report.error(code, composed, message, &[here]);
+            }
+            Some(_) => {}
+            None => feature.directives.push((element, name)),
         }
     }
 

@@ -293,55 +293,14 @@ impl Merger<'_> {
         if self.out.types[parent].kind != TypeKind::Object {
             return;
         }
-        let mut resolving: Vec<(u32, FieldId)> = sources
-            .iter()
-            .copied()
-            .filter(|(sub, field)| {
-                let info = &self.subs[*sub as usize].fields[*field];
-                (!info.external || info.provided)
-                    && info.overridden.is_none()
-                    && info.override_label.is_none()
-            })
-            .collect();
-        let name = about.rsplit('.').next().and_then(|n| self.out.names.get(n));
-        if let Some(name) = name {
-            for interface in &self.out.types[parent].interfaces {
-                for (sub, ty) in &self.out.types[*interface].sources {
-                    let s = &self.subs[*sub as usize];
-                    if s.types[*ty].interface_object
-                        && let Some(field) = self.sub_field(*sub, *ty, name)
-                        && !s.fields[field].external
-                        && s.fields[field].overridden.is_none()
-                        && !resolving.iter().any(|r| r.0 == *sub)
-                    {
-                        resolving.push((*sub, field));
-                    }
-                }
-            }
-        }
-        if self.out.type_name(parent) == root_name(OperationKind::Subscription) {
-            let marked: Vec<(Place, String)> = sources
-                .iter()
-                .filter_map(|(s, f)| {
-                    let sub = &self.subs[*s as usize];
-                    Some((sub.place(sub.fields[*f].marked_shareable?), String::new()))
-                })
-                .collect();
-            if !marked.is_empty() {
-                self.report.error_help(
-                    codes::INVALID_FIELD_SHARING,
-                    about,
-                    format!("`{about}` is a subscription, which cannot be shared"),
-                    "keep it in one subgraph, without `@shareable`".into(),
-                    &marked,
-                );
-                return;
-            }
+        let resolving = self.resolving(about, parent, sources);
+        let subscription = self.out.type_name(parent) == root_name(OperationKind::Subscription);
+        if subscription && self.refuse_marked_subscription(about, sources) {
+            return;
         }
         if resolving.len() < 2 {
             return;
         }
-        let subscription = self.out.type_name(parent) == root_name(OperationKind::Subscription);
         let bad: Vec<(u32, FieldId)> = resolving
             .iter()
             .copied()
@@ -356,8 +315,82 @@ impl Merger<'_> {
         if bad.is_empty() {
             return;
         }
-        let subs: Vec<u32> = resolving.iter().map(|r| r.0).collect();
-        let bad_subs: Vec<u32> = bad.iter().map(|r| r.0).collect();
+        let help = match subscription {
+            true => "a subscription has one source: keep it in one subgraph".to_owned(),
+            false => format!(
+                "add `@shareable` in {}, or keep the field in one subgraph (`@override` moves it)",
+                self.sub_names(&bad.iter().map(|r| r.0).collect::<Vec<_>>())
+            ),
+        };
+        self.refuse_sharing(about, &resolving, &bad, help);
+    }
+
+    /// The fields that are resolved under one coordinate, those of interface objects included.
+    fn resolving(
+        &self,
+        about: &str,
+        parent: MTypeId,
+        sources: &[(u32, FieldId)],
+    ) -> Vec<(u32, FieldId)> {
+        let mut resolving: Vec<(u32, FieldId)> = sources
+            .iter()
+            .copied()
+            .filter(|(sub, field)| {
+                let info = &self.subs[*sub as usize].fields[*field];
+                (!info.external || info.provided)
+                    && info.overridden.is_none()
+                    && info.override_label.is_none()
+            })
+            .collect();
+        let name = about.rsplit('.').next().and_then(|n| self.out.names.get(n));
+        let Some(name) = name else {
+            return resolving;
+        };
+        for interface in &self.out.types[parent].interfaces {
+            for (sub, ty) in &self.out.types[*interface].sources {
+                let s = &self.subs[*sub as usize];
+                if s.types[*ty].interface_object
+                    && let Some(field) = self.sub_field(*sub, *ty, name)
+                    && !s.fields[field].external
+                    && s.fields[field].overridden.is_none()
+                    && !resolving.iter().any(|r| r.0 == *sub)
+                {
+                    resolving.push((*sub, field));
+                }
+            }
+        }
+        resolving
+    }
+
+    /// A subscription is not shared, whatever it says. Says whether it was marked.
+    fn refuse_marked_subscription(&mut self, about: &str, sources: &[(u32, FieldId)]) -> bool {
+        let marked: Vec<(Place, String)> = sources
+            .iter()
+            .filter_map(|(s, f)| {
+                let sub = &self.subs[*s as usize];
+                Some((sub.place(sub.fields[*f].marked_shareable?), String::new()))
+            })
+            .collect();
+        if !marked.is_empty() {
+            self.report.error_help(
+                codes::INVALID_FIELD_SHARING,
+                about,
+                format!("`{about}` is a subscription, which cannot be shared"),
+                "keep it in one subgraph, without `@shareable`".into(),
+                &marked,
+            );
+        }
+        !marked.is_empty()
+    }
+
+    /// Reports fields of which those that are `bad` may not be shared.
+    fn refuse_sharing(
+        &mut self,
+        about: &str,
+        resolving: &[(u32, FieldId)],
+        bad: &[(u32, FieldId)],
+        help: String,
+    ) {
         let mut at: Vec<(Place, String)> = bad
             .iter()
             .map(|(s, f)| {
@@ -375,14 +408,7 @@ impl Merger<'_> {
             };
             (self.field_place(*s, *f), format!("{how} in `{}`", sub.name))
         }));
-        let help = if subscription {
-            "a subscription has one source: keep it in one subgraph".to_owned()
-        } else {
-            format!(
-                "add `@shareable` in {}, or keep the field in one subgraph (`@override` moves it)",
-                self.sub_names(&bad_subs)
-            )
-        };
+        let subs: Vec<u32> = resolving.iter().map(|r| r.0).collect();
         self.report.error_help(
             codes::INVALID_FIELD_SHARING,
             about,

@@ -8,6 +8,7 @@
 //! mapped to merged ids by [`Merged::sub_types`] and [`Merged::sub_fields`].
 
 mod again;
+mod arguments;
 pub(crate) mod auth;
 mod definitions;
 mod directives;

@@ -4,7 +4,11 @@ use ogive_base::Span;
 use ogive_schema::{FieldId, TypeId, suggest::suggestions};
 
 use super::Merger;
-use crate::{codes, codes::hint, subgraph::Override};
+use crate::{
+    codes::{self, hint},
+    report::Place,
+    subgraph::Override,
+};
 
 impl Merger<'_> {
     /// Resolves every override; losers are marked on their own subgraph's field.
@@ -38,6 +42,57 @@ impl Merger<'_> {
             None => this.coordinate(field),
         };
         let here = (this.place(over.span), String::new());
+        self.contradicting_override(&about, sub, field, &here);
+        let Some(loser) = self.override_source(&about, sub, &over, &here) else {
+            return;
+        };
+        let Some(theirs) = self.overridden_field(loser, sub, ty, field) else {
+            let message = format!(
+                "subgraph `{}` has no `{about}` (any more): the `@override` can go",
+                over.from
+            );
+            let code = hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED;
+            return self.report.hint(code, &about, message, &[here]);
+        };
+        let other = &self.subs[loser as usize];
+        if let Some(second) = &other.fields[theirs].overrides {
+            let place = other.place(second.span);
+            self.report.error_help(
+                codes::OVERRIDE_SOURCE_HAS_OVERRIDE,
+                &about,
+                format!(
+                    "`{about}` of subgraph `{}` overrides a field that overrides another",
+                    self.subs[sub as usize].name
+                ),
+                "override the subgraph that has it in the first place, and drop the override in between".into(),
+                &[here, (place, "which is an override too".into())],
+            );
+            return;
+        }
+        if self.override_collides(&about, loser, theirs, &here) {
+            return;
+        }
+        let info = &self.subs[loser as usize].fields[theirs];
+        if info.marked_external.is_some() && info.external {
+            let message = format!(
+                "`{about}` is external in subgraph `{}`: the `@override` can go",
+                over.from
+            );
+            let code = hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED;
+            return self.report.hint(code, &about, message, &[here]);
+        }
+        self.mark_overridden(&about, loser, theirs, over);
+    }
+
+    /// `@override` beside a directive that says that the field is another subgraph's.
+    fn contradicting_override(
+        &mut self,
+        about: &str,
+        sub: u32,
+        field: FieldId,
+        here: &(Place, String),
+    ) {
+        let this = &self.subs[sub as usize];
         let info = &this.fields[field];
         let clash = [
             ("external", info.marked_external.filter(|_| info.external)),
@@ -48,22 +103,34 @@ impl Merger<'_> {
             let at = [here.clone(), (this.place(span), String::new())];
             self.report.error(
                 codes::OVERRIDE_COLLISION_WITH_ANOTHER_DIRECTIVE,
-                &about,
+                about,
                 format!("`@override` and `@{name}` on `{about}` contradict each other"),
                 &at,
             );
         }
+    }
+
+    /// The subgraph that an override takes the field from.
+    fn override_source(
+        &mut self,
+        about: &str,
+        sub: u32,
+        over: &Override,
+        here: &(Place, String),
+    ) -> Option<u32> {
+        let this = &self.subs[sub as usize];
         if *over.from == *this.name {
             self.report.error_help(
                 codes::OVERRIDE_FROM_SELF_ERROR,
-                &about,
+                about,
                 format!("`{about}` of subgraph `{}` overrides itself", this.name),
                 "name the subgraph the field comes from".into(),
-                &[here],
+                std::slice::from_ref(here),
             );
-            return;
+            return None;
         }
-        let Some(loser) = self.subs.iter().position(|s| *s.name == *over.from) else {
+        let loser = self.subs.iter().position(|s| *s.name == *over.from);
+        if loser.is_none() {
             let names = self
                 .subs
                 .iter()
@@ -75,110 +142,60 @@ impl Merger<'_> {
                 .unwrap_or_default();
             self.report.hint(
                 hint::FROM_SUBGRAPH_DOES_NOT_EXIST,
-                &about,
+                about,
                 format!(
                     "`{about}` overrides subgraph `{}`, which does not exist{close}",
                     over.from
                 ),
-                &[here],
+                std::slice::from_ref(here),
             );
-            return;
-        };
-        let loser = loser as u32;
-        let theirs = self
-            .out
-            .of(sub, ty)
-            .and_then(|t| {
-                self.out.types[t]
-                    .sources
-                    .iter()
-                    .find(|s| s.0 == loser)
-                    .copied()
-            })
-            .and_then(|(_, t)| {
-                self.subs[loser as usize]
-                    .schema
-                    .field_by_name(t, this.schema.field_name(field))
-            });
-        let Some(theirs) = theirs else {
-            self.report.hint(
-                hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED,
-                &about,
-                format!(
-                    "subgraph `{}` has no `{about}` (any more): the `@override` can go",
-                    over.from
-                ),
-                &[here],
-            );
-            return;
-        };
+        }
+        loser.map(|loser| loser as u32)
+    }
+
+    /// The field of the subgraph that loses it.
+    fn overridden_field(
+        &self,
+        loser: u32,
+        sub: u32,
+        ty: TypeId,
+        field: FieldId,
+    ) -> Option<FieldId> {
+        let merged = self.out.of(sub, ty)?;
+        let sources = &self.out.types[merged].sources;
+        let (_, theirs) = sources.iter().find(|source| source.0 == loser)?;
+        let name = self.subs[sub as usize].schema.field_name(field);
+        self.subs[loser as usize]
+            .schema
+            .field_by_name(*theirs, name)
+    }
+
+    /// Takes a field away from the subgraph that loses it, wholly or by label.
+    fn mark_overridden(&mut self, about: &str, loser: u32, theirs: FieldId, over: Override) {
         let other = &self.subs[loser as usize];
-        let info = &other.fields[theirs];
         let span = other.schema.fields[theirs].span;
         let there = (other.place(span), format!("in `{}`", other.name));
-        if let Some(second) = &info.overrides {
-            let at = [
-                here,
-                (other.place(second.span), "which is an override too".into()),
-            ];
-            self.report.error_help(
-                codes::OVERRIDE_SOURCE_HAS_OVERRIDE,
-                &about,
-                format!("`{about}` of subgraph `{}` overrides a field that overrides another", this.name),
-                "override the subgraph that has it in the first place, and drop the override in between".into(),
-                &at,
-            );
-            return;
-        }
-        if self.override_collides(&about, loser, theirs, &here) {
-            return;
-        }
-        let other = &self.subs[loser as usize];
-        let info = &other.fields[theirs];
-        if info.marked_external.is_some() && info.external {
-            self.report.hint(
-                hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED,
-                &about,
-                format!(
-                    "`{about}` is external in subgraph `{}`: the `@override` can go",
-                    over.from
-                ),
-                &[here],
-            );
-            return;
-        }
-        match over.label {
+        let (code, message) = match over.label {
             Some(label) => {
-                self.report.hint(
-                    hint::OVERRIDE_MIGRATION_IN_PROGRESS,
-                    &about,
-                    format!("`{about}` moves from subgraph `{}` step by step; remove it there when done", over.from),
-                    &[there],
-                );
                 self.subs[loser as usize].fields[theirs].override_label = Some(label);
+                let message = format!(
+                    "`{about}` moves from subgraph `{}` step by step; remove it there when done",
+                    over.from
+                );
+                (hint::OVERRIDE_MIGRATION_IN_PROGRESS, message)
             }
             None => {
                 let used = self.is_used(loser, theirs);
-                let message = if used {
-                    format!(
-                        "`{about}` of subgraph `{}` is overridden, and still used by keys or other directives there",
-                        over.from
-                    )
-                } else {
-                    format!(
-                        "`{about}` of subgraph `{}` is overridden and can be removed there",
-                        over.from
-                    )
-                };
-                self.report.hint(
-                    hint::OVERRIDDEN_FIELD_CAN_BE_REMOVED,
-                    &about,
-                    message,
-                    &[there],
-                );
                 self.subs[loser as usize].fields[theirs].overridden = Some(used);
+                let end = match used {
+                    true => ", and still used by keys or other directives there",
+                    false => " and can be removed there",
+                };
+                let message = format!("`{about}` of subgraph `{}` is overridden{end}", over.from);
+                (hint::OVERRIDDEN_FIELD_CAN_BE_REMOVED, message)
             }
-        }
+        };
+        self.report.hint(code, about, message, &[there]);
     }
 
     fn override_collides(
@@ -186,7 +203,7 @@ impl Merger<'_> {
         about: &str,
         loser: u32,
         theirs: FieldId,
-        here: &(crate::report::Place, String),
+        here: &(Place, String),
     ) -> bool {
         let other = &self.subs[loser as usize];
         let info = &other.fields[theirs];
