@@ -99,7 +99,7 @@ const TABLE: &[(u8, &str, &[&str])] = &[
 ];
 
 /// Crates that exist for tests only.
-const TEST_CRATES: &[&str] = &["testkit", "e2e", "icount"];
+const TEST_CRATES: &[&str] = &["testbase", "testkit", "e2e", "icount"];
 
 /// Crates of layers 0 to 3: no clock, environment, files, threads or async.
 pub(crate) fn pure_crates() -> impl Iterator<Item = &'static str> {

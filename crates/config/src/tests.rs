@@ -295,14 +295,7 @@ fn the_reference_page_is_up_to_date() {
         ));
     }
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == page,
-        "docs/configuration.md is out of date: run this test with BLESS=1"
-    );
+    ogive_testbase::assert_recorded(path, &page);
 }
 
 /// The examples of the pages are configurations.
@@ -367,14 +360,7 @@ fn the_schema_file_is_up_to_date() {
     let schema = schema::schema();
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ogive.schema.json");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &schema).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == schema,
-        "docs/ogive.schema.json is out of date: run this test with BLESS=1"
-    );
+    ogive_testbase::assert_recorded(path, &schema);
 }
 
 #[test]

@@ -297,13 +297,6 @@ mod tests {
             ));
         }
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &page).unwrap();
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == page,
-            "docs/errors.md is out of date: run this test with BLESS=1"
-        );
+        ogive_testbase::assert_recorded(path, &page);
     }
 }

@@ -12,7 +12,8 @@ pub mod engines;
 pub mod graph;
 pub mod ops;
 pub mod pipeline;
-pub mod rng;
 pub mod schemas;
 pub mod shrink;
 pub mod world;
+
+pub use ogive_testbase::rng;

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ogive_testbase::left_out;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{
@@ -29,20 +30,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// One such test after the other: together they would open more than a process may.
 static MANY_FILES: Mutex<()> = Mutex::new(());
 
-/// Lets this process, and what it starts from here on, open so many connections; `None`, loudly, where it may not.
-fn may_open(connections: usize) -> Option<MutexGuard<'static, ()>> {
+/// Lets this process, and what it starts from here on, open so many connections, or says why it may not.
+fn may_open(connections: usize) -> Result<MutexGuard<'static, ()>, String> {
     let alone = MANY_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + OTHERS;
     if limit.maximum.is_some_and(|most| most < wanted) {
-        eprintln!("SKIPPED: fewer than {wanted} files may be open (`ulimit -Hn`)");
-        return None;
+        return Err(format!(
+            "fewer than {wanted} files may be open (`ulimit -Hn`)"
+        ));
     }
     if limit.current.is_some_and(|now| now < wanted) {
         limit.current = Some(wanted);
         setrlimit(Resource::Nofile, limit).unwrap();
     }
-    Some(alone)
+    Ok(alone)
 }
 
 /// Opens the connections; each asks once if `ask` says so.
@@ -67,8 +69,9 @@ fn idle(gateway: &str, asks: bool) -> Vec<TcpStream> {
     reason = "what a connection costs is worth knowing"
 )]
 fn ten_thousand_idle_connections_hold_up_nobody() {
-    let Some(_alone) = may_open(IDLE) else {
-        return;
+    let _alone = match may_open(IDLE) {
+        Ok(alone) => alone,
+        Err(why) => return left_out(&why),
     };
     let (_mock, urls) = subgraphs();
     let most = IDLE + 100;
@@ -83,8 +86,7 @@ fn ten_thousand_idle_connections_hold_up_nobody() {
     let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
     let gateway = address(&serve.logged("serving http://"));
     if look(serve.id()).is_none() {
-        eprintln!("SKIPPED: there is no /proc");
-        return;
+        return left_out("there is no /proc");
     }
     let ask_once = || {
         assert_eq!(
@@ -141,8 +143,9 @@ fn ten_thousand_idle_connections_hold_up_nobody() {
 #[test]
 fn more_idle_connections_than_there_are_places_keep_nobody_out() {
     let number = IDLE + 200;
-    let Some(_alone) = may_open(number) else {
-        return;
+    let _alone = match may_open(number) {
+        Ok(alone) => alone,
+        Err(why) => return left_out(&why),
     };
     let (_mock, urls) = subgraphs();
     let config = file("crowd.yaml", format!("listen: 127.0.0.1:0\n{urls}"));

@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use ogive_testbase::{left_out, runs};
+
 use crate::process::{Running, address, answer, ask, file};
 
 const QUERY: &str = r#"{"query":"{ me { name } topProducts(first: 1) { name inStock } }"}"#;
@@ -21,14 +23,8 @@ fn failures(report: &str) -> Vec<&str> {
 
 #[test]
 fn a_stop_under_a_load_tool_fails_nothing() {
-    if Command::new("wrk")
-        .arg("-v")
-        .stdout(Stdio::null())
-        .output()
-        .is_err()
-    {
-        eprintln!("skipped: `wrk` is not installed");
-        return;
+    if !runs("wrk") {
+        return left_out("`wrk` is not installed");
     }
     let mut demo = Running::start(&["demo", "--listen", "127.0.0.1:0"]);
     let gateway = address(&demo.printed("GraphQL "));
@@ -76,8 +72,7 @@ fn attacks_leave_no_memory_behind() {
     let mut demo = Running::start(&["demo", "--listen", "127.0.0.1:0"]);
     let gateway = address(&demo.printed("GraphQL "));
     if resident(demo.id()).is_none() {
-        eprintln!("skipped: there is no /proc");
-        return;
+        return left_out("there is no /proc");
     }
     let query = |text: String| format!(r#"{{"query":"{text}"}}"#);
     let many = |count: usize, field: &dyn Fn(usize) -> String| {

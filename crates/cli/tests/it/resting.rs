@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ogive_testbase::left_out;
+
 use crate::{
     process::{Running, address, demo, file, run, subgraphs},
     soak::{Client, configuration, load},
@@ -123,7 +125,6 @@ fn mixed(gateway: &str, length: Duration) -> usize {
 
 #[test]
 #[allow(clippy::print_stdout, reason = "the table is what a long run is for")]
-#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn a_load_that_is_over_takes_no_memory() {
     let seconds = std::env::var("OGIVE_REST_SECONDS").ok();
     let seconds: Option<u64> = seconds.map(|text| text.parse().unwrap());
@@ -135,8 +136,7 @@ fn a_load_that_is_over_takes_no_memory() {
     let mut serve = Running::start(&["serve", "-c", &config, "--log", log]);
     let gateway = address(&serve.logged("serving http://"));
     let Some(started) = look(serve.id()) else {
-        eprintln!("skipped: there is no /proc/PID/smaps_rollup");
-        return;
+        return left_out("there is no /proc/PID/smaps_rollup");
     };
     let look = |process: u32| look(process).unwrap();
     // Every worker that was asked says so. After a long rest it does again: connections to subgraphs were closed.

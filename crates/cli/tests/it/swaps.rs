@@ -10,6 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ogive_testbase::{left_out, runs};
+
 use crate::{
     page::{look, number, pace, put},
     process::{Running, address, answer, ask, demo, file, subgraphs},
@@ -43,10 +45,8 @@ end
 #[test]
 #[allow(clippy::print_stdout, reason = "the table is what a long run is for")]
 fn swaps_under_a_load_tool_fail_nothing() {
-    let wrk = Command::new("wrk").arg("-v").stdout(Stdio::null()).output();
-    if wrk.is_err() {
-        eprintln!("SKIPPED: `wrk` is not installed");
-        return;
+    if !runs("wrk") {
+        return left_out("`wrk` is not installed");
     }
     let seconds = number("OGIVE_SWAPS_SECONDS").unwrap_or(3);
     let (_mock, urls) = subgraphs();

@@ -16,7 +16,9 @@ use ogive_syntax::{
     parse,
 };
 
-use super::sets::{self, Rng, Set};
+use ogive_testbase::Rng;
+
+use super::sets::{self, Set};
 
 /// Mutated set `i` of a seed.
 pub fn mutant(seed: u64, i: usize) -> Set {

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use ogive_testbase::Rng;
+
 use crate::{Owned, run, sub};
 
 /// Depth that no failure of an instance of this size needs more than.
@@ -31,19 +33,8 @@ struct Model {
     subs: Vec<(BTreeMap<usize, Local>, Vec<usize>)>,
 }
 
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: u64) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n) as usize
-    }
-}
-
 fn model(seed: u64) -> Model {
-    let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut rng = Rng::new(seed);
     let count = 2 + rng.below(3);
     let mut subs = Vec::new();
     for s in 0..count {
@@ -68,7 +59,7 @@ fn model(seed: u64) -> Model {
         let known: Vec<usize> = types.keys().copied().collect();
         for ty in known.clone() {
             for _ in 0..rng.below(2) {
-                let target = known[rng.below(known.len() as u64)];
+                let target = known[rng.below(known.len())];
                 if let Some(local) = types.get_mut(&ty) {
                     local.links.insert(s, target);
                 }

@@ -9,9 +9,13 @@ use std::{
 };
 
 use ogive_compose::{ComposeOptions, Composed, codes};
+use ogive_testbase::{Recorded, assert_recorded};
 use serde_json::Value;
 
 use crate::{Owned, normal::normal, run_with, sub};
+
+/// Fewer cases mean that some were not found.
+const CASES: usize = 290;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
@@ -105,8 +109,7 @@ fn rendered(composed: &Composed) -> String {
 
 #[test]
 fn every_case_comes_out_as_expected() {
-    let bless = std::env::var_os("BLESS").is_some();
-    let mut wrong = String::new();
+    let mut recorded = Recorded::new();
     for case in cases() {
         let (name, dir) = (&case.name, &case.dir);
         let composed = run_with(&case.set, &case.options);
@@ -118,17 +121,9 @@ fn every_case_comes_out_as_expected() {
             );
         }
         let text = rendered(&composed);
-        let path = dir.join("expected.txt");
-        if bless {
-            fs::write(&path, &text).unwrap();
-        } else if fs::read_to_string(&path).unwrap_or_default() != text {
-            let _ = writeln!(wrong, "{name}: now\n{text}");
-        }
+        recorded.compare(dir.join("expected.txt"), &text);
     }
-    assert!(
-        wrong.is_empty(),
-        "run with BLESS=1 if this is right:\n{wrong}"
-    );
+    recorded.finish(CASES);
 }
 
 #[test]
@@ -189,14 +184,7 @@ fn every_code_has_a_page_with_an_example_that_raises_it_and_one_that_does_not() 
 #[test]
 fn the_table_of_codes_in_the_docs_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/composition-codes.md");
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, codes::table()).unwrap();
-    }
-    assert_eq!(
-        fs::read_to_string(&path).unwrap_or_default(),
-        codes::table(),
-        "BLESS=1 writes it"
-    );
+    assert_recorded(path, &codes::table());
 }
 
 /// FNV-1a of the subgraphs, as `record.mjs` computes it.

@@ -16,6 +16,7 @@ use std::{
 };
 
 use ogive_base::Diagnostic;
+use ogive_testbase::{assert_recorded, left_out, needs::ORACLE_IS_OFF};
 use serde_json::{Value, json};
 
 use crate::{Owned, mutants::mutant, run, sub};
@@ -218,27 +219,23 @@ fn mutants_get_the_recorded_verdicts() {
 
 #[test]
 fn mutants_get_the_verdicts_of_the_reference_today() {
-    let Some(script) = oracle() else { return };
+    let Some(script) = oracle() else {
+        return left_out(ORACLE_IS_OFF);
+    };
     let number =
         |name: &str, default: usize| std::env::var(name).map_or(default, |n| n.parse().unwrap());
-    let recorded = ask(&script, SEED, RECORDED);
+    let recorded = verdicts(&script, SEED, RECORDED);
     let lines: Vec<String> = (0..RECORDED)
         .map(|i| format!("{} {}", hash_of(&owned(SEED, i)), recorded[i]))
         .collect();
     let text = lines.join("\n") + "\n";
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(recorded_path(), &text).unwrap();
-    }
-    assert!(
-        fs::read_to_string(recorded_path()).unwrap() == text,
-        "BLESS=1 records it"
-    );
+    assert_recorded(recorded_path(), &text);
     let (count, seed) = (
         number("OGIVE_MUTANTS", 1_000),
         number("OGIVE_SEED", 2) as u64,
     );
     let mut tally = Tally::default();
-    for (i, verdict) in ask(&script, seed, count).iter().enumerate() {
+    for (i, verdict) in verdicts(&script, seed, count).iter().enumerate() {
         tally.compare(seed, i, &owned(seed, i), verdict);
     }
     tally.finish();
@@ -330,19 +327,14 @@ fn hash_of(set: &[Owned]) -> String {
     format!("{hash:016x}")
 }
 
-/// The script that composes with the reference, if it can run.
-fn oracle() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/compose");
-    let asked = std::env::var_os("OGIVE_ORACLE").is_some();
-    if !asked || !folder.join("node_modules/@apollo/composition").is_dir() {
-        println!("skipped: set OGIVE_ORACLE=1 after `npm ci --prefix oracle/compose`");
-        return None;
-    }
-    Some(folder.join("compose.mjs"))
+/// The script that composes with the reference, if that is switched on.
+pub(crate) fn oracle() -> Option<PathBuf> {
+    let folder = ogive_testbase::oracle("compose/node_modules/@apollo/composition")?;
+    Some(folder.join("compose/compose.mjs"))
 }
 
-/// What the reference says of the first mutants of a seed: `accepted`, `failed`, or its first errors.
-fn ask(script: &Path, seed: u64, count: usize) -> Vec<String> {
+/// What the reference says of each set.
+pub(crate) fn ask(script: &Path, sets: Vec<Vec<Owned>>) -> Vec<Value> {
     let mut node = Command::new("node")
         .arg("--stack-size=4000")
         .arg(script)
@@ -352,10 +344,10 @@ fn ask(script: &Path, seed: u64, count: usize) -> Vec<String> {
         .unwrap();
     let mut input = node.stdin.take().unwrap();
     let writer = thread::spawn(move || {
-        for i in 0..count {
-            let set: Vec<Value> = mutant(seed, i)
+        for set in sets {
+            let set: Vec<Value> = set
                 .iter()
-                .map(|(name, sdl)| json!({"name": name, "url": format!("http://{name}"), "sdl": sdl}))
+                .map(|Owned { name, sdl }| json!({"name": name, "url": format!("http://{name}"), "sdl": sdl}))
                 .collect();
             writeln!(input, "{}", Value::from(set)).unwrap();
         }
@@ -364,11 +356,19 @@ fn ask(script: &Path, seed: u64, count: usize) -> Vec<String> {
     writer.join().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(verdict).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
-fn verdict(line: &str) -> String {
-    let answer: Value = serde_json::from_str(line).unwrap();
+/// What the reference says of the first mutants of a seed.
+fn verdicts(script: &Path, seed: u64, count: usize) -> Vec<String> {
+    let sets = (0..count).map(|i| owned(seed, i)).collect();
+    ask(script, sets).iter().map(verdict).collect()
+}
+
+/// `accepted`, `failed`, or its first errors.
+fn verdict(answer: &Value) -> String {
     let errors = answer["errors"].as_array().unwrap();
     if errors.is_empty() {
         return match answer["supergraph"].is_string() {

@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use ogive_base::Sources;
+use ogive_testbase::Recorded;
 
 use super::*;
 use crate::{Config, load};
@@ -28,6 +29,7 @@ fn loaded(migration: &Migration) -> Config {
 /// Every key of the sample is in the report, the result loads, and both are as they were.
 #[test]
 fn the_samples_are_brought_over() {
+    let mut recorded = Recorded::new();
     for format in Format::ALL {
         let extension = if format == Format::Grafbase {
             "toml"
@@ -52,17 +54,9 @@ fn the_samples_are_brought_over() {
             );
         }
         let found = format!("{}\n---\n{}", migration.yaml, migration.report_text());
-        let path = folder().join(format!("{}.out", format.word()));
-        if std::env::var_os("BLESS").is_some() {
-            fs::write(&path, &found).unwrap();
-        }
-        let expected = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == expected,
-            "{} has changed; look at it and bless it with BLESS=1\n{found}",
-            path.display()
-        );
+        recorded.compare(folder().join(format!("{}.out", format.word())), &found);
     }
+    recorded.finish(Format::ALL.len());
 }
 
 #[test]

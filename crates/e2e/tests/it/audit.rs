@@ -1,18 +1,16 @@
 //! The public audits of GraphQL over HTTP: every MUST, SHOULD and MAY.
 
-use std::{path::Path, process::Command};
+use std::process::Command;
+
+use ogive_testbase::{left_out, needs::ORACLE_IS_OFF, oracle};
 
 use crate::graph::Graph;
 
 #[test]
 fn every_audit_of_graphql_over_http_holds() {
-    let oracle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle");
-    if std::env::var_os("OGIVE_ORACLE").is_none()
-        || !oracle.join("node_modules/graphql-http").exists()
-    {
-        eprintln!("skipped: needs OGIVE_ORACLE=1 and `npm ci` in oracle/");
-        return;
-    }
+    let Some(oracle) = oracle("node_modules/graphql-http") else {
+        return left_out(ORACLE_IS_OFF);
+    };
     // The audits ask for types by variable, which needs introspection.
     let graph = Graph::with("supergraph: { introspection: true }");
     let output = Command::new("node")

@@ -1,9 +1,10 @@
 //! The artefact of each of the five stops, as `ogive explain` shows it. `BLESS=1` rewrites the snapshot.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use http::HeaderMap;
 use ogive_gateway::{GraphqlRequest, JsonObject, explain};
+use ogive_testbase::assert_recorded;
 
 use crate::graph::Graph;
 
@@ -33,14 +34,7 @@ async fn five_stops() {
     let explanation = explain(&state, request, &headers, Some(&worker)).await;
     let found = explanation.text(false);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/five_stops.txt");
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, &found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap();
-    assert!(
-        found == expected,
-        "the five stops have changed; look at the difference and bless it with BLESS=1\n{found}"
-    );
+    assert_recorded(path, &found);
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -9,6 +9,7 @@ use std::{
 };
 
 use ogive_base::Reservation;
+use ogive_testbase::{left_out, runs};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -240,9 +241,8 @@ const MAP: &str = r#"{"0":["variables.f"]}"#;
 
 #[test]
 fn curl_sends_a_file_to_the_subgraph_that_wants_it() {
-    if Command::new("curl").arg("--version").output().is_err() {
-        eprintln!("skipped: needs curl");
-        return;
+    if !runs("curl") {
+        return left_out("`curl` is not installed");
     }
     let graph = Graph::with("enabled: true", "");
     let file = std::env::temp_dir().join(format!("ogive-upload-{}.txt", std::process::id()));
@@ -276,9 +276,8 @@ fn curl_sends_a_file_to_the_subgraph_that_wants_it() {
 
 #[test]
 fn a_browsers_form_data_sends_files() {
-    if std::env::var_os("OGIVE_ORACLE").is_none() {
-        eprintln!("skipped: needs OGIVE_ORACLE=1 and node");
-        return;
+    if !runs("node") {
+        return left_out("`node` is not installed");
     }
     let graph = Graph::with("enabled: true", "");
     // As apollo-upload-client takes files out of variables and numbers them.

@@ -6,11 +6,12 @@ use ogive_execute::{
     SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_plan::{Granted, Plan};
+use ogive_testbase::Rng;
 use serde_json::{Value, json};
 
 use crate::{
     fixture::Builder,
-    passing::{Random, change, piece_by_piece, plan, truth},
+    passing::{change, piece_by_piece, plan, truth},
     script::{block_on, text},
 };
 
@@ -124,7 +125,7 @@ fn damaged_answers_are_refused_wherever_they_are_cut() {
     let mut refused = 0;
     let mut known = 0;
     for seed in 0..4_000 {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let mut truth = truth();
         for _ in 0..random.below(3) {
             change(&mut random, &mut truth["data"]);

@@ -1,6 +1,6 @@
 //! Whatever subgraphs answer, the response is a GraphQL response that fits the client's types.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use bytes::Bytes;
 use ogive_execute::{
@@ -8,6 +8,7 @@ use ogive_execute::{
     TransportError, TransportFuture, execute,
 };
 use ogive_plan::{Granted, LayoutId, LeafKind, OutField, OutSource, Plan, ShapeField, Wrapping};
+use ogive_testbase::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -92,19 +93,17 @@ fn plan() -> Plan {
     b.build()
 }
 
-struct Random(Cell<u64>);
+/// Chance for what is only read.
+struct Random(RefCell<Rng>);
 impl Random {
-    fn below(&self, n: u64) -> u64 {
-        let next = self
-            .0
-            .get()
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        self.0.set(next);
-        (next >> 33) % n
+    fn new(seed: u64) -> Random {
+        Random(RefCell::new(Rng::new(seed)))
+    }
+    fn below(&self, n: usize) -> usize {
+        self.0.borrow_mut().below(n)
     }
     fn pick<T: Clone>(&self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize].clone()
+        self.0.borrow_mut().pick(from).clone()
     }
 }
 
@@ -112,7 +111,7 @@ impl Random {
 struct Liar {
     random: Random,
     /// Of ten answers, how many are changed.
-    lies: u64,
+    lies: usize,
 }
 
 impl Transport for Liar {
@@ -181,7 +180,7 @@ impl Liar {
             serde_json::to_vec_pretty(&answer).unwrap()
         };
         if lying && random.below(8) == 0 && !body.is_empty() {
-            let at = random.below(body.len() as u64) as usize;
+            let at = random.below(body.len());
             match random.below(3) {
                 0 => body.truncate(at),
                 1 => body[at] = random.below(256) as u8,
@@ -232,7 +231,7 @@ impl Liar {
         if random.below(6) > 0 {
             match value {
                 Value::Object(members) if !members.is_empty() => {
-                    let at = random.below(members.len() as u64) as usize;
+                    let at = random.below(members.len());
                     let key = members.keys().nth(at).unwrap().clone();
                     match random.below(9) {
                         0 => drop(members.shift_remove(&key)),
@@ -243,7 +242,7 @@ impl Liar {
                     return;
                 }
                 Value::Array(items) if !items.is_empty() => {
-                    let at = random.below(items.len() as u64) as usize;
+                    let at = random.below(items.len());
                     match random.below(9) {
                         0 => drop(items.remove(at)),
                         1 => items.push(items[at].clone()),
@@ -363,14 +362,14 @@ fn responses_fit_the_clients_types_whatever_subgraphs_answer() {
     let (mut whole, mut nulled) = (0, 0);
     for seed in 0..6_000 {
         let liar = Liar {
-            random: Random(Cell::new(seed)),
-            lies: seed % 7,
+            random: Random::new(seed),
+            lies: (seed % 7) as usize,
         };
         let mut limits = ExecuteLimits::default();
         match seed % 50 {
             7 => limits.records_max = liar.random.below(20) as u32,
             8 => limits.values_max = liar.random.below(60) as u32,
-            9 => limits.errors_max = liar.random.below(3) as usize,
+            9 => limits.errors_max = liar.random.below(3),
             10 => limits.depth_max = liar.random.below(9) as u32,
             _ => {}
         }
@@ -413,7 +412,7 @@ fn responses_fit_the_clients_types_whatever_subgraphs_answer() {
 #[test]
 fn without_lies_there_is_no_error() {
     let liar = Liar {
-        random: Random(Cell::new(1)),
+        random: Random::new(1),
         lies: 0,
     };
     let input = ExecuteInput {

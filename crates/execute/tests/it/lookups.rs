@@ -8,11 +8,12 @@ use ogive_execute::{
     SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_plan::{Granted, Plan};
+use ogive_testbase::Rng;
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{Builder, lookup, lookup_as},
-    passing::{Random, piece_by_piece, spaced_later},
+    passing::{piece_by_piece, spaced_later},
     script::{Script, Setup, block_on, ok, run_with, text},
 };
 
@@ -79,7 +80,7 @@ fn plan(in_places: bool) -> Plan {
 }
 
 /// One of a few objects, so that most are repeated.
-fn part(random: &mut Random) -> Value {
+fn part(random: &mut Rng) -> Value {
     let long = "a value that makes it worth it to look for it";
     let deep = [
         json!({"w": "w"}),
@@ -99,7 +100,7 @@ fn part(random: &mut Random) -> Value {
 }
 
 /// The first answer, what must be asked then, by type, and the second answer.
-fn answers(random: &mut Random, in_places: bool) -> (String, [Vec<usize>; 3], String) {
+fn answers(random: &mut Rng, in_places: bool) -> (String, [Vec<usize>; 3], String) {
     let mut asked = [const { Vec::new() }; 3];
     let things: Vec<(usize, String)> = (0..1 + random.below(8))
         .map(|_| {
@@ -198,7 +199,7 @@ fn look_ups_are_read_alike(in_places: bool) {
     let plan = plan(in_places);
     let (mut clean, mut refused) = (0, 0);
     for seed in 0..1_000 {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let (first, asked, second) = answers(&mut random, in_places);
         let (ours, request) = run_both(&plan, &first, second.as_bytes());
         let (theirs, _) = run_both(&plan, &first, &spaced_later(second.as_bytes()));
@@ -292,8 +293,8 @@ fn reused_entities_are_what_asking_again_would_have_brought() {
     let plan = users();
     let mut reused = 0;
     for seed in 0..600 {
-        let mut random = Random(seed);
-        let pet = |random: &mut Random| match random.below(12) {
+        let mut random = Rng::new(seed);
+        let pet = |random: &mut Rng| match random.below(12) {
             0 => json!(null),
             1 if random.below(4) == 0 => json!({"age": 1, "name": null}),
             2 => json!({"name": "the other way round", "age": 2}),

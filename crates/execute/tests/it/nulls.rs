@@ -2,24 +2,13 @@
 
 use ogive_base::id::Id;
 use ogive_plan::{LayoutId, Plan};
+use ogive_testbase::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::{
     fixture::{Builder, wrapping},
     script::{ok, run},
 };
-
-/// A small deterministic generator.
-struct Random(u64);
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % n
-    }
-}
 
 /// A tree of fields: name, type, fields below.
 struct Field {
@@ -28,7 +17,7 @@ struct Field {
     fields: Vec<Field>,
 }
 
-fn fields(random: &mut Random, depth: u64) -> Vec<Field> {
+fn fields(random: &mut Rng, depth: u64) -> Vec<Field> {
     (0..1 + random.below(3))
         .map(|i| {
             let composite = depth > 0 && random.below(3) > 0;
@@ -70,7 +59,7 @@ fn build(b: &mut Builder, layout: LayoutId, fields: &[Field]) -> ogive_plan::Sha
 }
 
 /// A value that mostly fits its type.
-fn value(random: &mut Random, ty: ogive_plan::Wrapping, field: &Field) -> Value {
+fn value(random: &mut Rng, ty: ogive_plan::Wrapping, field: &Field) -> Value {
     if random.below(12) == 0 {
         return Value::Null;
     }
@@ -85,7 +74,7 @@ fn value(random: &mut Random, ty: ogive_plan::Wrapping, field: &Field) -> Value 
         None => object(random, &field.fields),
     }
 }
-fn object(random: &mut Random, fields: &[Field]) -> Value {
+fn object(random: &mut Rng, fields: &[Field]) -> Value {
     let mut members = Map::new();
     for field in fields {
         if random.below(25) > 0 {
@@ -130,7 +119,7 @@ fn complete_object(value: &Value, fields: &[Field]) -> Option<Value> {
 fn responses_are_completed_like_the_specification_says() {
     let (mut nulled, mut untouched) = (0, 0);
     for seed in 0..3_000 {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let tree = fields(&mut random, 3);
         let mut b = Builder::new(&["s"], &["Query", "Node"]);
         let shape = build(&mut b, Plan::ROOT, &tree);

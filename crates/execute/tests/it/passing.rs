@@ -7,6 +7,7 @@ use ogive_execute::{
     Transport, TransportFuture, execute,
 };
 use ogive_plan::{Granted, LeafKind, Plan};
+use ogive_testbase::Rng;
 use serde_json::{Value, json};
 
 use crate::{
@@ -83,19 +84,8 @@ pub(crate) fn truth() -> Value {
     ]}})
 }
 
-pub(crate) struct Random(pub(crate) u64);
-impl Random {
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n as u64) as usize
-    }
-}
-
 /// Changes something somewhere.
-pub(crate) fn change(random: &mut Random, value: &mut Value) {
+pub(crate) fn change(random: &mut Rng, value: &mut Value) {
     if random.below(10) > 0 {
         match value {
             Value::Object(members) if !members.is_empty() => {
@@ -182,7 +172,7 @@ fn what_passes_is_what_reading_piece_by_piece_gives() {
     let pieces = piece_by_piece(&plan);
     let (mut passed, mut not_passed) = (0, 0);
     for seed in 0..6_000 {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let mut truth = truth();
         for _ in 0..random.below(3) {
             change(&mut random, &mut truth["data"]);
@@ -246,7 +236,7 @@ fn the_fast_lane_reads_what_reading_step_by_step_gives() {
     let plan = piece_by_piece(&plan());
     let mut differ = 0;
     for seed in 0..600 {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let mut truth = truth();
         for _ in 0..random.below(3) {
             change(&mut random, &mut truth["data"]);

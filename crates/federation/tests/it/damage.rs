@@ -2,24 +2,13 @@
 
 use ogive_base::SourceId;
 use ogive_federation::{ReadOptions, describe, read_supergraph, subgraph_schema};
+use ogive_testbase::Rng;
 
 use crate::cases::{case_paths, case_text};
 
-/// Marsaglia's xorshift: the same damage in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides.max(1) as u64) as usize
-    }
-}
-
 /// One line or one word is dropped, doubled, swapped with another or replaced by another.
-fn damage(text: &str, dice: &mut Dice) -> String {
-    let mut parts: Vec<&str> = if dice.roll(2) == 0 {
+fn damage(text: &str, random: &mut Rng) -> String {
+    let mut parts: Vec<&str> = if random.below(2) == 0 {
         text.split_inclusive('\n').collect()
     } else {
         text.split_inclusive([' ', '\n', '(', ')', ':', '"'])
@@ -28,8 +17,8 @@ fn damage(text: &str, dice: &mut Dice) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    let (a, b) = (dice.roll(parts.len()), dice.roll(parts.len()));
-    match dice.roll(4) {
+    let (a, b) = (random.below(parts.len()), random.below(parts.len()));
+    match random.below(4) {
         0 => drop(parts.remove(a)),
         1 => parts.insert(a, parts[b]),
         2 => parts.swap(a, b),
@@ -41,12 +30,12 @@ fn damage(text: &str, dice: &mut Dice) -> String {
 #[test]
 fn damaged_supergraphs_end_with_rows_or_reasons() {
     let seed = 0x05ee_d0f0_917e;
-    let mut dice = Dice(seed);
+    let mut random = Rng::new(seed);
     let (mut loaded, mut refused) = (0, 0);
     for path in case_paths() {
         let text = case_text(&path);
         for round in 0..40 {
-            let damaged = damage(&text, &mut dice);
+            let damaged = damage(&text, &mut random);
             match read_supergraph(&damaged, SourceId(0), &ReadOptions::default()) {
                 Ok(supergraph) => {
                     loaded += 1;

@@ -4,6 +4,7 @@ use ogive_base::{SourceId, Sources};
 use ogive_config::Config;
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::SchemaState;
+use ogive_testbase::Rng;
 
 const HEAD: &str = r#"
 schema
@@ -71,25 +72,6 @@ pub(crate) fn state(changes: &[(&str, &str)], yaml: &str) -> SchemaState {
     SchemaState::new(supergraph, &config).0
 }
 
-/// splitmix64
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-}
-
 /// A selection as a list of fields, so that it can be written in several ways.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
@@ -141,7 +123,7 @@ const PRODUCT: &[Choice] = &[
 ];
 const WAREHOUSE: &[Choice] = &[("city", &[], ""), ("products", &[], "Product")];
 
-pub(crate) fn random_fields(random: &mut Random, ty: &str) -> Vec<Field> {
+pub(crate) fn random_fields(random: &mut Rng, ty: &str) -> Vec<Field> {
     let choices = match ty {
         "Query" => QUERY,
         "Product" => PRODUCT,
@@ -150,7 +132,7 @@ pub(crate) fn random_fields(random: &mut Random, ty: &str) -> Vec<Field> {
     let n = 1 + random.below(4);
     (0..n)
         .map(|at| {
-            let (name, args, child) = random.pick(choices);
+            let (name, args, child) = *random.pick(choices);
             let args = args
                 .iter()
                 .filter(|(name, _)| *name == "id" || random.below(2) == 0);
@@ -162,7 +144,7 @@ pub(crate) fn random_fields(random: &mut Random, ty: &str) -> Vec<Field> {
                     .into_iter()
                     .map(|(name, values)| (name, values, random.below(values.len())))
                     .collect(),
-                condition: random.pick(&[
+                condition: *random.pick(&[
                     None,
                     None,
                     None,

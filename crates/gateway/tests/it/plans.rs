@@ -11,7 +11,9 @@ use ogive_gateway::{
     schema::state::SchemaState,
 };
 
-use crate::graph::{Field, Random, random_fields, state};
+use ogive_testbase::Rng;
+
+use crate::graph::{Field, random_fields, state};
 
 fn planned(state: &SchemaState, text: &str) -> (Arc<PlannedOperation>, PlanSource) {
     let operation = prepare_operation(state, text, None)
@@ -141,7 +143,7 @@ fn literals_that_the_planner_compares_stay() {
 }
 
 /// Writes a selection as a document. `shift` changes every literal alike, so equal ones stay equal.
-fn write(fields: &[Field], shift: usize, style: &mut Random) -> String {
+fn write(fields: &[Field], shift: usize, style: &mut Rng) -> String {
     let mut fragments = Vec::new();
     let body = selection(fields, "Query", shift, style, &mut fragments);
     let name = style.pick(&["", " A", " Other"]);
@@ -155,7 +157,7 @@ fn selection(
     fields: &[Field],
     ty: &str,
     shift: usize,
-    style: &mut Random,
+    style: &mut Rng,
     fragments: &mut Vec<String>,
 ) -> String {
     // One order and one nesting of conditions; anything else may differ.
@@ -180,7 +182,7 @@ fn selection(
             }
             text.push_str(&format!(
                 "({})",
-                args.join(style.pick(&[", ", " ", " ,\n"]))
+                args.join(style.pick::<&str>(&[", ", " ", " ,\n"]))
             ));
         }
         if let Some(condition) = field.condition {
@@ -203,7 +205,7 @@ fn selection(
             _ => text,
         };
         out.push_str(&text);
-        out.push_str(style.pick(&[" ", ", ", "\n# note\n"]));
+        out.push_str(style.pick::<&str>(&[" ", ", ", "\n# note\n"]));
     }
     format!("{{{out}}}")
 }
@@ -225,9 +227,9 @@ fn with_both_variables(mut fields: Vec<Field>) -> Vec<Field> {
 #[test]
 fn however_an_operation_is_written_it_is_planned_once() {
     let (state, other) = (state(&[], ""), state(&[], ""));
-    let mut style = Random(3);
+    let mut style = Rng::new(3);
     for seed in 0..150 {
-        let fields = with_both_variables(random_fields(&mut Random(seed), "Query"));
+        let fields = with_both_variables(random_fields(&mut Rng::new(seed), "Query"));
         let first = write(&fields, 0, &mut style);
         let (a, _) = planned(&state, &first);
         for _ in 0..4 {

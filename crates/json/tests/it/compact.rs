@@ -1,10 +1,11 @@
 //! Taking white space out, against `serde_json`, with every instruction set.
 
 use ogive_json::{Key, Level, append_short, compact, is_spaced, scan::validate};
+use ogive_testbase::Rng;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::generate::{self, Random};
+use crate::generate;
 
 /// What must hold of any text: if something comes out, it is JSON if the text is, with the same value, and nothing can be
 /// taken out any more.
@@ -166,7 +167,7 @@ fn strings_escapes_and_white_space_across_the_steps() {
 #[test]
 fn generated_texts_damaged_and_torn() {
     for seed in generate::seeds(1_500) {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let mut text = generate::document(&mut random);
         check(&text);
         if let Ok(value) = serde_json::from_slice::<Value>(&text) {

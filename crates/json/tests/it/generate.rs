@@ -1,25 +1,6 @@
 //! Random JSON texts, valid and damaged. Seeds are printed by the tests that use them.
 
-/// A small generator (xorshift64*), so that a seed means the same text everywhere.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x0123_4567_89ab_cdef)
-    }
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len())]
-    }
-}
+use ogive_testbase::Rng;
 
 /// How many of so many texts are tried: an interpreter takes a few hundred times as long for each.
 pub(crate) fn seeds(all: u64) -> std::ops::Range<u64> {
@@ -32,7 +13,7 @@ pub(crate) fn stride(few: usize) -> usize {
 }
 
 /// A valid text with some white space.
-pub(crate) fn document(random: &mut Random) -> Vec<u8> {
+pub(crate) fn document(random: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
     space(random, &mut out);
     value(random, 5, &mut out);
@@ -40,13 +21,13 @@ pub(crate) fn document(random: &mut Random) -> Vec<u8> {
     out
 }
 
-fn space(random: &mut Random, out: &mut Vec<u8>) {
-    out.extend_from_slice(random.pick(&[b"".as_slice(), b"", b"", b" ", b"\n\t", b"\r "]));
+fn space(random: &mut Rng, out: &mut Vec<u8>) {
+    out.extend_from_slice(random.pick::<&[u8]>(&[b"", b"", b"", b" ", b"\n\t", b"\r "]));
 }
 
-fn value(random: &mut Random, depth: usize, out: &mut Vec<u8>) {
+fn value(random: &mut Rng, depth: usize, out: &mut Vec<u8>) {
     match random.below(if depth == 0 { 4 } else { 8 }) {
-        0 => out.extend_from_slice(random.pick(&[b"null".as_slice(), b"true", b"false"])),
+        0 => out.extend_from_slice(random.pick::<&[u8]>(&[b"null", b"true", b"false"])),
         1 | 2 => number(random, out),
         3 => string(random, out),
         4 | 5 => {
@@ -82,9 +63,9 @@ fn value(random: &mut Random, depth: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn number(random: &mut Random, out: &mut Vec<u8>) {
-    out.extend_from_slice(random.pick(&[
-        b"0".as_slice(),
+fn number(random: &mut Rng, out: &mut Vec<u8>) {
+    out.extend_from_slice(random.pick::<&[u8]>(&[
+        b"0",
         b"-0",
         b"7",
         b"-12",
@@ -97,11 +78,11 @@ fn number(random: &mut Random, out: &mut Vec<u8>) {
     ]));
 }
 
-fn string(random: &mut Random, out: &mut Vec<u8>) {
+fn string(random: &mut Rng, out: &mut Vec<u8>) {
     out.push(b'"');
     for _ in 0..random.below(5) {
-        out.extend_from_slice(random.pick(&[
-            "a".as_bytes(),
+        out.extend_from_slice(random.pick::<&[u8]>(&[
+            b"a",
             b"key",
             b" ",
             "é".as_bytes(),
@@ -122,7 +103,7 @@ fn string(random: &mut Random, out: &mut Vec<u8>) {
 }
 
 /// One to three random edits, most of which make the text invalid.
-pub(crate) fn damage(random: &mut Random, text: &mut Vec<u8>) {
+pub(crate) fn damage(random: &mut Rng, text: &mut Vec<u8>) {
     for _ in 0..=random.below(3) {
         let at = random.below(text.len() + 1);
         match random.below(4) {
@@ -133,8 +114,8 @@ pub(crate) fn damage(random: &mut Random, text: &mut Vec<u8>) {
             2 if at < text.len() => text[at] = random.next() as u8,
             _ => {
                 let byte = *random.pick(&[
-                    &b'"', &b'\\', &b'{', &b'}', &b'[', &b']', &b',', &b':', &b'0', &b'-', &b'.',
-                    &b'e', &b' ', &b'\n', &0, &0xc3, &0xff, &b'n',
+                    b'"', b'\\', b'{', b'}', b'[', b']', b',', b':', b'0', b'-', b'.', b'e', b' ',
+                    b'\n', 0, 0xc3, 0xff, b'n',
                 ]);
                 text.insert(at, byte);
             }

@@ -1,15 +1,16 @@
 //! Every instruction set gives the same answers, at every alignment and distance from the end.
 
 use ogive_json::{Level, Scanner, scan::validate};
+use ogive_testbase::Rng;
 
-use crate::generate::{self, Random};
+use crate::generate;
 
 #[test]
 fn all_levels_agree_with_the_scalar_twin() {
     let levels = Level::available();
     assert_eq!(levels[0], Level::Scalar);
     for seed in generate::seeds(4_000) {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let mut text = generate::document(&mut random);
         if seed % 2 == 0 {
             generate::damage(&mut random, &mut text);

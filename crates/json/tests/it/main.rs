@@ -7,8 +7,8 @@ mod generate;
 mod levels;
 mod pattern;
 
-use generate::Random;
 use ogive_json::{Kind, ScanErrorKind, Scanner, scan::validate};
+use ogive_testbase::Rng;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ fn verdicts_agree_on_handpicked_texts() {
 fn verdicts_agree_on_generated_and_damaged_texts() {
     let mut accepted = 0;
     for seed in generate::seeds(20_000) {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let mut text = generate::document(&mut random);
         if seed % 4 != 0 {
             generate::damage(&mut random, &mut text);
@@ -171,7 +171,7 @@ fn read(scanner: &mut Scanner<'_>) -> Value {
 #[test]
 fn values_agree() {
     for seed in generate::seeds(5_000) {
-        let text = generate::document(&mut Random::new(seed));
+        let text = generate::document(&mut Rng::new(seed));
         let Ok(expected) = serde_json::from_slice::<Value>(&text) else {
             continue; // lone surrogates, which a `Value` cannot hold
         };

@@ -3,8 +3,9 @@
 use ogive_json::{
     Conditions, Kind, Level, Pattern, PatternField, PatternScalar, PatternValue, Scanner,
 };
+use ogive_testbase::Rng;
 
-use crate::generate::{self, Random};
+use crate::generate;
 
 /// A pattern that can be read slowly.
 #[derive(Debug)]
@@ -24,17 +25,17 @@ pub(crate) struct Type {
 const SETS: [&[&str]; 1] = [&["A", "B2", "a longer name than one block of bytes can hold"]];
 
 impl Type {
-    pub(crate) fn random(random: &mut Random, depth: usize) -> Type {
+    pub(crate) fn random(random: &mut Rng, depth: usize) -> Type {
         let lists = [0, 0, 0, 1, 2][random.below(5)];
         let spec = if depth == 0 || random.below(3) == 0 {
             Spec::Scalar(*random.pick(&[
-                &PatternScalar::Int,
-                &PatternScalar::Number,
-                &PatternScalar::String,
-                &PatternScalar::Boolean,
-                &PatternScalar::StringOrInteger,
-                &PatternScalar::OneOf(0),
-                &PatternScalar::Any,
+                PatternScalar::Int,
+                PatternScalar::Number,
+                PatternScalar::String,
+                PatternScalar::Boolean,
+                PatternScalar::StringOrInteger,
+                PatternScalar::OneOf(0),
+                PatternScalar::Any,
             ]))
         } else {
             let fields = (0..random.below(5)).map(|i| {
@@ -71,7 +72,7 @@ impl Type {
     }
 
     /// A text that fits.
-    pub(crate) fn write(&self, random: &mut Random, layer: u8, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, random: &mut Rng, layer: u8, out: &mut Vec<u8>) {
         if self.non_null & (1 << layer) == 0 && random.below(6) == 0 {
             out.extend_from_slice(b"null");
             return;
@@ -107,7 +108,7 @@ impl Type {
                     ],
                     PatternScalar::Any => &[b"{\"x\": [1, {}]}", b"[]", b"\"s\"", b"false"],
                 };
-                out.extend_from_slice(random.pick(texts));
+                out.extend_from_slice(random.pick::<&[u8]>(texts));
             }
             Spec::Object(fields) => {
                 out.push(b'{');
@@ -239,7 +240,7 @@ fn patterns_accept_what_the_scanner_accepts() {
     for level in Level::available() {
         assert!(level.force());
         for seed in generate::seeds(12_000) {
-            let mut random = Random::new(seed);
+            let mut random = Rng::new(seed);
             let ty = Type::random(&mut random, 3);
             let mut text = Vec::new();
             ty.write(&mut random, ty.lists, &mut text);

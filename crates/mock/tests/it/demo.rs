@@ -6,6 +6,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use ogive_base::{FastMap, SourceId};
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_mock::{Config, Data, Model, Options, Sdl, Source, Subgraph, Vocabulary};
+use ogive_testbase::assert_recorded;
 use serde_json::{Map, Value, json};
 
 use crate::support::{assert_same, build, run};
@@ -45,11 +46,9 @@ fn the_query_has_the_expected_answer() {
         &Map::new(),
         &FastMap::default(),
     );
-    let path = folder().join("expected.json");
-    if std::env::var_os("BLESS").is_some() {
-        let pretty: Value = serde_json::from_slice(&answer.body).unwrap();
-        fs::write(&path, format!("{pretty:#}\n")).unwrap();
-    }
+    let found: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_recorded(folder().join("expected.json"), &format!("{found:#}\n"));
+    // To the byte, which reading it does not show.
     let expected: Value = serde_json::from_str(&text("expected.json")).unwrap();
     assert_same(&answer.body, &expected.to_string());
 }

@@ -1,5 +1,4 @@
-//! Live comparison with the reference implementation. Needs node and `npm ci` in `oracle/`; says so and passes where
-//! they are missing, unless `OGIVE_ORACLE` is set.
+//! Live comparison with the reference implementation. Left out unless `OGIVE_ORACLE` is set, after `npm ci --prefix oracle`.
 
 use std::{
     io::Write as _,
@@ -11,6 +10,7 @@ use std::{
 use ogive_operation::{ValidationLimits, validate};
 use ogive_schema::Schema;
 use ogive_syntax::{Limits, Parsed, SourceId, parse};
+use ogive_testbase::{left_out, needs::ORACLE_IS_OFF};
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,24 +18,16 @@ use crate::{
     generate,
 };
 
-/// Where the node side lives, if it can run.
+/// Where the node side lives, if it is switched on.
 fn oracle() -> Option<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle");
-    let node = Command::new("node").arg("--version").output();
-    if node.is_ok_and(|o| o.status.success()) && dir.join("node_modules/graphql16").is_dir() {
-        return Some(dir.join("operation"));
-    }
-    assert!(
-        std::env::var_os("OGIVE_ORACLE").is_none(),
-        "OGIVE_ORACLE is set, but node or its packages are missing: run `npm ci` in oracle/"
-    );
-    println!("skipped: node or its packages are missing; run `npm ci` in oracle/");
-    None
+    Some(ogive_testbase::oracle("node_modules/graphql16")?.join("operation"))
 }
 
 #[test]
 fn recorded_files_are_what_the_reference_says_today() {
-    let Some(dir) = oracle() else { return };
+    let Some(dir) = oracle() else {
+        return left_out(ORACLE_IS_OFF);
+    };
     for script in ["record.mjs", "record_variables.mjs"] {
         let output = Command::new("node")
             .arg(dir.join(script))
@@ -86,7 +78,9 @@ fn is_reviewed(violation: &Violation) -> bool {
 
 #[test]
 fn generated_documents_get_the_same_verdicts_and_messages() {
-    let Some(dir) = oracle() else { return };
+    let Some(dir) = oracle() else {
+        return left_out(ORACLE_IS_OFF);
+    };
     let mut tally = Tally::default();
     for (name, n, first_seed) in [
         ("zoo", 6_000, 0),
@@ -101,7 +95,9 @@ fn generated_documents_get_the_same_verdicts_and_messages() {
 
 #[test]
 fn generated_clashes_get_the_same_verdicts_and_messages() {
-    let Some(dir) = oracle() else { return };
+    let Some(dir) = oracle() else {
+        return left_out(ORACLE_IS_OFF);
+    };
     let mut tally = Tally::default();
     tally.compare(&dir, "layers", 5_000, 0, generate::merging);
     tally.finish();

@@ -1,6 +1,7 @@
 //! Plans as bytes: they come back equal, and no bytes do harm.
 
 use ogive_plan::*;
+use ogive_testbase::Rng;
 
 use crate::{
     fixture::{Builder, ENTITIES, lookup, me},
@@ -14,31 +15,9 @@ fn header() -> Header {
     }
 }
 
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-}
-
 /// A plan with objects in objects, look-ups below some of them, conditions and names of all kinds.
 fn random_plan(seed: u64) -> Plan {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let names = ["id", "naïve", "日本", "_x", "a.b", "name", "emoji🦀", "x1"];
     let types = ["Query", "A", "B", "C", "D"];
     let mut b = Builder::new(&["one", "two", "three"], &types);
@@ -171,7 +150,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Whoever can write the file can write the checksum too. What is accepted then is a sound plan all the same.
 #[test]
 fn hostile_bytes_are_refused_or_sound() {
-    let mut random = Random(7);
+    let mut random = Rng::new(7);
     let mut refused = 0;
     let plans = plans();
     for round in 0..8_000 {

@@ -1,8 +1,9 @@
 //! Every written form of a few plans, one file each in `tests/views/<plan>.<form>`. `BLESS=1` rewrites the files.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use ogive_plan::*;
+use ogive_testbase::Recorded;
 
 use crate::fixture::{Builder, ENTITIES, lookup, lookup_as, me};
 
@@ -22,8 +23,7 @@ const FORMS: [Form; 7] = [
 #[test]
 fn written_forms() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/views");
-    let bless = std::env::var_os("BLESS").is_some();
-    let mut wrong = Vec::new();
+    let mut recorded = Recorded::new();
     for (name, plan) in [
         ("one-request", one_request()),
         ("two-waves", me(["User"; 4])),
@@ -35,19 +35,10 @@ fn written_forms() {
         for (extension, write) in FORMS {
             let path = folder.join(format!("{name}.{extension}"));
             let text = write(&plan).trim_end().to_owned() + "\n";
-            if bless {
-                fs::create_dir_all(&folder).unwrap();
-                fs::write(&path, &text).unwrap();
-            } else if fs::read_to_string(&path).unwrap_or_default() != text {
-                wrong.push(format!("{name}.{extension}:\n{text}"));
-            }
+            recorded.compare(path, &text);
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "written forms differ; look, then BLESS=1\n{}",
-        wrong.join("\n")
-    );
+    recorded.finish(6 * FORMS.len());
 }
 
 #[test]

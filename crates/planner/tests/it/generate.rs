@@ -6,37 +6,21 @@
 
 use std::fmt::Write as _;
 
-/// Splitmix64.
-pub(crate) struct Random(pub(crate) u64);
+use ogive_testbase::Rng;
 
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-    fn percent(&mut self, n: usize) -> bool {
-        self.below(100) < n
-    }
-    /// A subset of `of`, never empty unless `of` is; each member with that chance.
-    fn subset(&mut self, of: u32, percent: usize) -> u32 {
-        let mut out = 0;
-        for bit in bits(of) {
-            if self.percent(percent) {
-                out |= 1 << bit;
-            }
+/// A subset of `of`, never empty unless `of` is; each member with that chance.
+fn subset(random: &mut Rng, of: u32, percent: usize) -> u32 {
+    let mut out = 0;
+    for bit in bits(of) {
+        if random.chance(percent) {
+            out |= 1 << bit;
         }
-        let members: Vec<usize> = bits(of).collect();
-        if out == 0 && !members.is_empty() {
-            out = 1 << members[self.below(members.len())];
-        }
-        out
     }
+    let members: Vec<usize> = bits(of).collect();
+    if out == 0 && !members.is_empty() {
+        out = 1 << members[random.below(members.len())];
+    }
+    out
 }
 
 fn bits(mask: u32) -> impl Iterator<Item = usize> {
@@ -92,16 +76,16 @@ const KEYS: [&str; 2] = ["id", "no"];
 
 impl World {
     /// Two to four subgraphs, one to three types.
-    pub(crate) fn random(random: &mut Random) -> World {
+    pub(crate) fn random(random: &mut Rng) -> World {
         let subgraphs = 2 + random.below(3);
         let everywhere = (1u32 << subgraphs) - 1;
         let count = 1 + random.below(3);
         let mut entities: Vec<Entity> = (0..count)
             .map(|_| {
-                let present = random.subset(everywhere, 80);
+                let present = subset(random, everywhere, 80);
                 let keys = [70, 35].map(|percent| {
-                    let known = random.subset(present, percent);
-                    (random.subset(known, 75), known)
+                    let known = subset(random, present, percent);
+                    (subset(random, known, 75), known)
                 });
                 Entity {
                     present,
@@ -114,11 +98,11 @@ impl World {
         for entity in &mut entities {
             for _ in 0..2 + random.below(3) {
                 let mut leaf = Leaf {
-                    providers: random.subset(entity.present, 35),
+                    providers: subset(random, entity.present, 35),
                     requires: None,
                 };
                 let only = leaf.providers.count_ones() == 1;
-                if only && !entity.leaves.is_empty() && random.percent(30) {
+                if only && !entity.leaves.is_empty() && random.chance(30) {
                     let needed = random.below(entity.leaves.len());
                     if entity.leaves[needed].providers & leaf.providers == 0 {
                         leaf.requires = Some(needed);
@@ -144,7 +128,7 @@ impl World {
             .collect();
         let union = match count {
             1 => 0,
-            _ => random.subset(entities[0].present & entities[1].present, 50),
+            _ => subset(random, entities[0].present & entities[1].present, 50),
         };
         World {
             subgraphs,
@@ -154,16 +138,16 @@ impl World {
         }
     }
 
-    fn link(entities: &[Entity], target: usize, shared: u32, random: &mut Random) -> Option<Link> {
-        let providers = random.subset(shared, 30);
+    fn link(entities: &[Entity], target: usize, shared: u32, random: &mut Rng) -> Option<Link> {
+        let providers = subset(random, shared, 30);
         let from = bits(providers).next()?;
         let leaf = random.below(entities[target].leaves.len());
         let lacks = entities[target].leaves[leaf].providers & (1 << from) == 0;
         Some(Link {
             target,
-            list: random.percent(40),
+            list: random.chance(40),
             providers,
-            provides: (lacks && random.percent(40)).then_some((from, leaf)),
+            provides: (lacks && random.chance(40)).then_some((from, leaf)),
         })
     }
 
@@ -278,17 +262,17 @@ impl World {
     }
 
     /// An operation of at most three levels.
-    pub(crate) fn operation(&self, random: &mut Random) -> Vec<Selected> {
+    pub(crate) fn operation(&self, random: &mut Rng) -> Vec<Selected> {
         let mut out = Vec::new();
         for (i, root) in self.roots.iter().enumerate() {
-            if out.is_empty() || random.percent(60) {
+            if out.is_empty() || random.chance(60) {
                 out.push(Selected {
                     text: format!("r{i}"),
                     below: self.selection(root.target, 2, random),
                 });
             }
         }
-        if self.union != 0 && (out.is_empty() || random.percent(30)) {
+        if self.union != 0 && (out.is_empty() || random.chance(30)) {
             let below = (0..2)
                 .map(|t| Selected {
                     text: format!("... on T{t}"),
@@ -303,7 +287,7 @@ impl World {
         out
     }
 
-    fn selection(&self, t: usize, deeper: usize, random: &mut Random) -> Vec<Selected> {
+    fn selection(&self, t: usize, deeper: usize, random: &mut Rng) -> Vec<Selected> {
         let entity = &self.entities[t];
         let mut out = Vec::new();
         let leaf = |text: String| Selected {
@@ -311,12 +295,12 @@ impl World {
             below: Vec::new(),
         };
         for i in 0..entity.leaves.len() {
-            if random.percent(45) {
+            if random.chance(45) {
                 out.push(leaf(format!("f{i}")));
             }
         }
         for (i, link) in entity.links.iter().enumerate() {
-            if deeper > 0 && random.percent(60) {
+            if deeper > 0 && random.chance(60) {
                 out.push(Selected {
                     text: format!("l{i}"),
                     below: self.selection(link.target, deeper - 1, random),

@@ -10,8 +10,9 @@ use ogive_planner::{
     search::search,
     tree::{FactId, Scope, Tree, grow},
 };
+use ogive_testbase::Rng;
 
-use super::generate::{Form, Random, World, text};
+use super::generate::{Form, World, text};
 use super::{PREAMBLE, operation, read, schema_definition};
 
 /// Instances that a plan of at least two requests exists for.
@@ -108,7 +109,7 @@ fn the_search_finds_what_trying_everything_finds() {
         if instances >= INSTANCES {
             break;
         }
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let world = World::random(&mut random);
         let order: Vec<usize> = (0..world.subgraphs).collect();
         let sdl = world.sdl(&order);

@@ -10,6 +10,7 @@ use ogive_schema::{
     print::{Applied, PrintOptions, print},
 };
 use ogive_syntax::{Limits, SourceId, parse};
+use ogive_testbase::assert_recorded;
 
 use crate::built;
 
@@ -140,11 +141,8 @@ fn built_in_definitions_are_those_of_the_specification() {
         ..PrintOptions::default()
     };
     let text = print(&schema, &options);
-    if std::env::var_os("BLESS").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/built_ins.graphql");
-        std::fs::write(path, &text).unwrap();
-    }
-    assert_eq!(text, include_str!("built_ins.graphql"));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/built_ins.graphql");
+    assert_recorded(path, &text);
 }
 
 /// `{ __type(name: $name) { .. } }` from `parent.field` notations: (key, type, field, deprecated too, children).

@@ -1,7 +1,7 @@
 //! Verdicts, messages, introspection and suggestions against the reference implementation (npm `graphql`).
 //!
 //! Runs when `OGIVE_ORACLE` is set, after `npm ci --prefix oracle`; `cargo xtask test` does both. Compared are every
-//! case of `tests/cases`, mutations of them, and the schemas of `../shared/data` (or `OGIVE_SHARED`) where present.
+//! case of `tests/cases`, mutations of them, and the supergraphs of `bench/graphs`.
 //! Where we differ on purpose, [`STRICTER`] and [`ONLY_17`] say why.
 
 mod answers;
@@ -11,7 +11,7 @@ use std::{
     collections::BTreeSet,
     fs,
     io::Write,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -20,6 +20,7 @@ use ogive_schema::{
     BuildOptions,
     suggest::{did_you_mean, suggestions},
 };
+use ogive_testbase::{Rng, left_out, needs::ORACLE_IS_OFF, oracle};
 use serde_json::{Value, json};
 
 use crate::cases;
@@ -89,20 +90,13 @@ const ONLY_17: &[(&str, &str)] = &[
     ),
 ];
 
-fn oracle_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle")
-}
-
 /// What the reference implementation answers; `None` where the oracle is switched off.
 fn ask(question: &Value) -> Option<Value> {
-    if std::env::var_os("OGIVE_ORACLE").is_none() {
-        eprintln!("skipped: set OGIVE_ORACLE=1 after `npm ci --prefix oracle`");
-        return None;
-    }
+    let folder = oracle("node_modules/graphql16")?;
     let mut child = Command::new("node")
         .arg("--stack-size=2000")
         .arg("schema/check.mjs")
-        .current_dir(oracle_folder())
+        .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -214,7 +208,7 @@ fn cases_have_the_verdicts_and_messages_of_the_reference() {
     let all = cases::all();
     let texts: Vec<String> = all.iter().map(|c| c.sdl.clone()).collect();
     let Some(answers) = ask_schemas(&texts) else {
-        return;
+        return left_out(ORACLE_IS_OFF);
     };
     let mut failures = Vec::new();
     for (case, answer) in all.iter().zip(answers["cases"].as_array().unwrap()) {
@@ -247,7 +241,7 @@ fn mutations_have_the_verdicts_and_messages_of_the_reference() {
     let mut texts = Vec::new();
     let seed = std::env::var("OGIVE_SEED").map_or(1, |s| s.parse().unwrap());
     let per_case = std::env::var("OGIVE_MUTATIONS").map_or(20, |s| s.parse().unwrap());
-    let mut random = mutations::Random::new(seed);
+    let mut random = Rng::new(seed);
     for case in cases::all() {
         if crate::built(&case.sdl, &BuildOptions::default())
             .errors
@@ -257,7 +251,7 @@ fn mutations_have_the_verdicts_and_messages_of_the_reference() {
         }
     }
     let Some(answers) = ask_schemas(&texts) else {
-        return;
+        return left_out(ORACLE_IS_OFF);
     };
     let mut failures = Vec::new();
     let mut refused = 0;
@@ -283,23 +277,17 @@ fn mutations_have_the_verdicts_and_messages_of_the_reference() {
 }
 
 #[test]
-fn shared_schemas_introspect_like_the_reference() {
-    let folder = std::env::var_os("OGIVE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let Ok(scenarios) = fs::read_dir(folder.join("data/scenarios")) else {
-        eprintln!("skipped: no shared data");
-        return;
-    };
-    let texts: Vec<String> = scenarios
-        .filter_map(|entry| {
-            fs::read_to_string(entry.unwrap().path().join("supergraph.graphql")).ok()
-        })
+fn supergraphs_introspect_like_the_reference() {
+    let graphs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/graphs");
+    let texts: Vec<String> = fs::read_dir(graphs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("supergraph.graphql"))
+        .filter(|path| path.is_file())
+        .map(|path| fs::read_to_string(path).unwrap())
         .collect();
-    assert!(!texts.is_empty());
+    assert!(texts.len() >= 8, "only {} supergraphs", texts.len());
     let Some(answers) = ask_schemas(&texts) else {
-        return;
+        return left_out(ORACLE_IS_OFF);
     };
     let mut failures = Vec::new();
     for (sdl, answer) in texts.iter().zip(answers["cases"].as_array().unwrap()) {
@@ -320,11 +308,11 @@ fn shared_schemas_introspect_like_the_reference() {
 
 #[test]
 fn suggestions_are_those_of_the_reference() {
-    let mut random = mutations::Random::new(7);
+    let mut random = Rng::new(7);
     let alphabet = b"abcABC12";
-    let mut word = |len: u32| -> String {
+    let mut word = |len: usize| -> String {
         (0..random.below(len) + 1)
-            .map(|_| char::from(alphabet[random.below(8) as usize]))
+            .map(|_| char::from(*random.pick(alphabet)))
             .collect()
     };
     let asked: Vec<(String, Vec<String>)> = (0..2000)
@@ -335,7 +323,7 @@ fn suggestions_are_those_of_the_reference() {
         .map(|(input, options)| json!({"input": input, "options": options}))
         .collect();
     let Some(answers) = ask(&json!({"cases": [], "suggest": suggest})) else {
-        return;
+        return left_out(ORACLE_IS_OFF);
     };
     let mut found = 0;
     for ((input, options), answer) in asked.iter().zip(answers["suggestions"].as_array().unwrap()) {

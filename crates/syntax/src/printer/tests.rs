@@ -11,6 +11,7 @@ use crate::{
     print_document,
     string_value::string_value,
 };
+use ogive_testbase::Rng;
 
 #[test]
 fn prints_have_the_meant_tokens_and_are_fixpoints() {
@@ -57,7 +58,7 @@ fn tokens(text: &str) -> Vec<String> {
 }
 
 struct Generator {
-    state: u64,
+    random: Rng,
     text: String,
     meant: Vec<String>,
     /// Whether the next thing printed in short form would be read as a body.
@@ -102,20 +103,15 @@ const PIECES: [&str; 14] = [
 impl Generator {
     fn new(seed: u64) -> Self {
         Generator {
-            state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678,
+            random: Rng::new(seed),
             text: String::new(),
             meant: Vec::new(),
             bodyless: false,
         }
     }
 
-    /// A number below `n` (xorshift64*).
     fn below(&mut self, n: usize) -> usize {
-        self.state |= 1;
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        ((self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize) % n
+        self.random.below(n)
     }
 
     fn chance(&mut self, one_in: usize) -> bool {
@@ -389,7 +385,8 @@ impl Generator {
                 }
                 self.token("on");
                 self.separated("|", |g| {
-                    g.token(["FIELD", "QUERY", "VARIABLE_DEFINITION"][g.state as usize % 3]);
+                    let word = *g.random.pick(&["FIELD", "QUERY", "VARIABLE_DEFINITION"]);
+                    g.token(word);
                 });
             }
             4 => {
@@ -402,7 +399,8 @@ impl Generator {
                 self.token("schema");
                 let directives = self.directives(true);
                 self.bodyless = !self.members(!extend || !directives, |g| {
-                    g.token(["query", "mutation", "subscription"][g.state as usize % 3]);
+                    let word = *g.random.pick(&["query", "mutation", "subscription"]);
+                    g.token(word);
                     g.token(":");
                     g.name();
                 });

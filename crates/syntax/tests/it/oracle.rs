@@ -1,6 +1,5 @@
 //! The case files again, this time against the reference implementation: same verdict, same first message at
-//! the same place, same print. Runs where `npm ci` was run in `oracle/`; elsewhere the recorded outcomes
-//! of the case files stand alone.
+//! the same place, same print. Left out unless `OGIVE_ORACLE` is set, after `npm ci --prefix oracle`.
 
 use std::{
     io::Write as _,
@@ -10,6 +9,7 @@ use std::{
 
 use ogive_base::diagnostic::line_column;
 use ogive_syntax::{Limits, SourceId, parse, parse_value, print_document};
+use ogive_testbase::{left_out, needs::ORACLE_IS_OFF, oracle};
 
 /// Cases that come out differently on purpose.
 const DIFFERENT: [(&str, &str); 1] = [(
@@ -20,10 +20,10 @@ const DIFFERENT: [(&str, &str); 1] = [(
 #[test]
 fn the_reference_implementation_agrees_on_every_case() {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let oracle = crate_dir.join("../../oracle/node_modules");
-    if !oracle.exists() {
-        return;
-    }
+    let Some(oracle) = oracle("node_modules/graphql16") else {
+        return left_out(ORACLE_IS_OFF);
+    };
+    let oracle = oracle.join("node_modules");
     let root = crate_dir.join("tests/cases");
     let mut files = Vec::new();
     crate::cases::collect(&root, &mut files);

@@ -227,7 +227,7 @@ impl Draw<'_> {
                 }
             }
         }
-        let Some(pair) = self.rng.pick(&pairs).copied() else {
+        let Some(pair) = self.rng.try_pick(&pairs).copied() else {
             return Vec::new();
         };
         let key = ["x", "y", "id"][self.rng.below(3)];
@@ -279,7 +279,7 @@ impl Draw<'_> {
         if self.rng.chance(10) {
             return None;
         }
-        self.rng.pick(&all).map(|t| (*t).to_owned())
+        self.rng.try_pick(&all).map(|t| (*t).to_owned())
     }
 
     fn field(&mut self, ty: &str, depth: usize) -> Option<Sel> {
@@ -295,9 +295,9 @@ impl Draw<'_> {
             .collect();
         let computed = |f: &&FieldModel| f.requires().is_some();
         let computed: Vec<&FieldModel> = usable.iter().copied().filter(computed).collect();
-        let field = match self.rng.pick(&computed).copied() {
+        let field = match self.rng.try_pick(&computed).copied() {
             Some(field) if self.rng.chance(25) => field,
-            _ => *self.rng.pick(&usable)?,
+            _ => *self.rng.try_pick(&usable)?,
         };
         self.budget = self.budget.saturating_sub(1);
         let value = field.merged_ty()?;
@@ -347,7 +347,7 @@ impl Draw<'_> {
         if let Some(row) = self.model.ty(ty) {
             pool.extend(row.fields.iter().map(|f| f.name.clone()));
         }
-        self.rng.pick(&pool).cloned()
+        self.rng.try_pick(&pool).cloned()
     }
 
     fn args(&mut self, field: &FieldModel) -> Vec<(String, Val)> {
@@ -436,7 +436,7 @@ impl Draw<'_> {
             _ => match self.model.ty(name) {
                 Some(row) if row.kind == Kind::Enum => {
                     let names: Vec<&str> = row.members.iter().map(|(m, _)| m.as_str()).collect();
-                    let value = self.rng.pick(&names).copied().unwrap_or("RED");
+                    let value = self.rng.try_pick(&names).copied().unwrap_or("RED");
                     if json {
                         format!("\"{value}\"")
                     } else {
@@ -494,7 +494,7 @@ impl Draw<'_> {
             })
             .collect();
         if self.rng.chance(40)
-            && let Some(i) = self.rng.pick(&reusable)
+            && let Some(i) = self.rng.try_pick(&reusable)
         {
             return Val::Var(*i);
         }
@@ -662,7 +662,7 @@ impl Draw<'_> {
         }
         if self.rng.chance(50) {
             let names: Vec<&str> = self.model.types.iter().map(|t| t.name.as_str()).collect();
-            let name = self.rng.pick(&names).copied().unwrap_or("Query");
+            let name = self.rng.try_pick(&names).copied().unwrap_or("Query");
             return Sel::Field(Field {
                 alias: Some("meta".to_owned()),
                 name: "__type".to_owned(),

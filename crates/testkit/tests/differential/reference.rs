@@ -1,17 +1,17 @@
 //! Is the monolith right? The reference implementation executes the same operations over the same values.
 //!
 //! The monolith records every resolver call; node replays them in order. So order of resolution, argument coercion,
-//! result coercion, null propagation and introspection are all compared. Needs node and `npm ci` in `oracle/`; says so
-//! and passes where they are missing, unless `OGIVE_ORACLE=required`.
+//! result coercion, null propagation and introspection are all compared. Left out unless
+//! `OGIVE_ORACLE` is set, after `npm ci --prefix oracle`.
 
 use std::{
     io::Write as _,
-    path::Path,
     process::{Command, Stdio},
     sync::Arc,
     thread,
 };
 
+use ogive_testbase::{left_out, needs::ORACLE_IS_OFF, oracle};
 use ogive_testkit::{
     differential::operation_name,
     engines::Recorder,
@@ -27,16 +27,9 @@ use serde_json::{Map, Value, json};
 
 #[test]
 fn monolith_equals_reference() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle");
-    let node = Command::new("node").arg("--version").output();
-    if !node.is_ok_and(|o| o.status.success()) || !folder.join("node_modules/graphql16").is_dir() {
-        assert!(
-            std::env::var("OGIVE_ORACLE").as_deref() != Ok("required"),
-            "the oracle is required, but node or its packages are missing: run `npm ci` in oracle/"
-        );
-        println!("skipped: node or its packages are missing; run `npm ci` in oracle/");
-        return;
-    }
+    let Some(folder) = oracle("node_modules/graphql16") else {
+        return left_out(ORACLE_IS_OFF);
+    };
     let mut lines = Vec::new();
     let mut with_errors = 0;
     for g in 0..40u64 {

@@ -89,12 +89,5 @@ fn the_page_of_faults_is_up_to_date() {
         let _ = writeln!(page, "| {} | {answers} | {connection} |", case.request);
     }
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/faults.md");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == page,
-        "docs/faults.md is out of date: run this test with BLESS=1"
-    );
+    ogive_testbase::assert_recorded(path, &page);
 }

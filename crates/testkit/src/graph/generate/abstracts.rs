@@ -44,7 +44,7 @@ impl Draw {
         // Fields that return them.
         for name in made {
             for i in 0..self.rng.between(1, 3) {
-                let Some(parent) = self.rng.pick(&objects).cloned() else {
+                let Some(parent) = self.rng.try_pick(&objects).cloned() else {
                     continue;
                 };
                 let mut owners = self.common(&parent, &name);
@@ -156,7 +156,7 @@ impl Draw {
         let mut fields: Vec<(String, Ty, Vec<InputModel>)> = Vec::new();
         for j in 0..self.rng.between(1, 3) {
             let value = if self.rng.chance(30) {
-                self.rng.pick(objects).cloned().unwrap_or_default()
+                self.rng.try_pick(objects).cloned().unwrap_or_default()
             } else {
                 self.leaf()
             };

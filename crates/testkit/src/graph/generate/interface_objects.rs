@@ -34,7 +34,7 @@ impl Draw {
             .filter(|s| entities(self, *s).len() > 1)
             .collect();
         let homes = if several.is_empty() { homes } else { several };
-        let Some(home) = self.rng.pick(&homes).copied() else {
+        let Some(home) = self.rng.try_pick(&homes).copied() else {
             return;
         };
         let mut implementers = entities(self, home);
@@ -119,7 +119,7 @@ impl Draw {
                 let values: Vec<String> = values.map(|t| t.name.clone()).collect();
                 let value = match self
                     .rng
-                    .pick(&values)
+                    .try_pick(&values)
                     .cloned()
                     .filter(|_| self.rng.chance(30))
                 {
@@ -158,7 +158,7 @@ impl Draw {
                 .filter(|(_, s)| *s == home)
                 .map(|(t, _)| t.clone())
                 .collect();
-            if let Some(value) = self.rng.pick(&objects).cloned() {
+            if let Some(value) = self.rng.try_pick(&objects).cloned() {
                 fields.push(("tc".to_owned(), self.wrap(&value)));
             }
         }
@@ -323,7 +323,7 @@ impl Draw {
             })
             .map(|t| t.name.clone())
             .collect();
-        let Some(other) = self.rng.pick(&others).cloned() else {
+        let Some(other) = self.rng.try_pick(&others).cloned() else {
             return NAME.to_owned();
         };
         let key = FieldSet::leaves(&["id"]);
@@ -342,7 +342,7 @@ impl Draw {
             .filter_map(|f| Some((f.name.clone(), f.merged_ty()?)))
             .filter(|(_, ty)| !self.model.kind(ty.name()).is_composite())
             .collect();
-        let (name, ty) = self.rng.pick(&leaves).cloned()?;
+        let (name, ty) = self.rng.try_pick(&leaves).cloned()?;
         let mut source = FieldSource::plain(ty);
         source.external = true;
         add_source(&mut self.model, NAME, &name, sub, source);
@@ -362,8 +362,8 @@ impl Draw {
             .filter(|(_, ty)| !self.model.kind(ty.name()).is_composite())
             .collect();
         let (Some((name, ty)), Some(implementer)) = (
-            self.rng.pick(&leaves).cloned(),
-            self.rng.pick(implementers).cloned(),
+            self.rng.try_pick(&leaves).cloned(),
+            self.rng.try_pick(implementers).cloned(),
         ) else {
             return;
         };

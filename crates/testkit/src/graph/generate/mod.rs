@@ -430,7 +430,7 @@ impl Draw {
             .map(|t| t.name.clone())
             .collect();
         if !custom.is_empty() && self.rng.chance(25) {
-            return self.rng.pick(&custom).cloned().unwrap_or_default();
+            return self.rng.try_pick(&custom).cloned().unwrap_or_default();
         }
         ["Int", "Float", "String", "String", "Boolean", "ID"][self.rng.below(6)].to_owned()
     }
@@ -481,7 +481,7 @@ impl Draw {
         for i in 0..self.rng.between(2, self.options.fields_max.max(2)) {
             let composite = self.rng.chance(if value_type { 25 } else { 35 });
             let value = if composite {
-                self.rng.pick(&objects).cloned().unwrap_or_default()
+                self.rng.try_pick(&objects).cloned().unwrap_or_default()
             } else {
                 self.leaf()
             };
@@ -549,7 +549,7 @@ impl Draw {
                 .flat_map(|t| t.places.keys().map(|s| (t.name.clone(), *s)))
                 .filter(|(_, s)| query.fields.iter().any(|f| f.sources.contains_key(s)))
                 .collect();
-            let Some((parent, sub)) = self.rng.pick(&parents).cloned() else {
+            let Some((parent, sub)) = self.rng.try_pick(&parents).cloned() else {
                 return;
             };
             let ty = Ty::named("Query");
@@ -616,7 +616,7 @@ impl Draw {
                 }
             }
         }
-        let pick = self.rng.pick(&behind).cloned();
+        let pick = self.rng.try_pick(&behind).cloned();
         let percent = if self.options.through_objects { 80 } else { 30 };
         if let Some(name) = pick.filter(|_| self.rng.chance(percent)) {
             let before = self.model.clone();
@@ -653,7 +653,7 @@ impl Draw {
         }
         let Some(value) = self
             .rng
-            .pick(&behind)
+            .try_pick(&behind)
             .and_then(|v| self.model.ty(v))
             .cloned()
         else {
@@ -726,7 +726,7 @@ impl Draw {
         if self.model.ty("Mutation").is_some() {
             for i in 0..self.rng.between(2, 5) {
                 let name = if self.rng.chance(70) {
-                    self.rng.pick(&outputs).cloned().unwrap_or_default()
+                    self.rng.try_pick(&outputs).cloned().unwrap_or_default()
                 } else {
                     self.leaf()
                 };
@@ -760,7 +760,7 @@ impl Draw {
                 t.kind == Kind::Object && is_here && t.name != "Mutation"
             });
             let parents: Vec<String> = parents.map(|t| t.name.clone()).collect();
-            let parent = self.rng.pick(&parents).cloned();
+            let parent = self.rng.try_pick(&parents).cloned();
             let parent = parent
                 .filter(|_| self.rng.chance(50))
                 .unwrap_or("Query".to_owned());

@@ -24,7 +24,7 @@ pub(super) fn repair(mut model: Model, rng: &mut Rng) -> Option<Model> {
                 continue;
             };
             let owners: Vec<Sub> = subs(row.active()).collect();
-            let Some(owner) = rng.pick(&owners).copied() else {
+            let Some(owner) = rng.try_pick(&owners).copied() else {
                 continue;
             };
             // What an interface object brings is the interface's.
@@ -36,7 +36,7 @@ pub(super) fn repair(mut model: Model, rng: &mut Rng) -> Option<Model> {
             let plain = row.requires().is_none() && row.args.is_empty();
             let value = row.merged_ty().map(|t| t.name().to_owned());
             let known = known_keys(&model, &hole.ty, hole.have);
-            if let Some(key) = rng.pick(&known).cloned()
+            if let Some(key) = rng.try_pick(&known).cloned()
                 && hole.have & (1 << owner) == 0
             {
                 add_key(&mut model, &hole.ty, owner, key, true);

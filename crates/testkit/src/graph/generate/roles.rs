@@ -53,7 +53,7 @@ impl Draw {
                 }
             }
         }
-        self.rng.pick(&all).cloned()
+        self.rng.try_pick(&all).cloned()
     }
 
     /// A field set on `ty` of fields that `sub` does not resolve, declared external there.
@@ -269,7 +269,7 @@ impl Draw {
                         .map(|(s, _)| (t.name.clone(), *s))
                 })
                 .collect();
-            let Some((name, sub)) = self.rng.pick(&entities).cloned() else {
+            let Some((name, sub)) = self.rng.try_pick(&entities).cloned() else {
                 return;
             };
             let Some(set) = self.external_set(&name, sub, 2, true) else {
@@ -285,7 +285,7 @@ impl Draw {
                     })
                     .map(|t| t.name.clone())
                     .collect();
-                self.rng.pick(&known).cloned().unwrap_or_default()
+                self.rng.try_pick(&known).cloned().unwrap_or_default()
             } else {
                 ["String", "Int", "Float", "ID"][self.rng.below(4)].to_owned()
             };
@@ -331,7 +331,7 @@ impl Draw {
                     }
                 }
             }
-            let Some((ty, field, from, to)) = self.rng.pick(&all).cloned() else {
+            let Some((ty, field, from, to)) = self.rng.try_pick(&all).cloned() else {
                 return;
             };
             if let Some(row) = self.model.ty_mut(&ty).and_then(|t| t.field_mut(&field))
