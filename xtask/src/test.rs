@@ -1,7 +1,7 @@
 //! Everything a change must pass, in order, with its own set-up. Ends with `N passed, N failed`.
 //!
-//! Steps that need a program which is not there (node, chromium, a C++ compiler) say so and are left out; the
-//! expectations they would refresh are recorded in the repository and are checked all the same.
+//! Steps and tests that need a program which is not there (node, chromium, a C++ compiler) are left out, and counted
+//! ([`crate::left_out`]): in continuous integration any count but zero fails.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,7 +12,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::components;
+use crate::{
+    components,
+    left_out::{self, LeftOut},
+};
 
 /// Seconds a fuzz target runs.
 const FUZZ_SECONDS: &str = "60";
@@ -25,6 +28,17 @@ struct Count {
     failures: Vec<String>,
 }
 
+/// A run of all steps.
+struct Run<'a> {
+    root: &'a Path,
+    /// No oracles, no fuzzing, no browser.
+    quick: bool,
+    count: Count,
+    left_out: LeftOut,
+    /// Whether the reference implementations are installed.
+    oracles: bool,
+}
+
 /// Runs all steps; the first failing step does not stop the others.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     let quick = match options {
@@ -32,143 +46,112 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         ["--quick"] => true,
         _ => bail!("unknown option; see `cargo xtask`"),
     };
-    let mut count = Count::default();
-    let node = has("node") && has("npm");
-    let mut env: Vec<(&str, &str)> = Vec::new();
-    if !quick && node {
-        let installed = step(
-            root,
-            &mut count,
-            "oracles: npm packages",
-            &["npm", "ci", "--prefix", "oracle", "--no-audit", "--no-fund"],
-            &[],
-        );
-        let install = "npm ci --prefix oracle/compose --no-audit --no-fund";
-        let install: Vec<&str> = install.split(' ').collect();
-        let compose = step(root, &mut count, "composition: npm packages", &install, &[]);
-        if installed && compose {
-            env.push(("OGIVE_ORACLE", "1"));
-        }
-    } else {
-        println!(
-            "== oracles: left out ({}); recorded verdicts are checked all the same",
-            if quick {
-                "--quick"
-            } else {
-                "node is not installed"
-            }
-        );
-    }
-    step(
+    let mut run = Run {
         root,
-        &mut count,
-        "format",
-        &["cargo", "fmt", "--all", "--check"],
-        &[],
-    );
-    step(
-        root,
-        &mut count,
-        "tidy",
-        &[
-            "cargo",
-            "run",
-            "--quiet",
-            "--package",
-            "xtask",
-            "--",
-            "tidy",
-        ],
-        &[],
-    );
-    step(
-        root,
-        &mut count,
+        quick,
+        count: Count::default(),
+        left_out: LeftOut::new(&target_folder(root))?,
+        oracles: false,
+    };
+    run.install_oracles();
+    run.step("format", "cargo fmt --all --check");
+    run.step("tidy", "cargo run --quiet --package xtask -- tidy");
+    run.step(
         "clippy",
-        &[
-            "cargo",
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--quiet",
-            "--",
-            "-D",
-            "warnings",
-        ],
-        &[],
+        "cargo clippy --workspace --all-targets --quiet -- -D warnings",
     );
-    step(
-        root,
-        &mut count,
-        "tests",
-        &["cargo", "test", "--workspace", "--no-fail-fast"],
-        &env,
-    );
-    if quick {
-        println!("== instructions and heap: left out (--quick)");
-    } else {
-        if !has("valgrind") {
-            println!("== valgrind is not installed: instructions are NOT compared, only the heap");
+    run.step("tests", "cargo test --workspace --no-fail-fast");
+    run.costs();
+    run.components();
+    run.step("demo", "cargo run --quiet -- demo --once");
+    run.clients();
+    run.fuzz();
+    run.finish()
+}
+
+impl Run<'_> {
+    /// The reference implementations, which tests ask if `OGIVE_ORACLE` is set.
+    fn install_oracles(&mut self) {
+        if self.quick {
+            return self.leave_out("oracles", "--quick");
         }
-        let command = "cargo run --quiet --release --package ogive-icount -- check";
-        let command: Vec<&str> = command.split(' ').collect();
-        step(root, &mut count, "instructions and heap", &command, &[]);
-        let command = "cargo run --quiet --release --package ogive-icount -- memory";
-        let command: Vec<&str> = command.split(' ').collect();
-        step(root, &mut count, "memory of big answers", &command, &[]);
+        if !has("node") || !has("npm") {
+            return self.leave_out("oracles", "node and npm are not installed");
+        }
+        self.oracles = self.step(
+            "oracles: npm packages",
+            "npm ci --prefix oracle --no-audit --no-fund",
+        ) && self.step(
+            "composition: npm packages",
+            "npm ci --prefix oracle/compose --no-audit --no-fund",
+        );
     }
-    for (name, check) in [
-        ("scanner under Miri", components::miri()),
-        ("vector instructions elsewhere", components::foreign()),
-    ] {
-        match check {
-            _ if quick => println!("== {name}: left out (--quick)"),
-            Err(missing) => println!("== {name}: LEFT OUT ({missing})"),
-            Ok(command) => {
-                let command: Vec<&str> = command.iter().map(String::as_str).collect();
-                step(root, &mut count, name, &command, &[]);
+
+    /// Instructions, heap, resident memory.
+    fn costs(&mut self) {
+        if self.quick {
+            return self.leave_out("instructions and heap", "--quick");
+        }
+        self.step(
+            "instructions and heap",
+            "cargo run --quiet --release --package ogive-icount -- check",
+        );
+        self.step(
+            "memory of big answers",
+            "cargo run --quiet --release --package ogive-icount -- memory",
+        );
+    }
+
+    /// What needs components of the toolchain that most machines lack: optional, so not counted where they are missing.
+    fn components(&mut self) {
+        for (name, check) in [
+            ("scanner under Miri", components::miri()),
+            ("vector instructions elsewhere", components::foreign()),
+        ] {
+            match check {
+                _ if self.quick => println!("== {name}: optional, left out (--quick)"),
+                Err(missing) => println!("== {name}: optional, left out ({missing})"),
+                Ok(command) => {
+                    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+                    self.step_of(name, &command);
+                }
             }
         }
     }
-    step(
-        root,
-        &mut count,
-        "demo",
-        &["cargo", "run", "--quiet", "--", "demo", "--once"],
-        &[],
-    );
-    if quick || env.is_empty() || !has("chromium") {
-        println!("== browser: left out (it needs node and chromium, and no --quick)");
-    } else {
-        let binary = target_folder(root).join("debug").join("ogive");
-        let command = [
-            "node",
-            "oracle/browser/graphiql.mjs",
-            &binary.to_string_lossy(),
-            "chromium",
-        ];
-        step(root, &mut count, "browser: GraphiQL", &command, &[]);
-    }
-    if quick || env.is_empty() {
-        println!("== clients: left out (they need node, and no --quick)");
-    } else {
-        let install = "npm ci --prefix oracle/clients --no-audit --no-fund";
-        let install: Vec<&str> = install.split(' ').collect();
-        let installed = step(root, &mut count, "clients: npm packages", &install, &[]);
+
+    /// Clients that are in use, browsers among them.
+    fn clients(&mut self) {
+        if self.quick {
+            return self.leave_out("browser and clients", "--quick");
+        }
+        if !self.oracles {
+            return self.leave_out("browser and clients", "there are no oracles");
+        }
+        let binary = target_folder(self.root).join("debug").join("ogive");
+        let binary = binary.to_string_lossy();
+        if has("chromium") {
+            let command = ["node", "oracle/browser/graphiql.mjs", &binary, "chromium"];
+            self.step_of("browser: GraphiQL", &command);
+        } else {
+            self.leave_out("browser: GraphiQL", "chromium is not installed");
+        }
+        let installed = self.step(
+            "clients: npm packages",
+            "npm ci --prefix oracle/clients --no-audit --no-fund",
+        );
         if installed {
-            let binary = target_folder(root).join("debug").join("ogive");
-            let command = [
-                "node",
-                "oracle/clients/run.mjs",
-                &binary.to_string_lossy(),
-                "chromium",
-            ];
-            step(root, &mut count, "clients", &command, &[]);
+            let command = ["node", "oracle/clients/run.mjs", &binary, "chromium"];
+            self.step_of("clients", &command);
         }
     }
-    if quick {
-        println!("== fuzz: left out (--quick)");
-    } else if has("c++") {
+
+    fn fuzz(&mut self) {
+        if self.quick {
+            return self.leave_out("fuzz", "--quick");
+        }
+        if !has("c++") {
+            return self.leave_out("fuzz", "no C++ compiler for the fuzzing runtime");
+        }
         for (what, target, seconds) in [
             ("lexer and parser", "parse", FUZZ_SECONDS),
             // Small, and all of its paths are reached at once.
@@ -176,96 +159,106 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
             ("JSON", "json", FUZZ_SECONDS),
             ("composition", "compose", FUZZ_SECONDS),
         ] {
-            step(
-                root,
-                &mut count,
+            self.step(
                 &format!("fuzz: {what}"),
-                &["bash", "fuzz/run.sh", target, seconds, "-verbosity=0"],
-                &[],
+                &format!("bash fuzz/run.sh {target} {seconds} -verbosity=0"),
             );
         }
-    } else {
-        println!("== fuzz: left out (no C++ compiler for the fuzzing runtime)");
     }
-    // Once more at the end, where whoever reads the last lines finds it.
-    for failure in &count.failures {
-        println!("failed: {failure}");
-    }
-    println!("{} passed, {} failed", count.passed, count.failed);
-    if count.failed > 0 {
-        bail!("some checks failed; their output is above");
-    }
-    Ok(())
-}
 
-/// Runs one command, showing its output as it comes. Test results inside are counted one by one; a command without
-/// any counts as one check.
-fn step(
-    root: &Path,
-    count: &mut Count,
-    name: &str,
-    command: &[&str],
-    env: &[(&str, &str)],
-) -> bool {
-    println!("== {name}: {}", command.join(" "));
-    let start = Instant::now();
-    let outcome = stream(root, command, env);
-    let (ok, tests) = match outcome {
-        Ok(done) => done,
-        Err(error) => {
-            println!("   {error:#}");
-            (false, Count::default())
+    /// The last lines: what was left out, what failed, and how many.
+    fn finish(mut self) -> Result<()> {
+        let left_out = self.left_out.all();
+        for what in &left_out {
+            println!("left out: {what}");
         }
-    };
-    if tests.passed + tests.failed > 0 {
-        count.passed += tests.passed;
+        println!("{} left out", left_out.len());
+        if let Some(failure) = left_out::failure(left_out.len(), left_out::is_ci()) {
+            self.count.failed += 1;
+            self.count.failures.push(failure);
+        }
+        // Once more at the end, where whoever reads the last lines finds it.
+        for failure in &self.count.failures {
+            println!("failed: {failure}");
+        }
+        println!("{} passed, {} failed", self.count.passed, self.count.failed);
+        if self.count.failed > 0 {
+            bail!("some checks failed; their output is above");
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, step: &str, why: &str) {
+        println!("== {step}: left out ({why})");
+        self.left_out.step(step, why);
+    }
+
+    fn step(&mut self, name: &str, command: &str) -> bool {
+        let command: Vec<&str> = command.split(' ').collect();
+        self.step_of(name, &command)
+    }
+
+    /// Runs one command, showing its output as it comes. Test results inside are counted one by one; a command without
+    /// any counts as one check.
+    fn step_of(&mut self, name: &str, command: &[&str]) -> bool {
+        println!("== {name}: {}", command.join(" "));
+        let start = Instant::now();
+        let (ok, tests) = match self.stream(command) {
+            Ok(done) => done,
+            Err(error) => {
+                println!("   {error:#}");
+                (false, Count::default())
+            }
+        };
+        let count = &mut self.count;
+        let is_told = tests.failed > 0;
+        match tests.passed + tests.failed {
+            0 => count.passed += u64::from(ok),
+            _ => count.passed += tests.passed,
+        }
         count.failed += tests.failed;
         count.failures.extend(tests.failures);
-        if !ok && tests.failed == 0 {
+        if !ok && !is_told {
             count.failed += 1;
             count.failures.push(name.to_owned());
         }
-    } else if ok {
-        count.passed += 1;
-    } else {
-        count.failed += 1;
-        count.failures.push(name.to_owned());
+        println!(
+            "== {name}: {} in {:.0} s",
+            if ok { "ok" } else { "FAILED" },
+            start.elapsed().as_secs_f64()
+        );
+        ok
     }
-    println!(
-        "== {name}: {} in {:.0} s",
-        if ok { "ok" } else { "FAILED" },
-        start.elapsed().as_secs_f64()
-    );
-    ok
-}
 
-fn stream(root: &Path, command: &[&str], env: &[(&str, &str)]) -> Result<(bool, Count)> {
-    let (program, args) = command.split_first().context("an empty command")?;
-    let mut child = Command::new(program)
-        .args(args)
-        .envs(env.iter().copied())
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("starting {program}"))?;
-    let mut tests = Count::default();
-    if let Some(out) = child.stdout.take() {
-        for line in BufReader::new(out).lines() {
-            let line = line.context("reading output")?;
-            if let Some((passed, failed)) = test_result(&line) {
-                tests.passed += passed;
-                tests.failed += failed;
-            } else if let Some(name) = failed_test(&line) {
-                tests.failures.push(name.to_owned());
+    fn stream(&self, command: &[&str]) -> Result<(bool, Count)> {
+        let (program, args) = command.split_first().context("an empty command")?;
+        let mut child = Command::new(program)
+            .args(args)
+            .envs(self.oracles.then_some(("OGIVE_ORACLE", "1")))
+            .env(left_out::FILE, self.left_out.file())
+            .current_dir(self.root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {program}"))?;
+        let mut tests = Count::default();
+        if let Some(out) = child.stdout.take() {
+            for line in BufReader::new(out).lines() {
+                let line = line.context("reading output")?;
+                if let Some((passed, failed)) = test_result(&line) {
+                    tests.passed += passed;
+                    tests.failed += failed;
+                } else if let Some(name) = failed_test(&line) {
+                    tests.failures.push(name.to_owned());
+                }
+                println!("{line}");
             }
-            println!("{line}");
         }
+        let status = child
+            .wait()
+            .with_context(|| format!("waiting for {program}"))?;
+        Ok((status.success(), tests))
     }
-    let status = child
-        .wait()
-        .with_context(|| format!("waiting for {program}"))?;
-    Ok((status.success(), tests))
 }
 
 /// The counts of a `test result: ok. 3 passed; 0 failed; ...` line.
@@ -285,7 +278,8 @@ fn failed_test(line: &str) -> Option<&str> {
 
 /// Where cargo puts what it builds.
 fn target_folder(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+    let set = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(set)
 }
 
 fn has(program: &str) -> bool {
