@@ -2,6 +2,7 @@
 
 use ogive_base::SourceId;
 use ogive_compose::{ComposeOptions, Composed, Composer, SubgraphInput, compose};
+use ogive_testbase::Rng;
 
 use crate::{Owned, real, sets, sub};
 
@@ -9,7 +10,7 @@ use crate::{Owned, real, sets, sub};
 const EDITS: usize = 12;
 
 /// One random edit of one subgraph's text, most of which keep it valid.
-fn edit(rng: &mut sets::Rng, sdl: &str, n: usize) -> String {
+fn edit(rng: &mut Rng, sdl: &str, n: usize) -> String {
     // Braces of types: a member may be added after an opening one.
     let places = |what: &str| -> Vec<usize> {
         sdl.match_indices(what)
@@ -56,7 +57,7 @@ fn edit(rng: &mut sets::Rng, sdl: &str, n: usize) -> String {
 
 /// Edits a set and composes after each; returns how many compositions were continued and how many had no errors.
 fn follow(mut set: Vec<Owned>, seed: u64, edits: usize) -> (usize, usize) {
-    let mut rng = sets::Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut composer = Composer::new();
     let options = ComposeOptions::default();
     let mut fine = 0;
@@ -160,12 +161,9 @@ fn random_edits_of_plain_graphs() {
 }
 
 #[test]
-fn random_edits_of_real_graphs() {
-    for (name, edits) in [("dgs.json", 12), ("huge.json", 8)] {
-        let Some(set) = real::load(name) else {
-            continue;
-        };
-        let (continued, fine) = follow(set, 5, edits);
+fn random_edits_of_graphs_of_a_companys_size() {
+    for (name, graph, edits) in [("eleven", real::ELEVEN, 12), ("huge", real::HUGE, 8)] {
+        let (continued, fine) = follow(graph.set(), 5, edits);
         println!("{name}: {continued} of {fine} continued");
         assert!(continued > 0);
     }

@@ -1,8 +1,9 @@
-//! Tests of the composition crate: cases in files, real graphs, metamorphic properties, hostile input.
+//! Tests of the composition crate: cases in files, graphs of a company's size, metamorphic properties, hostile input.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod brute;
 mod cases;
+mod company;
 mod contracts;
 mod edits;
 mod hostile;

@@ -1,6 +1,5 @@
 //! A gateway and its subgraphs over real sockets. No sleeps: tests wait for what they need to see.
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod abstract_types;
 mod answers;

@@ -1,28 +1,23 @@
-//! The published benchmark scenarios load, where they are at hand.
+//! The graphs that the benchmarks run on load, whole and without a warning.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::Path};
 
 use ogive_base::{SourceId, Sources};
 use ogive_federation::{ReadOptions, describe, read_supergraph};
 
-fn shared() -> PathBuf {
-    std::env::var_os("OGIVE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    )
-}
-
 #[test]
-fn published_scenarios_load() {
-    let dir = shared().join("data/scenarios");
-    if !dir.exists() {
-        eprintln!("skipped: no {}", dir.display());
-        return;
-    }
-    for (name, subgraphs) in [("fed", 4), ("many-plans", 7), ("big-response", 2)] {
-        let sdl = std::fs::read_to_string(dir.join(name).join("supergraph.graphql")).unwrap();
+fn the_graphs_of_the_benchmarks_load() {
+    let graphs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/graphs");
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(graphs).unwrap() {
+        let folder = entry.unwrap().path();
+        if !folder.is_dir() {
+            continue;
+        }
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let sdl = std::fs::read_to_string(folder.join("supergraph.graphql")).unwrap();
         let mut sources = Sources::new();
-        sources.add(name, sdl.as_str());
+        sources.add(&*name, sdl.as_str());
         let supergraph = read_supergraph(&sdl, SourceId(0), &ReadOptions::default())
             .map_err(|errors| {
                 errors
@@ -32,8 +27,26 @@ fn published_scenarios_load() {
                     .join("\n")
             })
             .unwrap_or_else(|e| panic!("{e}"));
-        println!("{}", describe(&supergraph));
-        assert_eq!(supergraph.subgraphs.len(), subgraphs, "{name}");
         assert!(supergraph.warnings.is_empty(), "{name}");
+        // As many as there are files beside it, and every one of them with something to say.
+        let files = std::fs::read_dir(folder.join("subgraphs")).unwrap().count();
+        assert_eq!(supergraph.subgraphs.len(), files, "{name}");
+        let described = describe(&supergraph);
+        for (_, subgraph) in supergraph.subgraphs.iter() {
+            assert!(described.contains(&*subgraph.name), "{name}\n{described}");
+        }
+        found.insert(name, files);
     }
+    let expected = [
+        ("big-response", 2),
+        ("chain", 3),
+        ("four-services", 4),
+        ("many-plans", 7),
+        ("shop", 4),
+        ("single", 1),
+        ("twelve", 12),
+        ("two-services", 2),
+    ];
+    let expected = expected.map(|(name, subgraphs)| (name.to_owned(), subgraphs));
+    assert_eq!(found, BTreeMap::from(expected));
 }

@@ -1,72 +1,14 @@
-//! The published benchmark scenarios, rebuilt from their facts: each subgraph can be served, and the engine over the
-//! merged types answers the scenario's request byte for byte.
+//! The graphs that the benchmarks run on: each subgraph can be served, and the engine over the merged types answers
+//! their operations as recorded, byte for byte (`BLESS=1` records), and with the values that the data have.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use ogive_base::FastMap;
 use ogive_mock::{Data, Generator, GeneratorOptions, Model, Options, Source, Subgraph};
+use ogive_testbase::assert_recorded;
 use serde_json::{Map, Value, json};
 
-use crate::support::{assert_same, build, run, shared};
-
-/// The rule of many-plans: child `nK` of X is X + K, field `fK` of X is `fK-X`.
-pub(crate) fn many_plans_data() -> Data {
-    let mut fields = Map::new();
-    fields.insert("Query.node".into(), "Node/0".into());
-    for k in 0..7 {
-        fields.insert(format!("Node.n{k}"), format!("Node/{{id0}}{k}").into());
-        fields.insert(format!("Node.f{k}"), format!("f{k}-{{id0}}").into());
-    }
-    Data::from_json(json!({ "fields": fields })).unwrap()
-}
-
-/// The rows of fed, collected from its expected answer: every object of the answer is a row, seen from several sides.
-pub(crate) fn fed_data(expected: &Value) -> Data {
-    type Rows = BTreeMap<u32, Map<String, Value>>;
-    fn collect(value: &Value, tables: &mut BTreeMap<&'static str, Rows>) -> Option<Value> {
-        match value {
-            Value::Array(items) => Some(
-                items
-                    .iter()
-                    .map(|item| collect(item, tables).unwrap_or_else(|| item.clone()))
-                    .collect(),
-            ),
-            Value::Object(map) => {
-                let (ty, key) = if map.contains_key("upc") {
-                    ("Product", "upc")
-                } else if map.contains_key("body") {
-                    ("Review", "id")
-                } else if map.contains_key("username") {
-                    ("User", "id")
-                } else {
-                    map.values().for_each(|v| drop(collect(v, tables)));
-                    return None;
-                };
-                let id: u32 = map[key].as_str()?.parse().ok()?;
-                for (name, value) in map {
-                    let value = collect(value, tables).unwrap_or_else(|| value.clone());
-                    let row = tables.entry(ty).or_default().entry(id).or_default();
-                    row.insert(name.clone(), value);
-                }
-                Some(map[key].clone())
-            }
-            _ => None,
-        }
-    }
-    let mut tables = BTreeMap::new();
-    collect(expected, &mut tables);
-    let types: Map<String, Value> = tables
-        .into_iter()
-        .map(|(ty, rows)| {
-            (
-                ty.to_string(),
-                rows.into_values().map(Value::Object).collect(),
-            )
-        })
-        .collect();
-    assert_eq!(types["User"].as_array().map(Vec::len), Some(6));
-    Data::from_json(json!({ "types": types })).unwrap()
-}
+use crate::support::{build, graph, run};
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -95,12 +37,27 @@ fn subgraphs(folder: &Path, source: &Source) -> BTreeMap<String, Subgraph> {
         .collect()
 }
 
+/// The data of a graph, for its subgraphs and for the engine over its merged types alike.
+fn data(folder: &Path) -> Source {
+    let data = Data::parse(&read(&folder.join("data.json"))).unwrap_or_else(|e| panic!("{e}"));
+    Source::Data(data.into())
+}
+
+/// What the engine over the merged types answers is as recorded, and as `expected` says where that is known.
+fn answers(folder: &Path, operation: &str, source: Source) -> Value {
+    let monolith = build(&read(&folder.join("monolith.graphql")), source);
+    let query = read(&folder.join(format!("operations/{operation}.graphql")));
+    let answer = monolith.execute(&query, None, &Map::new(), &FastMap::default());
+    assert!(!answer.has_errors);
+    let text = String::from_utf8(answer.body).unwrap();
+    assert_recorded(folder.join("expected.json"), &format!("{text}\n"));
+    serde_json::from_str(&text).unwrap()
+}
+
 #[test]
 fn many_plans_answers_byte_for_byte() {
-    let Some(folder) = shared("scenarios/many-plans") else {
-        return;
-    };
-    let source = Source::Data(many_plans_data().into());
+    let folder = graph("many-plans");
+    let source = data(&folder);
     let served = subgraphs(&folder, &source);
     assert_eq!(served.len(), 7);
     let answer = run(
@@ -112,27 +69,26 @@ fn many_plans_answers_byte_for_byte() {
     let entity = &answer["data"]["_entities"][0];
     assert_eq!(entity["n3"], json!({"id0": "01233", "__typename": "Node"}));
 
-    let merged: String = (0..7)
-        .map(|k| format!("n{k}: Node f{k}: String "))
-        .collect();
-    let monolith = build(
-        &format!("type Query {{ node: Node }} type Node {{ id0: ID! {merged} }}"),
-        source,
-    );
-    let body = read(&folder.join("body.json"));
-    let answer = monolith.execute_body(body.as_bytes(), &FastMap::default());
-    let expected = read(&folder.join("expected.json"));
-    assert_same(&answer.body, expected.trim());
+    // Child `nK` of X is XK, field `fK` of X is `fK-X`.
+    fn follows(node: &Map<String, Value>, id: &str) -> usize {
+        let each = node.iter().map(|(name, value)| match name.split_at(1) {
+            ("n", k) => follows(value.as_object().unwrap(), &format!("{id}{k}")),
+            _ => {
+                assert_eq!(*value, json!(format!("{name}-{id}")));
+                1
+            }
+        });
+        each.sum()
+    }
+    let answer = answers(&folder, "deep", source);
+    let leaves = follows(answer["data"]["node"].as_object().unwrap(), "0");
+    assert!(leaves > 800, "{leaves}");
 }
 
 #[test]
-fn fed_answers_byte_for_byte() {
-    let Some(folder) = shared("scenarios/fed") else {
-        return;
-    };
-    let text = read(&folder.join("expected.json"));
-    let expected: Value = serde_json::from_str(&text).unwrap();
-    let source = Source::Data(fed_data(&expected).into());
+fn shop_answers_byte_for_byte() {
+    let folder = graph("shop");
+    let source = data(&folder);
     let served = subgraphs(&folder, &source);
     assert_eq!(served.len(), 4);
     let answer = run(
@@ -159,29 +115,52 @@ fn fed_answers_byte_for_byte() {
         "{ user(id: 3) { username } me { id } }",
         json!({}),
     );
-    assert_eq!(answer["data"]["user"]["username"], json!("kamilkisiela"));
+    assert_eq!(answer["data"]["user"]["username"], json!("oluwaseun"));
     assert_eq!(answer["data"]["me"]["id"], json!("1"));
 
-    let monolith = build(
-        "type Query { users: [User] topProducts(first: Int = 5): [Product] }
-         type User { id: ID! name: String username: String reviews: [Review] }
-         type Product { upc: String! name: String price: Int weight: Int inStock: Boolean shippingEstimate: Int reviews: [Review] }
-         type Review { id: ID! body: String product: Product author: User }",
-        source,
-    );
-    let body = read(&folder.join("body.json"));
-    let answer = monolith.execute_body(body.as_bytes(), &FastMap::default());
-    assert_same(&answer.body, text.trim());
+    // Every object of the answer is its row of the data.
+    fn rows(value: &Value, data: &Value) -> usize {
+        let Some(object) = value.as_object() else {
+            return value
+                .as_array()
+                .map_or(0, |items| items.iter().map(|item| rows(item, data)).sum());
+        };
+        let key = if object.contains_key("upc") {
+            ("Product", "upc")
+        } else if object.contains_key("body") {
+            ("Review", "id")
+        } else {
+            ("User", "id")
+        };
+        let table = data["types"][key.0].as_array().unwrap();
+        let row = table
+            .iter()
+            .find(|row| row[key.1] == object[key.1])
+            .unwrap();
+        let leaves = object
+            .iter()
+            .filter(|(_, v)| !v.is_array() && !v.is_object());
+        for (name, value) in leaves.filter(|(name, _)| row.get(name).is_some()) {
+            assert_eq!(row[name], *value, "{key:?} {name}");
+        }
+        1 + object.values().map(|v| rows(v, data)).sum::<usize>()
+    }
+    let answer = answers(&folder, "test-query", source);
+    let known: Value = serde_json::from_str(&read(&folder.join("data.json"))).unwrap();
+    let objects: usize = answer["data"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|v| rows(v, &known))
+        .sum();
+    assert!(objects > 350, "{objects}");
 }
 
 #[test]
 fn big_response_is_generated() {
-    let Some(folder) = shared("scenarios/big-response") else {
-        return;
-    };
-    let sdls: Vec<String> = (0..2)
-        .map(|i| read(&folder.join(format!("subgraphs/subgraph{i}.graphql"))))
-        .collect();
+    let folder = graph("big-response");
+    let sdls =
+        ["labels", "content"].map(|name| read(&folder.join(format!("subgraphs/{name}.graphql"))));
     let models: Vec<Model> = sdls
         .iter()
         .map(|sdl| Model::from_sdl("s", sdl, Default::default()).unwrap())
@@ -195,8 +174,8 @@ fn big_response_is_generated() {
     let generator = Generator::new(&models.iter().collect::<Vec<_>>(), options);
     let source = Source::Generated(generator.into());
     let served = subgraphs(&folder, &source);
-    let body = read(&folder.join("body.json"));
-    let answer = served["subgraph0"].execute_body(body.as_bytes(), &FastMap::default());
+    let query = read(&folder.join("operations/all.graphql"));
+    let answer = served["content"].execute(&query, None, &Map::new(), &FastMap::default());
     assert!(!answer.has_errors);
     let megabytes = answer.body.len() as f64 / 1e6;
     assert!((5.0..12.0).contains(&megabytes), "{megabytes} MB");

@@ -5,19 +5,11 @@ use std::path::PathBuf;
 use ogive_mock::{Data, Options, Source, Subgraph};
 use serde_json::{Map, Value};
 
-/// The folder of published scenarios, if it is there.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let root = match std::env::var_os("OGIVE_SHARED") {
-        Some(root) => PathBuf::from(root),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-    };
-    let path = root.join("data").join(path);
-    if path.exists() {
-        Some(path)
-    } else {
-        eprintln!("skipped: {} is not there", path.display());
-        None
-    }
+/// A folder of `bench/graphs`.
+pub(crate) fn graph(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../bench/graphs")
+        .join(name)
 }
 
 pub(crate) fn subgraph(sdl: &str, data: &str) -> Subgraph {

@@ -27,6 +27,7 @@ use ogive_base::{SourceId, Sources};
 use ogive_federation::Supergraph;
 use ogive_plan::Plan;
 use ogive_planner::{PlanOptions, Profile};
+use ogive_testbase::Recorded;
 
 const PREAMBLE: &str = include_str!("../join.graphql");
 
@@ -47,17 +48,13 @@ fn schema_definition(text: &str) -> String {
     )
 }
 
+/// Fewer cases mean that some were not found.
+const CASES: usize = 320;
+
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests")
         .join(name)
-}
-
-fn shared() -> Option<PathBuf> {
-    let path = std::env::var_os("OGIVE_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    path.is_dir().then_some(path)
 }
 
 /// Reads a supergraph that names only its own types, or its own schema definition too, or everything.
@@ -166,8 +163,7 @@ fn soundness(supergraph: &Supergraph, plan: &Plan) -> Result<(), String> {
 
 #[test]
 fn cases() {
-    let bless = std::env::var_os("BLESS").is_some();
-    let mut count = 0;
+    let mut recorded = Recorded::new();
     let mut wrong = Vec::new();
     let mut topics: Vec<PathBuf> = std::fs::read_dir(folder("cases"))
         .expect("cases")
@@ -181,7 +177,6 @@ fn cases() {
             .collect();
         files.sort();
         for file in files {
-            count += 1;
             let text = std::fs::read_to_string(&file).expect("case");
             let header = text
                 .lines()
@@ -227,20 +222,9 @@ fn cases() {
                 .map(|l| format!("#> {l}").trim_end().to_string() + "\n")
                 .collect();
             let new = format!("{}\n{expected}", body.trim_end());
-            if new != text {
-                if bless {
-                    std::fs::write(&file, &new).expect("bless");
-                } else {
-                    wrong.push(format!("{}:\n{new}", file.display()));
-                }
-            }
+            recorded.compare(&file, &new);
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} plans differ; look, then BLESS=1\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
-    assert!(count > 0, "no cases found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    recorded.finish(CASES);
 }
