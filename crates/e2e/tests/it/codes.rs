@@ -1,10 +1,152 @@
-//! Every code that a crate can put into a response is in the one table.
+//! The codes that the crates put into responses, those of the table, and those of `docs/errors.md` are the same.
+//!
+//! Codes are words of one kind, [`is_code`], so they are looked for in the sources: as texts, and as names of constants.
+//! What looks like a code and is none stands in [`NO_CODES`].
 
-use ogive_telemetry::codes::find;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ogive_telemetry::codes::{ALL, Origin};
+
+/// Crates whose words reach clients. Those of `schema`, `federation` and `compose` are about schemas, and reach people
+/// who publish them.
+const CRATES: [&str; 8] = [
+    "json",
+    "syntax",
+    "operation",
+    "plan",
+    "planner",
+    "execute",
+    "transport",
+    "gateway",
+];
+
+/// Texts of the form of a code that are none, by file.
+const NO_CODES: &[&str] = &[
+    // Locations of directives.
+    "syntax/src/parser/type_system.rs",
+];
+
+/// Defines constants for codes, which is not to give them.
+const DEFINITIONS: &str = "execute/src/codes.rs";
+
+/// Words in capitals with a line between two of them.
+fn is_code(text: &str) -> bool {
+    text.contains('_')
+        && text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.ends_with(|c: char| c.is_ascii_uppercase())
+        && text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+}
+
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("tests.rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// What the sources say.
+#[derive(Default)]
+struct Found {
+    /// Texts of the form of a code, with the files that have them.
+    texts: BTreeMap<String, Vec<String>>,
+    /// Words of that form, texts or not, where they are used.
+    used: BTreeSet<String>,
+}
+
+fn found() -> Found {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for name in CRATES {
+        sources(&crates.join(name).join("src"), &mut files);
+    }
+    let mut found = Found::default();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let shown = file.strip_prefix(&crates).unwrap().display().to_string();
+        if NO_CODES.contains(&shown.as_str()) {
+            continue;
+        }
+        let production = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for line in production.lines() {
+            // Neither comments nor macros that read the build's environment.
+            if line.trim_start().starts_with("//") || line.contains("env!(") {
+                continue;
+            }
+            for text in line.split('"').skip(1).step_by(2).filter(|t| is_code(t)) {
+                found
+                    .texts
+                    .entry(text.to_owned())
+                    .or_default()
+                    .push(shown.clone());
+            }
+            if shown != DEFINITIONS {
+                let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                found
+                    .used
+                    .extend(words.filter(|w| is_code(w)).map(str::to_owned));
+            }
+        }
+    }
+    found
+}
 
 #[test]
-fn codes_of_the_executor_and_the_transport_are_in_the_table() {
+fn codes_of_all_crates_are_those_of_the_table() {
+    let found = found();
+    let table: BTreeSet<&str> = ALL.iter().map(|row| row.code).collect();
+    let unknown: Vec<_> = found
+        .texts
+        .iter()
+        .filter(|(code, _)| !table.contains(code.as_str()))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "codes that nobody has documented: {unknown:#?}"
+    );
+    let unused: Vec<_> = table
+        .iter()
+        .filter(|code| !found.used.contains(**code))
+        .collect();
+    assert!(unused.is_empty(), "codes that nothing gives: {unused:?}");
+}
+
+#[test]
+fn the_page_of_codes_has_those_of_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
+    let page = fs::read_to_string(path).unwrap();
+    let rows: Vec<(String, String, String)> = page
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+            let code = cells.next()?.trim_end_matches('`').to_owned();
+            Some((code, cells.next()?.to_owned(), cells.next()?.to_owned()))
+        })
+        .collect();
+    let expected: Vec<(String, String, String)> = ALL
+        .iter()
+        .map(|row| {
+            let origin = match row.origin {
+                Origin::Client => "client",
+                Origin::Subgraph => "subgraph",
+                Origin::Gateway => "gateway",
+            };
+            (row.code.into(), row.status.to_string(), origin.into())
+        })
+        .collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn every_code_of_the_executor_is_in_its_own_table_too() {
     for row in ogive_execute::codes::CODES {
-        assert!(find(row.code).is_some(), "{} is missing", row.code);
+        assert!(ALL.iter().any(|r| r.code == row.code), "{}", row.code);
     }
 }
