@@ -12,7 +12,9 @@
 mod code;
 mod components;
 mod layers;
+mod left_out;
 mod manifest;
+mod silent;
 mod test;
 mod tidy;
 

@@ -6,6 +6,7 @@
 //!   ([`names`]);
 //! - source files have at most [`LINES_MAX`] lines, and those of [`LINES_WITH_DOC`] lines or more open with a module doc;
 //! - the five stops of a request are where `ARCHITECTURE.md` says, and say so themselves;
+//! - no test passes without having tested anything ([`crate::silent`]);
 //! - nothing names a machine's folders;
 //! - change fragments are named `<kind>-<slug>.md`.
 
@@ -18,7 +19,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     code::{cycles, functions, names},
-    layers,
+    layers, silent,
 };
 
 /// Longest source file, tests included.
@@ -118,6 +119,7 @@ fn sources(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
                 "{shown}: {lines} lines; split it (at most {LINES_MAX})"
             ));
         }
+        wrong.extend(silent::check(&shown, &text));
         let has_doc = text.lines().take(5).any(|l| l.starts_with("//!"));
         if lines >= LINES_WITH_DOC && !has_doc {
             wrong.push(format!(

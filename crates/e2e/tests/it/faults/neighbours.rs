@@ -457,12 +457,11 @@ fn what_neighbours_notice() {
             let _ = writeln!(page, "{line}");
         }
     }
-    let Ok(path) = std::env::var("OGIVE_LOAD_MARKDOWN") else {
-        return;
-    };
-    let (begin, end) = ("<!-- neighbours: begin -->\n", "<!-- neighbours: end -->\n");
-    let text = fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(begin).expect("the page has the marker");
-    let (_, after) = rest.split_once(end).expect("the page has the marker");
-    fs::write(&path, format!("{before}{begin}{page}{end}{after}")).unwrap();
+    if let Ok(path) = std::env::var("OGIVE_LOAD_MARKDOWN") {
+        let (begin, end) = ("<!-- neighbours: begin -->\n", "<!-- neighbours: end -->\n");
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(begin).expect("the page has the marker");
+        let (_, after) = rest.split_once(end).expect("the page has the marker");
+        fs::write(&path, format!("{before}{begin}{page}{end}{after}")).unwrap();
+    }
 }
