@@ -122,7 +122,7 @@ pub static ELEMENTS: [Element; WORDS] = [
             Word::ComposeDirective,
             "composeDirective",
             1,
-            "(name: String!)",
+            "(name: String)",
         )
     },
     Element {

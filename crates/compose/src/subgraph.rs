@@ -440,9 +440,10 @@ impl Subgraph {
         }
         if let Some(name) = self.words[Word::ComposeDirective as usize] {
             for applied in self.schema.directives.iter().filter(|d| d.name == name) {
-                if let Some(name) = self.arg(applied, "name").and_then(ConstValue::as_str) {
-                    self.composed.push((name.into(), applied.span));
-                }
+                // The specification lets the name be left out; composition does not.
+                let name = self.arg(applied, "name").and_then(ConstValue::as_str);
+                self.composed
+                    .push((name.unwrap_or_default().into(), applied.span));
             }
         }
         self.mark_uses();

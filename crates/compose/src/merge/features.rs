@@ -96,11 +96,15 @@ impl Merger<'_> {
         let name = composed.trim_start_matches('@');
         let here = (sub.place(span), String::new());
         if let Some(problem) = not_composable(sub, composed) {
+            let shown = match composed.is_empty() {
+                true => "@composeDirective",
+                false => composed,
+            };
             self.report.error_help(
                 codes::DIRECTIVE_COMPOSITION_ERROR,
-                composed,
+                shown,
                 format!(
-                    "`{composed}` of subgraph `{}` cannot be composed: {problem}",
+                    "`{shown}` of subgraph `{}` cannot be composed: {problem}",
                     sub.name
                 ),
                 "define the directive, and link a specification of yours that imports it".into(),
@@ -317,6 +321,9 @@ impl Merger<'_> {
 
 /// Why a directive cannot be named by `@composeDirective`.
 fn not_composable(sub: &crate::subgraph::Subgraph, composed: &str) -> Option<String> {
+    if composed.is_empty() {
+        return Some("it names no directive".into());
+    }
     let Some(name) = composed.strip_prefix('@') else {
         return Some("its name must start with `@`".into());
     };
