@@ -340,7 +340,9 @@ impl Gateway {
             self.end(&serving.options, record, parts, client, &mut response);
         }
         if let Some(bytes_min) = serving.options.encoded_bytes_min {
-            encode(&parts.headers, bytes_min, &mut response);
+            encode(&parts.headers, bytes_min, &mut response, || {
+                worker.reserve(&self.memory)
+            });
         }
         let cors = &serving.options.cors;
         if cors.is_on() && parts.uri.path().starts_with(&serving.options.graphql_path) {

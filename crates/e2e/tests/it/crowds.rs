@@ -9,6 +9,7 @@ use std::{
 use crate::{
     graph::Graph,
     http_client::{Connection, connect, post, request, send},
+    http2::frame,
     toxic::{Reply, Toxic, answer},
 };
 
@@ -156,15 +157,6 @@ fn health_is_answered_where_every_place_is_busy() {
     }
 }
 
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend(payload);
-    frame
-}
-
 /// Sends pieces for as long as the other side is there, and whatever it says; gives how long it was.
 fn trickle(stream: &mut TcpStream, mut piece: impl FnMut(u32) -> Vec<u8>) -> Duration {
     let began = Instant::now();
@@ -236,6 +228,47 @@ fn guests_that_send_bodies_make_room_for_one_another() {
     assert!(began.elapsed() < SOON, "after {:?}", began.elapsed());
     drop(tell);
     drop(waiting);
+}
+
+/// What has come of heads that are not over counts, for all connections together.
+#[test]
+fn half_heads_take_no_more_memory_than_there_is() {
+    let graph = Graph::with("limits: { max_memory: 1MB }");
+    let memory = graph.served.gateway.memory();
+    let half = format!(
+        "GET /health HTTP/1.1\r\nhost: a\r\nx: {}",
+        "x".repeat(60_000)
+    );
+    let mut held = Vec::new();
+    let began = Instant::now();
+    let refused = (1..).find(|number| {
+        let mut stream = connect(graph.address());
+        let _ = stream.write_all(half.as_bytes());
+        stream
+            .set_read_timeout(Some(Duration::from_millis(10)))
+            .unwrap();
+        // Until all of it has come and counts, or it is sent away.
+        loop {
+            match stream.read(&mut [0; 64]) {
+                Ok(0) => return true,
+                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return true,
+                _ if memory.used() >= number * half.len() => break,
+                _ => assert!(began.elapsed() < SOON, "{} bytes count", memory.used()),
+            }
+        }
+        held.push(stream);
+        false
+    });
+    assert!(refused.is_some_and(|number| number > 5), "{refused:?}");
+    assert!(memory.used() <= memory.limit());
+    assert_eq!(
+        send(graph.address(), "GET", "/health", &[], b"").status,
+        200
+    );
+    drop(held);
+    while memory.used() > 0 {
+        assert!(began.elapsed() < SOON, "{} bytes are kept", memory.used());
+    }
 }
 
 #[test]

@@ -66,6 +66,41 @@ async fn ask(
     Ok((status, String::from_utf8(text).unwrap()))
 }
 
+/// A frame.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Large heads count, because a connection may have many of them at a time.
+#[test]
+fn heads_take_no_more_memory_than_there_is() {
+    let graph = Graph::with("limits: { max_memory: 1MB }");
+    let address = graph.address();
+    let long = "x".repeat(50_000);
+    run(async {
+        let (sender, _ended) = open(address).await;
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let mut bodies = Vec::new();
+        for _ in 0..30 {
+            let mut sender = sender.clone().ready().await.unwrap();
+            let head = head(address, &[("x-long", &long)]);
+            // Its body never comes.
+            let (response, body) = sender.send_request(head, false).unwrap();
+            bodies.push(body);
+            let tell = tell.clone();
+            tokio::spawn(async move { tell.send(response.await.unwrap().status().as_u16()) });
+        }
+        assert_eq!(told.recv().await, Some(503));
+        let memory = graph.served.gateway.memory();
+        assert!(memory.used() > 500_000 && memory.used() <= memory.limit());
+    });
+    assert_eq!(post(address, "{ me { name } }").text(), ANSWER);
+}
+
 #[test]
 fn many_requests_share_a_connection() {
     let graph = Graph::with("http: { connections_max: 1 }");

@@ -22,6 +22,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Version, header, request::Parts};
 use hyper::{Request, body::Incoming, service::service_fn};
+use ogive_base::{OutOfMemory, Reservation};
 use ogive_config::{Measured, Peer};
 use ogive_telemetry::codes;
 use ogive_transport::{ServerTls, Socket, Stream};
@@ -35,6 +36,7 @@ use super::{
     ServeOptions,
     activity::{Activity, Taken},
     http1, http2,
+    io::HEAD_FREE,
     listener::Accepted,
     places::{GUEST_TIME, Held, Kind},
     starts::Starts,
@@ -42,7 +44,8 @@ use super::{
 };
 use crate::{
     Gateway, RequestError, WorkerState, respond::refuse, shared::body::ResponseBody,
-    shared::drain_body::read_refused, shared::measured::is_measured, shared::media::Media,
+    shared::drain_body::read_refused, shared::error::no_memory, shared::measured::is_measured,
+    shared::media::Media,
 };
 
 /// What an HTTP/2 client sends first.
@@ -72,6 +75,10 @@ impl Shared {
     pub(super) fn is_draining(&self) -> bool {
         // There is one change only, and nobody looks at it here; the sender goes after it.
         self.draining.has_changed().unwrap_or(true)
+    }
+    /// Counts what a connection makes the process hold.
+    pub(super) fn reserve(&self) -> Reservation {
+        self.worker.reserve(self.gateway.memory())
     }
 }
 
@@ -164,7 +171,8 @@ async fn try_serve(
     if version == Version::HTTP_2 {
         stream.set_turn(HTTP2_TURN);
     }
-    let bytes = super::io::Bytes::new(stream, version < Version::HTTP_2);
+    let heads = (version < Version::HTTP_2).then(|| Rc::clone(&shared));
+    let bytes = super::io::Bytes::new(stream, heads);
     let connection = Rc::new(Connection {
         peer,
         version,
@@ -218,9 +226,14 @@ fn answer(
         // subgraph is asked, or a thread for heavy work; and a subgraph that has answered is not slow.
         connection.stranger.is_known();
         let has_both = connection.bytes.next_has_both();
-        let mut response = match connection.refusal(&parts, has_both) {
+        // Held until the request is answered.
+        let head = connection.count(&parts);
+        let refusal = connection.refusal(&parts, has_both, head.is_err());
+        let mut response = match refusal {
             Some(refusal) => {
                 let read = read_refused(&parts.headers, body);
+                // A few bytes of HTTP/2 may be many of these, and nobody looks at them any more.
+                drop(parts);
                 // What is left of a guest's time is for the answer.
                 match activity.place.kind {
                     Kind::Guest => drop(timeout(GUEST_TIME / 2, read).await),
@@ -257,8 +270,13 @@ pub(super) async fn drained(draining: &mut watch::Receiver<bool>, idle: Duration
 
 impl Connection {
     /// The answer to a request that nobody needs to look into. `has_both`: its head has two lengths, of which the parser
-    /// shows one.
-    fn refusal(&self, parts: &Parts, has_both: bool) -> Option<Box<Response<ResponseBody>>> {
+    /// shows one; `has_no_memory`: there is no room for it.
+    fn refusal(
+        &self,
+        parts: &Parts,
+        has_both: bool,
+        has_no_memory: bool,
+    ) -> Option<Box<Response<ResponseBody>>> {
         let (gateway, headers) = (&self.shared.gateway, &parts.headers);
         // HTTP/1.1's parser counts by itself.
         if self.version == Version::HTTP_2 && headers.len() > self.headers.ceiling {
@@ -279,6 +297,8 @@ impl Connection {
         } else if has_both {
             let message = "the request has both `content-length` and `transfer-encoding`";
             RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
+        } else if has_no_memory {
+            no_memory()
         } else if self.activity.place.kind == Kind::Guest && !gateway.is_health(parts) {
             RequestError {
                 retry_after: Some(GUEST_SECONDS),
@@ -297,6 +317,20 @@ impl Connection {
             close_after(&mut response);
         }
         Some(Box::new(response))
+    }
+
+    /// Counts a head if it is large: over HTTP/2 a connection may have a hundred of them, whose bodies never end.
+    fn count(&self, parts: &Parts) -> Result<Option<Reservation>, OutOfMemory> {
+        if !self.bytes.has_large_heads() {
+            return Ok(None);
+        }
+        let bytes = head_bytes(parts);
+        if bytes <= HEAD_FREE {
+            return Ok(None);
+        }
+        let head = self.shared.reserve();
+        head.grow(bytes)?;
+        Ok(Some(head))
     }
 
     /// Notes a request that the parser has refused, of which no more is known.

@@ -18,6 +18,10 @@ pub(super) struct Framing {
     asked: u32,
     /// The last head has two lengths, and nobody looks at what follows it.
     has_both: bool,
+    /// Bytes of a head that is not over, about: not fewer.
+    unfinished: usize,
+    /// Bytes of the largest head, in the same way.
+    largest: usize,
 }
 
 /// Where the next byte stands.
@@ -86,6 +90,8 @@ impl Framing {
             over: 0,
             asked: 0,
             has_both: false,
+            unfinished: 0,
+            largest: 0,
         }
     }
     /// Where it is not followed.
@@ -101,8 +107,30 @@ impl Framing {
         self.has_both && self.asked == self.over
     }
 
+    /// Bytes that are kept of a head that is not over, about: not fewer.
+    pub(super) fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+    /// No head was larger.
+    pub(super) fn largest(&self) -> usize {
+        self.largest
+    }
     /// Follows what comes next.
-    pub(super) fn read(&mut self, mut rest: &[u8]) {
+    pub(super) fn read(&mut self, bytes: &[u8]) {
+        let (at, over) = (self.at, self.over);
+        self.follow(bytes);
+        let bytes = self.unfinished + bytes.len();
+        if self.over != over {
+            self.largest = self.largest.max(bytes);
+        }
+        self.unfinished = match self.at {
+            At::Line | At::Name(..) | At::Length | At::Rest => bytes,
+            // Empty lines are kept until a head comes.
+            At::Before if at == At::Before && self.over == over => bytes,
+            _ => 0,
+        };
+    }
+    fn follow(&mut self, mut rest: &[u8]) {
         while let Some((byte, more)) = rest.split_first() {
             (self.at, rest) = match self.at {
                 At::Nowhere => return,
@@ -252,6 +280,19 @@ mod tests {
             }
             assert_eq!(found(&[before.concat().as_bytes()]), None, "{before:?}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_of_heads_is_known() {
+        let mut framing = Framing::begin();
+        framing.read(b"\r\n\r\n");
+        framing.read(&POST.as_bytes()[..20]);
+        assert_eq!(framing.unfinished(), 24);
+        framing.read(&POST.as_bytes()[20..]);
+        assert_eq!(framing.unfinished(), 0, "the head is over");
+        assert!(framing.largest() >= POST.len());
+        framing.read(&[b'x'; 100]);
+        assert_eq!(framing.unfinished(), 100);
     }
 
     #[test]

@@ -17,10 +17,14 @@ use std::{
     task::{Context, Poll},
 };
 
+use ogive_base::{OutOfMemory, Reservation};
 use ogive_transport::{Socket, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-use super::framing::Framing;
+use super::{connection::Shared, framing::Framing};
+
+/// Heads of requests up to so many bytes are not counted: they are what a connection has room for.
+pub(super) const HEAD_FREE: usize = 8 << 10;
 
 /// A connection's bytes; all copies are of the same connection.
 #[derive(Clone)]
@@ -33,20 +37,30 @@ struct Inner {
     /// Whether somebody waits for bytes to be taken.
     writes: Cell<bool>,
     framing: RefCell<Framing>,
+    /// Whose memory heads are counted in; over HTTP/1.1.
+    shared: Option<Rc<Shared>>,
+    /// Counts a large head that is not over.
+    head: RefCell<Option<Reservation>>,
 }
 
 impl Bytes {
-    /// `looks`: whether requests are those of HTTP/1.1, and looked through.
-    pub(super) fn new(stream: Stream, looks: bool) -> Self {
+    /// `shared`: where requests are those of HTTP/1.1, which are looked through.
+    pub(super) fn new(stream: Stream, shared: Option<Rc<Shared>>) -> Self {
         Bytes(Rc::new(Inner {
             stream: RefCell::new(stream),
             reads: Cell::new(true),
             writes: Cell::new(false),
-            framing: RefCell::new(match looks {
-                true => Framing::begin(),
-                false => Framing::off(),
+            framing: RefCell::new(match &shared {
+                Some(_) => Framing::begin(),
+                None => Framing::off(),
             }),
+            shared,
+            head: RefCell::new(None),
         }))
+    }
+    /// Whether a head may have been so large that it counts.
+    pub(super) fn has_large_heads(&self) -> bool {
+        self.0.shared.is_none() || self.0.framing.borrow().largest() > HEAD_FREE
     }
     /// Whether the next head, which the parser has read, has both `content-length` and `transfer-encoding`; to be asked once
     /// for each.
@@ -95,11 +109,28 @@ impl AsyncRead for Bytes {
         inner.reads.set(read.is_pending());
         let mut framing = inner.framing.borrow_mut();
         framing.read(&buffer.filled()[before..]);
+        let unfinished = framing.unfinished();
+        if (unfinished > HEAD_FREE || inner.head.borrow().is_some())
+            && inner.count(unfinished).is_err()
+        {
+            let message = "there is no memory for the head of a request";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::OutOfMemory, message)));
+        }
         read
     }
 }
 
 impl Inner {
+    /// Counts what there is of a head.
+    #[cold]
+    fn count(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let mut head = self.head.borrow_mut();
+        let Some(shared) = self.shared.as_ref().filter(|_| bytes > HEAD_FREE) else {
+            *head = None;
+            return Ok(());
+        };
+        head.get_or_insert_with(|| shared.reserve()).set(bytes)
+    }
     fn wrote<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.writes.set(written.is_pending());
         written

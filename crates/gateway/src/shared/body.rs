@@ -26,9 +26,26 @@ pub struct ResponseBody {
     pieces: VecDeque<Bytes>,
     /// Bytes in `pieces`.
     len: usize,
-    encoder: Option<Box<Encoder>>,
+    coding: Option<Coding>,
     /// Counts what it holds, until it is sent.
     memory: Option<Reservation>,
+}
+
+/// How it is encoded.
+#[derive(Debug)]
+enum Coding {
+    /// In one go, when it is taken: it is no more than a piece.
+    AtOnce(Encoding),
+    /// Piece by piece. What the encoder holds meanwhile counts: a client may take none of it.
+    Pieces(Box<Encoder>, Reservation),
+}
+
+/// What an encoder holds, at most: its window and its tables.
+fn encoder_bytes(encoding: Encoding) -> usize {
+    match encoding {
+        Encoding::Gzip => 384 << 10,
+        Encoding::Brotli | Encoding::Zstd => 2 << 20,
+    }
 }
 
 impl ResponseBody {
@@ -80,14 +97,20 @@ impl FromIterator<Bytes> for ResponseBody {
         ResponseBody {
             len: pieces.iter().map(Bytes::len).sum(),
             pieces,
-            encoder: None,
+            coding: None,
             memory: None,
         }
     }
 }
 
-/// Encodes a response of at least `bytes_min` if the request's headers ask for it.
-pub(crate) fn encode(request: &HeaderMap, bytes_min: usize, response: &mut Response<ResponseBody>) {
+/// Encodes a response of at least `bytes_min` if the request's headers ask for it, and there is memory for the encoder,
+/// which counts in what `reserve` gives.
+pub(crate) fn encode(
+    request: &HeaderMap,
+    bytes_min: usize,
+    response: &mut Response<ResponseBody>,
+    reserve: impl FnOnce() -> Reservation,
+) {
     let body = response.body();
     if body.len() < bytes_min.max(1) || response.headers().contains_key(header::CONTENT_ENCODING) {
         return;
@@ -97,11 +120,19 @@ pub(crate) fn encode(request: &HeaderMap, bytes_min: usize, response: &mut Respo
     let Some(encoding) = AcceptEncoding::of(request).0 else {
         return;
     };
-    // Without an encoder the answer is sent as it is, which is never wrong.
-    let Ok(encoder) = Encoder::new(encoding) else {
-        return;
+    let coding = match response.body().len() {
+        0..=PIECE => Coding::AtOnce(encoding),
+        _ => {
+            let memory = reserve();
+            let fits = memory.grow(encoder_bytes(encoding)).is_ok();
+            // Without an encoder the answer is sent as it is, which is never wrong.
+            let Some(encoder) = fits.then(|| Encoder::new(encoding).ok()).flatten() else {
+                return;
+            };
+            Coding::Pieces(Box::new(encoder), memory)
+        }
     };
-    response.body_mut().encoder = Some(Box::new(encoder));
+    response.body_mut().coding = Some(coding);
     response.headers_mut().insert(
         header::CONTENT_ENCODING,
         HeaderValue::from_static(encoding.name()),
@@ -152,10 +183,10 @@ impl Body for ResponseBody {
         self.poll_piece(cx, usize::MAX)
     }
     fn is_end_stream(&self) -> bool {
-        self.is_empty() && self.encoder.is_none()
+        self.is_empty() && self.coding.is_none()
     }
     fn size_hint(&self) -> SizeHint {
-        match self.encoder {
+        match self.coding {
             None => SizeHint::with_exact(self.len as u64),
             Some(_) => SizeHint::default(),
         }
@@ -169,16 +200,27 @@ impl ResponseBody {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
-        let Some(mut encoder) = self.encoder.take() else {
-            return Poll::Ready(self.take(max).map(|piece| Ok(Frame::data(piece))));
+        let (mut encoder, memory) = match self.coding.take() {
+            None => return Poll::Ready(self.take(max).map(|piece| Ok(Frame::data(piece)))),
+            Some(Coding::Pieces(encoder, memory)) => (encoder, memory),
+            Some(Coding::AtOnce(encoding)) => {
+                let encoded = Encoder::new(encoding).and_then(|mut encoder| {
+                    let mut out = Vec::new();
+                    while let Some(piece) = self.take(PIECE) {
+                        out.extend_from_slice(&encoder.push(&piece)?);
+                    }
+                    out.extend_from_slice(&encoder.finish()?);
+                    Ok(Frame::data(out.into()))
+                });
+                return Poll::Ready(Some(encoded));
+            }
         };
         let piece = self.take(PIECE).unwrap_or_default();
         let last = self.is_empty();
         let encoded = encoder.push(&piece).and_then(|mut out| {
-            if last {
-                out.extend_from_slice(&encoder.finish()?);
-            } else {
-                self.encoder = Some(encoder);
+            match last {
+                true => out.extend_from_slice(&encoder.finish()?),
+                false => self.coding = Some(Coding::Pieces(encoder, memory)),
             }
             Ok(out)
         });

@@ -194,6 +194,33 @@ async fn a_response_counts_until_it_is_sent() {
     assert_eq!(gateway.memory().used(), 0);
 }
 
+/// An encoder holds much more than what it makes, for as long as its client takes nothing.
+#[tokio::test(flavor = "current_thread")]
+async fn encoders_count_and_without_room_for_one_an_answer_is_sent_as_it_is() {
+    let gateway = gateway_with("limits: { max_memory: 8MB }");
+    let worker = WorkerState::new();
+    let long = "x".repeat(1_200);
+    let fields: String = (0..100).map(|i| format!("{long}{i}:__typename ")).collect();
+    let mut responses = Vec::new();
+    for _ in 0..10 {
+        let mut request = json(format!(r#"{{"query":"{{{fields}}}"}}"#));
+        let value = http::HeaderValue::from_static("br");
+        request.headers_mut().insert("accept-encoding", value);
+        let response: Response<ResponseBody> = gateway.handle(request, Peer::Unix, &worker).await;
+        assert_eq!(response.status(), 200);
+        responses.push(response);
+    }
+    let is_encoded = |r: &&Response<ResponseBody>| r.headers().contains_key("content-encoding");
+    let encoded = responses.iter().filter(is_encoded).count();
+    assert!((1..10).contains(&encoded), "{encoded} of 10 are encoded");
+    assert!(gateway.memory().used() <= gateway.memory().limit());
+    for response in responses {
+        let sent = response.into_body().collect().await.unwrap();
+        assert!(!sent.to_bytes().is_empty());
+    }
+    assert_eq!(gateway.memory().used(), 0);
+}
+
 /// Nobody reads them, so they cost no more than their bytes.
 #[tokio::test(flavor = "current_thread")]
 async fn what_nobody_reads_is_skipped() {

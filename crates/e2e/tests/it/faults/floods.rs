@@ -1,6 +1,7 @@
 //! Attacks that fill memory on purpose: few bytes on the wire that become many, and answers that nobody takes.
 
 use std::{
+    io::{Read, Write},
     net::SocketAddr,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -12,7 +13,8 @@ use ogive_transport::encoding::{Encoding, encode};
 use tokio::net::TcpStream;
 
 use crate::{
-    http_client::{Connection, request, send},
+    http_client::{Connection, connect, request, send},
+    http2::frame,
     toxic::Toxic,
 };
 
@@ -126,6 +128,43 @@ fn unique() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// What begins an HTTP/2 connection, with the largest windows unless they are for nothing.
+fn http2_opening(window: u32) -> Vec<u8> {
+    let window = [&4_u16.to_be_bytes()[..], &window.to_be_bytes()].concat();
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, &window));
+    bytes
+}
+
+/// POST /graphql of JSON.
+const HTTP2_POST: &[u8] = b"\x83\x86\x04\x08/graphql\x01\x01a\x0f\x10\x10application/json";
+
+/// A head in as many frames as it needs; the stream stays open.
+fn http2_head(stream: u32, head: &[u8]) -> Vec<u8> {
+    let mut pieces = head.chunks(16_000).enumerate().peekable();
+    let mut bytes = Vec::new();
+    while let Some((nth, piece)) = pieces.next() {
+        let kind = if nth == 0 { 1 } else { 9 };
+        let flags = if pieces.peek().is_none() { 4 } else { 0 };
+        bytes.extend(frame(kind, flags, stream, piece));
+    }
+    bytes
+}
+
+/// Writes frames as far as they are taken, and keeps the connection for a moment.
+fn http2_frames(address: SocketAddr, window: u32, frames: impl Iterator<Item = Vec<u8>>) {
+    let mut stream = connect(address);
+    let moment = Some(Duration::from_millis(500));
+    let _ = stream.set_write_timeout(moment);
+    let _ = stream.set_read_timeout(moment);
+    let mut all = frames;
+    if stream.write_all(&http2_opening(window)).is_ok()
+        && all.all(|frame| stream.write_all(&frame).is_ok())
+    {
+        while matches!(stream.read(&mut [0; 16 << 10]), Ok(1..)) {}
+    }
+}
+
 /// Asks for a lot, and takes none of it until the gateway gives up.
 fn take_nothing(address: SocketAddr, query: &str) {
     let mut connection = Connection::open(address);
@@ -158,6 +197,7 @@ fn long_name(bytes: usize) -> Toxic {
 
 const ASKS_INVENTORY: &str = "{ topProducts(first: 2) { name shippingCost { amount } } }";
 const ASKS_WAREHOUSE: &str = "{ topProducts(first: 2) { name warehouse { city } } }";
+const INTROSPECTION: &str = "supergraph: { introspection: true }\n";
 const BATCHES: &str = "batching: { enabled: true, maximum_size: 10 }\n";
 const UPLOADS: &str = "file_uploads: { enabled: true }\n";
 
@@ -202,4 +242,72 @@ pub(super) const CASES: &[Case] = cases! {
         std::thread::sleep(Duration::from_millis(500));
     };
     "ids of documents that nobody has registered", "", None, |g| plain(g, format!(r#"{{"extensions":{{"persistedQuery":{{"version":1,"sha256Hash":"{}{}"}}}}}}"#, "a".repeat(1_000_000), unique()).as_bytes());
+    "HTTP/2 heads of 60 kB whose bodies never come, 100 streams", "", None, |g| {
+        let mut head = HTTP2_POST.to_vec();
+        // A field without an index: its name, its length in two bytes more, its value.
+        head.extend(b"\x00\x01x\x7f\xe1\xd3\x03");
+        head.extend([b'x'; 60_000]);
+        http2_frames(g, 65_535, (0..100).map(|nth| http2_head(1 + 2 * nth, &head)));
+    };
+    "HTTP/2 heads of 1,800 fields of a byte each, 100 streams", "", None, |g| {
+        let again = [HTTP2_POST, &[0xbe; 1_800]].concat();
+        let first = [HTTP2_POST, &b"\x40\x01a\x01b"[..], &[0xbe; 10]].concat();
+        let heads = (0..100).map(move |nth| http2_head(1 + 2 * nth, if nth == 0 { &first } else { &again }));
+        http2_frames(g, 65_535, heads);
+    };
+    "HTTP/2 frames without end: PING, SETTINGS, WINDOW_UPDATE, PRIORITY, CONTINUATION, empty DATA", "", None, |g| {
+        let (first, again) = match unique() % 6 {
+            0 => (vec![], frame(6, 0, 0, b"12345678")),
+            1 => (vec![], frame(4, 0, 0, b"")),
+            2 => (vec![], frame(8, 0, 0, &[0, 0, 0, 1])),
+            3 => (vec![], frame(2, 0, 1, &[0, 0, 0, 3, 1])),
+            4 => (frame(1, 0, 1, HTTP2_POST), frame(9, 0, 1, b"\x82")),
+            _ => (frame(1, 4, 1, HTTP2_POST), frame(0, 0, 1, b"")),
+        };
+        http2_frames(g, 65_535, std::iter::once(first).chain(vec![again.repeat(1_000); 200]));
+    };
+    "HTTP/2 answers for which there is no window, 100 streams", INTROSPECTION, None, |g| {
+        let body = br#"{"query":"{ __schema { types { name description fields { name description type { name } } } } }"}"#;
+        let ask = |nth: u32| [http2_head(1 + 2 * nth, HTTP2_POST), frame(0, 1, 1 + 2 * nth, body)].concat();
+        http2_frames(g, 0, (0..100).map(ask));
+    };
+    "half heads of 60 kB, 20 connections each", "", None, |g| {
+        let half = format!("GET /health HTTP/1.1\r\nhost: a\r\nx: {}", "x".repeat(60_000));
+        let held: Vec<Connection> = (0..20).map(|_| { let mut c = Connection::open(g); c.write_what_is_taken(half.as_bytes()); c }).collect();
+        std::thread::sleep(Duration::from_millis(500));
+        drop(held);
+    };
+    "introspection that nobody has seen", INTROSPECTION, None, |g| {
+        let types = format!("a{}: __schema {{ types {{ name description fields {{ name description args {{ name type {{ name ofType {{ name }} }} }} type {{ name ofType {{ name ofType {{ name }} }} }} }} }} }}", unique());
+        plain(g, format!(r#"{{"query":"{{ {types} }}"}}"#).as_bytes());
+    };
+    "documents of 1.9 MB that are seen twice", "", None, |g| {
+        let body = format!(r##"{{"query":"#{}{}\n{{ __typename }}"}}"##, "x".repeat(BODY), unique());
+        plain(g, body.as_bytes());
+        plain(g, body.as_bytes());
+    };
+    "uploads whose file never ends", UPLOADS, None, |g| {
+        let begun = "--b\r\ncontent-disposition: form-data; name=\"operations\"\r\n\r\n{\"query\":\"{ me { name } }\",\"variables\":{\"f\":null}}\r\n--b\r\ncontent-disposition: form-data; name=\"map\"\r\n\r\n{\"0\":[\"variables.f\"]}\r\n--b\r\ncontent-disposition: form-data; name=\"0\"; filename=\"a\"\r\n\r\n";
+        let head = "POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: multipart/form-data; boundary=b\r\napollo-require-preflight: 1\r\ncontent-length: 99999999\r\n\r\n";
+        let mut connection = Connection::open(g);
+        connection.write_what_is_taken(&[head.as_bytes(), begun.as_bytes(), &vec![b'x'; 4 << 20]].concat());
+    };
+    "answers of 5,000,000 small objects that nobody needs", "", Some(|| {
+        let objects = vec!["{}"; 5_000_000].join(",");
+        Toxic::answering(200, "", format!(r#"{{"data":{{"_entities":[{{"shippingCost":{{"amount":1.5}},"unknown":[{objects}]}},{{"shippingCost":{{"amount":2.5}}}}]}}}}"#))
+    }), |g| plain(g, serde_json::json!({ "query": ASKS_INVENTORY }).to_string().as_bytes());
+    "answers with 1,000,000 errors", "", Some(|| {
+        let errors = vec![r#"{"message":"x"}"#; 1_000_000].join(",");
+        Toxic::answering(200, "", format!(r#"{{"errors":[{errors}]}}"#))
+    }), |g| plain(g, serde_json::json!({ "query": ASKS_INVENTORY }).to_string().as_bytes());
+    "HTTP/2 answers that are encoded, of which a byte is taken, 100 streams", INTROSPECTION, None, |g| {
+        // `accept-encoding: br`, in every second connection gzip.
+        let encoding: &[u8] = if unique().is_multiple_of(2) { b"\x0f\x01\x02br" } else { b"\x0f\x01\x04gzip" };
+        let head = [HTTP2_POST, encoding].concat();
+        let long = "x".repeat(1_200);
+        let fields: String = (0..10).map(|i| format!("{long}{i}:__schema{{types{{name{long}:name}}}}")).collect();
+        let body = format!(r#"{{"query":"{{{fields}}}"}}"#);
+        let ask = |nth: u32| [http2_head(1 + 2 * nth, &head), frame(0, 1, 1 + 2 * nth, body.as_bytes())].concat();
+        http2_frames(g, 1, (0..100).map(ask));
+    };
 };
