@@ -253,6 +253,13 @@ impl Reservation {
         self.used.store(used, Ordering::Relaxed);
         Ok(())
     }
+    /// The same for what can be done without: only up to half of the limit.
+    pub fn grow_if_roomy(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        match self.share.budget.is_roomy(bytes) {
+            true => self.grow(bytes),
+            false => Err(OutOfMemory),
+        }
+    }
     #[cold]
     fn take_up_to(&self, used: usize, taken: usize) -> Result<(), OutOfMemory> {
         let wanted = used.checked_next_multiple_of(CHUNK).ok_or(OutOfMemory)?;

@@ -124,7 +124,7 @@ pub(crate) fn encode(
         0..=PIECE => Coding::AtOnce(encoding),
         _ => {
             let memory = reserve();
-            let fits = memory.grow(encoder_bytes(encoding)).is_ok();
+            let fits = memory.grow_if_roomy(encoder_bytes(encoding)).is_ok();
             // Without an encoder the answer is sent as it is, which is never wrong.
             let Some(encoder) = fits.then(|| Encoder::new(encoding).ok()).flatten() else {
                 return;

@@ -197,7 +197,7 @@ async fn a_response_counts_until_it_is_sent() {
 /// An encoder holds much more than what it makes, for as long as its client takes nothing.
 #[tokio::test(flavor = "current_thread")]
 async fn encoders_count_and_without_room_for_one_an_answer_is_sent_as_it_is() {
-    let gateway = gateway_with("limits: { max_memory: 8MB }");
+    let gateway = gateway_with("limits: { max_memory: 16MB }");
     let worker = WorkerState::new();
     let long = "x".repeat(1_200);
     let fields: String = (0..100).map(|i| format!("{long}{i}:__typename ")).collect();
