@@ -3,13 +3,13 @@
 
 use std::{
     fs,
-    io::Write,
-    net::TcpListener,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
+
+use ogive_testbase::subgraph::ManualSubgraph;
 
 use crate::process::{Running, address, answer, ask, demo, file, subgraphs};
 
@@ -138,29 +138,24 @@ fn watched_files_are_reloaded_and_options_take_hold() {
 /// Supervisors such as `timeout` send SIGTERM to the process and then to its group.
 #[test]
 fn the_same_sigterm_twice_cuts_nothing_off() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let path = file(
         "twice.yaml",
         format!(
             "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}' }}\n\
-             override_subgraph_url: {{ accounts: 'http://{}/' }}\n",
+             override_subgraph_url: {{ accounts: '{}' }}\n",
             demo("supergraph.graphql"),
-            accounts.local_addr().unwrap()
+            accounts.url()
         ),
     );
     let mut serve = Running::start(&["serve", "-c", &path]);
     let gateway = address(&serve.logged("serving http://"));
     let client = std::thread::spawn(move || answer(ask(&gateway, "POST", "/graphql", QUERY)));
-    let (mut stream, _) = accounts.accept().unwrap();
+    let mut upstream = accounts.next();
     serve.signal("TERM");
     serve.logged("SIGTERM: draining");
     serve.signal("TERM");
-    let data = ANSWER.as_bytes();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        data.len()
-    );
-    stream.write_all(&[head.as_bytes(), data].concat()).unwrap();
+    upstream.answer(200, "", ANSWER);
     assert_eq!(client.join().unwrap(), (200, ANSWER.into()));
     let (code, rest) = serve.ended();
     assert_eq!(code, Some(0));

@@ -1,9 +1,6 @@
 //! Commands that serve: addresses, answers, signals.
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-};
+use ogive_testbase::subgraph::ManualSubgraph;
 
 use crate::process::{Running, address, answer, ask, demo, file};
 
@@ -67,12 +64,12 @@ fn serve_and_mock_work_together() {
 #[test]
 fn sigterm_lets_a_request_in_flight_finish() {
     // The test plays the subgraph, so it decides when the answer comes.
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let config = file(
         "drain.yaml",
         format!(
-            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{}/' }}\n",
-            accounts.local_addr().unwrap()
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: '{}' }}\n",
+            accounts.url()
         ),
     );
     let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
@@ -83,23 +80,11 @@ fn sigterm_lets_a_request_in_flight_finish() {
         "/graphql",
         r#"{"query":"{ me { name } }"}"#,
     );
-    let (mut upstream, _) = accounts.accept().unwrap();
-    let mut request = Vec::new();
-    let mut piece = [0; 4096];
-    while !request.ends_with(b"}") {
-        let n = upstream.read(&mut piece).unwrap();
-        assert!(n > 0);
-        request.extend_from_slice(&piece[..n]);
-    }
+    let mut upstream = accounts.next();
     serve.signal("TERM");
     serve.logged("draining");
     let body = r#"{"data":{"me":{"name":"Ann"}}}"#;
-    write!(
-        upstream,
-        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
+    upstream.answer(200, "", body);
     assert_eq!(answer(client), (200, body.into()));
     let (code, rest) = serve.ended();
     assert_eq!(code, Some(0), "{rest}");
@@ -108,12 +93,12 @@ fn sigterm_lets_a_request_in_flight_finish() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let config = file(
         "impatient.yaml",
         format!(
-            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{}/' }}\n",
-            accounts.local_addr().unwrap()
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: '{}' }}\n",
+            accounts.url()
         ),
     );
     let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
@@ -124,7 +109,7 @@ fn a_second_signal_ends_it_at_once() {
         "/graphql",
         r#"{"query":"{ me { name } }"}"#,
     );
-    let _upstream = accounts.accept().unwrap();
+    let _upstream = accounts.next();
     serve.signal("TERM");
     serve.logged("draining");
     // A second SIGTERM so soon may be a supervisor's, and counts as the same.
@@ -137,19 +122,19 @@ fn a_second_signal_ends_it_at_once() {
 /// What clients may not see, operators do: what happens again and again in one answer on ten lines at most.
 #[test]
 fn errors_kept_from_clients_are_logged() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let config = file(
         "masked.yaml",
         format!(
-            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'http://{}/' }}\n",
-            accounts.local_addr().unwrap()
+            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: '{}' }}\n",
+            accounts.url()
         ),
     );
     let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
     let gateway = address(&serve.logged("serving http://"));
     let query = r#"{"query":"{ me { name } }"}"#;
     let client = ask(&gateway, "POST", "/graphql", query);
-    let (mut upstream, _) = accounts.accept().unwrap();
+    let mut upstream = accounts.next();
     let errors: Vec<String> = (0..12)
         .map(|n| {
             format!(
@@ -161,12 +146,7 @@ fn errors_kept_from_clients_are_logged() {
         r#"{{"data":{{"me":null}},"errors":[{}]}}"#,
         errors.join(",")
     );
-    write!(
-        upstream,
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
+    upstream.answer(200, "", body);
     let (status, text) = answer(client);
     assert!(status == 200 && text.contains("SUBREQUEST_GRAPHQL_ERROR"));
     assert!(!text.contains("row") && !text.contains("GONE"), "{text}");

@@ -1,10 +1,12 @@
 //! Connections: clients that leave, shutdown with work in flight, limits.
 
 use std::{
-    io::{ErrorKind, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
     time::Instant,
 };
+
+use ogive_testbase::subgraph::ManualSubgraph;
 
 use crate::{
     graph::Graph,
@@ -15,42 +17,11 @@ const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 const QUERY: &[u8] = br#"{"query":"{ me { name } }"}"#;
 const ANSWER: &[u8] = b"{\"data\":{\"me\":{\"name\":\"Ann\"}}}";
 
-/// A subgraph played by the test.
-pub(crate) struct Played(TcpListener);
-
-impl Played {
-    fn start() -> (Played, String) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/graphql", listener.local_addr().unwrap());
-        (Played(listener), url)
-    }
-    /// Waits for a request and reads it.
-    pub(crate) fn request(&self) -> TcpStream {
-        let (mut stream, _) = self.0.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut bytes = Vec::new();
-        let mut piece = [0; 4096];
-        while !bytes.ends_with(b"}") {
-            let n = stream.read(&mut piece).unwrap();
-            assert!(n > 0, "the gateway left");
-            bytes.extend_from_slice(&piece[..n]);
-        }
-        stream
-    }
-    fn answer(mut stream: &TcpStream) {
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
-            ANSWER.len()
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(ANSWER).unwrap();
-    }
-}
-
-pub(crate) fn graph_with_played_accounts(more: &str) -> (Graph, Played) {
-    let (played, url) = Played::start();
+pub(crate) fn graph_with_played_accounts(more: &str) -> (Graph, ManualSubgraph) {
+    let played = ManualSubgraph::start();
     let graph = Graph::with(&format!(
-        "override_subgraph_url: {{ accounts: '{url}' }}\n{more}"
+        "override_subgraph_url: {{ accounts: '{}' }}\n{more}",
+        played.url()
     ));
     (graph, played)
 }
@@ -60,16 +31,10 @@ fn a_client_that_leaves_stops_the_work_upstream() {
     let (graph, accounts) = graph_with_played_accounts("");
     let mut client = Connection::open(graph.address());
     client.write(&request("POST", "/graphql", &JSON, QUERY));
-    let mut upstream = accounts.request();
+    let mut upstream = accounts.next();
     drop(client);
-    // The gateway closes its connection to the subgraph, in whatever way, and says nothing more on it. If it did not,
-    // reading would end with the patience of the stream.
-    let mut rest = Vec::new();
-    match upstream.read_to_end(&mut rest) {
-        Ok(_) => {}
-        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
-    }
-    assert_eq!(rest, b"");
+    // The gateway closes its connection to the subgraph, in whatever way, and says nothing more on it.
+    assert!(upstream.is_left());
     assert_eq!(
         send(graph.address(), "GET", "/health", &[], b"").status,
         200
@@ -85,12 +50,12 @@ fn shutdown_lets_requests_in_flight_finish() {
     assert_eq!(idle.read().status, 200);
     let mut client = Connection::open(address);
     client.write(&request("POST", "/graphql", &JSON, QUERY));
-    let upstream = accounts.request();
+    let mut upstream = accounts.next();
     graph.served.begin_stop();
     // The idle connection is closed, and nobody is let in any more.
     assert!(idle.is_closed());
     refuses(address);
-    Played::answer(&upstream);
+    upstream.answer(200, "", ANSWER);
     let answer = client.read();
     assert_eq!((answer.status, answer.body.as_slice()), (200, ANSWER));
     assert!(client.is_closed());
@@ -117,7 +82,7 @@ fn shutdown_has_a_deadline() {
         graph_with_played_accounts("http: { connection_shutdown_timeout: 50ms }");
     let mut client = Connection::open(graph.address());
     client.write(&request("POST", "/graphql", &JSON, QUERY));
-    let upstream = accounts.request();
+    let upstream = accounts.next();
     graph.served.begin_stop();
     // Nobody answers.
     assert_eq!(graph.served.stopped().cut_off, 1);
@@ -130,12 +95,12 @@ fn beyond_the_limit_connections_wait_their_turn() {
     let (graph, accounts) = graph_with_played_accounts("http: { connections_max: 1 }");
     let mut first = Connection::open(graph.address());
     first.write(&request("POST", "/graphql", &JSON, QUERY));
-    let upstream = accounts.request();
+    let mut upstream = accounts.next();
     let mut second = Connection::open(graph.address());
     let typename = br#"{"query":"{ __typename }"}"#;
     second.write(&request("POST", "/graphql", &JSON, typename));
     // The first has the only place until it leaves, which is in a moment.
-    Played::answer(&upstream);
+    upstream.answer(200, "", ANSWER);
     assert_eq!(first.read().status, 200);
     drop(first);
     assert_eq!(second.read().status, 200);
@@ -146,8 +111,8 @@ fn a_stale_subgraph_connection_is_replaced() {
     let (graph, accounts) = graph_with_played_accounts("http: { workers: 1 }");
     let first = std::thread::scope(|scope| {
         let client = scope.spawn(|| post(graph.address(), "{ me { name } }"));
-        let upstream = accounts.request();
-        Played::answer(&upstream);
+        let mut upstream = accounts.next();
+        upstream.answer(200, "", ANSWER);
         assert_eq!(client.join().unwrap().body, ANSWER);
         upstream
     });
@@ -155,8 +120,8 @@ fn a_stale_subgraph_connection_is_replaced() {
     drop(first);
     std::thread::scope(|scope| {
         let client = scope.spawn(|| post(graph.address(), "{ me { name } }"));
-        let upstream = accounts.request();
-        Played::answer(&upstream);
+        let mut upstream = accounts.next();
+        upstream.answer(200, "", ANSWER);
         assert_eq!(client.join().unwrap().body, ANSWER);
     });
 }

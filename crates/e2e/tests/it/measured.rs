@@ -1,15 +1,16 @@
 //! Limits that are only measured (`limits.warn_only`): what exceeds them passes and is counted, up to the ceiling that
 //! protects the process.
 
-use std::{io::Write, net::TcpListener};
+use std::io::Write;
 
+use ogive_testbase::subgraph::ManualSubgraph;
 use ogive_transport::encoding::{Encoding, encode};
 
 use crate::{
     graph::Graph,
     http_client::{Connection, post, request, send},
     telemetry::scrape,
-    toxic::{Toxic, read_request},
+    toxic::Toxic,
 };
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -163,12 +164,12 @@ fn connections() {
 
 #[test]
 fn requests_at_a_time() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let (measured, _) = both(
         &format!(
-            "override_subgraph_url: {{ accounts: 'http://{}/' }}\n\
+            "override_subgraph_url: {{ accounts: '{}' }}\n\
              traffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
-            accounts.local_addr().unwrap()
+            accounts.url()
         ),
         "",
         "traffic_shaping.router.concurrency_limit",
@@ -176,29 +177,22 @@ fn requests_at_a_time() {
     let mut first = Connection::open(measured.address());
     let body = br#"{"query":"{ me { name } }"}"#;
     first.write(&request("POST", "/graphql", &[JSON], body));
-    let (mut stream, _) = accounts.accept().unwrap();
-    read_request(&mut stream, &mut Vec::new()).unwrap();
+    let mut asked = accounts.next();
     expect(&measured, &[]);
     assert_eq!(post(measured.address(), "{ __typename }").status, 200);
     expect(&measured, &[("REQUEST_CONCURRENCY_LIMITED", 1)]);
-    stream
-        .write_all(&crate::toxic::answer(
-            200,
-            "",
-            br#"{"data":{"me":{"name":"Zoe"}}}"#,
-        ))
-        .unwrap();
+    asked.answer(200, "", r#"{"data":{"me":{"name":"Zoe"}}}"#);
     assert_eq!(first.read().text(), r#"{"data":{"me":{"name":"Zoe"}}}"#);
 }
 
 #[test]
 fn more_requests_at_a_time_than_the_ceiling() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let (measured, _) = both(
         &format!(
-            "override_subgraph_url: {{ accounts: 'http://{}/' }}\n\
+            "override_subgraph_url: {{ accounts: '{}' }}\n\
              traffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
-            accounts.local_addr().unwrap()
+            accounts.url()
         ),
         "",
         "traffic_shaping.router.concurrency_limit",
@@ -209,9 +203,7 @@ fn more_requests_at_a_time_than_the_ceiling() {
         // Equal ones would be sent once.
         let body = format!(r#"{{"query":"{{ me {{ n{n}: name }} }}"}}"#);
         client.write(&request("POST", "/graphql", &[JSON], body.as_bytes()));
-        let (mut stream, _) = accounts.accept().unwrap();
-        read_request(&mut stream, &mut Vec::new()).unwrap();
-        under_way.push((client, stream));
+        under_way.push((client, accounts.next()));
     }
     let refused = post(measured.address(), "{ __typename }");
     assert_eq!(refused.codes(), ["REQUEST_CONCURRENCY_LIMITED"]);
@@ -219,10 +211,9 @@ fn more_requests_at_a_time_than_the_ceiling() {
         (refused.status, refused.header("retry-after")),
         (503, Some("1"))
     );
-    for (n, (client, stream)) in under_way.iter_mut().enumerate() {
+    for (n, (client, asked)) in under_way.iter_mut().enumerate() {
         let answer = format!(r#"{{"data":{{"me":{{"n{n}":"Zoe"}}}}}}"#);
-        let whole = crate::toxic::answer(200, "", answer.as_bytes());
-        stream.write_all(&whole).unwrap();
+        asked.answer(200, "", &answer);
         assert_eq!(client.read().text(), answer);
     }
     expect(&measured, &[("REQUEST_CONCURRENCY_LIMITED", 9)]);
@@ -232,15 +223,13 @@ fn more_requests_at_a_time_than_the_ceiling() {
 /// What is beyond ten times the limit, and beyond the default, is refused.
 #[test]
 fn answers_beyond_the_ceilings() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = accounts.local_addr().unwrap();
+    let accounts = ManualSubgraph::start();
+    let url = accounts.url();
     let ask = |graph: &Graph| {
         let mut client = Connection::open(graph.address());
         let body = br#"{"query":"{ me { name } }"}"#;
         client.write(&request("POST", "/graphql", &[JSON], body));
-        let (mut stream, _) = accounts.accept().unwrap();
-        read_request(&mut stream, &mut Vec::new()).unwrap();
-        (client, stream)
+        (client, accounts.next().stream)
     };
     let announce = |stream: &mut std::net::TcpStream, bytes: usize| {
         let head = format!(
@@ -250,7 +239,7 @@ fn answers_beyond_the_ceilings() {
     };
     let (measured, _) = both(
         &format!(
-            "override_subgraph_url: {{ accounts: 'http://{address}/' }}\n\
+            "override_subgraph_url: {{ accounts: '{url}' }}\n\
              traffic_shaping: {{ all: {{ response_max_bytes: 1000 }} }}"
         ),
         "",
@@ -263,7 +252,7 @@ fn answers_beyond_the_ceilings() {
 
     let (measured, _) = both(
         &format!(
-            "override_subgraph_url: {{ accounts: 'http://{address}/' }}\n\
+            "override_subgraph_url: {{ accounts: '{url}' }}\n\
              traffic_shaping: {{ all: {{ response_max_bytes: 1GiB }} }}"
         ),
         "max_request_memory: 1000",

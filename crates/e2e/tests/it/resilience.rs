@@ -1,15 +1,6 @@
 //! Retries, circuit breaker, load shedding and rates, with every attempt counted where it arrives.
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
-};
-
+use ogive_testbase::subgraph::{self, ManualSubgraph, Reply};
 use serde_json::json;
 
 use crate::{
@@ -20,10 +11,7 @@ use crate::{
 const GOOD: &str = r#"{"data":{"me":{"name":"Zoe"}}}"#;
 
 /// A subgraph that follows a script, one step per request and connection; the last step repeats.
-pub(crate) struct Scripted {
-    address: SocketAddr,
-    asked: Arc<AtomicUsize>,
-}
+pub(crate) struct Scripted(subgraph::StubSubgraph);
 
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
@@ -39,70 +27,39 @@ use Step::{Answer, Close, Cut};
 const OK: Step = Answer(200, "", GOOD);
 const BUSY: Step = Answer(503, "", "busy");
 
+impl Step {
+    fn reply(self) -> Reply {
+        Reply::Last(match self {
+            Close => Vec::new(),
+            Cut => {
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{"
+                    .to_vec()
+            }
+            Answer(status, headers, body) => {
+                let headers = format!("connection: close\r\n{headers}");
+                subgraph::answer(status, &headers, body.as_bytes())
+            }
+        })
+    }
+}
+
 impl Scripted {
     pub(crate) fn start(script: &[Step]) -> Scripted {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (script, count) = (script.to_vec(), Arc::clone(&asked));
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                if !read_request(&mut stream) {
-                    continue;
-                }
-                let nth = count.fetch_add(1, Ordering::SeqCst);
-                match script[nth.min(script.len() - 1)] {
-                    Close => {}
-                    Cut => {
-                        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{";
-                        let _ = stream.write_all(head.as_bytes());
-                    }
-                    Answer(status, headers, body) => {
-                        let answer = format!(
-                            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n\
-                             {headers}content-length: {}\r\n\r\n{body}",
-                            body.len()
-                        );
-                        let _ = stream.write_all(answer.as_bytes());
-                    }
-                }
-            }
-        });
-        Scripted { address, asked }
+        let replies = script.iter().map(|step| step.reply()).collect();
+        Scripted(subgraph::StubSubgraph::in_turn(replies))
     }
     fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+        self.0.asked()
     }
     pub(crate) fn graph(&self, yaml: &str) -> Graph {
         self.changed(yaml, &[])
     }
     /// With another supergraph, see [`Graph::changed`].
     pub(crate) fn changed(&self, yaml: &str, changes: &[(&str, &str)]) -> Graph {
-        let address = self.address;
-        let yaml = format!(
-            "override_subgraph_url: {{ accounts: 'http://{address}/', reviews: 'http://{address}/' }}\n{yaml}"
-        );
+        let url = self.0.url();
+        let yaml =
+            format!("override_subgraph_url: {{ accounts: '{url}', reviews: '{url}' }}\n{yaml}");
         Graph::changed(&yaml, changes)
-    }
-}
-
-fn read_request(stream: &mut TcpStream) -> bool {
-    let mut request = Vec::new();
-    let mut piece = [0; 4096];
-    loop {
-        if let Some(head) = request.windows(4).position(|w| w == b"\r\n\r\n") {
-            let text = String::from_utf8_lossy(&request[..head]).to_ascii_lowercase();
-            let length = text.split("content-length: ").nth(1).unwrap();
-            let length: usize = length.lines().next().unwrap().parse().unwrap();
-            if request.len() >= head + 4 + length {
-                return true;
-            }
-        }
-        match stream.read(&mut piece) {
-            Ok(n) if n > 0 => request.extend_from_slice(&piece[..n]),
-            _ => return false,
-        }
     }
 }
 
@@ -227,28 +184,23 @@ fn a_subgraph_that_keeps_failing_is_left_alone_and_tried_again() {
 #[test]
 fn more_requests_at_a_time_than_allowed_are_shed() {
     // The test plays the subgraph, so it decides how long the first request takes.
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let graph = Graph::with(&format!(
-        "override_subgraph_url: {{ accounts: 'http://{}/' }}\ntraffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
-        accounts.local_addr().unwrap()
+        "override_subgraph_url: {{ accounts: '{}' }}\ntraffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
+        accounts.url()
     ));
     let body = json!({ "query": QUERY }).to_string();
     let headers = [("content-type", "application/json")];
     let mut first = Connection::open(graph.address());
     first.write(&request("POST", "/graphql", &headers, body.as_bytes()));
-    let (mut stream, _) = accounts.accept().unwrap();
-    assert!(read_request(&mut stream));
+    let mut asked = accounts.next();
     let second = post(graph.address(), "{ __typename }");
     assert_eq!(
         (second.status, second.codes()),
         (503, vec!["REQUEST_CONCURRENCY_LIMITED".into()])
     );
     assert_eq!(second.header("retry-after"), Some("1"));
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{GOOD}",
-        GOOD.len()
-    );
-    stream.write_all(answer.as_bytes()).unwrap();
+    asked.answer(200, "connection: close\r\n", GOOD);
     assert_eq!(first.read().text(), GOOD);
     assert_eq!(
         post(graph.address(), "{ __typename }").status,
@@ -259,10 +211,10 @@ fn more_requests_at_a_time_than_allowed_are_shed() {
 
 #[test]
 fn a_client_that_left_makes_room() {
-    let accounts = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accounts = ManualSubgraph::start();
     let graph = Graph::with(&format!(
-        "override_subgraph_url: {{ accounts: 'http://{}/' }}\ntraffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
-        accounts.local_addr().unwrap()
+        "override_subgraph_url: {{ accounts: '{}' }}\ntraffic_shaping: {{ router: {{ concurrency_limit: 1 }} }}",
+        accounts.url()
     ));
     let body = json!({ "query": QUERY }).to_string();
     let mut first = Connection::open(graph.address());
@@ -272,17 +224,10 @@ fn a_client_that_left_makes_room() {
         &[("content-type", "application/json")],
         body.as_bytes(),
     ));
-    let (mut stream, _) = accounts.accept().unwrap();
-    assert!(read_request(&mut stream));
+    let mut asked = accounts.next();
     drop(first);
-    let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut rest = [0];
-        // The gateway gives the subgraph request up as well.
-        let ended = !matches!(stream.read(&mut rest), Ok(n) if n > 0);
-        tell.send(ended).unwrap();
-    });
-    assert!(told.recv().unwrap());
+    // The gateway gives the subgraph request up as well.
+    assert!(asked.is_left());
     assert_eq!(post(graph.address(), "{ __typename }").status, 200);
 }
 
