@@ -51,7 +51,6 @@ const NOT_YET: &[&str] = &[
     "execute",
     "gateway",
     "mock",
-    "plan",
     "planner",
     "testkit",
     "transport",

@@ -11,10 +11,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use ogive_base::id::Id;
 use ogive_plan::{
-    Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target,
-    donors::Donor,
-    early::EarlyPart,
-    lookups::{is_plain, shows_type},
+    Donor, EarlyPart, Fetch, FetchId, Member, Plan, Representation, RuntimeType, Target,
 };
 
 use crate::{
@@ -417,8 +414,8 @@ fn offer(
     }
     let mut representation = Vec::new();
     // Many records of a place are the same entity; the first that holds everything speaks for all.
-    let is_plain = is_plain(&donor.representation);
-    let by_type = shows_type(&donor.representation);
+    let is_plain = donor.representation.is_plain();
+    let by_type = donor.representation.shows_type();
     let mut seen = Seen::default();
     seen.begin(store.of_layout(donor.layout).len());
     let mut offered: Vec<RecordId> = Vec::new();

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{FetchId, Granted, OperationKind, Plan, ShapeId, early::EarlyPart};
+use ogive_plan::{EarlyPart, FetchId, Granted, OperationKind, Plan, ShapeId};
 
 use crate::{
     ahead::Aheads,

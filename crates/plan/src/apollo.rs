@@ -13,7 +13,9 @@ use ogive_syntax::ast::{Definition, Selection};
 use crate::{
     deferral::Deferral,
     describe::{groups_of, laid_out, parse, request_text, subgraph_name, waves},
+    ids::*,
     ir::*,
+    representation::Member,
 };
 
 /// Most literals of a condition that is shown as nested `Condition`s; a longer one is left out.

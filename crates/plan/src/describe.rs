@@ -2,7 +2,7 @@
 
 use ogive_base::{BitSet, FastSet, id::Id};
 
-use crate::{deferral::Deferral, ir::*};
+use crate::{deferral::Deferral, ids::*, ir::*};
 
 /// The place of a layout in the response, e.g. `me.reviews[].author`; empty for the root.
 pub fn layout_path(plan: &Plan, layout: LayoutId) -> String {

@@ -10,50 +10,17 @@
 
 use ogive_base::{FastMap, FastSet, IdVec, id::Id};
 
-use crate::ir::*;
+use crate::{
+    derived::{Donor, Donors},
+    ids::*,
+    ir::*,
+    representation::{Member, Representation},
+};
 
 /// Most donors of one target.
 const DONORS_MAX: usize = 8;
 /// Most places that are looked at to find the donors of one target.
 const CANDIDATES_MAX: usize = 64;
-
-/// A place whose records may hold what a look-up would ask.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Donor {
-    /// The place.
-    pub layout: LayoutId,
-    /// The fetches that bring the values, in order. All must have answered, and without errors.
-    pub fetches: Vec<FetchId>,
-    /// How its records would be represented if they were looked up.
-    pub representation: Representation,
-    /// Slots of the values: here, and in the target's layout.
-    pub values: Vec<(SlotIndex, SlotIndex)>,
-}
-
-/// The donors of all targets.
-#[derive(Debug, Default)]
-pub struct Donors {
-    /// By fetch, look-up and target; empty if there is none.
-    targets: IdVec<FetchId, Vec<Vec<Vec<Donor>>>>,
-}
-
-impl Donors {
-    /// All of them, by fetch, look-up and target.
-    pub(crate) fn table(&self) -> &IdVec<FetchId, Vec<Vec<Vec<Donor>>>> {
-        &self.targets
-    }
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.targets.is_empty()
-    }
-    /// The donors of one target, by fetch, index of the look-up and index of the target.
-    pub fn of(&self, fetch: FetchId, lookup: usize, target: usize) -> &[Donor] {
-        let lookups = self.targets.get(fetch);
-        let targets = lookups.and_then(|lookups| lookups.get(lookup));
-        let donors = targets.and_then(|targets| targets.get(target));
-        donors.map_or(&[], Vec::as_slice)
-    }
-}
 
 /// Finds all donors. Takes time in proportion to the plan, places of one type counted [`CANDIDATES_MAX`] times at most.
 pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {

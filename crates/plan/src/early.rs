@@ -9,20 +9,12 @@
 use ogive_base::FastSet;
 
 use crate::{
+    derived::EarlyPart,
     donors::{TYPE, Writers},
+    ids::*,
     ir::*,
+    representation::Member,
 };
-
-/// A part of a fetch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EarlyPart {
-    /// The fetch.
-    pub fetch: FetchId,
-    /// What must be complete before the part can be sent.
-    pub dependencies: Vec<FetchId>,
-    /// By look-up and target: whether it belongs to the part.
-    pub targets: Vec<Vec<bool>>,
-}
 
 /// The parts of all fetches, at most one of each.
 pub(crate) fn early_parts(plan: &Plan, writers: &Writers) -> Vec<EarlyPart> {

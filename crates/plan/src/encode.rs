@@ -14,7 +14,9 @@ use crate::{
     binary::{Decoder, Encoder},
     deferral::{Deferral, DeferredGroup, DeferredOutput},
     derived::DerivedCell,
+    ids::*,
     ir::*,
+    representation::{Member, Representation},
     requirement::Requirement,
     verify,
 };

@@ -8,6 +8,7 @@ use ogive_base::{FastSet, id::Id};
 
 use crate::{
     describe::{condition, layout_path, subgraph_name, type_names},
+    ids::*,
     ir::*,
 };
 

@@ -14,43 +14,17 @@
 //! representations read; the fetch graph is acyclic and waves grow along its edges; mutation root fetches form a chain;
 //! layouts form a tree with [`Plan::ROOT`] at its root, children after parents.
 
-use ogive_base::{BitSet, IdVec, define_id};
+use ogive_base::{BitSet, IdVec};
 pub use ogive_syntax::ast::{OperationKind, Wrapping};
 
-use crate::{deferral::Deferral, derived::DerivedCell, requirement::Requirement, shared::Shared};
-
-define_id! {
-    /// A record layout: one object-valued place of the response.
-    pub struct LayoutId;
-}
-define_id! {
-    /// One subgraph request.
-    pub struct FetchId;
-}
-define_id! {
-    /// One object shape of a subgraph answer.
-    pub struct ShapeId;
-}
-define_id! {
-    /// A concrete object type, by index into [`Plan::types`].
-    pub struct RuntimeType;
-}
-define_id! {
-    /// A condition over boolean variables, by index into [`Plan::conditions`]; [`Cond::TRUE`] always holds.
-    pub struct Cond;
-}
-define_id! {
-    /// A set of enum values, by index into [`Plan::enums`].
-    pub struct EnumId;
-}
-
-impl Cond {
-    /// The condition that always holds.
-    pub const TRUE: Cond = Cond(0);
-}
-
-/// Index of a slot in its layout.
-pub type SlotIndex = u16;
+use crate::{
+    deferral::Deferral,
+    derived::DerivedCell,
+    ids::*,
+    representation::{Member, Representation},
+    requirement::{Claims, Granted, Requirement},
+    shared::Shared,
+};
 
 /// Everything needed to answer one operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +62,19 @@ pub struct Plan {
 impl Plan {
     /// The root layout.
     pub const ROOT: LayoutId = LayoutId(0);
+    /// Which of the plan's requirements a caller meets.
+    pub fn granted_to(&self, claims: &Claims) -> Granted {
+        let rows = (0..).zip(&self.requirements);
+        let met = rows.filter(|(_, requirement)| requirement.is_met_by(claims));
+        met.map(|(number, _)| number).collect()
+    }
+}
+
+impl Granted {
+    /// Every requirement: nothing is kept from the caller.
+    pub fn everything(plan: &Plan) -> Self {
+        (0..plan.requirements.len() as u32).collect()
+    }
 }
 
 /// The record of one object-valued place.
@@ -314,31 +301,6 @@ pub struct ContextValue {
     pub required: bool,
     /// Used only if this holds.
     pub cond: Cond,
-}
-
-/// How to write one `_Any` representation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Representation {
-    /// The `__typename` to send; `None` for the record's own concrete type.
-    pub typename: Option<Box<str>>,
-    /// Members, in order.
-    pub members: Vec<Member>,
-}
-
-/// One member of a representation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Member {
-    /// `"name":` as JSON bytes.
-    pub key_json: Box<[u8]>,
-    /// The value's slot; `None` writes the record's concrete type name (`__typename`).
-    pub slot: Option<SlotIndex>,
-    /// Concrete types that have it; `None` for all.
-    pub types: Option<BitSet>,
-    /// Key member: a null or absent value rules the alternative out. Otherwise null is sent as null and an absent
-    /// value leaves the member out.
-    pub key: bool,
-    /// Members of the object (or of each object of the list) in the slot; empty for leaves.
-    pub members: Vec<Member>,
 }
 
 /// Where the values of one subgraph object land.

@@ -7,6 +7,7 @@ use crate::{
         condition, deferred_places, groups_of, layout_path, places_filled, query_text,
         restricted_places, subgraph_name, type_names, waves,
     },
+    ids::*,
     ir::*,
     text::members,
 };

@@ -4,55 +4,12 @@
 
 use ogive_json::Key;
 
-use crate::{derived::needs_no_escapes, ir::*};
-
-/// What is known of a look-up.
-#[derive(Debug)]
-pub struct LookupFacts {
-    /// The key of its value in an answer; `None` if it has none of its own.
-    pub key: Option<Key>,
-    /// Its variable as it stands in a request: `"name":`.
-    pub variable: Box<[u8]>,
-    /// How its representations are told apart, if all of them have nothing but leaves and nothing else depends on what
-    /// they write.
-    pub programs: Option<Programs>,
-}
-
-/// The alternatives of all targets of a look-up. Those that write the same members have the same number.
-#[derive(Debug, Default)]
-pub struct Programs {
-    /// By target and alternative.
-    pub numbers: Box<[Box<[u32]>]>,
-    /// By number: whether the type of the record shows.
-    pub by_type: Box<[bool]>,
-    /// By target: what stands before the only value there is, if its representations have one member that is written for
-    /// records of all types, and only one type name.
-    pub prefixes: Box<[Option<Prefix>]>,
-}
-
-/// A representation of one leaf.
-#[derive(Debug)]
-pub struct Prefix {
-    /// `{"__typename":"Type","name":`.
-    pub text: Key,
-    /// Where the value is.
-    pub slot: SlotIndex,
-    /// The type a record must be known to have; `None` for any, and none.
-    pub ty: Option<RuntimeType>,
-}
-
-/// Whether a representation has nothing but leaves.
-pub fn is_plain(representation: &Representation) -> bool {
-    let mut members = representation.members.iter();
-    members.all(|member| member.members.is_empty())
-}
-
-/// Whether the type of a record shows in its representation.
-pub fn shows_type(representation: &Representation) -> bool {
-    let mut members = representation.members.iter();
-    representation.typename.is_none()
-        || members.any(|member| member.slot.is_none() || member.types.is_some())
-}
+use crate::{
+    derived::{LookupFacts, Prefix, Programs},
+    ir::*,
+    keys::needs_no_escapes,
+    representation::Representation,
+};
 
 /// The facts of all look-ups of a fetch.
 pub(crate) fn lookup_facts(plan: &Plan, fetch: &Fetch) -> Box<[LookupFacts]> {
@@ -73,9 +30,9 @@ pub(crate) fn lookup_facts(plan: &Plan, fetch: &Fetch) -> Box<[LookupFacts]> {
 
 fn leaf_programs(plan: &Plan, lookup: &Lookup) -> Option<Programs> {
     let targets = &lookup.targets;
-    let are_plain = targets
-        .iter()
-        .all(|target| target.contexts.is_empty() && target.representations.iter().all(is_plain));
+    let are_plain = targets.iter().all(|target| {
+        target.contexts.is_empty() && target.representations.iter().all(Representation::is_plain)
+    });
     if !are_plain {
         return None;
     }
@@ -96,7 +53,7 @@ fn leaf_programs(plan: &Plan, lookup: &Lookup) -> Option<Programs> {
     let numbers = numbers.collect();
     let by_type = distinct
         .iter()
-        .map(|representation| shows_type(representation));
+        .map(|representation| representation.shows_type());
     Some(Programs {
         numbers,
         by_type: by_type.collect(),

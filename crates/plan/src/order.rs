@@ -14,7 +14,7 @@ use std::sync::{
 
 use ogive_base::IdVec;
 
-use crate::ir::{Plan, ShapeId};
+use crate::ids::ShapeId;
 
 /// What was noted of one plan.
 #[derive(Debug, Default)]
@@ -36,34 +36,26 @@ impl LearnedOrder {
                     .sum::<usize>()
         })
     }
-    /// What it will be once anything is noted.
-    pub(crate) fn heap_bytes_noted(plan: &Plan) -> usize {
+    /// What it will be once anything is noted of shapes with these numbers of fields.
+    pub(crate) fn heap_bytes_noted(n_fields: impl Iterator<Item = usize>) -> usize {
         let of = |n_fields: usize| {
             size_of::<Box<[AtomicU32]>>() + (n_fields + 1) * size_of::<AtomicU32>()
         };
-        plan.shapes
-            .iter()
-            .map(|(_, shape)| of(shape.fields.len()))
-            .sum()
+        n_fields.map(of).sum()
     }
     /// What is noted; `None` before the first surprise.
     pub fn get(&self) -> Option<KnownOrder<'_>> {
         self.0.get().map(KnownOrder)
     }
-    /// Notes that field `next` of a shape came behind `field`, or first if `field` is none of its fields.
-    pub fn learn<'o>(
+    /// Notes that field `next` of a shape came behind `field`. `n_fields` are the numbers of fields of all shapes.
+    pub(crate) fn note<'o, N: Iterator<Item = usize>>(
         &'o self,
-        plan: &Plan,
+        n_fields: impl FnOnce() -> N,
         shape: ShapeId,
         field: usize,
         next: usize,
     ) -> KnownOrder<'o> {
-        let orders = self.0.get_or_init(|| {
-            let shapes = plan.shapes.iter();
-            shapes
-                .map(|(_, shape)| as_asked(shape.fields.len()))
-                .collect()
-        });
+        let orders = self.0.get_or_init(|| n_fields().map(as_asked).collect());
         if let Some(noted) = orders.get(shape).and_then(|order| order.get(field)) {
             noted.store(next as u32, Ordering::Relaxed);
         }

@@ -7,8 +7,6 @@ use std::fmt;
 
 use ogive_base::BitSet;
 
-use crate::ir::Plan;
-
 /// What a caller must be: all parts must hold (`@authenticated`, `@requiresScopes`, `@policy` of one element).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requirement {
@@ -55,10 +53,6 @@ impl Requirement {
 }
 
 impl Granted {
-    /// Every requirement: nothing is kept from the caller.
-    pub fn everything(plan: &Plan) -> Self {
-        Granted(BitSet::all(plan.requirements.len()))
-    }
     /// Whether the requirement of this index is met.
     pub fn contains(&self, requirement: u32) -> bool {
         self.0.contains(requirement)
@@ -68,15 +62,6 @@ impl Granted {
 impl FromIterator<u32> for Granted {
     fn from_iter<I: IntoIterator<Item = u32>>(requirements: I) -> Self {
         Granted(requirements.into_iter().collect())
-    }
-}
-
-impl Plan {
-    /// Which of the plan's requirements a caller meets.
-    pub fn granted_to(&self, claims: &Claims) -> Granted {
-        let rows = (0..).zip(&self.requirements);
-        let met = rows.filter(|(_, requirement)| requirement.is_met_by(claims));
-        met.map(|(number, _)| number).collect()
     }
 }
 

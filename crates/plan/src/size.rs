@@ -6,15 +6,16 @@ use ogive_base::{BitSet, FastMap, IdVec};
 
 use crate::{
     deferral::{Deferral, DeferredGroup, DeferredOutput},
-    derived::{Derived, FieldFacts, Reusable, ShapeFacts},
-    donors::{Donor, Donors},
-    early::EarlyPart,
+    derived::{
+        Derived, Donor, Donors, EarlyPart, FieldFacts, LookupFacts, OutStep, Prefix, Programs,
+        ReadStep, Reusable, ShapeFacts, ShapeSteps,
+    },
+    ids::*,
     ir::*,
-    lookups::{LookupFacts, Prefix, Programs},
     order::LearnedOrder,
+    representation::{Member, Representation},
     requirement::Requirement,
     shared::Shared,
-    steps::{OutStep, ReadStep, ShapeSteps},
 };
 
 /// Bytes behind a value, the value itself not counted.
@@ -56,7 +57,8 @@ impl Plan {
     pub fn heap_bytes_in_use(&self) -> usize {
         self.reusable();
         let order = &self.derived().order;
-        self.heap_bytes() + LearnedOrder::heap_bytes_noted(self) - order.heap_bytes()
+        let n_fields = self.shapes.iter().map(|(_, shape)| shape.fields.len());
+        self.heap_bytes() + LearnedOrder::heap_bytes_noted(n_fields) - order.heap_bytes()
     }
 
     /// Gives up spare capacity, and holds equal lists once: worth it before a plan is kept.

@@ -2,99 +2,15 @@
 //!
 //! Part of what is [derived](crate::derived) from a plan; says nothing the plan does not say.
 
-use ogive_base::{FastMap, IdVec};
-use ogive_json::{Key, PatternScalar, PatternValue};
+use ogive_base::IdVec;
+use ogive_json::{PatternScalar, PatternValue};
 
 use crate::{
-    derived::{FieldFacts, needs_no_escapes},
+    derived::{FieldFacts, OutStep, ReadStep, ShapeSteps, StringStep},
+    ids::*,
     ir::*,
+    keys::{KeyTable, needs_no_escapes},
 };
-
-/// How objects of a shape are read.
-#[derive(Debug)]
-pub struct ShapeSteps {
-    /// By field.
-    pub fields: Box<[ReadStep]>,
-    /// Layout of its records...
-    pub layout: LayoutId,
-    /// ... and how many slots they have.
-    pub n_slots: SlotIndex,
-    /// Index of the key that tells the type; `None` if no key does, or a field has the same one.
-    pub typename: Option<u32>,
-    /// The type of all objects, if no key tells it and there is only one.
-    pub known_type: Option<RuntimeType>,
-    /// Whether there is a list above its objects, so that a root or an entity can have several of them.
-    pub in_list: bool,
-}
-
-/// How a member is read.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadStep {
-    /// Index into [`Derived::keys`](crate::Derived::keys).
-    pub key: u32,
-    /// Where it lands.
-    pub slot: SlotIndex,
-    /// Lists around its objects.
-    pub lists: u8,
-    /// Whether only objects of some types have it.
-    pub by_type: bool,
-    /// Shape of its objects; `None` for a leaf.
-    pub child: Option<ShapeId>,
-    /// How the value looks if it can be used as it stands.
-    pub verbatim: Option<PatternValue>,
-    /// What is done with a string, whichever.
-    pub string: StringStep,
-}
-
-/// What is done with a string that a member has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StringStep {
-    /// It depends on what it says, or it is no leaf.
-    LookAt,
-    /// It can be used as it stands.
-    Verbatim,
-    /// It is kept; nobody but the gateway wants it, or it is looked at on its way out.
-    Keep,
-}
-
-/// How an entry of an output list is written.
-#[derive(Clone, Copy, Debug)]
-pub struct OutStep {
-    /// Index into [`Derived::keys`](crate::Derived::keys).
-    pub key: u32,
-    /// The leaf that every object has there and everybody may see, whatever its type and whichever conditions hold;
-    /// `None` for anything else.
-    pub leaf: Option<SlotIndex>,
-    /// The same for objects without lists around them.
-    pub object: Option<SlotIndex>,
-}
-
-/// Keys, each once.
-#[derive(Debug, Default)]
-pub(crate) struct KeyTable {
-    keys: Vec<Key>,
-    known: FastMap<Box<[u8]>, u32>,
-}
-
-impl KeyTable {
-    /// The key of a member that begins with `json`, which is `"key":`.
-    fn of(&mut self, json: &[u8]) -> u32 {
-        if let Some(key) = self.known.get(json) {
-            return *key;
-        }
-        let key = self.keys.len() as u32;
-        self.keys.push(Key::from_json(json));
-        self.known.insert(json.into(), key);
-        key
-    }
-    fn of_name(&mut self, name: &str) -> u32 {
-        self.of(&[b"\"", name.as_bytes(), b"\":"].concat())
-    }
-    pub(crate) fn finish(mut self) -> Vec<Key> {
-        self.keys.shrink_to_fit();
-        self.keys
-    }
-}
 
 /// The steps of a shape whose fields' facts are known.
 pub(crate) fn shape_steps(

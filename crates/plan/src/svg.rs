@@ -12,6 +12,7 @@ use ogive_base::id::Id;
 use crate::{
     describe::waves,
     graph::{Arrow, Graph, RequestBox, graph},
+    ids::*,
     ir::*,
 };
 

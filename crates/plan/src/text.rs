@@ -8,7 +8,9 @@ use crate::{
         deferred_places, groups_of, if_clause, layout_path, places_filled, query_text,
         restricted_places, subgraph_name, type_names, waves,
     },
+    ids::*,
     ir::*,
+    representation::Member,
 };
 
 /// The text form of a plan.

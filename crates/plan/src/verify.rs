@@ -4,12 +4,18 @@
 //! plan symbolically: whatever is read was written before, and whatever the client sees is written by somebody. The last
 //! (`own`) looks for values that one failing field of the client's would take away from others.
 
+mod deferral;
 mod flow;
 mod own;
 
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, id::Id};
 
-use crate::{describe, ir::*};
+use crate::{
+    describe,
+    ids::*,
+    ir::*,
+    representation::{Member, Representation},
+};
 
 /// Checks all invariants of [`ir`](crate::ir); on failure says everything that is wrong.
 pub fn verify(plan: &Plan) -> Result<(), Vec<String>> {
@@ -31,7 +37,7 @@ pub fn verify(plan: &Plan) -> Result<(), Vec<String>> {
     }
     form.graph();
     if let Some(deferral) = &plan.deferral {
-        form.problems.extend(deferral.problems(plan));
+        form.problems.extend(deferral::problems(deferral, plan));
     }
     if form.problems.is_empty() {
         // The replay indexes freely, so it needs a well-formed plan.

@@ -6,7 +6,7 @@
 
 use ogive_base::{BitSet, id::Id};
 
-use crate::{deferral::Deferral, describe, ir::*};
+use crate::{deferral::Deferral, describe, ids::*, ir::*, representation::Member};
 
 /// A fetch that writes a slot, for some types.
 struct Write {

@@ -5,7 +5,7 @@
 
 use ogive_base::{BitSet, id::Id};
 
-use crate::{describe, ir::*};
+use crate::{describe, ids::*, ir::*, representation::Member};
 
 struct Own<'p> {
     plan: &'p Plan,
