@@ -50,7 +50,6 @@ const NOT_YET: &[&str] = &[
     "cli",
     "execute",
     "gateway",
-    "mock",
     "planner",
     "testkit",
     "transport",

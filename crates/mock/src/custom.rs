@@ -1,17 +1,14 @@
 //! Values from code: a seam for tests that own their data, such as the differential test's worlds.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use ogive_schema::Schema;
 use serde_json::{Map, Value};
 
 use crate::{
     input::Values,
-    node::{Node, NodeKind, Resolved},
+    node::{CustomObject, Node, NodeKind, Resolved},
 };
-
-/// Whatever identifies an object to its source.
-pub type CustomObject = Arc<dyn Any + Send + Sync>;
 
 /// Resolves every field and entity of one subgraph.
 pub trait CustomSource: fmt::Debug + Send + Sync {

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::{
     delay::Delay,
+    field_fault::{CoordinateFault, CoordinateFaults, FaultAction},
     node::FieldError,
-    subgraph::{CoordinateFault, CoordinateFaults, FaultAction},
 };
 
 /// One way to fail.

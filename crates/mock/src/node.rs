@@ -1,11 +1,14 @@
 //! What resolvers hand to the engine: objects, leaves, lists, nulls and errors.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{any::Any, borrow::Cow, sync::Arc};
 
 use ogive_schema::{DirectiveId, EnumValueId, FieldId, InputId, TypeId, Wrapping};
 use serde_json::{Map, Value};
 
-use crate::model::FieldSet;
+use crate::{
+    input::Values,
+    model::{FieldSet, Model},
+};
 
 /// The value of one field before completion (specification 6.4.3).
 #[derive(Clone, Debug)]
@@ -62,6 +65,18 @@ impl<'s> Node<'s> {
     }
 }
 
+/// Whatever identifies an object to a source in code.
+pub type CustomObject = Arc<dyn Any + Send + Sync>;
+
+/// One field to resolve.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldCall<'c, 's> {
+    pub(crate) model: &'s Model,
+    pub(crate) node: &'c Node<'s>,
+    pub(crate) field: FieldId,
+    pub(crate) arguments: &'c Values,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind<'s> {
     /// The query or mutation root.
@@ -71,11 +86,21 @@ pub(crate) enum NodeKind<'s> {
     /// A generated object.
     Generated(Generated),
     /// An object of a custom source.
-    Custom(crate::custom::CustomObject),
+    Custom(CustomObject),
     /// `_service`
     Service,
     /// Introspection.
     Meta(Meta),
+}
+
+impl<'s> NodeKind<'s> {
+    /// A row as it is.
+    pub(crate) fn of_row(row: &'s Map<String, Value>) -> Self {
+        NodeKind::Data(DataNode {
+            row: Some(row),
+            over: Over::None,
+        })
+    }
 }
 
 /// A row with values laid over it: inline objects and representations.

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use ogive_schema::{FieldId, TypeId};
+use ogive_schema::TypeId;
 use serde_json::{Map, Value};
 
 use crate::{
     custom::{self, CustomSource},
     data::Data,
     generate::Generator,
-    input::Values,
     model::{Key, Model},
-    node::{Node, NodeKind, Resolved},
+    node::{FieldCall, NodeKind, Resolved},
 };
 
 /// The values of one subgraph.
@@ -26,15 +25,6 @@ pub enum Source {
 }
 
 pub(crate) type Resolver = Source;
-
-/// One field to resolve.
-#[derive(Clone, Copy)]
-pub(crate) struct FieldCall<'c, 's> {
-    pub(crate) model: &'s Model,
-    pub(crate) node: &'c Node<'s>,
-    pub(crate) field: FieldId,
-    pub(crate) arguments: &'c Values,
-}
 
 impl Source {
     /// The value of a field of an object.

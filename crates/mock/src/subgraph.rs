@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ogive_base::{Diagnostic, FastMap, SourceId, diagnostic::line_column};
 use ogive_operation::{ValidationLimits, validate};
-use ogive_schema::{FieldId, OperationKind};
+use ogive_schema::OperationKind;
 use ogive_syntax::{Document, Limits, ast::OperationDefinition, parse};
 use serde_json::{Map, Value, json};
 
 use crate::{
     engine::{Context, execute},
+    field_fault::CoordinateFaults,
     input::{self, Values},
     model::{Model, SdlError},
-    node::FieldError,
     resolver::Source,
     sdl::Federation,
 };
@@ -41,27 +41,6 @@ impl Default for Options {
         }
     }
 }
-
-/// What a fault does to a field.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FaultAction {
-    /// The field raises an error.
-    Error(FieldError),
-    /// The field is null.
-    Null,
-    /// The field has this value, whatever its type.
-    Raw(Value),
-}
-
-/// A fault of one field.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CoordinateFault {
-    /// What it does.
-    pub action: FaultAction,
-}
-
-/// Faults by field of one subgraph.
-pub type CoordinateFaults = FastMap<FieldId, CoordinateFault>;
 
 /// An answer to one GraphQL request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,8 +12,7 @@ use super::{Data, Table, expr::text_of, spelled, subject::Subject};
 use crate::{
     input::Values,
     model::{FieldSet, Model},
-    node::{DataNode, Node, NodeKind, Over, Resolved},
-    resolver::FieldCall,
+    node::{DataNode, FieldCall, Node, NodeKind, Over, Resolved},
 };
 
 impl Data {
@@ -81,7 +80,7 @@ impl Data {
             .rows
             .get(mark.get(1)?.as_u64()? as usize)?;
         let ty = self.served_type(model, declared, name)?;
-        Some(Resolved::Object(Node::new(ty, row_kind(row))))
+        Some(Resolved::Object(Node::new(ty, NodeKind::of_row(row))))
     }
 
     /// The type a row of table `name` has in this subgraph: its own, or the `@interfaceObject` that stands for it.
@@ -136,7 +135,7 @@ impl Data {
         let field = self.key_field(model, ty, table_name);
         let found = table.and_then(|t| Some(&t.rows[*t.find(&field, key).first()? as usize]));
         if let Some(row) = found {
-            return Some(Resolved::Object(Node::new(ty, row_kind(row))));
+            return Some(Resolved::Object(Node::new(ty, NodeKind::of_row(row))));
         }
         let has_rows = table.is_some_and(|t| !t.rows.is_empty());
         if has_rows && !self.open.iter().any(|o| o == table_name) {
@@ -214,7 +213,7 @@ impl Data {
             };
             for id in self.referring(&subject, name, schema.field_name(*field)) {
                 let row = &self.tables.get(name)?.rows[id as usize];
-                items.push(Resolved::Object(Node::new(other, row_kind(row))));
+                items.push(Resolved::Object(Node::new(other, NodeKind::of_row(row))));
             }
         }
         known.then_some(Resolved::List(items))
@@ -252,7 +251,7 @@ impl Data {
     ) -> Option<&'s Map<String, Value>> {
         let leaf = key.items.iter().find(|i| i.sub.is_empty());
         let matches = |row: &&'s Map<String, Value>| {
-            let node = Node::new(ty, row_kind(row));
+            let node = Node::new(ty, NodeKind::of_row(row));
             let subject = Subject {
                 data: self,
                 model,
@@ -272,13 +271,6 @@ impl Data {
             None => table.rows.iter().find(matches),
         }
     }
-}
-
-pub(super) fn row_kind(row: &Map<String, Value>) -> NodeKind<'_> {
-    NodeKind::Data(DataNode {
-        row: Some(row),
-        over: Over::None,
-    })
 }
 
 pub(super) fn data_node<'s>(

@@ -14,14 +14,13 @@ use serde_json::{Map, Value};
 use super::{
     Data,
     expr::text_of,
-    reference::{concrete_of, data_node, has_members, possible, row_kind},
+    reference::{concrete_of, data_node, has_members, possible},
     subject::Subject,
 };
 use crate::{
     input::Values,
     model::{Key, Model},
-    node::{Node, NodeKind, Resolved},
-    resolver::FieldCall,
+    node::{FieldCall, Node, NodeKind, Resolved},
 };
 
 /// Names of arguments that shorten a list to so many items.
@@ -206,7 +205,10 @@ impl Data {
         let mut rows = Vec::new();
         for concrete in possible(schema, ty) {
             if let Some(table) = self.tables.get(schema.type_name(concrete)) {
-                let nodes = table.rows.iter().map(|r| Node::new(concrete, row_kind(r)));
+                let nodes = table
+                    .rows
+                    .iter()
+                    .map(|r| Node::new(concrete, NodeKind::of_row(r)));
                 rows.extend(nodes.map(Resolved::Object));
             }
         }

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use super::{
     Data,
     expr::{Scope, same},
-    reference::row_kind,
     rule::{ListRule, Rule, RuleScope},
     spelled,
 };
@@ -221,7 +220,7 @@ impl RuleScope for Subject<'_, '_> {
         let ty = self.model.schema.type_by_name(&list.ty);
         let rows = ids.into_iter().filter(|id| {
             let row = &table.rows[*id as usize];
-            let node = Node::new(ty.unwrap_or(self.node.ty), row_kind(row));
+            let node = Node::new(ty.unwrap_or(self.node.ty), NodeKind::of_row(row));
             let subject = Subject {
                 node: &node,
                 ..*self

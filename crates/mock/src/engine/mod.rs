@@ -21,11 +21,11 @@ use ogive_syntax::{Document, ast};
 use serde_json::{Map, Value};
 
 use crate::{
+    field_fault::{CoordinateFaults, FaultAction},
     input::{self, Values},
     model::{FieldSet, Model},
-    node::{FieldError, Meta, Node, NodeKind, Resolved},
-    resolver::{FieldCall, Resolver},
-    subgraph::{CoordinateFault, FaultAction},
+    node::{FieldCall, FieldError, Meta, Node, NodeKind, Resolved},
+    resolver::Resolver,
 };
 
 /// Deepest nesting of response objects and lists; deeper values are a field error.
@@ -43,7 +43,7 @@ pub(crate) struct Context<'s> {
     pub(crate) document: &'s Document,
     pub(crate) variables: &'s Values,
     /// Faults by field.
-    pub(crate) faults: &'s FastMap<FieldId, CoordinateFault>,
+    pub(crate) faults: &'s CoordinateFaults,
     /// Refuse external fields that no path provides.
     pub(crate) strict_external: bool,
 }

@@ -20,8 +20,7 @@ use crate::{
     data::COUNT_ARGUMENTS,
     input::Values,
     model::{FieldSet, Key, Model},
-    node::{Generated, Node, NodeKind, Resolved},
-    resolver::FieldCall,
+    node::{FieldCall, Generated, Node, NodeKind, Resolved},
 };
 pub(crate) use hash::mix;
 use hash::{below, derive, hash};
