@@ -261,83 +261,95 @@ fn charts(scenario: &ScenarioSummary, colours: &BTreeMap<&str, usize>) -> Vec<Ch
         let caption = better(&caption, name);
         out.push(Chart { name, caption, svg });
     }
-    let mut push = |name: &'static str, caption: &str, svg: String| {
-        let caption = caption.to_owned();
-        out.push(Chart { name, caption, svg });
-    };
-    let line = |row: &Row, points: Vec<(f64, f64)>, marks: bool| Line {
-        name: row.title.clone(),
-        colour: colour(row),
-        points,
-        marks,
-    };
-    let ogives: Vec<Line> = scenario
-        .rows
-        .iter()
-        .filter(counts)
-        .filter(|row| !row.histogram.is_empty())
-        .map(|row| line(row, ogive(&row.histogram), false))
-        .collect();
-    if !ogives.is_empty() {
-        let chart = svg::lines(
+    out.extend(percentiles(scenario, &colour));
+    out.extend(rates(scenario, &colour));
+    out.extend(memory(scenario, &colour));
+    out
+}
+
+/// Latency by percentile, of gateways that have a histogram.
+fn percentiles(scenario: &ScenarioSummary, colour: &dyn Fn(&Row) -> usize) -> Option<Chart> {
+    let rows = scenario.rows.iter().filter(counts);
+    let rows = rows.filter(|row| !row.histogram.is_empty());
+    let ogives = rows.map(|row| line(row, colour, ogive(&row.histogram), false));
+    let ogives: Vec<Line> = ogives.collect();
+    (!ogives.is_empty()).then(|| Chart {
+        name: "percentiles",
+        caption: "Latency by percentile (the ogive), ms; less is better".to_owned(),
+        svg: svg::lines(
             "Latency by percentile",
             "percentile",
             "ms",
             &Axis::Percentiles,
             &Axis::Log,
             &ogives,
-        );
-        let caption = "Latency by percentile (the ogive), ms; less is better";
-        push("percentiles", caption, chart);
-    }
-    let rates: Vec<Line> = scenario
-        .rows
-        .iter()
-        .filter(counts)
-        .filter(|row| !row.steps.is_empty())
-        .map(|row| {
-            let point = |step: &super::summary::StepSummary| {
-                Some((step.rate, step.metrics.get("p99")?.median))
-            };
-            line(row, row.steps.iter().filter_map(point).collect(), true)
-        })
-        .collect();
-    if !rates.is_empty() {
-        let chart = svg::lines(
+        ),
+    })
+}
+
+/// p99 by rate, of gateways that were asked at several.
+fn rates(scenario: &ScenarioSummary, colour: &dyn Fn(&Row) -> usize) -> Option<Chart> {
+    let rows = scenario.rows.iter().filter(counts);
+    let rows = rows.filter(|row| !row.steps.is_empty());
+    let rates = rows.map(|row| {
+        let point =
+            |step: &super::summary::StepSummary| Some((step.rate, step.metrics.get("p99")?.median));
+        line(
+            row,
+            colour,
+            row.steps.iter().filter_map(point).collect(),
+            true,
+        )
+    });
+    let rates: Vec<Line> = rates.collect();
+    (!rates.is_empty()).then(|| Chart {
+        name: "rates",
+        caption: "p99 against load, ms; less is better".to_owned(),
+        svg: svg::lines(
             "p99 by rate",
             "requests/s",
             "ms",
             &Axis::Log,
             &Axis::Log,
             &rates,
-        );
-        push("rates", "p99 against load, ms; less is better", chart);
-    }
-    let memory: Vec<Line> = scenario
-        .rows
-        .iter()
-        .filter(counts)
-        .filter(|row| row.memory.len() > 1)
-        .map(|row| {
-            let points = row
-                .memory
-                .iter()
-                .map(|(t, bytes)| (*t, *bytes as f64 / f64::from(1 << 20)));
-            line(row, points.collect(), false)
-        })
-        .collect();
-    if !memory.is_empty() {
-        let chart = svg::lines(
+        ),
+    })
+}
+
+/// Memory over time, of gateways that were looked at more than once.
+fn memory(scenario: &ScenarioSummary, colour: &dyn Fn(&Row) -> usize) -> Option<Chart> {
+    let rows = scenario.rows.iter().filter(counts);
+    let rows = rows.filter(|row| row.memory.len() > 1);
+    let memory = rows.map(|row| {
+        let points = row
+            .memory
+            .iter()
+            .map(|(t, bytes)| (*t, *bytes as f64 / f64::from(1 << 20)));
+        line(row, colour, points.collect(), false)
+    });
+    let memory: Vec<Line> = memory.collect();
+    (!memory.is_empty()).then(|| Chart {
+        name: "memory",
+        caption: "Memory over time (proportional set), MiB".to_owned(),
+        svg: svg::lines(
             "Memory over time",
             "seconds",
             "MiB",
             &Axis::Linear,
             &Axis::Linear,
             &memory,
-        );
-        push("memory", "Memory over time (proportional set), MiB", chart);
+        ),
+    })
+}
+
+/// The line of a gateway.
+fn line(row: &Row, colour: &dyn Fn(&Row) -> usize, points: Vec<(f64, f64)>, marks: bool) -> Line {
+    Line {
+        name: row.title.clone(),
+        colour: colour(row),
+        points,
+        marks,
     }
-    out
 }
 
 fn better(caption: &str, name: &str) -> String {
