@@ -46,7 +46,6 @@ const FRAGMENT_KINDS: &[&str] = &["breaking", "feature", "fix", "perf", "securit
 
 /// Crates that cycles and long functions are being taken out of.
 const NOT_YET: &[&str] = &[
-    "cli",
     "execute",
     "gateway",
     "planner",

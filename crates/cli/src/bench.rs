@@ -26,7 +26,7 @@ use ogive_bench::{
     units::{self, Time},
 };
 
-use crate::{serve, terminal};
+use crate::{serving, terminal};
 
 /// Gateways `--quick` runs when none are named.
 const QUICK_GATEWAYS: [&str; 2] = ["ogive", "apollo-gateway"];
@@ -402,7 +402,7 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
         command: command_line(),
     };
     // Clients and gateways need a file for each connection; the gateways inherit this.
-    serve::raise_file_limit();
+    serving::raise_file_limit();
     let equipment = Equipment {
         servers: Servers::of(&cache.ogive),
         cache,

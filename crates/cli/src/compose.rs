@@ -15,7 +15,7 @@ use ogive_workshop::{
 
 use crate::{
     inputs::{self, SubgraphArguments},
-    serve,
+    serving,
     terminal::{self, Found, Rendered},
 };
 
@@ -183,7 +183,7 @@ fn write(arguments: &Arguments, text: &str) -> Result<()> {
 fn watch(arguments: &Arguments, options: &ComposeOptions) -> Result<()> {
     let inputs = arguments.subgraphs.inputs()?;
     let mut composer = Composer::new();
-    serve::runtime()?.block_on(async {
+    serving::runtime()?.block_on(async {
         let live = Live::start(inputs, LiveOptions::default()).await;
         let mut live = live.map_err(inputs::refused)?;
         loop {

@@ -13,7 +13,6 @@ use std::{
 use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
 use ogive_compose::{ComposeOptions, Composed, Composer};
-use ogive_federation::Supergraph;
 use ogive_gateway::router::dev_diagnostics::Notice;
 use ogive_workshop::{
     inputs::Inputs,
@@ -25,7 +24,8 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
-    load::supergraph_text,
+    changes,
+    feed::Feed,
     played::Played,
     terminal::{self, Rendered},
 };
@@ -39,85 +39,8 @@ const COMPOSED: &str = "a subgraph has changed";
 /// Longest time a subgraph that does not answer is left alone in development.
 const DEV_POLL_MAX: Duration = Duration::from_secs(2);
 
-/// Most changes that are named.
-const CHANGES_MAX: usize = 3;
-
 /// Where schemas of running subgraphs are kept without `--schema-cache`.
 pub(crate) const CACHE: &str = ".ogive/schemas";
-
-/// What the gateway is fed with.
-#[derive(Clone, Debug)]
-pub(crate) struct Feed {
-    supergraph: watch::Receiver<Arc<str>>,
-    notice: Notice,
-    /// Whether diagnostics are served to GraphiQL.
-    pub(crate) dev: bool,
-    /// What to say when there is another one.
-    why: watch::Receiver<Arc<str>>,
-}
-
-/// Feeds the gateway with supergraphs that come from elsewhere.
-pub(crate) struct Feeder {
-    good: watch::Sender<Arc<str>>,
-    why: &'static str,
-}
-
-impl Feeder {
-    /// Without a supergraph yet.
-    pub(crate) fn new(why: &'static str) -> Self {
-        Feeder {
-            good: watch::channel(Arc::from("")).0,
-            why,
-        }
-    }
-    /// For the gateway.
-    pub(crate) fn feed(&self) -> Feed {
-        Feed {
-            supergraph: self.good.subscribe(),
-            notice: Notice::new("{}"),
-            dev: false,
-            why: watch::channel(Arc::from(self.why)).1,
-        }
-    }
-    /// Takes a good supergraph; tells whether it is another one.
-    pub(crate) fn feed_with(&self, text: &str) -> bool {
-        let other = **self.good.borrow() != *text;
-        if other {
-            self.good.send_replace(text.into());
-        }
-        other
-    }
-}
-
-impl Feed {
-    /// The last good supergraph.
-    pub(crate) fn supergraph(&self) -> Result<Supergraph> {
-        let text = Arc::clone(&self.supergraph.borrow());
-        if text.is_empty() {
-            anyhow::bail!("no supergraph has come yet");
-        }
-        supergraph_text("composed supergraph", &text)
-    }
-    /// Whether there is none yet.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.supergraph.borrow().is_empty()
-    }
-    /// Waits for the next one.
-    pub(crate) async fn changed(&mut self) {
-        if self.supergraph.changed().await.is_err() {
-            // Whoever composes ends with the process.
-            std::future::pending::<()>().await;
-        }
-    }
-    /// What changed when it did.
-    pub(crate) fn why(&self) -> String {
-        self.why.borrow().to_string()
-    }
-    /// What GraphiQL shows; none unless in development.
-    pub(crate) fn notice(&self) -> Option<Notice> {
-        self.dev.then(|| self.notice.clone())
-    }
-}
 
 /// Watches subgraphs and composes them.
 pub(crate) struct Composing {
@@ -224,7 +147,8 @@ impl Composing {
         };
         let changes = self.live.take_changes();
         if **self.good.borrow() != **sdl {
-            self.why.send_replace(said_of(&changes).into());
+            self.why
+                .send_replace(changes::told(&changes, "").map_or(COMPOSED.into(), Arc::from));
             self.good.send_replace(sdl.as_str().into());
         }
         true
@@ -284,20 +208,6 @@ impl Composing {
             }
         }
         self.said = plain;
-    }
-}
-
-/// What has changed, in one clause.
-fn said_of(changes: &[String]) -> String {
-    match changes {
-        [] => COMPOSED.to_owned(),
-        [one] => format!("{one} has changed"),
-        some if some.len() <= CHANGES_MAX => format!("{} have changed", some.join(", ")),
-        many => format!(
-            "{} and {} more have changed",
-            many[..CHANGES_MAX].join(", "),
-            many.len() - CHANGES_MAX
-        ),
     }
 }
 

@@ -18,7 +18,7 @@ use ogive_transport::{Client, Endpoint, HeaderRules, RequestTransport, Traffic};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::{load, serve, terminal};
+use crate::{load, serve_arguments, serving, terminal};
 
 const SUPERGRAPH: &str = include_str!("../../../examples/demo/supergraph.graphql");
 /// The query that needs all four subgraphs.
@@ -73,17 +73,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         (true, _) => "127.0.0.1:0",
         (false, listen) => listen.as_deref().unwrap_or(LISTEN),
     };
-    config.listen = serve::parse_listen(listen)?;
+    config.listen = serving::parse_listen(listen)?;
     route(&mut config, &subgraphs);
-    serve::start_log(&config, Some(&arguments.log))?;
+    serving::start_log(&config, Some(&arguments.log))?;
     let gateway = Arc::new(gateway(&config)?);
-    serve::runtime()?.block_on(async {
-        let bound = serve::bind(&config.listen, config.listen_mode).await?;
+    serving::runtime()?.block_on(async {
+        let bound = serving::bind(&config.listen, config.listen_mode).await?;
         if arguments.once {
             once(bound, gateway, ServeOptions::new(&config)).await
         } else {
             let announce = |bound: &Bound| terminal::print(&welcome(bound, &subgraphs));
-            serve::serve(bound, gateway, ServeOptions::new(&config), announce).await
+            serving::serve(bound, gateway, ServeOptions::new(&config), announce).await
         }
     })
 }
@@ -136,7 +136,7 @@ fn gateway(config: &Config) -> Result<Gateway> {
     }
     let options = GatewayOptions {
         graphiql_query: Some(QUERY.to_owned()),
-        ..GatewayOptions::new(&serve::with_work_shown(config))
+        ..GatewayOptions::new(&serve_arguments::with_work_shown(config))
     };
     Ok(Gateway::new(state, options))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::{composing::CACHE, environment, inputs::SubgraphArguments, serve};
+use crate::{composing::CACHE, environment, inputs::SubgraphArguments, serve, serve_arguments};
 
 /// Where it serves without `--listen`.
 const LISTEN: &str = "127.0.0.1:4000";
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         .log
         .or_else(|| environment::text(environment::LOG));
     let log = log.unwrap_or_else(|| "info".to_owned());
-    serve::run(serve::Arguments::for_development(
+    serve::run(serve_arguments::Arguments::for_development(
         arguments.subgraphs,
         arguments.config,
         listen,

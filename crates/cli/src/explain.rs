@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_gateway::{SchemaState, WorkerState, explain};
 use ogive_workshop::pages;
 
-use crate::{demo, load, operation::OperationArguments, serve, terminal};
+use crate::{demo, load, operation::OperationArguments, serving, terminal};
 
 /// Arguments of `ogive explain`.
 #[derive(clap::Args)]
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for note in notes {
         terminal::remark(&format!("note: {note}"));
     }
-    let text = serve::runtime()?.block_on(async {
+    let text = serving::runtime()?.block_on(async {
         let worker = arguments.execute.then(WorkerState::new);
         let explanation = explain(&state, request, &headers, worker.as_ref()).await;
         explanation.text(arguments.execute)

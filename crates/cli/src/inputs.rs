@@ -9,7 +9,7 @@ use ogive_workshop::{
 };
 
 use crate::{
-    load, serve,
+    load, serving,
     terminal::{self, Unreadable},
 };
 
@@ -86,7 +86,7 @@ pub(crate) fn header(text: &str) -> Result<(String, String)> {
 /// Reads every subgraph.
 pub(crate) fn load_all(inputs: &Inputs) -> Result<Vec<Loaded>> {
     let resolved = inputs.resolve().map_err(refused)?;
-    serve::runtime()?
+    serving::runtime()?
         .block_on(load_entries(&resolved.entries))
         .map_err(refused)
 }

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::Result;
 use ogive_workshop::introspect::{Answer, introspect};
 
-use crate::{inputs, serve, terminal};
+use crate::{inputs, serving, terminal};
 
 /// Arguments of `ogive introspect`.
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .collect();
     let headers = headers?;
     let asking = introspect(&arguments.url, &headers, None);
-    let answer = serve::runtime()?.block_on(asking);
+    let answer = serving::runtime()?.block_on(asking);
     let why = match answer {
         Ok(Answer::Sdl { sdl, .. }) => return write(arguments, &sdl),
         Ok(Answer::NotModified) => "it answers 304".to_owned(),

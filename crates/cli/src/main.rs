@@ -3,6 +3,7 @@
 //! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
 
 mod bench;
+mod changes;
 mod check;
 mod compose;
 mod composing;
@@ -13,6 +14,7 @@ mod dev;
 mod diff;
 mod environment;
 mod explain;
+mod feed;
 mod fix;
 mod graph;
 mod graphs;
@@ -29,6 +31,8 @@ mod played;
 mod polling;
 mod reload;
 mod serve;
+mod serve_arguments;
+mod serving;
 mod terminal;
 mod turns;
 
@@ -54,7 +58,7 @@ enum Command {
     /// Try a whole federated graph: subgraphs, gateway and GraphiQL in one process
     Demo(demo::Arguments),
     /// Serve a supergraph, or subgraphs that are composed and followed
-    Serve(serve::Arguments),
+    Serve(serve_arguments::Arguments),
     /// Develop subgraphs: compose them, serve them, follow every change
     Dev(dev::Arguments),
     /// Ask a running subgraph for its schema, and write it as SDL

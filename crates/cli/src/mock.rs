@@ -10,7 +10,7 @@ use ogive_base::id::Id;
 use ogive_federation::{SubgraphId, subgraph_sdl};
 use ogive_mock::{AssembleError, Config, Delay, Fault, Sdl, Server, SubgraphConfig, assemble};
 
-use crate::{load, serve, terminal};
+use crate::{load, serving, terminal};
 
 /// Where to listen without `--listen` and `listen`.
 const LISTEN: &str = "127.0.0.1:4200";
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    serve::raise_file_limit();
+    serving::raise_file_limit();
     let config = configure(arguments)?;
     let assembled = assemble(&config).map_err(explain)?;
     for warning in &assembled.warnings {

@@ -22,7 +22,7 @@ use ogive_transport::{Http2, Source};
 use ogive_workshop::kept::{Readers, keep};
 
 use crate::{
-    composing::{Feed, Feeder},
+    feed::{Feed, Feeder},
     load::supergraph_text,
     terminal,
 };

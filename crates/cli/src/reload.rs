@@ -20,7 +20,7 @@ use ogive_gateway::Gateway;
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{composing::Feed, config_url::RemoteText, serve::Arguments};
+use crate::{changes, config_url::RemoteText, feed::Feed, serve_arguments::Arguments};
 
 /// Shortest time between two looks at the files.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -166,9 +166,6 @@ impl Reloading {
     }
 }
 
-/// Most files that are named when many have changed.
-const NAMED_MAX: usize = 3;
-
 /// Which files have changed, as a cause.
 fn changed(before: &[(PathBuf, Look)], now: &[(PathBuf, Look)]) -> String {
     let other = |file: &&(PathBuf, Look)| !before.contains(file);
@@ -177,17 +174,9 @@ fn changed(before: &[(PathBuf, Look)], now: &[(PathBuf, Look)]) -> String {
         .filter(other)
         .map(|(path, _)| format!("`{}`", path.display()));
     let names: Vec<String> = names.collect();
-    match names.as_slice() {
-        // The list of files is another one.
-        [] => "the files of the configuration have changed".to_owned(),
-        [one] => format!("{one} has changed"),
-        some if some.len() <= NAMED_MAX => format!("{} have changed", some.join(", ")),
-        many => format!(
-            "{} and {} more files have changed",
-            many[..NAMED_MAX].join(", "),
-            many.len() - NAMED_MAX
-        ),
-    }
+    // Without names, the list of files is another one.
+    let told = changes::told(&names, " files");
+    told.unwrap_or_else(|| "the files of the configuration have changed".to_owned())
 }
 
 /// Waits for the next supergraph that is no file, if they are none. Gives the cause.

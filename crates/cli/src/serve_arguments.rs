@@ -1,0 +1,348 @@
+//! What `ogive serve` is told on the command line, and what follows from it: the configuration, and what is served.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use anyhow::Result;
+use ogive_config::{Config, WhenMissing};
+use ogive_gateway::{GatewayOptions, SchemaState};
+use ogive_workshop::inputs::Inputs;
+
+use crate::{
+    composing::CACHE,
+    config_url::{ConfigUrlArguments, RemoteText},
+    environment,
+    feed::Feed,
+    inputs::{MoreArguments, SubgraphArguments},
+    load,
+    serving::parse_listen,
+    terminal,
+};
+
+/// The configuration that is read when none is named.
+const DEFAULT_CONFIG: &str = "ogive.yaml";
+
+/// Arguments of `ogive serve`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "GraphQL is served at /graphql, GraphiQL at /, liveness at /health, readiness at /readiness.\n\
+                  Without --config, `ogive.yaml` is read if the working directory has one.\n\n\
+                  Environment: OGIVE_CONFIG, OGIVE_SUPERGRAPH, OGIVE_LISTEN and OGIVE_LOG stand for the arguments of these names;\n\
+                  OGIVE__section__key=VALUE sets any key of the configuration, as in OGIVE__limits__max_depth=12.\n\
+                  Arguments win over the environment, the environment over the file, the file over defaults."
+)]
+pub(crate) struct Arguments {
+    /// Supergraph SDL file; wins over `supergraph.path`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) supergraph: Option<PathBuf>,
+    /// Compose these subgraphs and follow their changes instead of reading a supergraph: a supergraph.yaml, a folder,
+    /// NAME=FILE or NAME=URL; may be repeated; wins over `supergraph.subgraphs`
+    #[arg(long, value_name = "SUBGRAPH", conflicts_with = "supergraph")]
+    pub(crate) subgraphs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) more: MoreArguments,
+    /// Where schemas of running subgraphs are kept for when they do not answer; `none` to keep none
+    #[arg(long, value_name = "DIR", default_value = CACHE)]
+    pub(crate) schema_cache: PathBuf,
+    #[arg(skip)]
+    pub(crate) dev: bool,
+    #[arg(skip)]
+    pub(crate) feed: Option<Feed>,
+    /// Files that values of the configuration came from when it was read last.
+    #[arg(skip)]
+    pub(crate) secrets: Mutex<Vec<PathBuf>>,
+    /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
+    #[arg(short, long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// Configuration file, or an https URL that is asked for it again and again
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) config_url: ConfigUrlArguments,
+    #[arg(skip)]
+    pub(crate) remote: Option<RemoteText>,
+    /// Plans made by `ogive plan build`; their operations need no planning
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plans: Option<PathBuf>,
+    /// Watch the files of configuration and supergraph; SIGHUP reloads them in any case
+    #[arg(long)]
+    pub(crate) hot_reload: bool,
+    /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug; wins over
+    /// `log.filter`
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+/// Stands in for a supergraph that is not there yet.
+const NOTHING: &str = include_str!("nothing.graphql");
+
+impl Arguments {
+    /// `ogive dev`.
+    pub(crate) fn for_development(
+        subgraphs: SubgraphArguments,
+        config: Option<PathBuf>,
+        listen: String,
+        schema_cache: PathBuf,
+        log: String,
+    ) -> Self {
+        Arguments {
+            supergraph: None,
+            subgraphs: subgraphs.subgraphs,
+            more: subgraphs.more,
+            schema_cache,
+            dev: true,
+            feed: None,
+            secrets: Mutex::default(),
+            listen: Some(listen),
+            config,
+            config_url: ConfigUrlArguments::default(),
+            remote: None,
+            plans: None,
+            hot_reload: true,
+            log: Some(log),
+        }
+    }
+    /// What is not said is taken from the environment.
+    pub(crate) fn take_environment(&mut self) {
+        let given = |known: &mut Option<PathBuf>, name| {
+            if known.is_none() {
+                *known = environment::path(name);
+            }
+        };
+        given(&mut self.config, environment::CONFIG);
+        if self.subgraphs.is_empty() {
+            given(&mut self.supergraph, environment::SUPERGRAPH);
+        }
+        for (known, name) in [
+            (&mut self.listen, environment::LISTEN),
+            (&mut self.log, environment::LOG),
+        ] {
+            if known.is_none() {
+                *known = environment::text(name);
+            }
+        }
+    }
+    /// Where the configuration is from, for the log: names, no values.
+    pub(crate) fn configuration(&self) -> String {
+        let mut text = match (&self.remote, &self.config, self.config_path()) {
+            (Some(remote), ..) => format!("configuration from {}", remote.name),
+            (None, Some(path), _) => format!("configuration from {}", path.display()),
+            (None, None, Some(path)) => {
+                format!(
+                    "configuration from {}, found in the working directory",
+                    path.display()
+                )
+            }
+            (None, None, None) => "no configuration file, so defaults hold".to_owned(),
+        };
+        let names = environment::override_names();
+        if !names.is_empty() {
+            text.push_str(&format!(
+                "; over it from the environment: {}",
+                names.join(", ")
+            ));
+        }
+        text
+    }
+    /// The subgraphs to compose, if that is what is asked for.
+    pub(crate) fn subgraph_inputs(&self, config: &Config) -> Result<Option<Inputs>> {
+        let mut subgraphs = self.subgraphs.clone();
+        if subgraphs.is_empty() && self.supergraph.is_none() {
+            subgraphs.extend(config.supergraph.subgraphs.clone());
+        }
+        match subgraphs.is_empty() {
+            true => Ok(None),
+            false => self.more.inputs(&subgraphs).map(Some),
+        }
+    }
+    /// What the gateway is fed with, if it composes.
+    pub(crate) fn feed(&self) -> Option<Feed> {
+        self.feed.clone()
+    }
+    /// The configuration of a URL, if it is one's.
+    pub(crate) fn remote(&self) -> Option<RemoteText> {
+        self.remote.clone()
+    }
+    /// Files that values of the configuration came from when it was read last.
+    pub(crate) fn secrets(&self) -> Vec<PathBuf> {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        secrets.clone()
+    }
+    /// The configuration file, if there is one.
+    pub(crate) fn config_path(&self) -> Option<PathBuf> {
+        match &self.config {
+            _ if self.remote.is_some() => None,
+            Some(path) => Some(path.clone()),
+            None => Path::new(DEFAULT_CONFIG)
+                .exists()
+                .then(|| DEFAULT_CONFIG.into()),
+        }
+    }
+    /// Reads the configuration; arguments win over it.
+    pub(crate) fn config(&self) -> Result<Config> {
+        let mut files = Vec::new();
+        let config = match (&self.remote, self.config_path()) {
+            (Some(remote), _) => load::config_text(&remote.name, &remote.get(), &mut files),
+            (None, Some(path)) => load::config_and_files(&path, &mut files),
+            (None, None) => load::config_text("the environment", "", &mut files),
+        };
+        // Of a configuration that is refused, too: what is wrong may be in one of them.
+        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        let mut config = config?;
+        if let Some(listen) = &self.listen {
+            config.listen = parse_listen(listen)?;
+        }
+        for (_, refusal) in config.refusals() {
+            // Whoever develops may use the configuration of a place where there is one.
+            if !self.dev {
+                return Err(terminal::error(
+                    refusal,
+                    "name the addresses of the proxies instead, or listen on `unix:///PATH`",
+                ));
+            }
+        }
+        config.hot_reload.enabled |= self.hot_reload;
+        if self.dev {
+            // There is nothing to hide from whoever develops it, and GraphiQL needs the schema.
+            config.supergraph.introspection = true;
+            config.include_subgraph_errors.all = true;
+        }
+        Ok(config)
+    }
+    /// Where the supergraph is.
+    pub(crate) fn supergraph_path(&self, config: &Config) -> Result<PathBuf> {
+        let path = self
+            .supergraph
+            .clone()
+            .or_else(|| config.supergraph.path.as_ref().map(PathBuf::from));
+        path.ok_or_else(|| {
+            terminal::error(
+                "no supergraph to serve",
+                "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
+                 configuration; `--subgraphs` composes one, and `ogive demo` needs none",
+            )
+        })
+    }
+    /// Whether there is nothing to serve yet, and that is fine.
+    pub(crate) fn is_missing(&self, config: &Config) -> Result<bool> {
+        if config.supergraph.when_missing == WhenMissing::Fail {
+            return Ok(false);
+        }
+        Ok(match &self.feed {
+            Some(feed) => feed.is_empty(),
+            None => !self.supergraph_path(config)?.exists(),
+        })
+    }
+    /// Makes a configuration ready to wait for a supergraph.
+    pub(crate) fn compile_nothing(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
+        let nothing = load::supergraph_text("nothing.graphql", NOTHING)?;
+        let (state, _) = SchemaState::new(nothing, config);
+        Ok((state, self.options(config)?))
+    }
+    /// Makes a configuration ready to serve.
+    pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
+        let supergraph = match &self.feed {
+            Some(feed) => feed.supergraph()?,
+            None => load::supergraph(&self.supergraph_path(config)?)?,
+        };
+        for warning in &supergraph.warnings {
+            tracing::warn!(code = warning.code, "{}", warning.message);
+        }
+        ogive_gateway::authorize::check(&supergraph, config).map_err(|error| {
+            terminal::error(
+                error,
+                "set `authorization.directives: enforce` in the configuration, and `authorization.claims` to say how \
+                 callers are known; or, if the subgraphs check by themselves who may see what, \
+                 `authorization.directives: ignore`",
+            )
+        })?;
+        let (mut state, notes) = SchemaState::new(supergraph, config);
+        refuse_bad_tls(&state, config)?;
+        for note in notes {
+            tracing::warn!("{note}");
+        }
+        if let Some(path) = &self.plans {
+            load_plans(&mut state, path)?;
+        }
+        Ok((state, self.options(config)?))
+    }
+    fn options(&self, config: &Config) -> Result<GatewayOptions> {
+        let shown = match self.dev {
+            true => with_work_shown(config),
+            false => config.clone(),
+        };
+        let mut options = GatewayOptions::load(&shown).map_err(|error| {
+            terminal::error(
+                error,
+                "correct `persisted_queries.local_manifests` in the configuration",
+            )
+        })?;
+        options.notice = self.feed.as_ref().and_then(Feed::notice);
+        Ok(options)
+    }
+}
+
+/// A configuration with which GraphiQL shows plans and traces, for whoever develops the graph. It is meant, so nobody is
+/// warned of it as of a configuration that somebody wrote.
+pub(crate) fn with_work_shown(config: &Config) -> Config {
+    let mut config = config.clone();
+    config.query_planning.expose.enabled = true;
+    // A trace that needs a secret keeps it.
+    config.telemetry.execution_trace.enabled = true;
+    config
+}
+
+/// A file that TLS towards a subgraph needs must be good: without it every request to the subgraph would fail.
+fn refuse_bad_tls(state: &SchemaState, config: &Config) -> Result<()> {
+    for endpoint in &state.endpoints {
+        let Err(error) = &endpoint.tls else { continue };
+        let name = &endpoint.name;
+        let tls = config.subgraph_tls(name);
+        let identity = tls.client_authentication;
+        let (chain, key) = identity.map(|i| (i.certificate_chain, i.key)).unzip();
+        let files: Vec<String> = [tls.certificate_authorities, chain, key]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.contains("-----BEGIN"))
+            .map(|file| format!("`{file}`"))
+            .collect();
+        return Err(terminal::error(
+            format_args!(
+                "the subgraph `{name}` cannot be asked: {error}; its files are {}",
+                files.join(", ")
+            ),
+            "correct `tls.subgraph` in the configuration, or the file",
+        ));
+    }
+    Ok(())
+}
+
+/// Reads a bundle of plans. One that does not fit at all is an error, because whoever asks for it counts on it.
+fn load_plans(state: &mut SchemaState, path: &Path) -> Result<()> {
+    let help = "make it anew: `ogive plan build --supergraph FILE --operations DIR --output FILE`";
+    let fail = |what: &dyn std::fmt::Display| {
+        terminal::error(
+            format_args!("cannot use the plans `{}`: {what}", path.display()),
+            help,
+        )
+    };
+    let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
+    let bundle = ogive_plan::Bundle::decode(&bytes).map_err(|error| fail(&error))?;
+    let loaded =
+        ogive_gateway::schema::bundle::load(state, bundle).map_err(|refused| fail(&refused.0))?;
+    for name in &loaded.outdated {
+        tracing::warn!(
+            operation = &**name,
+            "the schema changed below a bundled plan; the operation is planned when it is asked"
+        );
+    }
+    tracing::info!(
+        plans = loaded.used,
+        outdated = loaded.outdated.len(),
+        "plans loaded from {}",
+        path.display()
+    );
+    Ok(())
+}
