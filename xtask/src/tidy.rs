@@ -49,7 +49,6 @@ const NOT_YET: &[&str] = &[
     "execute",
     "gateway",
     "planner",
-    "testkit",
     "transport",
 ];
 

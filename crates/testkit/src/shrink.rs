@@ -5,7 +5,7 @@
 //! another bug.
 
 use crate::{
-    graph::{Model, Ty, clean, reach},
+    graph::{FieldModel, FieldSource, Model, Ty, TypeModel, clean, reach},
     ops::{Op, Sel},
 };
 
@@ -205,94 +205,120 @@ fn edited(model: &Model, n: usize) -> Option<Model> {
                 return Some(out);
             }
         }
-        for sub in ty.places.keys() {
-            if hit() {
-                out.types[i].places.remove(sub);
-                return Some(out);
-            }
-        }
-        for j in 0..ty.members.len() {
-            if hit() {
-                out.types[i].members.remove(j);
-                return Some(out);
-            }
-        }
-        for j in 0..ty.inputs.len() {
-            if hit() {
-                out.types[i].inputs.remove(j);
-                return Some(out);
-            }
-        }
-        for (sub, place) in &ty.places {
-            for k in 0..place.keys.len() {
-                if hit() {
-                    out.types[i].places.get_mut(sub)?.keys.remove(k);
-                    return Some(out);
-                }
-            }
-            for k in 0..place.implements.len() {
-                if hit() {
-                    out.types[i].places.get_mut(sub)?.implements.remove(k);
-                    return Some(out);
-                }
-            }
+        if edit_type(ty, &mut out.types[i], &mut hit) {
+            return Some(out);
         }
         for (j, field) in ty.fields.iter().enumerate() {
-            if !field.args.is_empty() && hit() {
-                out.types[i].fields[j].args.clear();
-                return Some(out);
-            }
-            for (sub, source) in &field.sources {
-                if hit() {
-                    out.types[i].fields[j].sources.remove(sub);
-                    return Some(out);
-                }
-                let target = out.types[i].fields[j].sources.get_mut(sub)?;
-                if source.requires.is_some() && hit() {
-                    target.requires = None;
-                    return Some(out);
-                }
-                if source.provides.is_some() && hit() {
-                    target.provides = None;
-                    return Some(out);
-                }
-                if let Some(set) = &source.requires {
-                    for k in 0..set.items.len() {
-                        if hit() {
-                            target.requires.as_mut()?.items.remove(k);
-                            return Some(out);
-                        }
-                    }
-                }
-                if let Some(set) = &source.provides {
-                    for k in 0..set.items.len() {
-                        if hit() {
-                            target.provides.as_mut()?.items.remove(k);
-                            return Some(out);
-                        }
-                    }
-                }
-            }
-            // The plainest type: nullable, no lists.
-            let plain = field.merged_ty().map(|t| Ty::named(t.name()));
-            let simple = field
-                .sources
-                .values()
-                .all(|s| Some(&s.ty) == plain.as_ref());
-            let key = clean::mentioned(model)
-                .iter()
-                .any(|(t, f, _)| *t == ty.name && *f == field.name);
-            if let Some(plain) = plain
-                && !simple
-                && !key
-                && hit()
-            {
-                for source in out.types[i].fields[j].sources.values_mut() {
-                    source.ty = plain.clone();
-                }
+            let is_key = || {
+                let mentioned = clean::mentioned(model);
+                let mut mentioned = mentioned.iter();
+                mentioned.any(|(t, f, _)| *t == ty.name && *f == field.name)
+            };
+            if edit_field(field, &mut out.types[i].fields[j], is_key, &mut hit) {
                 return Some(out);
             }
         }
     }
     None
+}
+
+/// Takes something out of a type; says whether it has.
+fn edit_type(ty: &TypeModel, out: &mut TypeModel, hit: &mut dyn FnMut() -> bool) -> bool {
+    for sub in ty.places.keys() {
+        if hit() {
+            out.places.remove(sub);
+            return true;
+        }
+    }
+    for j in 0..ty.members.len() {
+        if hit() {
+            out.members.remove(j);
+            return true;
+        }
+    }
+    for j in 0..ty.inputs.len() {
+        if hit() {
+            out.inputs.remove(j);
+            return true;
+        }
+    }
+    for (place, out) in ty.places.values().zip(out.places.values_mut()) {
+        for k in 0..place.keys.len() {
+            if hit() {
+                out.keys.remove(k);
+                return true;
+            }
+        }
+        for k in 0..place.implements.len() {
+            if hit() {
+                out.implements.remove(k);
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Takes something out of a field, or makes its type the plainest if it is part of no key; says whether it has.
+fn edit_field(
+    field: &FieldModel,
+    out: &mut FieldModel,
+    is_key: impl FnOnce() -> bool,
+    hit: &mut dyn FnMut() -> bool,
+) -> bool {
+    if !field.args.is_empty() && hit() {
+        out.args.clear();
+        return true;
+    }
+    for (sub, source) in &field.sources {
+        if hit() {
+            out.sources.remove(sub);
+            return true;
+        }
+        let Some(target) = out.sources.get_mut(sub) else {
+            continue;
+        };
+        if edit_source(source, target, hit) {
+            return true;
+        }
+    }
+    // The plainest type: nullable, no lists.
+    let Some(plain) = field.merged_ty().map(|t| Ty::named(t.name())) else {
+        return false;
+    };
+    let is_plain = field.sources.values().all(|s| s.ty == plain);
+    let is_edited = !is_plain && !is_key() && hit();
+    if is_edited {
+        for source in out.sources.values_mut() {
+            source.ty = plain.clone();
+        }
+    }
+    is_edited
+}
+
+/// Takes a field set away, or a member of one; says whether it has.
+fn edit_source(source: &FieldSource, out: &mut FieldSource, hit: &mut dyn FnMut() -> bool) -> bool {
+    if source.requires.is_some() && hit() {
+        out.requires = None;
+        return true;
+    }
+    if source.provides.is_some() && hit() {
+        out.provides = None;
+        return true;
+    }
+    for (set, out) in [
+        (&source.requires, &mut out.requires),
+        (&source.provides, &mut out.provides),
+    ] {
+        let (Some(set), Some(out)) = (set, out) else {
+            continue;
+        };
+        for k in 0..set.items.len() {
+            if hit() {
+                out.items.remove(k);
+                return true;
+            }
+        }
+    }
+    false
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ogive_plan::{Cond, Layout, LayoutId, Member, OperationKind, OutSource, Plan, SlotIndex};
+use ogive_plan::{
+    Cond, Fetch, Layout, LayoutId, Member, OperationKind, OutSource, Plan, SlotIndex, Target,
+};
 use serde_json::Value as Json;
 
 use super::RuleSet;
@@ -299,10 +301,6 @@ fn is_asked_again(layout: &Layout, slot: SlotIndex) -> bool {
 
 fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
     let (model, plan) = (evidence.model, evidence.plan);
-    let sub_of = |subgraph: u32| {
-        let name = plan.subgraphs.get(subgraph as usize)?;
-        model.subgraphs.iter().position(|s| **s == **name)
-    };
     let mut roots = BTreeSet::new();
     for (_, fetch) in plan.fetches.iter() {
         if fetch.root.is_some() {
@@ -313,67 +311,8 @@ fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
             .iter()
             .any(|d| !plan.fetches[*d].lookups.is_empty());
         for target in fetch.lookups.iter().flat_map(|l| &l.targets) {
-            let layout = &plan.layouts[target.layout];
-            let types: Vec<&TypeModel> = layout
-                .types
-                .iter()
-                .filter(|t| target.types.as_ref().is_none_or(|own| own.contains(*t)))
-                .filter_map(|t| model.ty(plan.types.as_slice().get(t as usize)?))
-                .collect();
-            let members = || target.representations.iter().flat_map(|r| &r.members);
-            out.set(1, members().any(|m| m.key));
-            out.set(
-                2,
-                types
-                    .iter()
-                    .any(|t| t.places.values().any(|p| p.keys.len() > 1)),
-            );
-            out.set(
-                3,
-                target.representations.iter().any(|r| {
-                    let keys: Vec<_> = r.members.iter().filter(|m| m.key).collect();
-                    keys.len() > 1
-                        || keys
-                            .iter()
-                            .any(|m| !m.members.is_empty() || *m.key_json == *b"\"codes\":")
-                }),
-            );
-            out.set(
-                4,
-                types.iter().any(|t| {
-                    t.places
-                        .values()
-                        .any(|p| p.keys.iter().any(|k| !k.resolvable))
-                }),
-            );
             out.set(5, follows);
-            out.set(6, layout.types.len() > 1);
-            out.set(43, target.types.is_some());
-            out.set(7, target.representations.len() > 1);
-            out.set(
-                10,
-                target.representations.iter().any(|r| r.members.is_empty()),
-            );
-            out.set(9, below_list(plan, target.layout));
-            out.set(17, members().any(|m| !m.key));
-            let is_own = |m: &Member| m.slot.is_some_and(|slot| is_asked_again(layout, slot));
-            out.set(71, members().any(is_own));
-            out.set(65, true);
-            if let Some(sub) = sub_of(fetch.subgraph) {
-                let used = |t: &&TypeModel| {
-                    t.fields.iter().any(|f| {
-                        f.sources.get(&sub).is_some_and(|s| s.overridden)
-                            && clean::is_key_member(t, sub, &f.name)
-                    })
-                };
-                out.set(26, types.iter().any(used));
-            }
-            out.set(39, behind_keyed_interface(evidence, &types));
-            for name in target.representations.iter().flat_map(|r| &r.typename) {
-                let several = interface_objects::objects(model, name).len() > 1;
-                out.set(40, true);
-                out.set(41, several || members().any(|m| !m.key));
-            }
+            looked_up(evidence, fetch, target, out);
         }
     }
     let mut shown = plan
@@ -398,6 +337,78 @@ fn plan(evidence: &Evidence<'_>, out: &mut RuleSet) {
         48,
         conditional && evidence.requests.len() < plan.fetches.len(),
     );
+}
+
+/// A subgraph of the plan, in the model.
+fn sub_of(evidence: &Evidence<'_>, subgraph: u32) -> Option<usize> {
+    let name = evidence.plan.subgraphs.get(subgraph as usize)?;
+    let mut subgraphs = evidence.model.subgraphs.iter();
+    subgraphs.position(|s| **s == **name)
+}
+
+/// What one target of a look-up shows.
+fn looked_up(evidence: &Evidence<'_>, fetch: &Fetch, target: &Target, out: &mut RuleSet) {
+    let (model, plan) = (evidence.model, evidence.plan);
+    let layout = &plan.layouts[target.layout];
+    let types: Vec<&TypeModel> = layout
+        .types
+        .iter()
+        .filter(|t| target.types.as_ref().is_none_or(|own| own.contains(*t)))
+        .filter_map(|t| model.ty(plan.types.as_slice().get(t as usize)?))
+        .collect();
+    let members = || target.representations.iter().flat_map(|r| &r.members);
+    out.set(1, members().any(|m| m.key));
+    out.set(
+        2,
+        types
+            .iter()
+            .any(|t| t.places.values().any(|p| p.keys.len() > 1)),
+    );
+    out.set(
+        3,
+        target.representations.iter().any(|r| {
+            let keys: Vec<_> = r.members.iter().filter(|m| m.key).collect();
+            keys.len() > 1
+                || keys
+                    .iter()
+                    .any(|m| !m.members.is_empty() || *m.key_json == *b"\"codes\":")
+        }),
+    );
+    out.set(
+        4,
+        types.iter().any(|t| {
+            t.places
+                .values()
+                .any(|p| p.keys.iter().any(|k| !k.resolvable))
+        }),
+    );
+    out.set(6, layout.types.len() > 1);
+    out.set(43, target.types.is_some());
+    out.set(7, target.representations.len() > 1);
+    out.set(
+        10,
+        target.representations.iter().any(|r| r.members.is_empty()),
+    );
+    out.set(9, below_list(plan, target.layout));
+    out.set(17, members().any(|m| !m.key));
+    let is_own = |m: &Member| m.slot.is_some_and(|slot| is_asked_again(layout, slot));
+    out.set(71, members().any(is_own));
+    out.set(65, true);
+    if let Some(sub) = sub_of(evidence, fetch.subgraph) {
+        let used = |t: &&TypeModel| {
+            t.fields.iter().any(|f| {
+                f.sources.get(&sub).is_some_and(|s| s.overridden)
+                    && clean::is_key_member(t, sub, &f.name)
+            })
+        };
+        out.set(26, types.iter().any(used));
+    }
+    out.set(39, behind_keyed_interface(evidence, &types));
+    for name in target.representations.iter().flat_map(|r| &r.typename) {
+        let several = interface_objects::objects(model, name).len() > 1;
+        out.set(40, true);
+        out.set(41, several || members().any(|m| !m.key));
+    }
 }
 
 fn below_list(plan: &Plan, layout: LayoutId) -> bool {

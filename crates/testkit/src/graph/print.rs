@@ -278,101 +278,118 @@ pub fn supergraph_sdl(model: &Model) -> String {
     out.push_str("}\n\n");
     let graphs: Vec<String> = model.subgraphs.iter().map(|n| graph_name(n)).collect();
     for ty in &model.types {
-        let mut applied = String::new();
-        // Every subgraph has a query root, for `_entities` if for nothing else.
-        if ty.name == "Query" {
-            for graph in &graphs {
-                let _ = write!(applied, "\n  @join__type(graph: {graph})");
-            }
-        }
-        let defined = ty.places.iter().filter(|(_, p)| p.via.is_none());
-        for (sub, place) in defined.clone() {
-            if place.keys.is_empty() && ty.name != "Query" {
-                let _ = write!(applied, "\n  @join__type(graph: {})", graphs[*sub]);
-            }
-            for key in &place.keys {
-                let mut resolvable = if key.resolvable {
-                    String::new()
-                } else {
-                    ", resolvable: false".to_owned()
-                };
-                if place.interface_object {
-                    resolvable.push_str(", isInterfaceObject: true");
-                }
-                let _ = write!(
-                    applied,
-                    "\n  @join__type(graph: {}, key: {}{resolvable})",
-                    graphs[*sub],
-                    quoted(&key.fields.to_string())
-                );
-            }
-        }
-        for (sub, place) in defined {
-            for interface in &place.implements {
-                let _ = write!(
-                    applied,
-                    "\n  @join__implements(graph: {}, interface: {})",
-                    graphs[*sub],
-                    quoted(interface)
-                );
-            }
-        }
-        match ty.kind {
-            Kind::Object | Kind::Interface => {
-                let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
-                let interfaces = ty.interfaces();
-                if !interfaces.is_empty() {
-                    let _ = write!(out, " implements {}", interfaces.join(" & "));
-                }
-                hidden(ty.hidden, &mut applied);
-                let _ = writeln!(out, "{applied}\n{{");
-                for field in &ty.fields {
-                    if let Some(merged) = field.merged_ty() {
-                        let args = args_in_supergraph(&field.args);
-                        let _ = write!(out, "  {}{args}: {merged}", field.name);
-                        hidden(field.hidden, &mut out);
-                        out.push_str(advice(&ty.name, &field.name).unwrap_or_default());
-                        join_fields(model, ty, field, &merged, &graphs, &mut out);
-                        out.push('\n');
-                    }
-                }
-                out.push_str("}\n\n");
-            }
-            Kind::Union => {
-                for (member, known) in &ty.members {
-                    for sub in super::subs(*known) {
-                        let _ = write!(
-                            applied,
-                            "\n  @join__unionMember(graph: {}, member: {})",
-                            graphs[sub],
-                            quoted(member)
-                        );
-                    }
-                }
-                let all: Vec<&str> = ty.members.iter().map(|(m, _)| m.as_str()).collect();
-                members(ty, &all, &applied, &mut out);
-            }
-            Kind::Enum => {
-                let _ = writeln!(out, "enum {}{applied}\n{{", ty.name);
-                for (value, known) in &ty.members {
-                    let _ = write!(out, "  {value}");
-                    hidden(ty.hidden_members.contains(value), &mut out);
-                    for sub in super::subs(*known) {
-                        let _ = write!(out, " @join__enumValue(graph: {})", graphs[sub]);
-                    }
-                    out.push('\n');
-                }
-                out.push_str("}\n\n");
-            }
-            Kind::Scalar => leaf_type(ty, &applied, &mut out),
-            Kind::Input => {
-                let mut merged = ty.clone();
-                merged.inputs.retain(|i| i.only == 0);
-                leaf_type(&merged, &applied, &mut out);
-            }
-        }
+        let applied = join_types(ty, &graphs);
+        type_in_supergraph(model, ty, applied, &graphs, &mut out);
     }
     out
+}
+
+/// `@join__type`s and `@join__implements` of a type.
+fn join_types(ty: &TypeModel, graphs: &[String]) -> String {
+    let mut applied = String::new();
+    // Every subgraph has a query root, for `_entities` if for nothing else.
+    if ty.name == "Query" {
+        for graph in graphs {
+            let _ = write!(applied, "\n  @join__type(graph: {graph})");
+        }
+    }
+    let defined = ty.places.iter().filter(|(_, p)| p.via.is_none());
+    for (sub, place) in defined.clone() {
+        if place.keys.is_empty() && ty.name != "Query" {
+            let _ = write!(applied, "\n  @join__type(graph: {})", graphs[*sub]);
+        }
+        for key in &place.keys {
+            let mut resolvable = if key.resolvable {
+                String::new()
+            } else {
+                ", resolvable: false".to_owned()
+            };
+            if place.interface_object {
+                resolvable.push_str(", isInterfaceObject: true");
+            }
+            let _ = write!(
+                applied,
+                "\n  @join__type(graph: {}, key: {}{resolvable})",
+                graphs[*sub],
+                quoted(&key.fields.to_string())
+            );
+        }
+    }
+    for (sub, place) in defined {
+        for interface in &place.implements {
+            let _ = write!(
+                applied,
+                "\n  @join__implements(graph: {}, interface: {})",
+                graphs[*sub],
+                quoted(interface)
+            );
+        }
+    }
+    applied
+}
+
+/// The definition of a type, with what is applied to it so far.
+fn type_in_supergraph(
+    model: &Model,
+    ty: &TypeModel,
+    mut applied: String,
+    graphs: &[String],
+    out: &mut String,
+) {
+    match ty.kind {
+        Kind::Object | Kind::Interface => {
+            let _ = write!(out, "{} {}", keyword(ty.kind), ty.name);
+            let interfaces = ty.interfaces();
+            if !interfaces.is_empty() {
+                let _ = write!(out, " implements {}", interfaces.join(" & "));
+            }
+            hidden(ty.hidden, &mut applied);
+            let _ = writeln!(out, "{applied}\n{{");
+            for field in &ty.fields {
+                if let Some(merged) = field.merged_ty() {
+                    let args = args_in_supergraph(&field.args);
+                    let _ = write!(out, "  {}{args}: {merged}", field.name);
+                    hidden(field.hidden, out);
+                    out.push_str(advice(&ty.name, &field.name).unwrap_or_default());
+                    join_fields(model, ty, field, &merged, graphs, out);
+                    out.push('\n');
+                }
+            }
+            out.push_str("}\n\n");
+        }
+        Kind::Union => {
+            for (member, known) in &ty.members {
+                for sub in super::subs(*known) {
+                    let _ = write!(
+                        applied,
+                        "\n  @join__unionMember(graph: {}, member: {})",
+                        graphs[sub],
+                        quoted(member)
+                    );
+                }
+            }
+            let all: Vec<&str> = ty.members.iter().map(|(m, _)| m.as_str()).collect();
+            members(ty, &all, &applied, out);
+        }
+        Kind::Enum => {
+            let _ = writeln!(out, "enum {}{applied}\n{{", ty.name);
+            for (value, known) in &ty.members {
+                let _ = write!(out, "  {value}");
+                hidden(ty.hidden_members.contains(value), out);
+                for sub in super::subs(*known) {
+                    let _ = write!(out, " @join__enumValue(graph: {})", graphs[sub]);
+                }
+                out.push('\n');
+            }
+            out.push_str("}\n\n");
+        }
+        Kind::Scalar => leaf_type(ty, &applied, out),
+        Kind::Input => {
+            let mut merged = ty.clone();
+            merged.inputs.retain(|i| i.only == 0);
+            leaf_type(&merged, &applied, out);
+        }
+    }
 }
 
 /// `@join__field`s, left out where they would say nothing: all subgraphs of the type resolve the field alike.

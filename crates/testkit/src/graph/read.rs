@@ -78,8 +78,16 @@ fn settle(inputs: &mut [InputModel], places: impl Iterator<Item = Sub>) {
     }
 }
 
-/// A field in one subgraph: name, arguments, role, the subgraph it overrides, and whether it is inaccessible.
-type FieldHere = (String, Vec<InputModel>, FieldSource, Option<String>, bool);
+/// A field in one subgraph.
+struct FieldHere {
+    name: String,
+    args: Vec<InputModel>,
+    source: FieldSource,
+    /// The subgraph it overrides.
+    from: Option<String>,
+    /// Whether it is inaccessible.
+    hidden: bool,
+}
 
 struct Reader<'a> {
     document: &'a Document,
@@ -156,7 +164,6 @@ impl Reader<'_> {
             }
             TypeDefinitionKind::InputObject { fields } => inputs = self.inputs(fields),
         }
-        let subgraphs = self.model.subgraphs.clone();
         let Some(ty) = self.model.ty_mut(name) else {
             return Ok(());
         };
@@ -173,21 +180,31 @@ impl Reader<'_> {
                 None => ty.members.push((member.to_owned(), 1 << sub)),
             }
         }
-        for (name, args, mut source, from, hidden) in fields {
-            source.overrides = match from {
+        self.add_fields(name, fields);
+        Ok(())
+    }
+
+    /// Adds what this subgraph says of the fields of a type.
+    fn add_fields(&mut self, ty: &str, fields: Vec<FieldHere>) {
+        let (sub, subgraphs) = (self.sub, self.model.subgraphs.clone());
+        let Some(ty) = self.model.ty_mut(ty) else {
+            return;
+        };
+        for here in fields {
+            let mut source = here.source;
+            source.overrides = match here.from {
                 None => None,
                 Some(from) => subgraphs.iter().position(|s| *s == from),
             };
-            if ty.field(&name).is_none() {
-                ty.fields.push(FieldModel::new(&name));
+            if ty.field(&here.name).is_none() {
+                ty.fields.push(FieldModel::new(&here.name));
             }
-            if let Some(field) = ty.field_mut(&name) {
-                merge(&mut field.args, args);
-                field.hidden |= hidden;
+            if let Some(field) = ty.field_mut(&here.name) {
+                merge(&mut field.args, here.args);
+                field.hidden |= here.hidden;
                 field.sources.insert(sub, source);
             }
         }
-        Ok(())
     }
 
     fn field(&self, field: &FieldDefinition) -> Result<FieldHere, String> {
@@ -205,13 +222,13 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        Ok((
-            self.document.name(field.name).to_owned(),
-            self.inputs(field.arguments),
+        Ok(FieldHere {
+            name: self.document.name(field.name).to_owned(),
+            args: self.inputs(field.arguments),
             source,
             from,
-            self.is_hidden(field.directives),
-        ))
+            hidden: self.is_hidden(field.directives),
+        })
     }
 
     fn inputs(&self, inputs: List<InputValueDefinition>) -> Vec<InputModel> {

@@ -153,7 +153,26 @@ impl Draw {
         self.rng.shuffle(&mut implementers);
         let count = self.rng.between(1, 4);
         implementers.truncate(count);
-        let mut fields: Vec<(String, Ty, Vec<InputModel>)> = Vec::new();
+        let fields = self.interface_fields(number, objects, &implementers);
+        for implementer in &implementers {
+            self.implement_interface(&mut face, implementer, &fields);
+        }
+        self.partial_fields(&mut face, &implementers, &fields);
+        self.shared_keys(&mut face);
+        // Whoever implements it and an earlier interface everywhere lets the one implement the other.
+        if number > 0 && self.rng.chance(60) {
+            self.extend_interface(&mut face);
+        }
+        self.model.types.push(face);
+    }
+
+    fn interface_fields(
+        &mut self,
+        number: usize,
+        objects: &[String],
+        implementers: &[String],
+    ) -> Vec<InterfaceField> {
+        let mut fields = Vec::new();
         for j in 0..self.rng.between(1, 3) {
             let value = if self.rng.chance(30) {
                 self.rng.try_pick(objects).cloned().unwrap_or_default()
@@ -165,62 +184,70 @@ impl Draw {
             // An interface and its implementers agree on them.
             args.retain(InputModel::is_visible);
             args.iter_mut().for_each(|a| a.loose = 0);
-            fields.push((format!("n{number}{j}"), ty, args));
+            let name = format!("n{number}{j}");
+            fields.push(InterfaceField { name, ty, args });
         }
         // Entities implement it with their key sometimes.
         if implementers.iter().all(|t| t.starts_with("Entity")) && self.rng.chance(75) {
-            fields.push(("id".to_owned(), Ty::named("ID").non_null(), Vec::new()));
+            fields.push(InterfaceField {
+                name: "id".to_owned(),
+                ty: Ty::named("ID").non_null(),
+                args: Vec::new(),
+            });
         }
-        for implementer in &implementers {
-            // An implementation may promise more than its interface.
-            let strict = self.rng.chance(15);
-            for sub in self.places(implementer) {
-                if !self.rng.chance(80) {
+        fields
+    }
+
+    /// Lets a type implement the interface in some of its places, with the fields it needs for that.
+    fn implement_interface(
+        &mut self,
+        face: &mut TypeModel,
+        implementer: &str,
+        fields: &[InterfaceField],
+    ) {
+        // An implementation may promise more than its interface.
+        let strict = self.rng.chance(15);
+        for sub in self.places(implementer) {
+            if !self.rng.chance(80) {
+                continue;
+            }
+            for InterfaceField { name, ty, args } in fields {
+                let common = self.common(implementer, ty.name());
+                if common.iter().all(|s| *s != sub) {
                     continue;
                 }
-                for (field, ty, args) in &fields {
-                    if self
-                        .common(implementer, ty.name())
-                        .iter()
-                        .all(|s| *s != sub)
-                    {
-                        continue;
-                    }
-                    let known = self.model.field(implementer, field).is_some();
-                    if known || field != "id" || self.rng.chance(80) {
-                        add_source(
-                            &mut self.model,
-                            implementer,
-                            field,
-                            sub,
-                            FieldSource::plain(if strict {
-                                ty.clone().non_null()
-                            } else {
-                                ty.clone()
-                            }),
-                        );
-                        if let Some(row) = self
-                            .model
-                            .ty_mut(implementer)
-                            .and_then(|t| t.field_mut(field))
-                        {
-                            row.args.clone_from(args);
-                        }
-                    }
+                let known = self.model.field(implementer, name).is_some();
+                if !known && name == "id" && !self.rng.chance(80) {
+                    continue;
                 }
-                if let Some(place) = self
-                    .model
-                    .ty_mut(implementer)
-                    .and_then(|t| t.places.get_mut(&sub))
-                {
-                    place.implements.push(name.to_owned());
+                let ty = match strict {
+                    true => ty.clone().non_null(),
+                    false => ty.clone(),
+                };
+                let source = FieldSource::plain(ty);
+                add_source(&mut self.model, implementer, name, sub, source);
+                let row = self.model.ty_mut(implementer);
+                if let Some(row) = row.and_then(|t| t.field_mut(name)) {
+                    row.args.clone_from(args);
                 }
-                face.places.entry(sub).or_default();
             }
+            let row = self.model.ty_mut(implementer);
+            if let Some(place) = row.and_then(|t| t.places.get_mut(&sub)) {
+                place.implements.push(face.name.clone());
+            }
+            face.places.entry(sub).or_default();
         }
-        // In each subgraph the interface has a part of its fields that all its implementers have there.
-        for (field, ty, args) in &fields {
-            let mut row = FieldModel::new(field);
+    }
+
+    /// In each subgraph the interface has a part of its fields that all its implementers have there.
+    fn partial_fields(
+        &mut self,
+        face: &mut TypeModel,
+        implementers: &[String],
+        fields: &[InterfaceField],
+    ) {
+        for InterfaceField { name, ty, args } in fields {
+            let mut row = FieldModel::new(name);
             row.args.clone_from(args);
             for sub in face.places.keys() {
                 let everyone = implementers.iter().all(|t| {
@@ -228,10 +255,10 @@ impl Draw {
                         .model
                         .ty(t)
                         .and_then(|t| t.places.get(sub))
-                        .is_some_and(|p| p.implements.iter().any(|i| i == name))
+                        .is_some_and(|p| p.implements.contains(&face.name))
                         || self
                             .model
-                            .field(t, field)
+                            .field(t, name)
                             .is_some_and(|f| f.sources.contains_key(sub))
                 });
                 let last = row.sources.is_empty();
@@ -243,7 +270,10 @@ impl Draw {
                 face.fields.push(row);
             }
         }
-        // What identifies all its implementers identifies it.
+    }
+
+    /// What identifies all its implementers identifies the interface.
+    fn shared_keys(&mut self, face: &mut TypeModel) {
         let key = KeyModel {
             fields: FieldSet::leaves(&["id"]),
             resolvable: true,
@@ -254,9 +284,9 @@ impl Draw {
                 .is_some_and(|f| f.sources.contains_key(&sub));
             let shared = self.model.types.iter().all(|t| {
                 t.kind != Kind::Object
-                    || t.places.get(&sub).is_none_or(|p| {
-                        !p.implements.iter().any(|i| i == name) || p.keys.contains(&key)
-                    })
+                    || t.places
+                        .get(&sub)
+                        .is_none_or(|p| !p.implements.contains(&face.name) || p.keys.contains(&key))
             });
             if told
                 && shared
@@ -266,10 +296,12 @@ impl Draw {
                 place.keys.push(key.clone());
             }
         }
-        // Whoever implements it and an earlier interface everywhere lets the one implement the other.
-        if number > 0 && self.rng.chance(60) {
-            self.extend_interface(&mut face);
-        }
-        self.model.types.push(face);
     }
+}
+
+/// A field of an interface that its implementers get.
+struct InterfaceField {
+    name: String,
+    ty: Ty,
+    args: Vec<InputModel>,
 }

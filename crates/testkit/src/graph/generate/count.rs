@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Kind, Model};
+use super::super::{FieldSource, Kind, Model, TypeModel};
 
 /// How many fields of each kind of role a graph has: evidence that a run exercised them.
 pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
@@ -54,58 +54,67 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
             );
             count("field with arguments", !field.args.is_empty());
             for source in field.sources.values() {
-                let requires = source.requires.as_ref().map(ToString::to_string);
-                let provides = source.provides.as_ref().map(ToString::to_string);
-                let by_object = |n: &str| {
-                    let sources = ty.field(n).into_iter().flat_map(|f| &f.sources);
-                    { sources }.any(|(s, _)| ty.places.get(s).is_some_and(|p| p.via.is_some()))
-                };
-                count(
-                    "interface object with requires",
-                    requires.is_some() && ty.kind == Kind::Interface,
-                );
-                count(
-                    "requires what an interface object brings",
-                    { source.requires.iter() }.any(|set| set.names().any(by_object)),
-                );
-                let hides = |name: &str| {
-                    let values = ty.field(name).map(|f| model.domain(f)).unwrap_or_default();
-                    values.len() > 1 && values.iter().any(|v| model.ty(v).is_some_and(|t| t.hidden))
-                };
-                count(
-                    "requires through a hidden type",
-                    { source.requires.iter() }.any(|set| set.names().any(hides)),
-                );
-                count("requires", requires.is_some());
-                count(
-                    "nested requires",
-                    requires.as_ref().is_some_and(|t| t.contains('{')),
-                );
-                count(
-                    "requires with arguments",
-                    requires.as_ref().is_some_and(|t| t.contains('(')),
-                );
-                count(
-                    "chained requires",
-                    source.requires.as_ref().is_some_and(|set| {
-                        set.names()
-                            .any(|n| ty.field(n).is_some_and(|f| f.requires().is_some()))
-                    }),
-                );
-                count(
-                    "requires by type",
-                    requires.as_ref().is_some_and(|t| t.contains("... on")),
-                );
-                count(
-                    "provides by type",
-                    provides.as_ref().is_some_and(|t| t.contains("... on")),
-                );
-                count("provides", provides.is_some());
-                count("nested provides", provides.is_some_and(|t| t.contains('{')));
-                count("external", source.external);
-                count("override", source.overrides.is_some());
+                roles_of_source(model, ty, source, &mut count);
             }
         }
     }
     out
+}
+
+fn roles_of_source(
+    model: &Model,
+    ty: &TypeModel,
+    source: &FieldSource,
+    count: &mut dyn FnMut(&'static str, bool),
+) {
+    let requires = source.requires.as_ref().map(ToString::to_string);
+    let provides = source.provides.as_ref().map(ToString::to_string);
+    let by_object = |n: &str| {
+        let sources = ty.field(n).into_iter().flat_map(|f| &f.sources);
+        { sources }.any(|(s, _)| ty.places.get(s).is_some_and(|p| p.via.is_some()))
+    };
+    count(
+        "interface object with requires",
+        requires.is_some() && ty.kind == Kind::Interface,
+    );
+    count(
+        "requires what an interface object brings",
+        { source.requires.iter() }.any(|set| set.names().any(by_object)),
+    );
+    let hides = |name: &str| {
+        let values = ty.field(name).map(|f| model.domain(f)).unwrap_or_default();
+        values.len() > 1 && values.iter().any(|v| model.ty(v).is_some_and(|t| t.hidden))
+    };
+    count(
+        "requires through a hidden type",
+        { source.requires.iter() }.any(|set| set.names().any(hides)),
+    );
+    count("requires", requires.is_some());
+    count(
+        "nested requires",
+        requires.as_ref().is_some_and(|t| t.contains('{')),
+    );
+    count(
+        "requires with arguments",
+        requires.as_ref().is_some_and(|t| t.contains('(')),
+    );
+    count(
+        "chained requires",
+        source.requires.as_ref().is_some_and(|set| {
+            set.names()
+                .any(|n| ty.field(n).is_some_and(|f| f.requires().is_some()))
+        }),
+    );
+    count(
+        "requires by type",
+        requires.as_ref().is_some_and(|t| t.contains("... on")),
+    );
+    count(
+        "provides by type",
+        provides.as_ref().is_some_and(|t| t.contains("... on")),
+    );
+    count("provides", provides.is_some());
+    count("nested provides", provides.is_some_and(|t| t.contains('{')));
+    count("external", source.external);
+    count("override", source.overrides.is_some());
 }
