@@ -85,12 +85,7 @@ pub fn read_with(
         depth_max: DEPTH_MAX,
         ..Limits::default()
     };
-    let trimmed = text.trim();
-    // A selection may be written with its braces.
-    let inner = trimmed
-        .strip_prefix('{')
-        .and_then(|t| t.strip_suffix('}'))
-        .unwrap_or(trimmed);
+    let inner = without_braces(text);
     if inner.trim().is_empty() {
         return Err(invalid("it selects nothing".into()));
     }
@@ -111,6 +106,13 @@ pub fn read_with(
     )
 }
 
+/// A selection, which may be written with its braces.
+fn without_braces(text: &str) -> &str {
+    let trimmed = text.trim();
+    let inner = trimmed.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+    inner.unwrap_or(trimmed)
+}
+
 /// The fields that a field set means, as far as it can be read and they exist: of what is wrong in one place, the rest is
 /// used all the same.
 pub fn mentioned(schema: &Schema, parent: TypeId, text: &str) -> Vec<FieldId> {
@@ -118,12 +120,7 @@ pub fn mentioned(schema: &Schema, parent: TypeId, text: &str) -> Vec<FieldId> {
         depth_max: DEPTH_MAX,
         ..Limits::default()
     };
-    let trimmed = text.trim();
-    let inner = trimmed
-        .strip_prefix('{')
-        .and_then(|t| t.strip_suffix('}'))
-        .unwrap_or(trimmed);
-    let parsed = parse_selection_set(inner, SourceId(0), &limits);
+    let parsed = parse_selection_set(without_braces(text), SourceId(0), &limits);
     let doc = &parsed.document;
     let mut out = Vec::new();
     let Some(operation) = doc.operations().next() else {
