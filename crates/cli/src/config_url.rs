@@ -7,11 +7,12 @@ use std::{convert::Infallible, path::Path, path::PathBuf, sync::Arc, time::Durat
 
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::is_loopback;
 use tokio::sync::watch;
 
 use crate::{
     load,
-    polling::{Poller, PollerOptions, Take, is_loopback},
+    polling::{Poller, PollerOptions, Take},
     terminal,
 };
 

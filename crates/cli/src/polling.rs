@@ -7,7 +7,6 @@
 use std::{
     convert::Infallible,
     fs,
-    net::IpAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -16,7 +15,7 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use ogive_config::{Config, SupergraphOptions, WhenMissing};
+use ogive_config::{Config, SupergraphOptions, WhenMissing, is_loopback};
 use ogive_transport::{Http2, Source};
 
 use ogive_workshop::kept::{Readers, keep};
@@ -314,19 +313,6 @@ fn check_way(options: &SupergraphOptions, url: &str) -> Result<()> {
          or set `supergraph.allow_plain_http: true` if nobody is"
     );
     Ok(())
-}
-
-/// Whether a URL over plain http is about this machine.
-pub(crate) fn is_loopback(url: &str) -> bool {
-    let rest = url.strip_prefix("http://").unwrap_or_default();
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(v6) => v6.split(']').next(),
-        None => authority.split(':').next(),
-    };
-    let host = host.unwrap_or_default();
-    let address: Result<IpAddr, _> = host.parse();
-    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 fn headers(options: &SupergraphOptions) -> Option<HeaderMap> {

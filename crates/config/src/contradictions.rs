@@ -6,6 +6,7 @@ use ogive_base::Span;
 use crate::{
     Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey,
     decode::Errors,
+    scalars::is_loopback,
     tree::{Node, Value},
     units::{Duration, parse_duration},
 };
@@ -314,7 +315,11 @@ impl Config {
                 &tracing.headers,
             ),
         ] {
-            if enabled && !headers.is_empty() && is_plain(&endpoint.0) {
+            if enabled
+                && !headers.is_empty()
+                && endpoint.0.starts_with("http://")
+                && !is_loopback(&endpoint.0)
+            {
                 notes.0.push(format!(
                     "everybody on the way can read `telemetry.exporters.{key}.otlp.headers`: the endpoint is an `http://` \
                      one of another machine"
@@ -377,22 +382,6 @@ impl Notes {
             self.0.push(text.to_owned());
         }
     }
-}
-
-/// Whether a URL is one over plain http of another machine.
-fn is_plain(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else {
-        return false;
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next(),
-        None => host.split(':').next(),
-    };
-    let host = host.unwrap_or_default();
-    let address: Result<std::net::IpAddr, _> = host.parse();
-    host != "localhost" && !address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 /// The header that a rule writes or copies, if it names one.
