@@ -24,7 +24,7 @@ use tokio::{
 use crate::{
     Gateway, ResponseBody,
     background::export::Exporter,
-    gateway::{asks_readiness, health},
+    router::health::{asks_readiness, health},
     schema::refine::Refiner,
 };
 

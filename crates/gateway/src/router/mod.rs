@@ -3,3 +3,180 @@
 pub mod cors;
 pub mod dev_diagnostics;
 pub(crate) mod graphiql;
+pub(crate) mod health;
+
+use std::sync::atomic::Ordering;
+
+use http::{HeaderName, Method, Response, StatusCode, request::Parts};
+use ogive_telemetry::codes;
+
+use cors::Cors;
+use health::{asks_readiness, health};
+
+use crate::{
+    gateway::Gateway,
+    options::GatewayOptions,
+    shared::body::ResponseBody,
+    shared::error::RequestError,
+    shared::media::{Accept, accept, asks_for_websocket},
+};
+
+/// Who answers a request.
+pub(crate) enum Destination<'p> {
+    /// The five stops; with the id of a document, if the path has one.
+    Graphql(Option<&'p str>),
+    /// Nobody any more.
+    Answered(Response<ResponseBody>),
+    /// Nobody at all.
+    Refused(RequestError),
+}
+
+impl Gateway {
+    /// Whether a request is about health.
+    pub(crate) fn is_health(&self, parts: &Parts) -> bool {
+        let options = self.options();
+        let paths = options.health_paths.iter();
+        let mut paths = paths.flat_map(|(live, ready)| [live, ready]);
+        paths.any(|path| path == parts.uri.path())
+            && matches!(parts.method, Method::GET | Method::HEAD)
+    }
+
+    /// Who answers a request. Whatever is no GraphQL is answered at once.
+    pub(crate) fn destination<'p>(
+        &self,
+        options: &GatewayOptions,
+        parts: &'p Parts,
+    ) -> Destination<'p> {
+        let path = parts.uri.path();
+        if options.cors.is_on()
+            && path.starts_with(&options.graphql_path)
+            && Cors::is_preflight(parts)
+        {
+            let mut response = Response::new(ResponseBody::default());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            return Destination::Answered(response);
+        }
+        if let Some(id) = document_path(options, path) {
+            return Destination::Graphql(Some(id));
+        }
+        if path == options.graphql_path {
+            let browser = parts.method == Method::GET && accept(&parts.headers) == Accept::Html;
+            // A page that links back to the endpoint with `?query=` is still a page.
+            if !browser || options.homepage_path.is_none() {
+                return Destination::Graphql(None);
+            }
+        }
+        match self.page(options, parts) {
+            Ok(response) => Destination::Answered(response),
+            Err(error) => Destination::Refused(error),
+        }
+    }
+
+    /// The answer to a request that is no GraphQL.
+    fn page(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let path = parts.uri.path();
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            return Err(not_found_or_allowed(path, options));
+        }
+        if asks_for_websocket(&parts.headers) {
+            return Err(no_websockets());
+        }
+        if let Some((live, ready)) = &options.health_paths {
+            if path == live {
+                let up = !asks_readiness(parts.uri.query()) || self.is_ready();
+                return Ok(health(up));
+            }
+            if path == ready {
+                return Ok(health(self.is_ready()));
+            }
+        }
+        if let Some(notice) = options
+            .notice
+            .as_ref()
+            .filter(|_| path == dev_diagnostics::PATH)
+        {
+            return Ok(notice.answer());
+        }
+        if let Some(homepage) = &options.homepage_path {
+            if path == homepage || path == options.graphql_path {
+                return Ok(graphiql::page(
+                    &options.graphql_path,
+                    options.graphiql_query.as_deref(),
+                    options.notice.is_some(),
+                ));
+            }
+            if path == graphiql::STATE {
+                return Ok(self.offered(options));
+            }
+            if let Some(asset) = graphiql::asset(path) {
+                return Ok(asset);
+            }
+        }
+        Err(not_found_or_allowed(path, options))
+    }
+
+    /// What GraphiQL can show of this gateway.
+    fn offered(&self, options: &GatewayOptions) -> Response<ResponseBody> {
+        let schema = format!(
+            "{:x}-{}",
+            self.started,
+            self.replaced.load(Ordering::Relaxed)
+        );
+        graphiql::offered(
+            &schema,
+            self.state().options.introspection,
+            options.expose.header.as_ref().map(HeaderName::as_str),
+            options.observe.open_trace(),
+        )
+    }
+}
+
+/// The id in the path behind the GraphQL endpoint, where trusted documents are served.
+fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str> {
+    options.documents.trusted.as_ref()?;
+    let id = path.strip_prefix(&*options.graphql_path)?;
+    let id = match options.graphql_path.ends_with('/') {
+        true => id,
+        false => id.strip_prefix('/')?,
+    };
+    (!id.is_empty() && !id.contains('/')).then_some(id)
+}
+
+fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
+    let known = options
+        .health_paths
+        .iter()
+        .flat_map(|(live, ready)| [live, ready])
+        .chain(&options.homepage_path)
+        .any(|p| p == path);
+    if known {
+        return RequestError {
+            allow: Some("GET, HEAD"),
+            ..RequestError::http(
+                codes::METHOD_NOT_ALLOWED,
+                format!(
+                    "use GET here; the GraphQL endpoint is {}, and takes POST",
+                    options.graphql_path
+                ),
+            )
+        };
+    }
+    RequestError::http(
+        codes::NOT_FOUND,
+        format!(
+            "nothing is served here; the GraphQL endpoint is {}",
+            options.graphql_path
+        ),
+    )
+}
+
+pub(crate) fn no_websockets() -> RequestError {
+    RequestError::http(
+        codes::SUBSCRIPTIONS_NOT_SUPPORTED,
+        "there are no WebSockets here, because subscriptions are not served: send queries and mutations by POST",
+    )
+}

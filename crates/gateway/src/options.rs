@@ -1,0 +1,106 @@
+//! What a gateway does not take from the schema, as a configuration asks for it.
+
+use ogive_config::Config;
+
+use crate::{
+    admit::AdmissionOptions,
+    authorize::ClaimsSource,
+    documents::DocumentOptions,
+    identify::proxies::Proxies,
+    receive::{ReceiveLimits, uploads::UploadOptions},
+    respond::expose::ExposeOptions,
+    router::cors::{Cors, Csrf},
+    router::dev_diagnostics::Notice,
+    shared::memory,
+    shared::observe::ObserveOptions,
+};
+
+/// What does not change with the schema.
+#[derive(Clone, Debug)]
+pub struct GatewayOptions {
+    /// Path of the GraphQL endpoint.
+    pub graphql_path: String,
+    /// Path of GraphiQL; `None` if it is off.
+    pub homepage_path: Option<String>,
+    /// Paths of liveness and readiness; `None` if they are off, or on an address of their own.
+    pub health_paths: Option<(String, String)>,
+    /// Limits on what is received.
+    pub receive: ReceiveLimits,
+    /// Files that clients may send along; `None` if they may not.
+    pub uploads: Option<UploadOptions>,
+    /// Whether clients may see plans.
+    pub expose: ExposeOptions,
+    /// Who gets in.
+    pub admission: AdmissionOptions,
+    /// Which peers speak for others.
+    pub proxies: Proxies,
+    /// How the caller of a request is known.
+    pub claims: ClaimsSource,
+    /// Which pages of other origins may use the gateway.
+    pub cors: Cors,
+    /// The guard against requests that any page can cause.
+    pub csrf: Csrf,
+    /// How documents are found by an id.
+    pub documents: DocumentOptions,
+    /// What of requests is noted and told.
+    pub observe: ObserveOptions,
+    /// Most bytes that all requests under way make the process hold.
+    pub memory_max: usize,
+    /// Most operations that wait to be validated and planned because nobody has asked for them before.
+    pub waiting_max: usize,
+    /// Smallest answer that is encoded; `None` if none is.
+    pub encoded_bytes_min: Option<usize>,
+    /// Most documents that clients can have registered at a time.
+    pub registered_max: usize,
+    /// The operation GraphiQL starts with.
+    pub graphiql_query: Option<String>,
+    /// What GraphiQL says about composition; served at [`crate::router::dev_diagnostics::PATH`] unless `None`.
+    pub notice: Option<Notice>,
+}
+
+impl GatewayOptions {
+    /// The options that a configuration asks for, and the manifests it names. The error is for the operator.
+    pub fn load(config: &Config) -> Result<Self, String> {
+        Ok(GatewayOptions {
+            documents: DocumentOptions::new(config)?,
+            ..Self::new(config)
+        })
+    }
+
+    /// The options that a configuration asks for; reads no files, so there are no trusted documents.
+    pub fn new(config: &Config) -> Self {
+        let health = &config.health_check;
+        GatewayOptions {
+            graphql_path: config.http.graphql_endpoint.0.clone(),
+            homepage_path: config
+                .homepage
+                .enabled
+                .then(|| config.homepage.path.0.clone()),
+            health_paths: (health.enabled && health.listen.is_none())
+                .then(|| (health.path.0.clone(), health.readiness_path.0.clone())),
+            receive: ReceiveLimits::new(config),
+            uploads: UploadOptions::new(config),
+            admission: AdmissionOptions::new(config),
+            proxies: Proxies::new(config),
+            claims: ClaimsSource::new(config),
+            cors: Cors::new(config),
+            csrf: Csrf::new(config),
+            documents: DocumentOptions {
+                apq: config.apq.enabled,
+                trusted: None,
+            },
+            encoded_bytes_min: config
+                .http
+                .compression
+                .enabled
+                .then_some(config.http.compression.min_bytes.0),
+            memory_max: memory::limit(config),
+            waiting_max: config.query_planning.max_waiting.get(),
+            registered_max: config.apq.router.cache.in_memory.limit.get(),
+            expose: ExposeOptions::new(config),
+            observe: ObserveOptions::new(config),
+            graphiql_query: None,
+            notice: None,
+        }
+    }
+}

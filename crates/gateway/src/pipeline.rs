@@ -1,0 +1,612 @@
+//! The stages of a request, in the order in which they happen.
+//!
+//! | stage | where | what it decides |
+//! |---|---|---|
+//! | identify | [`crate::identify`] | who asks: claims of the caller, the client behind proxies |
+//! | route | [`crate::router`] | whether it is GraphQL, a page, or nothing |
+//! | admit | [`crate::admit`] | whether it gets in: media types, rates, the memory of the process |
+//! | receive | [`crate::receive`] | what is asked: one request or a batch, with its files |
+//! | document | [`crate::documents`] | which document, where it is known by an id |
+//! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
+//! | plan | [`crate::plan`] | which subgraphs are asked for what |
+//! | authorize | [`crate::authorize`] | what of it the caller may see |
+//! | execute | [`crate::execute`] | the answer |
+//! | respond | [`crate::respond`] | how it leaves: status, media type, extensions |
+//! | finish | [`crate::finish`] | what every response gets: encoding, CORS |
+//!
+//! Stages that are switched off are not in the [`Stages`], which are composed when a configuration is swapped.
+
+use std::{
+    fmt::Display,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::atomic::Ordering,
+    task::Poll,
+};
+
+use http::{HeaderMap, Method, Request, Response, request::Parts};
+use hyper::body::Body;
+use ogive_base::Reservation;
+use ogive_config::Peer;
+use ogive_telemetry::{Record, Stop, codes, spans, stop_span};
+use tracing::Instrument;
+
+use crate::{
+    admit::{AdmissionOptions, Admitted},
+    authorize::CallerClaims,
+    documents::resolve,
+    execute::execute,
+    finish::Answered,
+    gateway::{Gateway, Serving},
+    identify::Head,
+    options::GatewayOptions,
+    plan::plan_fairly,
+    prepare::{Means, prepare_fairly},
+    receive::uploads::{self, Entry, Uploads},
+    receive::{GraphqlRequest, Received, receive},
+    respond::expose::{Exposed, add_extensions, dry_run, plan_extension},
+    respond::{add_headers, refuse, respond, respond_batch, respond_with},
+    router::{Destination, no_websockets},
+    shared::body::ResponseBody,
+    shared::context::RequestContext,
+    shared::drain_body::read_refused,
+    shared::error::{RequestError, internal, no_memory},
+    shared::failures,
+    shared::json_value::JsonObject,
+    shared::measured::Exceeded,
+    shared::media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
+    shared::observe::{Lent, Watch},
+    shared::panic::contained,
+    shared::worker::WorkerState,
+};
+
+/// After how many seconds clients come back while there is no schema.
+const WAITING_SECONDS: u64 = 5;
+
+/// What a request takes besides what it sends and gets, about.
+const REQUEST_BYTES: usize = 8 << 10;
+
+impl Gateway {
+    /// Answers one HTTP request of a peer. `worker` belongs to the calling thread. Dropping the future stops all work for the
+    /// request, upstream requests included.
+    pub async fn handle<B>(
+        &self,
+        request: Request<B>,
+        peer: Peer,
+        worker: &WorkerState,
+    ) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let (mut parts, body) = request.into_parts();
+        self.answer(&mut parts, body, peer, worker).await
+    }
+
+    /// The same for a request in parts: what many futures within one another need is kept by the outermost and lent to
+    /// the others, because each of them would have room for it, and room is moved with every request.
+    pub(crate) async fn answer<B>(
+        &self,
+        parts: &mut Parts,
+        body: B,
+        peer: Peer,
+        worker: &WorkerState,
+    ) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let serving = self.serving.load_full();
+        let mut head = Head {
+            client: peer.client(),
+            parts,
+            peer,
+        };
+        for stage in &serving.stages.identify {
+            stage(&serving.options, &mut head);
+        }
+        let Head { parts, client, .. } = head;
+        let parts = &*parts;
+        // In a box, because most requests have none.
+        let record = self.begin(&serving.options, parts).map(Box::new);
+        let lent = Lent {
+            worker,
+            telemetry: &self.telemetry,
+            record: record.as_deref(),
+            client,
+        };
+        let ended = contained(pin!(self.route(&serving, parts, body, lent))).await;
+        let mut response = ended.unwrap_or_else(|| {
+            failures::panicked(&self.telemetry, lent.record);
+            refuse(&internal(), media_of(parts))
+        });
+        if let Some(record) = &record {
+            self.end(&serving.options, record, parts, client, &mut response);
+        }
+        let answered = Answered {
+            options: &serving.options,
+            parts,
+            worker,
+            memory: &self.memory,
+        };
+        for stage in &serving.stages.finish {
+            stage(&answered, &mut response);
+        }
+        response
+    }
+
+    async fn route<B>(
+        &self,
+        serving: &Serving,
+        parts: &Parts,
+        body: B,
+        lent: Lent<'_>,
+    ) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        match self.destination(&serving.options, parts) {
+            Destination::Graphql(id) => self.graphql(serving, parts, body, lent, id).await,
+            Destination::Answered(response) => {
+                read_refused(&parts.headers, body).await;
+                response
+            }
+            Destination::Refused(error) => {
+                read_refused(&parts.headers, body).await;
+                self.refuse_elsewhere(&serving.options, parts, lent, &error)
+            }
+        }
+    }
+
+    /// Refuses a request that is no GraphQL. It leads as far as any other: its answer has an id, it is logged and counted.
+    fn refuse_elsewhere(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        lent: Lent<'_>,
+        error: &RequestError,
+    ) -> Response<ResponseBody> {
+        let observe = &options.observe;
+        let is_wanted = lent.record.is_none()
+            && (self.telemetry.is_on() || observe.is_on())
+            && parts.method != Method::OPTIONS;
+        let own = is_wanted.then(|| self.record(observe, parts));
+        let lent = Lent {
+            record: own.as_ref().or(lent.record),
+            ..lent
+        };
+        let mut response = refused(lent, error, media_of(parts));
+        if let Some(record) = &own {
+            self.end(options, record, parts, lent.client, &mut response);
+        }
+        response
+    }
+
+    /// The five stops.
+    async fn graphql<B>(
+        &self,
+        serving: &Serving,
+        parts: &Parts,
+        body: B,
+        lent: Lent<'_>,
+        document_id: Option<&str>,
+    ) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let (media, admitted) = match self.admit(&serving.options, parts, lent) {
+            Ok(admitted) => admitted,
+            Err(refused) => {
+                read_refused(&parts.headers, body).await;
+                return *refused;
+            }
+        };
+        let mut answer = self
+            .admitted(serving, parts, body, media, lent, document_id)
+            .await;
+        if let Some(rate) = admitted.rate {
+            rate.write(answer.headers_mut());
+        }
+        answer
+    }
+
+    /// Lets a request for GraphQL in, or refuses it.
+    fn admit(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        lent: Lent<'_>,
+    ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
+        let Some(media) = graphql_media(&parts.headers) else {
+            return Err(Box::new(refused(lent, &not_acceptable(parts), Media::Json)));
+        };
+        if parts.method == Method::GET && asks_for_websocket(&parts.headers) {
+            return Err(Box::new(refused(lent, &no_websockets(), media)));
+        }
+        if self.waiting.load(Ordering::Acquire) {
+            let error = RequestError {
+                retry_after: Some(WAITING_SECONDS),
+                ..RequestError::http(
+                    codes::SCHEMA_NOT_LOADED,
+                    "the gateway has no schema yet: come back in a moment",
+                )
+            };
+            return Err(Box::new(refused(lent, &error, media)));
+        }
+        let (asked, headers) = (&options.admission, &parts.headers);
+        let claim = |name: &str| CallerClaims::named(parts, name);
+        match self.admission.admit(asked, headers, lent.client, claim) {
+            Ok(admitted) => {
+                self.exceeded(admitted.exceeded.iter());
+                Ok((media, admitted))
+            }
+            Err((error, rate)) => {
+                let mut response = refused(lent, &error, media);
+                if let Some(rate) = rate {
+                    rate.write(response.headers_mut());
+                }
+                Err(Box::new(response))
+            }
+        }
+    }
+
+    /// Lets an entry of a batch in, or refuses it: each of them costs as much as a request of its own. The first one was let
+    /// in with the request.
+    fn admit_entry(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        lent: Lent<'_>,
+        at: usize,
+    ) -> Result<Option<Admitted>, RequestError> {
+        if at == 0 {
+            return Ok(None);
+        }
+        let (asked, headers) = (&options.admission, &parts.headers);
+        let claim = |name: &str| CallerClaims::named(parts, name);
+        let admitted = self.admission.admit(asked, headers, lent.client, claim);
+        // A list is answered with one head, which says nothing of the rate of one entry.
+        let admitted = admitted.map_err(|(error, _)| error)?;
+        self.exceeded(admitted.exceeded.iter());
+        Ok(Some(admitted))
+    }
+
+    /// Rates of operations are taken from when it is known which operation it is.
+    fn admit_operation(
+        &self,
+        options: &AdmissionOptions,
+        name: Option<&str>,
+        context: &RequestContext<'_>,
+    ) -> Result<(), RequestError> {
+        let admitted = self.admission.admit_operation(options, name);
+        // One that is refused says with `retry-after` when to come back.
+        let admitted = admitted.map_err(|(error, _)| error)?;
+        if let Some((state, exceeded)) = admitted {
+            let mut headers = HeaderMap::new();
+            state.write(&mut headers);
+            context.add(headers);
+            self.exceeded(exceeded.then_some(&codes::REQUEST_RATE_LIMITED).into_iter());
+        }
+        Ok(())
+    }
+
+    async fn admitted<B>(
+        &self,
+        serving: &Serving,
+        parts: &Parts,
+        body: B,
+        media: Media,
+        lent: Lent<'_>,
+        document_id: Option<&str>,
+    ) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let from = lent.record.map(Record::now);
+        let mut exceeded = Exceeded::new();
+        let memory = lent.worker.reserve(&self.memory);
+        if memory.grow(REQUEST_BYTES).is_err() {
+            read_refused(&parts.headers, body).await;
+            return refused(lent, &no_memory(), media);
+        }
+        let received = self.received(serving, parts, (body, &memory), document_id, &mut exceeded);
+        let (received, uploads) = match received.await {
+            Ok((received, uploads)) => (Ok(received), uploads),
+            Err(error) => (Err(error), None),
+        };
+        self.exceeded(exceeded.iter());
+        let files = |at| uploads.as_deref().map(|uploads| Entry { uploads, at });
+        if let (Some(record), Some(from)) = (lent.record, from) {
+            record.received(from);
+        }
+        let answer = match received {
+            Ok(Received::One(mut request)) => {
+                let files = files(None);
+                let sent = memory.used().saturating_sub(REQUEST_BYTES);
+                let means = (files, memory, sent);
+                let answer = self.four_stops(serving, parts, &mut request, media, lent, means);
+                match answer.await {
+                    Ok(response) => response,
+                    Err(error) => refused(lent, &error, media),
+                }
+            }
+            Ok(Received::Batch(requests)) => {
+                let entries = requests.into_iter().enumerate().map(|(at, request)| {
+                    let (files, memory) = (files(Some(at)), memory.beside());
+                    async move {
+                        let answer = async {
+                            let mut request = request?;
+                            let _admitted = self.admit_entry(&serving.options, parts, lent, at)?;
+                            memory.grow(REQUEST_BYTES)?;
+                            // All of them share the body.
+                            let means = (files, memory, 0);
+                            self.four_stops(serving, parts, &mut request, media, lent, means)
+                                .await
+                        };
+                        let response = answer.await;
+                        response.unwrap_or_else(|error| refused(lent, &error, media))
+                    }
+                });
+                let entries = join_all(entries).await;
+                // What they hold is copied.
+                let _ = memory.set(entries.iter().map(|entry| entry.body().len()).sum());
+                let mut response = respond_batch(entries, media);
+                response.body_mut().hold(memory);
+                response
+            }
+            Err(error) => refused(lent, &error, media),
+        };
+        if let Some(uploads) = &uploads {
+            Box::pin(uploads.linger()).await;
+        }
+        answer
+    }
+
+    /// Stop 1.
+    async fn received<B>(
+        &self,
+        serving: &Serving,
+        parts: &Parts,
+        (body, memory): (B, &Reservation),
+        document_id: Option<&str>,
+        exceeded: &mut Exceeded,
+    ) -> Result<(Received, Option<Box<Uploads>>), RequestError>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Display,
+    {
+        let checked = serving.options.csrf.check(parts);
+        if let Err(error) = checked.and_then(|()| CallerClaims::of(parts)) {
+            read_refused(&parts.headers, body).await;
+            return Err(error);
+        }
+        let limits = &serving.options.receive;
+        let span = stop_span!(spans::RECEIVE);
+        let options = serving.options.uploads.as_ref();
+        match options.filter(|_| uploads::is_multipart(&parts.headers)) {
+            // In a box, because it takes much room, and room is moved with every request.
+            Some(options) => {
+                let received = Box::pin(uploads::receive(
+                    parts,
+                    body,
+                    options,
+                    limits,
+                    document_id,
+                    (&self.heavy, memory),
+                    exceeded,
+                ));
+                let (received, uploads) = received.instrument(span).await?;
+                Ok((received, Some(Box::new(uploads))))
+            }
+            None => {
+                let means = (&self.heavy, memory);
+                let received = receive(parts, body, limits, document_id, means, exceeded);
+                Ok((received.instrument(span).await?, None))
+            }
+        }
+    }
+
+    async fn four_stops(
+        &self,
+        serving: &Serving,
+        parts: &Parts,
+        request: &mut GraphqlRequest,
+        media: Media,
+        lent: Lent<'_>,
+        (files, memory, sent): (Option<Entry<'_>>, Reservation, usize),
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let options = &serving.options.observe;
+        let watch = lent.record.map(|record| Watch::new(record, options));
+        let context = RequestContext::new(&parts.headers)
+            .claimed(CallerClaims::of(parts)?)
+            .watched(watch.as_ref())
+            .told_to(&self.telemetry)
+            .with_uploads(files)
+            .counted_in(&memory);
+        let means = (lent.worker, &memory, sent);
+        let answer = self.stops(serving, request, media, means, &context);
+        let mut answer = answer.await;
+        drop(context);
+        if let Ok(response) = &mut answer {
+            response.body_mut().hold(memory);
+        }
+        if let Some(watch) = watch {
+            watch.finish(answer.as_ref().err(), &serving.state.endpoints);
+        }
+        answer
+    }
+
+    async fn stops(
+        &self,
+        serving: &Serving,
+        request: &mut GraphqlRequest,
+        media: Media,
+        (worker, memory, sent): (&WorkerState, &Reservation, usize),
+        context: &RequestContext<'_>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let (state, headers, watch) = (&serving.state, context.headers, context.watch());
+        let register = resolve(request, &serving.options.documents, &self.registered)?;
+        let from = watch.map(Watch::now);
+        let means = Means {
+            heavy: &self.heavy,
+            share: &worker.share,
+            memory,
+        };
+        let (prepared, turn) = prepare_fairly(state, request, means)
+            .instrument(stop_span!(spans::PREPARE))
+            .await?;
+        let text = std::mem::take(&mut request.query);
+        // The body it came in is gone with them.
+        request.variables = JsonObject::default();
+        request.persisted_query = None;
+        let name = prepared.operation.definition.name;
+        let name = name
+            .as_ref()
+            .map(|name| prepared.operation.document.name(*name));
+        self.admit_operation(&serving.options.admission, name, context)?;
+        self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
+        if let Some(files) = context.uploads() {
+            files.check(&state.supergraph.api, &prepared)?;
+        }
+        let from = watch.zip(from).map(|(watch, from)| {
+            let definition = &prepared.operation.definition;
+            let name = definition.name.as_ref();
+            let name = name.map(|name| prepared.operation.document.name(*name));
+            watch.prepared(definition.kind.as_str(), name);
+            watch.stop(Stop::Prepare, from)
+        });
+        if let Some(hash) = register {
+            self.registered.insert(hash, &text);
+        }
+        drop(text);
+        memory.shrink(sent);
+        let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
+        let found = plan_fairly(state, &prepared.operation, headers, means, turn)
+            .instrument(span.clone())
+            .await;
+        let (planned, source) = found?;
+        span.record(spans::PLAN_SOURCE, source.as_str());
+        drop(span);
+        let from = watch.zip(from).map(|(watch, from)| {
+            watch.planned(source.as_str());
+            watch.stop(Stop::Plan, from)
+        });
+        let exposed = serving.options.expose.asked(headers);
+        if exposed == Exposed::DryRun {
+            return Ok(respond_with(dry_run(&planned).into(), media));
+        }
+        // What is begun is finished.
+        memory.run();
+        if let Some(files) = context.uploads() {
+            files.run();
+        }
+        let output = execute(state, prepared, &planned, context, worker, false)
+            .instrument(stop_span!(spans::EXECUTE))
+            .await;
+        self.exceeded(context.exceeded().iter());
+        let output = output?;
+        let from = watch.zip(from).map(|(watch, from)| {
+            watch.executed(output.errors_total);
+            watch.stop(Stop::Execute, from)
+        });
+        let response = stop_span!(spans::RESPOND).in_scope(|| {
+            let mut extensions = Vec::new();
+            if exposed == Exposed::WithResponse {
+                extensions.push(("apolloQueryPlan", plan_extension(&planned)));
+            }
+            if let Some(watch) = watch.filter(|_| serving.options.observe.traces(headers)) {
+                extensions.push(("ogiveTrace", watch.timeline(&state.endpoints)));
+            }
+            let mut response = match extensions.as_slice() {
+                [] => respond(output, media),
+                all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
+            };
+            let added = context.take_added();
+            if !added.is_empty() {
+                add_headers(&mut response, added, !extensions.is_empty());
+            }
+            response
+        });
+        if let (Some(watch), Some(from)) = (watch, from) {
+            watch.stop(Stop::Respond, from);
+        }
+        Ok(response)
+    }
+}
+
+fn refused(lent: Lent<'_>, error: &RequestError, media: Media) -> Response<ResponseBody> {
+    let _span = stop_span!(spans::RESPOND).entered();
+    failures::refused(lent.telemetry, lent.record, error);
+    refuse(error, media)
+}
+
+/// Waits for all; their number is limited by what was received.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    enum Slot<F: Future> {
+        Running(Pin<Box<F>>),
+        Done(Option<F::Output>),
+    }
+    let mut slots: Vec<Slot<F>> = futures.map(|f| Slot::Running(Box::pin(f))).collect();
+    // An output is only ever moved out whole.
+    poll_fn(|cx| {
+        let mut waiting = false;
+        for slot in &mut slots {
+            if let Slot::Running(future) = slot {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(output) => *slot = Slot::Done(Some(output)),
+                    Poll::Pending => waiting = true,
+                }
+            }
+        }
+        if waiting {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    let outputs = slots.into_iter().filter_map(|slot| match slot {
+        Slot::Done(output) => output,
+        Slot::Running(_) => None,
+    });
+    outputs.collect()
+}
+
+fn media_of(parts: &Parts) -> Media {
+    match accept(&parts.headers) {
+        Accept::Graphql(media) => media,
+        Accept::Html | Accept::Nothing => Media::Json,
+    }
+}
+
+/// A request whose `accept` header admits nothing that there is.
+fn not_acceptable(parts: &Parts) -> RequestError {
+    let Some(stream) = stream_asked(&parts.headers) else {
+        let message = "the `accept` header admits neither `application/graphql-response+json` nor \
+                       `application/json`";
+        return RequestError::http(codes::NOT_ACCEPTABLE, message);
+    };
+    let message = match stream {
+        "multipart/mixed" => {
+            "answers in parts are not served, and neither are subscriptions: accept `application/json`, too, and \
+             `@defer` is answered in one response"
+        }
+        _ => {
+            "subscriptions are not served, and no other answer is a stream of events: accept `application/json` for \
+             queries and mutations"
+        }
+    };
+    RequestError {
+        status: 406,
+        ..RequestError::http(codes::SUBSCRIPTIONS_NOT_SUPPORTED, message)
+    }
+}

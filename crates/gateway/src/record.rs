@@ -1,0 +1,95 @@
+//! The record of a request: begun with its head, ended with its response, logged, counted and traced from there.
+
+use std::fmt::Debug;
+
+use http::{Method, Response, request::Parts};
+use ogive_config::{Client, Measured, Peer};
+use ogive_telemetry::{Record, access::Finished};
+
+use crate::{
+    gateway::Gateway,
+    options::GatewayOptions,
+    shared::{
+        body::ResponseBody,
+        failures,
+        measured::{code, log},
+        observe::ObserveOptions,
+    },
+};
+
+impl Gateway {
+    /// Ends the record of a request.
+    pub(crate) fn end(
+        &self,
+        options: &GatewayOptions,
+        record: &Record,
+        parts: &Parts,
+        client: Client,
+        response: &mut Response<ResponseBody>,
+    ) {
+        let (status, bytes) = (response.status().as_u16(), response.body().len() as u64);
+        let operations = record.finish(status, bytes);
+        let name = options.observe.request_id.as_ref();
+        if let (Some(name), Some(id)) = (name, &record.request_id) {
+            response.headers_mut().insert(name, id.clone());
+        }
+        if let Some(log) = &self.telemetry.access {
+            let finished = Finished {
+                status,
+                bytes,
+                address: client.address(),
+                headers: &parts.headers,
+                operations: &operations,
+            };
+            log.log(record, &finished);
+        }
+    }
+
+    /// Notes a request that was refused before anybody looked into it.
+    pub(crate) fn log_refused(
+        &self,
+        parts: &Parts,
+        peer: Peer,
+        response: &mut Response<ResponseBody>,
+        code: &'static str,
+    ) {
+        let serving = self.serving.load_full();
+        let observe = &serving.options.observe;
+        if !(self.telemetry.is_on() || observe.is_on()) {
+            return;
+        }
+        let record = self.record(observe, parts);
+        failures::turned_away(&self.telemetry, &record, response.status(), code);
+        let client = serving.options.proxies.client(&parts.headers, peer);
+        self.end(&serving.options, &record, parts, client, response);
+    }
+
+    /// The record of a GraphQL request, if anybody wants one.
+    pub(crate) fn begin(&self, options: &GatewayOptions, parts: &Parts) -> Option<Record> {
+        let observe = &options.observe;
+        let wanted = (self.telemetry.is_on() || observe.is_on())
+            && parts.uri.path().starts_with(&options.graphql_path)
+            && parts.method != Method::OPTIONS;
+        wanted.then(|| self.record(observe, parts))
+    }
+    /// A record whose id is the client's or a new one.
+    pub(crate) fn record(&self, observe: &ObserveOptions, parts: &Parts) -> Record {
+        let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
+        self.telemetry.begin(parts, id, false)
+    }
+
+    /// Counts limits that are exceeded and only measured.
+    pub(crate) fn exceeded<'c>(&self, codes: impl Iterator<Item = &'c &'static str>) {
+        if let Some(metrics) = &self.telemetry.metrics {
+            codes.for_each(|code| metrics.exceeded(code));
+        }
+    }
+
+    /// Notes what of a connection is beyond a limit that is only measured.
+    pub(crate) fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
+        if measured.is_exceeded_by(found) {
+            log(measured.which, found, &measured.limit);
+            self.exceeded([&code(measured.which)].into_iter());
+        }
+    }
+}
