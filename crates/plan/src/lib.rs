@@ -4,7 +4,8 @@
 //!
 //! Reading order: [`ids`], [`representation`] and [`ir`] (the data), [`requirement`] (who may see what),
 //! [`mod@deferral`] (what may come later), [`derived`] (what the executor wants to know besides), `derive` (how that is
-//! worked out), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`] with [`mod@dot`], [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@encode`] and [`bundle`] (files), [`size`] (memory),
+//! worked out), [`mod@text`] (for people), [`json_form`] and [`apollo`] (for tools), [`mod@graph`] with [`mod@dot`],
+//! [`mod@mermaid`] and [`mod@svg`] (pictures), [`mod@encode`] and [`bundle`] (files), [`size`] (memory),
 //! [`mod@verify`] (what must hold), [`describe`] (words shared by them).
 
 pub mod apollo;

@@ -1,7 +1,7 @@
 //! Other gateways' configurations, brought into ours: every key is accounted for.
 //!
 //! A table per format ([`apollo`], [`hive`], [`grafbase`], [`cosmo`]) says what becomes of which key; [`rules`] walks
-//! the foreign tree by it. A key that no table knows is reported as unsupported, never dropped in silence. Where a
+//! the foreign tree by it ([`nodes`]). A key that no table knows is reported as unsupported, never dropped in silence. Where a
 //! gateway's default differs from ours and matters, its default is written out.
 //!
 //! It fails closed: what protected something there and nothing does here ([`protections`]) comes first in the report and
