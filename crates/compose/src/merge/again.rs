@@ -78,7 +78,13 @@ impl Merger<'_> {
         let far = FAR.iter().fold(0, |m, w| m | 1 << *w as u32);
         mask(&self.out.features.used) & far == 0
             && self.out.features.custom.is_empty()
-            && !self.out.fields.iter().any(|(_, f)| f.via_interface_object)
+            && !self.has_interface_objects()
+    }
+
+    /// What an interface object brings, its implementations have, and may call external.
+    fn has_interface_objects(&self) -> bool {
+        let mut types = self.subs.iter().flat_map(|s| s.types.iter());
+        types.any(|(_, ty)| ty.interface_object)
     }
 
     /// A replaced subgraph's own ids.

@@ -79,7 +79,7 @@ impl Merger<'_> {
             .copied()
             .filter(|(sub, field)| !self.subs[*sub as usize].fields[*field].external)
             .collect();
-        if owners.is_empty() {
+        if owners.is_empty() && !self.is_brought(parent, name) {
             self.external_everywhere(&about, &sources);
         }
         let judged = if owners.is_empty() { &sources } else { &owners };
@@ -137,6 +137,19 @@ impl Merger<'_> {
         Some(Ref {
             ty: self.out.of(sub, ty.id)?,
             wrapping: ty.wrapping,
+        })
+    }
+
+    /// Whether an object of an interface of this type's resolves the field.
+    fn is_brought(&self, parent: MTypeId, name: Symbol) -> bool {
+        let interfaces = self.out.types[parent].interfaces.iter();
+        let mut sources = interfaces.flat_map(|i| &self.out.types[*i].sources);
+        sources.any(|(sub, ty)| {
+            let host = &self.subs[*sub as usize];
+            host.types[*ty].interface_object
+                && self
+                    .sub_field(*sub, *ty, name)
+                    .is_some_and(|field| !host.fields[field].external)
         })
     }
 
