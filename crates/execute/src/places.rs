@@ -111,7 +111,7 @@ pub(crate) fn has_value(
             }
             Value::Record(record) if layer == 0 => {
                 let layout = &store.plan().layouts[store.layout(record)];
-                if !layout.restricted.is_empty() || store.known_type(record).is_none() {
+                if !layout.restricted.is_empty() || lacks_type(store, conditions, record) {
                     return false;
                 }
                 for field in shown_fields(store, conditions, record) {
@@ -130,6 +130,23 @@ pub(crate) fn has_value(
         }
     }
     true
+}
+
+/// Whether an object is null because nobody said what it is: it is of no possible type, or the client wants something that
+/// depends on the type. What is switched off needs no type, so nobody may have been asked for it.
+pub(crate) fn lacks_type(store: &Store<'_>, conditions: &Conditions, record: RecordId) -> bool {
+    let depends_on_type = |field: &OutField| {
+        let by_type = field.types.is_some() || matches!(field.source, OutSource::Typename);
+        by_type && conditions.hold(field.cond)
+    };
+    match store.type_state(record) {
+        TypeState::Known(_) => false,
+        TypeState::Rejected => true,
+        TypeState::Unknown | TypeState::Failed => {
+            let layout = &store.plan().layouts[store.layout(record)];
+            layout.output.iter().any(depends_on_type)
+        }
+    }
 }
 
 /// Most values of one place that are looked at...
@@ -249,12 +266,8 @@ impl<'p> Absorb<'_, 'p> {
 
     /// Whether an object is null because its type is not known and the client's fields depend on it.
     fn is_typeless(&self, record: RecordId) -> bool {
-        let layout = &self.store.plan().layouts[self.store.layout(record)];
         self.store.type_state(record) == TypeState::Failed
-            && layout.output.iter().any(|field| {
-                let by_type = field.types.is_some() || matches!(field.source, OutSource::Typename);
-                by_type && self.conditions.hold(field.cond)
-            })
+            && lacks_type(self.store, self.conditions, record)
     }
     /// The client's fields among those of a shape that are null in a record.
     fn null_fields(&self, shape: ShapeId, record: RecordId) -> impl Iterator<Item = &'p OutField> {

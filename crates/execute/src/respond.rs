@@ -23,7 +23,7 @@ use crate::{
     failure::Noted,
     leaf,
     output::{Output, Position, ResponseBody},
-    places::{LOOKED_AT_ALL_MAX, has_value},
+    places::{LOOKED_AT_ALL_MAX, has_value, lacks_type},
     store::{ListRange, RecordId, Slots, Store, TypeState, Value},
 };
 
@@ -376,12 +376,7 @@ impl<'p> Emit<'_, 'p> {
             TypeState::Unknown => false,
             TypeState::Failed | TypeState::Rejected => true,
         };
-        // What is switched off needs no type, so nobody may have been asked for it.
-        let depends_on_type = |field: &OutField| {
-            let by_type = field.types.is_some() || matches!(field.source, OutSource::Typename);
-            by_type && self.conditions.hold(field.cond)
-        };
-        if state != TypeState::Rejected && !layout.output.iter().any(depends_on_type) {
+        if !lacks_type(self.store, self.conditions, record) {
             return self.open_object(record, id);
         }
         if !explained && (self.only_counts() || !self.is_explained()) {
