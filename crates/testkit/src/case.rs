@@ -37,6 +37,8 @@ pub struct Case {
     pub seed: u64,
     /// Resolvers that fail, of 1,000.
     pub faults: u64,
+    /// The request that gets no answer when the case runs once more.
+    pub lost: Option<usize>,
     /// Name and SDL of each subgraph.
     pub subgraphs: Vec<(String, String)>,
     /// The supergraph; empty to have it printed.
@@ -70,6 +72,9 @@ impl Case {
                 "faults" => {
                     case.faults = rest.trim().parse().map_err(|e| format!("faults: {e}"))?;
                 }
+                "lost" => {
+                    case.lost = Some(rest.trim().parse().map_err(|e| format!("lost: {e}"))?);
+                }
                 "subgraph" => case
                     .subgraphs
                     .push((rest.trim().to_owned(), format!("{body}\n"))),
@@ -89,6 +94,7 @@ impl Case {
             title: title.to_owned(),
             seed,
             faults: 0,
+            lost: None,
             subgraphs: (0..model.subgraphs.len())
                 .map(|s| (model.subgraphs[s].clone(), print::subgraph_sdl(model, s)))
                 .collect(),
@@ -109,6 +115,7 @@ impl Case {
         let broken = |report: String| Mismatch {
             kind: "the case is broken".to_owned(),
             report,
+            lost: None,
         };
         let model = self.model().map_err(broken)?;
         let mut bench = Bench::with_faults(&model, self.seed, self.faults).map_err(broken)?;
@@ -134,7 +141,13 @@ impl Case {
         }
         out.data = data;
         let modes = Mode::all_from(self.seed);
-        bench.compare_in(&self.operation, variables, self.seed, &modes)?;
+        let answer = bench.compare_in(&self.operation, variables, self.seed, &modes)?;
+        if let Some(lost) = self.lost {
+            let mut fields = model.types.iter().flat_map(|t| &t.fields);
+            let computes = fields.any(|f| f.requires().is_some());
+            let op = (&*self.operation, variables, computes);
+            bench.compare_without_text(op, self.seed, &answer, lost)?;
+        }
         Ok(out)
     }
 }
@@ -147,6 +160,9 @@ impl std::fmt::Display for Case {
         writeln!(f, "\n### seed {}", self.seed)?;
         if self.faults > 0 {
             writeln!(f, "\n### faults {}", self.faults)?;
+        }
+        if let Some(lost) = self.lost {
+            writeln!(f, "\n### lost {lost}")?;
         }
         for (name, sdl) in &self.subgraphs {
             writeln!(f, "\n### subgraph {name}\n{}", sdl.trim_end())?;

@@ -13,8 +13,8 @@ use crate::{
 /// Everything that answers requests in one graph.
 #[derive(Debug)]
 pub struct Engines {
-    /// One engine per subgraph, over its own SDL.
-    pub subgraphs: Vec<Subgraph>,
+    /// One engine per subgraph, over its own SDL, with its name.
+    subgraphs: Vec<(String, Subgraph)>,
     /// The engine over the merged schema.
     pub monolith: Subgraph,
 }
@@ -30,10 +30,12 @@ impl Engines {
                     world: world.clone(),
                     sub: Some(sub),
                 }));
-                Subgraph::new(&model.subgraphs[sub], &sdl, source, Options::default())
-                    .map_err(|e| format!("{e:?}\n{sdl}"))
+                let name = &model.subgraphs[sub];
+                let engine = Subgraph::new(name, &sdl, source, Options::default())
+                    .map_err(|e| format!("{e:?}\n{sdl}"))?;
+                Ok((name.clone(), engine))
             })
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<Vec<_>, String>>()?;
         let source = Source::Custom(Arc::new(At {
             world: world.clone(),
             sub: None,
@@ -42,6 +44,12 @@ impl Engines {
             subgraphs,
             monolith: monolith(world, source)?,
         })
+    }
+
+    /// The engine of a subgraph.
+    pub fn subgraph(&self, name: &str) -> Option<&Subgraph> {
+        let mut all = self.subgraphs.iter();
+        all.find(|(own, _)| own == name).map(|(_, engine)| engine)
     }
 }
 

@@ -110,6 +110,11 @@ pub struct Prepared {
     locals: Vec<Bytes>,
 }
 
+/// Override labels are on or off by the seed.
+pub fn labels_are_on(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
 /// The gateway over one graph.
 #[derive(Debug)]
 pub struct Gateway<'a> {
@@ -135,12 +140,11 @@ impl<'a> Gateway<'a> {
         }
     }
 
-    /// Override labels are on or off by the seed.
     fn labels(&self, seed: u64) -> BitSet {
         let labels = self.schemas.supergraph.graph.override_labels.len() as u32;
-        match seed % 2 {
-            0 => BitSet::new(),
-            _ => (0..labels).collect(),
+        match labels_are_on(seed) {
+            false => BitSet::new(),
+            true => (0..labels).collect(),
         }
     }
 
@@ -362,7 +366,7 @@ impl InProcess<'_> {
             }
         }
         // Names identify: the order of subgraphs is the product's own.
-        let Some(engine) = self.gateway.engines.subgraphs.get(index) else {
+        let Some(engine) = self.gateway.engines.subgraph(name) else {
             complain("no engine".to_owned());
             return Vec::new();
         };

@@ -14,7 +14,7 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -47,6 +47,8 @@ pub struct World {
     seed: u64,
     facts: HashMap<String, HashMap<String, Facts>>,
     mutations: AtomicU64,
+    /// Whether the labels of progressive overrides are on.
+    labels: AtomicBool,
     /// Fields that raise an error, of 1,000.
     faults_per_mille: u64,
     /// Types of which a subgraph does not know [`UNKNOWN`].
@@ -63,8 +65,8 @@ struct Facts {
     ty: Ty,
     /// Concrete types or enum values it may have.
     domain: Vec<String>,
-    /// Lists of unions whose members differ between those who can serve it: what each of them gives. Members that not
-    /// all give are uncertain.
+    /// Unions, or lists of them, whose members differ between those who can serve it: what each of them gives. Members
+    /// that not all give are uncertain.
     disputed: Vec<(Sub, Vec<String>)>,
     /// Key member: spells the identity, divided by this.
     coded: Option<u64>,
@@ -191,6 +193,7 @@ impl World {
             seed,
             facts,
             mutations: AtomicU64::new(0),
+            labels: AtomicBool::new(false),
             faults_per_mille,
             partial,
             is_disputed,
@@ -230,6 +233,22 @@ impl World {
     /// Forgets how many mutation fields ran.
     pub fn reset(&self) {
         self.mutations.store(0, Ordering::Relaxed);
+    }
+
+    /// Switches all labels on or off: whoever lost a field by that refuses it.
+    pub fn label(&self, on: bool) {
+        self.labels.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether another subgraph resolves the field instead.
+    fn is_overridden(&self, field: &FieldModel, sub: Sub) -> bool {
+        let Some(source) = field.sources.get(&sub) else {
+            return false;
+        };
+        let on = self.labels.load(Ordering::Relaxed);
+        let mut others = field.sources.values();
+        let taken = others.any(|s| s.label.is_some() && s.overrides == Some(sub));
+        source.overridden || on && taken || !on && source.label.is_some()
     }
 
     /// The query or mutation root.
@@ -274,7 +293,7 @@ impl World {
                     .provided
                     .as_ref()
                     .and_then(|p| self.provided(p, object, name));
-                if source.overridden
+                if self.is_overridden(field, sub)
                     && !self
                         .model
                         .ty(&object.ty)
@@ -662,14 +681,14 @@ impl World {
     }
 }
 
-/// What each of those who can serve a list of a union gives, if they do not know the same members.
+/// What each of those who can serve a union, or a list of one, gives, if they do not know the same members.
 fn disputed(
     model: &Model,
     field: &FieldModel,
     servers: Subs,
     certain: &[String],
 ) -> Vec<(Sub, Vec<String>)> {
-    let Some(ty) = field.merged_ty().filter(Ty::is_list) else {
+    let Some(ty) = field.merged_ty() else {
         return Vec::new();
     };
     let Some(union) = model

@@ -154,4 +154,12 @@ mod tests {
         assert!(coverage.missing_pairs().contains(&(1, 2)));
         assert!(coverage.percent() > 0.0);
     }
+
+    #[test]
+    fn a_run_must_meet_what_it_was_widened_for() {
+        let reachable = PairCoverage::reachable();
+        assert!((68..=71).all(|rule| reachable.contains(&rule)));
+        let missing = PairCoverage::default().missing_rules();
+        assert_eq!(missing, reachable, "an empty run lacks all of them");
+    }
 }

@@ -156,6 +156,15 @@ fn fields(model: &mut Model) {
         for field in &mut ty.fields {
             let all = field.sources.keys().fold(0, |set: Subs, s| set | 1 << s);
             inputs(&mut field.args, all);
+            // Whoever calls a field external has the arguments of all that define it, and of the same types.
+            let defining = field.sources.iter().filter(|(_, s)| !s.external);
+            let defining = defining.fold(0, |set: Subs, (s, _)| set | 1 << s);
+            field
+                .args
+                .retain(|a| a.only == 0 || defining & !a.only != 0);
+            if all != defining {
+                field.args.iter_mut().for_each(|a| a.loose = 0);
+            }
         }
         ty.inputs
             .retain(|i| SCALARS.contains(&i.ty.name()) || names.contains(i.ty.name()));

@@ -60,7 +60,7 @@ fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
                     };
                     let args = args_in(&field.args, sub);
                     let _ = write!(out, "  {}{args}: {}", field.name, source.ty);
-                    hidden(field.hidden, out);
+                    hidden(field.hidden && !source.external, out);
                     subgraph_directives(model, ty, field, source, sub, &provided, out);
                     out.push('\n');
                 }

@@ -9,6 +9,7 @@ use ogive_operation::{NormaliseLimits, normalise};
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::{FieldId, OperationKind, Schema, TypeId};
 use ogive_testkit::{
+    graph::{Model, print},
     rng::Rng,
     schemas::{supergraph, valid_document},
 };
@@ -39,6 +40,26 @@ fn composed(set: &sets::Set, assume_satisfiable: bool) -> Composed {
         ..ComposeOptions::default()
     };
     compose(&inputs, &options)
+}
+
+/// What composition makes of the subgraphs of a generated graph.
+pub(super) fn supergraph_of(model: &Model) -> Result<String, String> {
+    let sdl = |sub: usize| {
+        (
+            model.subgraphs[sub].clone(),
+            print::subgraph_sdl(model, sub),
+        )
+    };
+    let set: sets::Set = (0..model.subgraphs.len()).map(sdl).collect();
+    let verdict = composed(&set, false);
+    let errors = || {
+        let errors = verdict.errors.iter();
+        let lines: Vec<String> = { errors }
+            .map(|e| e.render(&verdict.sources, false))
+            .collect();
+        format!("composition refuses\n{}", lines.join("\n"))
+    };
+    verdict.supergraph_sdl.clone().ok_or_else(errors)
 }
 
 fn planned(graph: &Supergraph, text: &str) -> Result<(), String> {

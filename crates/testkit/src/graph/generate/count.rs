@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{FieldSource, Kind, Model, TypeModel};
+use super::super::{FieldModel, FieldSource, Kind, Model, TypeModel, print};
 
 /// How many fields of each kind of role a graph has: evidence that a run exercised them.
 pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
@@ -10,6 +10,10 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
     let mut count = |name: &'static str, is: bool| *out.entry(name).or_default() += usize::from(is);
     for ty in &model.types {
         count("interface", ty.kind == Kind::Interface);
+        count(
+            "interface that nothing implements",
+            model.stands_alone(&ty.name),
+        );
         count("union", ty.kind == Kind::Union);
         count("enum", ty.kind == Kind::Enum);
         count("custom scalar", ty.kind == Kind::Scalar);
@@ -53,12 +57,43 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
                 ty.is_root() && field.active().count_ones() > 1,
             );
             count("field with arguments", !field.args.is_empty());
+            roles_of_members(model, ty, field, &mut count);
             for source in field.sources.values() {
                 roles_of_source(model, ty, source, &mut count);
             }
         }
     }
     out
+}
+
+/// Abstract types of which several subgraphs may serve a field, and labels below interfaces.
+fn roles_of_members(
+    model: &Model,
+    ty: &TypeModel,
+    field: &FieldModel,
+    count: &mut impl FnMut(&'static str, bool),
+) {
+    let value = field.merged_ty().unwrap_or_default();
+    let partly = |kind: Kind, is_list: bool| {
+        let knows = |sub| model.possible_in(value.name(), sub);
+        let mut known = field.sources.keys().map(|sub| knows(*sub));
+        let first = known.next();
+        let is_it = model.kind(value.name()) == kind && value.is_list() == is_list;
+        is_it && ty.kind == Kind::Object && known.any(|other| Some(other) != first)
+    };
+    count("shared list of a partial union", partly(Kind::Union, true));
+    count("shared partial union", partly(Kind::Union, false));
+    count(
+        "shared list of a partial interface",
+        partly(Kind::Interface, true),
+    );
+    count("shared partial interface", partly(Kind::Interface, false));
+    for sub in field.sources.keys() {
+        count(
+            "labelled override below an interface",
+            print::leaves_an_interface(model, ty, field, *sub),
+        );
+    }
 }
 
 fn roles_of_source(

@@ -1,7 +1,7 @@
 //! Small edits of models that generator, repair and shrinker share.
 
 use super::super::{
-    FieldModel, FieldSet, FieldSource, Item, KeyModel, Model, Sub, clean::SPARE_KEYS,
+    FieldModel, FieldSet, FieldSource, Item, KeyModel, Kind, Model, Sub, clean::SPARE_KEYS,
 };
 
 /// Adds a role unless the subgraph has one already.
@@ -76,6 +76,25 @@ pub fn drop_field(model: &mut Model, ty: &str, field: &str) {
     for name in interfaces.iter().map(String::as_str).chain([ty]) {
         if let Some(row) = model.ty_mut(name) {
             row.fields.retain(|f| f.name != field);
+        }
+    }
+}
+
+/// Makes all subgraphs that define a field agree on its type. Objects promise the most that any subgraph promised, and
+/// interfaces the least, so that objects still implement them.
+pub fn unify(model: &mut Model) {
+    for ty in &mut model.types {
+        let is_interface = ty.kind == Kind::Interface;
+        for field in &mut ty.fields {
+            let types = field.sources.values().map(|s| s.ty.clone());
+            let agreed = types.reduce(|a, b| match is_interface {
+                true => a.widen(&b),
+                false => a.narrow(&b),
+            });
+            let Some(agreed) = agreed else { continue };
+            for source in field.sources.values_mut() {
+                source.ty = agreed.clone();
+            }
         }
     }
 }

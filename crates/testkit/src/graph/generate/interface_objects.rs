@@ -12,7 +12,7 @@ use super::{
 /// The interface's name.
 const NAME: &str = "Media";
 /// The name of one that nothing implements.
-const LONE: &str = "Record";
+pub(super) const LONE: &str = "Record";
 
 impl Draw {
     pub(super) fn interface_objects(&mut self) {

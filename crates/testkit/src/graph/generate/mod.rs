@@ -139,6 +139,9 @@ impl Draw {
         self.lone_interface();
         self.roots_again();
         self.hide();
+        if self.options.uniform {
+            edit::unify(&mut self.model);
+        }
     }
 
     fn n_subs(&self) -> usize {
@@ -587,7 +590,10 @@ impl Draw {
                 Kind::Object if !ty.is_root() && chance < 3 => ty.hidden = true,
                 Kind::Object | Kind::Interface if !ty.fields.is_empty() => {
                     let field = self.rng.below(ty.fields.len());
-                    ty.fields[field].hidden = true;
+                    // All that operations can ask of any interface object that nobody can name.
+                    let is_needed =
+                        name == interface_objects::LONE && ty.fields[field].name == "id";
+                    ty.fields[field].hidden = !is_needed;
                 }
                 _ => {}
             }
@@ -736,7 +742,7 @@ impl Draw {
         }
     }
 
-    /// Lists of unions that several subgraphs may serve, though they do not know the same members.
+    /// Unions, and mostly lists of them, that several subgraphs may serve, though they do not know the same members.
     fn shared_lists(&mut self) {
         let unions = self.model.types.iter().filter(|t| t.kind == Kind::Union);
         let unions: Vec<(String, Vec<Sub>)> = unions
@@ -750,7 +756,7 @@ impl Draw {
             let count = self.rng.between(2, owners.len());
             owners.truncate(count);
             let ty = self.wrap(&name);
-            let ty = match ty.is_list() {
+            let ty = match ty.is_list() || self.rng.chance(30) {
                 true => ty,
                 false => ty.list(),
             };
@@ -842,6 +848,34 @@ mod tests {
         println!("{total:#?}");
         for (role, n) in total {
             assert!(n > 0, "no graph has {role}");
+        }
+    }
+
+    #[test]
+    fn subgraphs_of_uniform_graphs_agree_on_every_type() {
+        for through_objects in [false, true] {
+            let options = GraphOptions {
+                uniform: true,
+                through_objects,
+                interface_objects: 60,
+                ..GraphOptions::default()
+            };
+            for seed in 0..100 {
+                let model = generate(seed, &options);
+                for ty in &model.types {
+                    for field in &ty.fields {
+                        let mut types = field.sources.values().map(|s| &s.ty);
+                        let first = types.next();
+                        assert!(
+                            types.all(|ty| Some(ty) == first),
+                            "seed {seed}: {}.{}: {:?}",
+                            ty.name,
+                            field.name,
+                            field.sources
+                        );
+                    }
+                }
+            }
         }
     }
 }

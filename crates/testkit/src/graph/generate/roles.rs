@@ -304,6 +304,13 @@ impl Draw {
     pub(super) fn overrides(&mut self) {
         for _ in 0..self.rng.between(0, 3) {
             let mentioned = clean::mentioned(&self.model);
+            let label = match self.rng.below(5) {
+                0 => Some("percent(40)".to_owned()),
+                1 => Some("beta".to_owned()),
+                _ => None,
+            };
+            // While a label is off, and for an interface of its own, a subgraph serves what another one takes from it.
+            let below_interfaces = label.is_some() && self.rng.chance(60);
             let mut all = Vec::new();
             for ty in &self.model.types {
                 if ty.kind != Kind::Object || ty.is_root() || !ty.is_entity() {
@@ -320,7 +327,7 @@ impl Draw {
                                 || (clean::is_key_member(ty, *from, &field.name)
                                     && !self.model.kind(source.ty.name()).is_composite()
                                     && !SPARE_KEYS.contains(&field.name.as_str())))
-                            && ty.interfaces().is_empty()
+                            && ty.interfaces().is_empty() != below_interfaces
                         {
                             for to in self.common(&ty.name, source.ty.name()) {
                                 if !field.sources.contains_key(&to) {
@@ -332,16 +339,11 @@ impl Draw {
                 }
             }
             let Some((ty, field, from, to)) = self.rng.try_pick(&all).cloned() else {
-                return;
+                continue;
             };
             if let Some(row) = self.model.ty_mut(&ty).and_then(|t| t.field_mut(&field))
                 && let Some(source) = row.sources.get_mut(&from)
             {
-                let label = match self.rng.below(5) {
-                    0 => Some("percent(40)".to_owned()),
-                    1 => Some("beta".to_owned()),
-                    _ => None,
-                };
                 source.overridden = label.is_none();
                 let mut moved = FieldSource::plain(source.ty.clone());
                 moved.overrides = Some(from);
