@@ -264,9 +264,10 @@ impl<'p> Absorb<'_, 'p> {
         }
     }
 
-    /// Whether an object is null because its type is not known and the client's fields depend on it.
+    /// Whether an object is null for its type: it is none that clients may see, or it was not told and their fields depend
+    /// on it.
     fn is_typeless(&self, record: RecordId) -> bool {
-        self.store.type_state(record) == TypeState::Failed
+        self.store.type_state(record) != TypeState::Unknown
             && lacks_type(self.store, self.conditions, record)
     }
     /// The client's fields among those of a shape that are null in a record.
