@@ -486,15 +486,22 @@ impl<'a> Work<'a> {
         let mut classes: Vec<Class> = Vec::new();
         let mut applicable: Vec<usize> = Vec::new();
         let mut asked: Vec<u32> = Vec::new();
-        // By part, the last type for which it was met. In which order parts come is in which order the answer has them.
-        let mut met: Vec<Option<u32>> = vec![None; group.len()];
+        // By part, the last type for which it was met; nothing where there is but one part. In which order parts come is in
+        // which order the answer has them.
+        let several = parts.iter().copied().max().filter(|last| *last > 0);
+        let mut met: Vec<Option<u32>> =
+            several.map_or_else(Vec::new, |n| vec![None; n as usize + 1]);
         for t in types.iter() {
             applicable.clear();
             asked.clear();
             for (i, part) in group.iter().zip(&parts) {
                 if found[*i].types.contains(t) {
                     applicable.push(*i);
-                    if met[*part as usize].replace(t) != Some(t) {
+                    let is_first = match met.get_mut(*part as usize) {
+                        Some(last) => last.replace(t) != Some(t),
+                        None => asked.is_empty(),
+                    };
+                    if is_first {
                         asked.push(*part);
                     }
                 }

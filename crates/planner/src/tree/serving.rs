@@ -59,12 +59,16 @@ pub(super) fn settle(tree: &mut Tree<'_>, options: &PlanOptions) -> Result<(), P
 /// below some of the level before.
 fn doubtful(tree: &Tree<'_>) -> Vec<Vec<PlaceId>> {
     let mut levels: Vec<Vec<PlaceId>> = Vec::new();
+    // Most operations have no such place.
+    let Some(first) = tree.places.ids().find(|id| is_doubtful(tree, *id)) else {
+        return levels;
+    };
     let mut depths: IdVec<PlaceId, usize> = IdVec::new();
-    for (id, place) in tree.places.iter() {
+    for id in tree.places.ids() {
         let above = tree
             .parent(id)
             .map_or(0, |node| depths[tree.nodes[node].place]);
-        if place.possible.len() < 2 || place.selection.is_none() || !is_doubtful(tree, id) {
+        if id < first || !is_doubtful(tree, id) {
             depths.push(above);
             continue;
         }
@@ -79,6 +83,9 @@ fn doubtful(tree: &Tree<'_>) -> Vec<Vec<PlaceId>> {
 
 fn is_doubtful(tree: &Tree<'_>, id: PlaceId) -> bool {
     let place = &tree.places[id];
+    if place.possible.len() < 2 || place.selection.is_none() {
+        return false;
+    }
     let Some(edge) = place.edge.map(|edge| &tree.facts[edge]) else {
         return false;
     };
