@@ -35,8 +35,8 @@ pub(crate) struct Seen<'s, T> {
     kept: usize,
     /// Whether there may be so many that a table is worth it; otherwise all are compared.
     hashed: bool,
-    /// Those of the values that are long.
-    long: Long<'s>,
+    /// Those of the values that are long, once there is one: room for it would be moved with every execution.
+    long: Option<Box<Long<'s>>>,
 }
 
 /// Values that many records share may be as long as an answer, and looking at all bytes for each record would take as
@@ -86,7 +86,7 @@ impl<T> Default for Seen<'_, T> {
             values: Vec::new(),
             kept: 0,
             hashed: true,
-            long: Long::default(),
+            long: None,
         }
     }
 }
@@ -516,7 +516,7 @@ impl SentBytes {
 
 /// Most keys are so short that all of their bytes are one number.
 #[inline(always)]
-fn write_hash<'s>(hash: &mut impl Hasher, value: &mut &'s [u8], long: &mut Long<'s>) {
+fn write_hash<'s>(hash: &mut impl Hasher, value: &mut &'s [u8], long: &mut Option<Box<Long<'s>>>) {
     match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
         (Some(first), Some(last)) if value.len() <= 8 => {
             let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
@@ -527,7 +527,7 @@ fn write_hash<'s>(hash: &mut impl Hasher, value: &mut &'s [u8], long: &mut Long<
             hash.write_u64(bytes.fold(0, |all, byte| all << 8 | byte));
         }
         _ if value.len() > LONG => {
-            *value = long.one(value);
+            *value = long.get_or_insert_default().one(value);
             hash.write_usize(value.as_ptr() as usize);
             hash.write_usize(value.len());
         }
@@ -606,7 +606,7 @@ mod tests {
     #[test]
     fn equal_long_values_are_hashed_alike_and_others_are_not() {
         let hasher = RandomState::default();
-        let mut long = Long::default();
+        let mut long = None;
         let (one, same, other) = (vec![b'x'; 5_000], vec![b'x'; 5_000], vec![b'y'; 5_000]);
         let mut hash = |mut value: &'static [u8]| {
             let mut hash = hasher.build_hasher();

@@ -4,7 +4,11 @@
 //! the work unless an equal request is being answered ([`crate::shared::worker`]), and computes the fields that no subgraph
 //! answers (introspection).
 
-use std::{future::Future, pin::Pin, rc::Rc};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    rc::Rc,
+};
 
 use bytes::Bytes;
 use ogive_config::Limit;
@@ -13,7 +17,7 @@ use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::{Files, Landed, Observer, RequestTransport, Whose};
+use ogive_transport::{Files, Landed, Observer, Reporter, RequestTransport, Whose};
 use tokio::time::Instant;
 
 use crate::{
@@ -64,11 +68,8 @@ pub async fn execute(
     .observed_by(observer)
     .within(state.options.request_memory.ceiling)
     .counted_in(context.memory(), held)
-    .with_files(uploads.map(|entry| entry.uploads as &dyn Files));
-    let transport = match &telling {
-        Some(telling) => transport.reporting_to(telling),
-        None => transport,
-    };
+    .with_files(uploads.map(|entry| entry.uploads as &dyn Files))
+    .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
@@ -99,7 +100,7 @@ pub async fn execute(
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
     let execution = || async {
-        let output = ogive_execute::execute(&planned.plan, input, &transport).await;
+        let output = pin!(ogive_execute::execute(&planned.plan, input, &transport)).await;
         // The response shares memory with the answers, not with the objects.
         transport.holds(0);
         planned.early.learn(&output.stats);
@@ -136,10 +137,10 @@ pub async fn execute(
                     executed
                 }
                 // In the latter case it says what did not come in time, and asks nobody.
-                Landed::Alone | Landed::TooLate => execution().await,
+                Landed::Alone | Landed::TooLate => pin!(execution()).await,
             }
         }
-        None => execution().await,
+        None => pin!(execution()).await,
     };
     let Executed {
         output, headers, ..

@@ -207,9 +207,8 @@ impl Gateway {
                 return *refused;
             }
         };
-        let mut answer = self
-            .admitted(serving, parts, body, media, lent, document_id)
-            .await;
+        let answer = pin!(self.admitted(serving, parts, body, media, lent, document_id));
+        let mut answer = answer.await;
         if let Some(rate) = admitted.rate {
             rate.write(answer.headers_mut());
         }
@@ -317,10 +316,13 @@ impl Gateway {
             read_refused(&parts.headers, body).await;
             return refused(lent, &no_memory(), media);
         }
-        let received = self.received(serving, parts, (body, &memory), document_id, &mut exceeded);
-        let (received, uploads) = match received.await {
-            Ok((received, uploads)) => (Ok(received), uploads),
-            Err(error) => (Err(error), None),
+        let (received, uploads) = {
+            let body = (body, &memory);
+            let received = pin!(self.received(serving, parts, body, document_id, &mut exceeded));
+            match received.await {
+                Ok((received, uploads)) => (Ok(received), uploads),
+                Err(error) => (Err(error), None),
+            }
         };
         self.exceeded(exceeded.iter());
         let files = |at| uploads.as_deref().map(|uploads| Entry { uploads, at });
@@ -332,7 +334,8 @@ impl Gateway {
                 let files = files(None);
                 let sent = memory.used().saturating_sub(REQUEST_BYTES);
                 let means = (files, memory, sent);
-                let answer = self.four_stops(serving, parts, &mut request, media, lent, means);
+                let answer =
+                    pin!(self.four_stops(serving, parts, &mut request, media, lent, means));
                 match answer.await {
                     Ok(response) => response,
                     Err(error) => refused(lent, &error, media),
@@ -409,7 +412,7 @@ impl Gateway {
             }
             None => {
                 let means = (&self.heavy, memory);
-                let received = receive(parts, body, limits, document_id, means, exceeded);
+                let received = pin!(receive(parts, body, limits, document_id, means, exceeded));
                 Ok((received.instrument(span).await?, None))
             }
         }
@@ -433,8 +436,7 @@ impl Gateway {
             .with_uploads(files)
             .counted_in(&memory);
         let means = (lent.worker, &memory, sent);
-        let answer = self.stops(serving, request, media, means, &context);
-        let mut answer = answer.await;
+        let mut answer = pin!(self.stops(serving, request, media, means, &context)).await;
         drop(context);
         if let Ok(response) = &mut answer {
             response.body_mut().hold(memory);
@@ -461,7 +463,7 @@ impl Gateway {
             share: &worker.share,
             memory,
         };
-        let (prepared, turn) = prepare_fairly(state, request, means)
+        let (prepared, turn) = pin!(prepare_fairly(state, request, means))
             .instrument(stop_span!(spans::PREPARE))
             .await?;
         let text = std::mem::take(&mut request.query);
@@ -490,9 +492,15 @@ impl Gateway {
         drop(text);
         memory.shrink(sent);
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
-        let found = plan_fairly(state, &prepared.operation, headers, means, turn)
-            .instrument(span.clone())
-            .await;
+        let found = pin!(plan_fairly(
+            state,
+            &prepared.operation,
+            headers,
+            means,
+            turn
+        ))
+        .instrument(span.clone())
+        .await;
         let (planned, source) = found?;
         span.record(spans::PLAN_SOURCE, source.as_str());
         drop(span);
@@ -509,7 +517,7 @@ impl Gateway {
         if let Some(files) = context.uploads() {
             files.run();
         }
-        let output = execute(state, prepared, &planned, context, worker, false)
+        let output = pin!(execute(state, prepared, &planned, context, worker, false))
             .instrument(stop_span!(spans::EXECUTE))
             .await;
         self.exceeded(context.exceeded().iter());

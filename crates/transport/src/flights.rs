@@ -91,6 +91,13 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
     where
         F: FnOnce() -> Pin<Box<dyn Future<Output = O> + 'a>> + Unpin + 'a,
     {
+        self.board(key, lead)
+    }
+
+    fn board<'a, F>(&'a self, key: K, lead: F) -> Passenger<'a, K, O, F>
+    where
+        F: FnOnce() -> Pin<Box<dyn Future<Output = O> + 'a>>,
+    {
         Passenger {
             flight: self.join(key),
             flights: self,
@@ -108,7 +115,7 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
     pub async fn fly_until<'a>(
         &self,
         deadline: Instant,
-        key: K,
+        mut key: K,
         lead: impl Fn() -> Pin<Box<dyn Future<Output = O> + 'a>>,
         whose: impl Fn(&O) -> Whose,
     ) -> Landed<O>
@@ -121,7 +128,7 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
                 led.set(true);
                 lead()
             };
-            let mut flight = pin!(self.fly(key.clone(), leads));
+            let mut flight = pin!(self.board(key, leads));
             let mut patience = None;
             let outcome = poll_fn(|context| {
                 if let Poll::Ready(outcome) = flight.as_mut().poll(context) {
@@ -145,7 +152,7 @@ impl<K: Eq + Hash, O: Clone> Flights<K, O> {
                 _ if Instant::now() >= deadline => return Landed::TooLate,
                 // One after the other would take as long as all of them together.
                 Whose::Personal => return Landed::Alone,
-                Whose::OwnAffair => {}
+                Whose::OwnAffair => key = flight.flight.key.clone(),
             }
         }
     }

@@ -49,8 +49,8 @@ pub struct RequestTransport<'a> {
     client_headers: &'a HeaderMap,
     deadline: Option<Instant>,
     outgoing: Box<[OnceCell<Outgoing>]>,
-    /// What the answers' headers add to the client's response.
-    collected: Collected,
+    /// What the answers' headers add to the client's response; `None` where no endpoint has rules for them.
+    collected: Option<Collected>,
     observer: Option<&'a dyn Observer>,
     files: Option<&'a dyn Files>,
     budget: Budget<'a>,
@@ -137,7 +137,10 @@ impl<'a> RequestTransport<'a> {
             client_headers,
             deadline,
             outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
-            collected: Collected::default(),
+            collected: endpoints
+                .iter()
+                .any(|endpoint| !endpoint.response_headers.is_empty())
+                .then(Collected::default),
             observer: None,
             files: None,
             budget: Budget::new(usize::MAX),
@@ -168,13 +171,10 @@ impl<'a> RequestTransport<'a> {
         RequestTransport { observer, ..self }
     }
 
-    /// Tells `reporter` of everything that goes wrong. Default: it goes into the log, and nobody knows of which request.
+    /// Tells `reporter` of everything that goes wrong. Without one it goes into the log, and nobody knows of which request.
     #[must_use]
-    pub fn reporting_to(self, reporter: &'a dyn Reporter) -> Self {
-        RequestTransport {
-            reporter: Some(reporter),
-            ..self
-        }
+    pub fn reporting_to(self, reporter: Option<&'a dyn Reporter>) -> Self {
+        RequestTransport { reporter, ..self }
     }
 
     /// Sends the client's files along. A request with files is sent once, to whoever it is for, and has until the
@@ -207,8 +207,11 @@ impl<'a> RequestTransport<'a> {
         errors: bool,
         by_caller: bool,
     ) -> (HeaderMap, Option<HeaderMap>) {
+        let Some(collected) = &self.collected else {
+            return (HeaderMap::new(), None);
+        };
         let of = |echoes| {
-            let mut headers = self.collected.merge_with(errors, echoes);
+            let mut headers = collected.merge_with(errors, echoes);
             if cache_control::speaks(&headers) {
                 let asked = self.endpoints.iter().zip(&self.outgoing);
                 let asked = asked.filter(|(_, outgoing)| outgoing.get().is_some());
@@ -222,7 +225,7 @@ impl<'a> RequestTransport<'a> {
             }
             headers
         };
-        (of(true), self.collected.has_echoes().then(|| of(false)))
+        (of(true), collected.has_echoes().then(|| of(false)))
     }
 }
 
@@ -390,20 +393,23 @@ impl RequestTransport<'_> {
             false => headers.own.keys().cloned().collect(),
         };
         let asked = &request.request;
-        let exchange = self.client.exchange(
-            endpoint,
-            chosen.address(),
-            headers,
-            (asked.body.clone(), asked.idempotent),
-            (&self.budget, request.ahead),
-        );
-        let exchanged = match tokio::time::timeout_at(request.deadline, exchange).await {
-            Ok(Ok(exchanged)) => Ok(Exchanged {
-                echoes,
-                ..exchanged
-            }),
-            Ok(failed) => failed,
-            Err(_) => Err(too_slow(endpoint).into()),
+        let exchanged = {
+            // Pinned first: a future that goes into another one is copied.
+            let exchange = pin!(self.client.exchange(
+                endpoint,
+                chosen.address(),
+                headers,
+                (asked.body.clone(), asked.idempotent),
+                (&self.budget, request.ahead),
+            ));
+            match tokio::time::timeout_at(request.deadline, exchange).await {
+                Ok(Ok(exchanged)) => Ok(Exchanged {
+                    echoes,
+                    ..exchanged
+                }),
+                Ok(failed) => failed,
+                Err(_) => Err(too_slow(endpoint).into()),
+            }
         };
         chosen.done(is_well(&exchanged));
         exchanged
@@ -576,7 +582,7 @@ impl RequestTransport<'_> {
             let now = Instant::now();
             let own = now + endpoint.traffic.timeout;
             let deadline = self.deadline.map_or(own, |d| d.min(own));
-            let number = self.collected.sent();
+            let number = self.collected.as_ref().map_or(0, Collected::sent);
             let watched = self.observer.map(|o| o.asked(request.subgraph));
             let attachment = self.files.and_then(|files| files.attach(&request.body));
             let result = match attachment {
@@ -624,7 +630,9 @@ impl RequestTransport<'_> {
                 if exchanged.personal {
                     self.personal.set(true);
                 }
-                self.collected.answered(number, endpoint, exchanged);
+                if let Some(collected) = &self.collected {
+                    collected.answered(number, endpoint, exchanged);
+                }
             }
             result.map(|exchanged| exchanged.response)
         })

@@ -10,9 +10,10 @@ pub(crate) mod percent;
 pub mod uploads;
 
 use std::{
-    future::poll_fn,
+    future::{Future as _, poll_fn},
     ops::Range,
     pin::pin,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -252,7 +253,8 @@ where
         }
         return Err(too_large());
     }
-    let reading = async {
+    // Pinned first: a future that goes into another one is copied.
+    let mut reading = pin!(async {
         let mut first = Bytes::new();
         let mut rest: Option<BytesMut> = None;
         let mut turn = TURN;
@@ -294,16 +296,20 @@ where
             }
         }
         Ok(rest.map_or(first, BytesMut::freeze))
-    };
+    });
     let began = is_measured(&limits.body_timeout).then(Instant::now);
-    let body = tokio::time::timeout(limits.body_timeout.ceiling, reading)
-        .await
-        .unwrap_or_else(|_| {
-            Err(RequestError::http(
-                codes::REQUEST_TIMEOUT,
-                "the request's body did not arrive in time",
-            ))
-        })?;
+    // Most bodies have come with their heads; no timer is made for them.
+    let body = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
+        Poll::Ready(body) => body,
+        Poll::Pending => tokio::time::timeout(limits.body_timeout.ceiling, reading)
+            .await
+            .unwrap_or_else(|_| {
+                Err(RequestError::http(
+                    codes::REQUEST_TIMEOUT,
+                    "the request's body did not arrive in time",
+                ))
+            }),
+    }?;
     if let Some(began) = began {
         note(&limits.body_timeout, &began.elapsed(), exceeded);
     }

@@ -49,10 +49,10 @@ impl JsonObject {
     pub fn compact(&self) -> Vec<u8> {
         ogive_json::compact(&self.0).unwrap_or_else(|| self.0.to_vec())
     }
-    /// Its table; `None` if there is no text.
+    /// Its table; `None` if there are no members.
     pub(crate) fn tree(&self) -> Option<Tree<'_>> {
         // It was scanned with the same limit.
-        (!self.0.is_empty())
+        (!self.is_empty())
             .then(|| Tree::read(&self.0, DEPTH_MAX).ok())
             .flatten()
     }
