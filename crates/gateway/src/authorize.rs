@@ -231,8 +231,10 @@ pub(crate) struct Caller {
 /// `{"authenticated": true, "scopes": ["a"], "policies": ["p"], "claims": {"sub": "x"}}`; all members may be left out,
 /// others are refused, so that a misspelt one is noticed.
 fn caller(json: &[u8]) -> Result<Caller, &'static str> {
-    let Ok(Value::Object(members)) = json_value::read(json) else {
-        return Err("it is no JSON object");
+    let members = match json_value::read_once(json) {
+        Ok(Some(Value::Object(members))) => members,
+        Ok(None) => return Err("a member is there more than once"),
+        _ => return Err("it is no JSON object"),
     };
     let names = |value: Value| -> Result<Vec<Box<str>>, &'static str> {
         let Value::Array(items) = value else {

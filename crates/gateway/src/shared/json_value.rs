@@ -73,14 +73,27 @@ enum Open {
 
 /// Reads one JSON text. Of members with the same key the last one counts; numbers keep every digit.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, ScanError> {
+    let mut twice = false;
+    read_noting(bytes, &mut twice)
+}
+
+/// The same for a text in which every key must be there once: `None` if one is there twice. Readers differ about which of
+/// the two counts, so the one who wrote it may have meant the other.
+pub(crate) fn read_once(bytes: &[u8]) -> Result<Option<Value>, ScanError> {
+    let mut twice = false;
+    let value = read_noting(bytes, &mut twice)?;
+    Ok((!twice).then_some(value))
+}
+
+fn read_noting(bytes: &[u8], twice: &mut bool) -> Result<Value, ScanError> {
     let mut scanner = Scanner::with_depth_max(bytes, DEPTH_MAX);
-    let value = value(&mut scanner)?;
+    let value = value(&mut scanner, twice)?;
     scanner.finish()?;
     Ok(value)
 }
 
-/// Reads the next value.
-fn value(scanner: &mut Scanner<'_>) -> Result<Value, ScanError> {
+/// Reads the next value, and notes whether a key is there twice.
+fn value(scanner: &mut Scanner<'_>, twice: &mut bool) -> Result<Value, ScanError> {
     let mut open: Vec<Open> = Vec::new();
     loop {
         let mut value = match scanner.peek()? {
@@ -119,7 +132,7 @@ fn value(scanner: &mut Scanner<'_>) -> Result<Value, ScanError> {
                     value = Value::Array(items);
                 }
                 Some(Open::Object(mut members, key)) => {
-                    members.insert(key, value);
+                    *twice |= members.insert(key, value).is_some();
                     if scanner.next_member()? {
                         let key = scanner.key()?.unescape().into_owned();
                         open.push(Open::Object(members, key));

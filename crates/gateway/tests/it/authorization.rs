@@ -163,6 +163,14 @@ fn claims_are_those_of_trusted_peers() {
         (&[""], "it is no JSON object"),
         (&["{}", "{}"], "it is there more than once"),
         (
+            &[r#"{"authenticated":false,"authenticated":true}"#],
+            "a member is there more than once",
+        ),
+        (
+            &[r#"{"claims":{"sub":"a","s\u0075b":"b"}}"#],
+            "a member is there more than once",
+        ),
+        (
             &[r#"{"scope":"a"}"#],
             "its members are `authenticated`, `scopes`, `policies` and `claims`",
         ),
