@@ -162,8 +162,8 @@ section! {
 
     /// `telemetry.execution_trace`
     pub struct ExecutionTraceOptions {
-        /// Whether a client that sends the header below gets `extensions.ogiveTrace` with its response: the five stops
-        /// and the requests to subgraphs, with times.
+        /// Whether a client that sends the header below gets `extensions.ogiveTrace` with its response: when it was
+        /// prepared, planned and executed, and the requests to subgraphs, with times.
         pub enabled: bool = false,
         /// The header.
         pub header: HeaderName = HeaderName("x-ogive-trace".into()),
