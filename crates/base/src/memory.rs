@@ -10,8 +10,9 @@
 //! them either. From half of the limit on shares keep nothing.
 //!
 //! Beyond [`MemoryBudget::admitting`], a share of the limit, nothing new is begun but what is [`SMALL`], and that up to
-//! [`MemoryBudget::admitting_small`]: whoever sends a few large things must not keep all others out. What runs may go on up
-//! to the limit itself, because it gives back sooner when it is finished than when it fails.
+//! [`MemoryBudget::admitting_small`]: whoever sends a few large things must not keep all others out. What runs may go on
+//! nearly up to the limit, because it gives back sooner when it is finished than when it fails; the last sixteenth is for
+//! what is small, so that large things that run keep nobody else out either.
 //!
 //! Invariants: the number is the sum of what living reservations have taken and what shares keep; nothing exceeds the limit but what is there already
 //! when it is counted ([`Reservation::count`]), and then nobody grows until it is gone.
@@ -83,10 +84,15 @@ impl MemoryBudget {
         let limit = self.limit();
         limit - limit / 4
     }
-    /// Bytes up to which something small is begun: seven eighths of the limit.
+    /// Bytes up to which something small is begun: all but a thirty-second of the limit.
     pub fn admitting_small(&self) -> usize {
         let limit = self.limit();
-        limit - limit / 8
+        limit - limit / 32
+    }
+    /// Bytes up to which what runs may go on unless it is small: all but a sixteenth of the limit.
+    pub fn running(&self) -> usize {
+        let limit = self.limit();
+        limit - limit / 16
     }
     /// Takes bytes if no more than `most` are in use then, after all that is idle was given back if need be.
     fn take(&self, bytes: usize, most: usize) -> bool {
@@ -232,7 +238,7 @@ impl Reservation {
         other.runs.store(self.is_running(), Ordering::Relaxed);
         other
     }
-    /// From now on it counts for something that runs, and may use the whole limit.
+    /// From now on it counts for something that runs, and may use what nothing new may.
     pub fn run(&self) {
         self.runs.store(true, Ordering::Relaxed);
     }
@@ -264,10 +270,11 @@ impl Reservation {
     fn take_up_to(&self, used: usize, taken: usize) -> Result<(), OutOfMemory> {
         let wanted = used.checked_next_multiple_of(CHUNK).ok_or(OutOfMemory)?;
         let budget = &self.share.budget;
-        let most = match self.is_running() {
-            true => budget.limit(),
-            false if wanted <= SMALL => budget.admitting_small(),
-            false => budget.admitting(),
+        let most = match (self.is_running(), wanted <= SMALL) {
+            (true, true) => budget.limit(),
+            (true, false) => budget.running(),
+            (false, true) => budget.admitting_small(),
+            (false, false) => budget.admitting(),
         };
         if !self.share.take(wanted - taken, most) {
             return Err(OutOfMemory);
@@ -356,21 +363,38 @@ mod tests {
 
     #[test]
     fn nothing_new_is_begun_near_the_limit_and_what_runs_goes_on() {
-        let budget = budget(16);
+        let budget = budget(64);
         let running = Reservation::new(&budget);
         running.run();
-        running.grow(12 * CHUNK).unwrap();
+        running.grow(48 * CHUNK).unwrap();
         let new = Reservation::new(&budget);
         assert_eq!(new.grow(SMALL + 1), Err(OutOfMemory));
-        assert_eq!((budget.used(), budget.refused()), (12 * CHUNK, 1));
+        assert_eq!((budget.used(), budget.refused()), (48 * CHUNK, 1));
         new.grow(SMALL).expect("it is small");
-        assert_eq!(Reservation::new(&budget).grow(1), Err(OutOfMemory));
-        running.grow(2 * CHUNK).unwrap();
+        running.grow(10 * CHUNK).unwrap();
         assert_eq!(running.grow(1), Err(OutOfMemory));
-        assert_eq!(running.used(), 14 * CHUNK);
-        running.shrink(8 * CHUNK);
+        assert_eq!(running.used(), 58 * CHUNK);
+        running.shrink(30 * CHUNK);
         new.grow(CHUNK).unwrap();
-        assert_eq!(budget.used(), 9 * CHUNK);
+        assert_eq!(budget.used(), 31 * CHUNK);
+    }
+
+    #[test]
+    fn large_things_that_run_leave_room_for_small_ones() {
+        let budget = budget(64);
+        let large = Reservation::new(&budget);
+        large.run();
+        large.grow(60 * CHUNK).unwrap();
+        assert_eq!(large.grow(1), Err(OutOfMemory));
+        let small = Reservation::new(&budget);
+        small.grow(SMALL).expect("there is room for small ones");
+        assert_eq!(Reservation::new(&budget).grow(1), Err(OutOfMemory));
+        // The rest is for small ones that run.
+        let begun = Reservation::new(&budget);
+        begun.run();
+        begun.grow(SMALL).unwrap();
+        assert_eq!(begun.grow(1), Err(OutOfMemory));
+        assert_eq!(budget.used(), 64 * CHUNK);
     }
 
     #[test]

@@ -350,7 +350,7 @@ impl Config {
         ] {
             if most == Some(0) {
                 notes.0.push(format!(
-                    "every operation is refused: `limits.{key}` is 0; leave the key out for no limit"
+                    "every operation is refused: `limits.{key}` is 0; `null` is no limit"
                 ));
             }
         }

@@ -334,8 +334,8 @@ section! {
         pub max_request_memory: Option<ByteSize> = None,
         /// Most bytes that all requests under way make the process hold: bodies that arrive, what they are decoded to, variables,
         /// documents and plans that are made, answers of subgraphs, responses that are sent. From three quarters of it on new
-        /// requests are answered with 503, `GATEWAY_MEMORY_LIMIT` and `retry-after`, from seven eighths on small ones, too; those
-        /// that run may use the rest.
+        /// requests are answered with 503, `GATEWAY_MEMORY_LIMIT` and `retry-after`, in the last thirty-second small ones,
+        /// too; those that run may use the rest.
         /// Default: half of what the process may have (the limit of its control group or of its address space, or the
         /// machine's memory), at least 32 MiB.
         pub max_memory: Option<ByteSize> = None,

@@ -87,7 +87,7 @@ codes! {
         "A subgraph's answer, what would have to be sent to a subgraph, or the response exceeds a limit."
         "Ask for less, for example with pagination."
     GATEWAY_MEMORY_LIMIT 503 Gateway
-        "The requests under way hold as much memory as new ones may add to: three quarters of `limits.max_memory`, or seven eighths for small ones."
+        "The requests under way hold as much memory as new ones may add to: three quarters of `limits.max_memory`, or all but a thirty-second for small ones."
         "Come back after the seconds of `retry-after`; give the process more memory, or raise the limit."
     GATEWAY_TIMEOUT 200 Subgraph
         "A subgraph, or the request as a whole, took longer than its timeout; the fields concerned are null."

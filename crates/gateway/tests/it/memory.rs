@@ -11,7 +11,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
-use ogive_base::{Reservation, memory::CHUNK};
+use ogive_base::{
+    Reservation,
+    memory::{CHUNK, SMALL},
+};
 use ogive_config::Peer;
 use ogive_gateway::{Gateway, ResponseBody, WorkerState};
 
@@ -68,13 +71,18 @@ async fn new_requests_are_refused_near_the_limit_and_what_runs_is_finished() {
         (503, "GATEWAY_MEMORY_LIMIT")
     );
     others.run();
-    others.grow(8 * CHUNK).unwrap();
+    others
+        .grow(12 * CHUNK)
+        .expect("what runs may use the rest, but for a sixteenth");
+    others.grow(100_000).expect_err("that is for small ones");
+    assert_eq!(ask().await.status, 200, "nothing large keeps it out");
+    let small = Reservation::new(memory);
+    small.grow(SMALL).unwrap();
     let refused = ask().await;
     assert_eq!(refused.status, 503);
     assert_eq!(refused.code(), "GATEWAY_MEMORY_LIMIT");
     assert_eq!(refused.header("retry-after"), "1");
-    others.grow(100_000).expect("what runs may use the rest");
-    drop(others);
+    drop((others, small));
     assert_eq!(ask().await.status, 200);
 }
 
