@@ -25,17 +25,25 @@ const SHOWN_MAX: usize = 3;
 
 /// Reads a configuration file.
 pub(crate) fn config(path: &Path) -> Result<Config> {
-    config_and_files(path, &mut Vec::new())
+    let text = config_file(path)?;
+    config_text(&path.display().to_string(), &text, &mut Vec::new())
 }
 
-/// Reads a configuration file, and notes the files that its values come from.
-pub(crate) fn config_and_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<Config> {
-    let text = read(
+/// Reads the text of a configuration file.
+pub(crate) fn config_file(path: &Path) -> Result<String> {
+    read(
         path,
         "configuration",
         "check the path given with `--config`",
-    )?;
-    config_text(&path.display().to_string(), &text, files)
+    )
+}
+
+/// Whether the text of a configuration sets nothing at all.
+pub(crate) fn says_nothing(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').lines().all(|line| {
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        line.starts_with('#') || matches!(line, "" | "---" | "..." | "{}" | "null" | "~")
+    })
 }
 
 /// Reads the text of a configuration, and notes the files that its values come from.

@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Result;
@@ -53,6 +56,9 @@ pub(crate) struct Arguments {
     /// Files that values of the configuration came from when it was read last.
     #[arg(skip)]
     pub(crate) secrets: Mutex<Vec<PathBuf>>,
+    /// Whether the configuration has set anything so far.
+    #[arg(skip)]
+    pub(crate) has_said: AtomicBool,
     /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
     #[arg(short, long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
@@ -95,6 +101,7 @@ impl Arguments {
             dev: true,
             feed: None,
             secrets: Mutex::default(),
+            has_said: AtomicBool::default(),
             listen: Some(listen),
             config,
             config_url: ConfigUrlArguments::default(),
@@ -183,11 +190,16 @@ impl Arguments {
     /// Reads the configuration; arguments win over it.
     pub(crate) fn config(&self) -> Result<Config> {
         let mut files = Vec::new();
-        let config = match (&self.remote, self.config_path()) {
-            (Some(remote), _) => load::config_text(&remote.name, &remote.get(), &mut files),
-            (None, Some(path)) => load::config_and_files(&path, &mut files),
-            (None, None) => load::config_text("the environment", "", &mut files),
+        let (called, text): (Arc<str>, Arc<str>) = match (&self.remote, self.config_path()) {
+            (Some(remote), _) => (Arc::clone(&remote.name), remote.get()),
+            (None, Some(path)) => (
+                path.display().to_string().into(),
+                load::config_file(&path)?.into(),
+            ),
+            (None, None) => ("the environment".into(), "".into()),
         };
+        self.refuse_emptied(&called, &text)?;
+        let config = load::config_text(&called, &text, &mut files);
         // Of a configuration that is refused, too: what is wrong may be in one of them.
         *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;
         let mut config = config?;
@@ -210,6 +222,19 @@ impl Arguments {
             config.include_subgraph_errors.all = true;
         }
         Ok(config)
+    }
+    /// Refuses a configuration that sets nothing any more. Whoever writes a file empties it first, and stops there if the
+    /// disk is full: that must not take every protection away.
+    fn refuse_emptied(&self, called: &str, text: &str) -> Result<()> {
+        if !load::says_nothing(text) {
+            self.has_said.store(true, Ordering::Relaxed);
+        } else if self.has_said.load(Ordering::Relaxed) {
+            return Err(terminal::error(
+                format_args!("the configuration `{called}` has become empty"),
+                "write it anew; to serve with the defaults, start again",
+            ));
+        }
+        Ok(())
     }
     /// Where the supergraph is.
     pub(crate) fn supergraph_path(&self, config: &Config) -> Result<PathBuf> {

@@ -127,6 +127,13 @@ fn watched_files_are_reloaded_and_options_take_hold() {
         400,
         "as before"
     );
+    for emptied in ["", "# limits: none\n---\n"] {
+        replace(&path, emptied);
+        let refused = serve.logged("reload refused");
+        assert!(refused.contains("has become empty"), "{refused}");
+        let (status, _) = answer(ask(&gateway, "POST", "/graphql", QUERY));
+        assert_eq!(status, 400, "as before");
+    }
     replace(&path, &config("http: { workers: 1 }"));
     serve.logged("`http.workers` has changed; it needs a restart");
     assert_eq!(
