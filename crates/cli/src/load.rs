@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     fs,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -140,11 +140,24 @@ const SECRET_BYTES_MAX: u64 = 1 << 20;
 
 /// The text of a file that a configuration refers to.
 fn secret(path: &str) -> Result<String, String> {
-    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > SECRET_BYTES_MAX {
-        return Err("it is larger than 1 MiB".to_owned());
+    let bytes = read_bounded(Path::new(path), SECRET_BYTES_MAX);
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// The bytes of a file. How large it says it is counts for nothing: devices and pipes have no length and need not end.
+fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(max + 1)
+        .read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > max {
+        true => Err(io::Error::other(format!(
+            "it is larger than {} MiB",
+            max >> 20
+        ))),
+        false => Ok(bytes),
     }
-    fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 /// Reads a supergraph file.
@@ -174,7 +187,7 @@ pub(crate) fn read(path: &Path, what: &str, remedy: &str) -> Result<String> {
     if path.as_os_str() == "-" {
         return standard_input(what);
     }
-    let bytes = fs::read(path).map_err(|error| {
+    let bytes = read_bounded(path, TEXT_BYTES_MAX).map_err(|error| {
         terminal::error(
             format_args!("cannot read the {what} `{}`: {error}", path.display()),
             remedy,
@@ -208,7 +221,7 @@ pub(crate) fn standard_input(what: &str) -> Result<String> {
         ));
     }
     let mut text = String::new();
-    let mut stdin = std::io::stdin().lock().take(TEXT_BYTES_MAX);
+    let mut stdin = io::stdin().lock().take(TEXT_BYTES_MAX);
     stdin.read_to_string(&mut text).map_err(|error| {
         terminal::error(
             format_args!("standard input cannot be read: {error}"),

@@ -63,6 +63,16 @@ fn a_supergraph_that_is_not_text() {
     );
 }
 
+/// A device has no length that could be looked at before it is read.
+#[test]
+fn files_without_end() {
+    let endless = "/dev/zero";
+    refused(&["serve", "-s", endless], &["it is larger than 64 MiB"]);
+    refused(&["serve", "-c", endless], &["it is larger than 64 MiB"]);
+    let secret = file("endless.yaml", "log: { filter: '${file./dev/zero}' }\n");
+    refused(&["serve", "-c", &secret], &["it is larger than 1 MiB"]);
+}
+
 #[test]
 fn a_configuration_that_is_not_there() {
     refused(
