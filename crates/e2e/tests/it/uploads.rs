@@ -426,7 +426,7 @@ fn files_wanted_in_another_order_are_kept_within_a_limit() {
 /// Answers have to fit beside the files that are kept.
 /// An upload that was begun is finished where nothing new is begun.
 #[test]
-fn kept_files_may_use_all_the_memory_there_is() {
+fn kept_files_of_what_was_begun_may_use_what_nothing_new_may() {
     let graph = Graph::with("enabled: true", "limits: { max_memory: 1MB }");
     let memory = graph.served.gateway.memory();
     let query = r#"{"query":"mutation($f: Upload!, $g: Upload!) { storeA(file: $f) storeB(file: $g) }","variables":{"f":null,"g":null}}"#;
@@ -443,9 +443,9 @@ fn kept_files_may_use_all_the_memory_there_is() {
     let mut client = Connection::open(graph.served.address);
     let request = crate::http_client::request("POST", "/graphql", &HEADERS, &body);
     // All but the end of the file that is wanted last, and comes first.
-    let cut = request.len() - 150_000;
+    let cut = request.len() - 60_000;
     client.write(&request[..cut]);
-    while memory.used() < 200_000 {
+    while memory.used() < 320_000 {
         std::thread::yield_now();
     }
     // With this nothing new is begun any more.
