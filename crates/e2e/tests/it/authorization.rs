@@ -79,6 +79,8 @@ fn callers_see_what_they_may() {
     let everything = r#"{"scopes":["admin"],"policies":["stock"]}"#;
     let nobody = ask(&graph, query, None);
     assert_eq!(nobody.status, 200);
+    // No cache gives it to somebody else, though no subgraph says anything of caches.
+    assert_eq!(nobody.header("cache-control"), Some("no-store"));
     let data = &nobody.json()["data"];
     assert_eq!(data["me"]["city"], Value::Null);
     assert!(data["me"]["name"].is_string() && data["topProducts"][0]["name"].is_string());
@@ -94,6 +96,7 @@ fn callers_see_what_they_may() {
 
     let all = ask(&graph, query, Some(everything));
     assert_eq!(refused(&all), [] as [Value; 0]);
+    assert_eq!(all.header("cache-control"), Some("no-store"));
     let data = &all.json()["data"];
     assert!(data["me"]["city"].is_string());
     assert!(data["topProducts"][0]["warehouse"]["city"].is_string());
@@ -114,6 +117,8 @@ fn callers_see_what_they_may() {
         1,
         "one plan for all"
     );
+    let unrestricted = ask(&graph, "{ me { name } }", None);
+    assert_eq!(unrestricted.header("cache-control"), None);
 }
 
 #[test]
