@@ -105,7 +105,7 @@ pub(crate) async fn serve(
     let last_word = async {
         // The first signal is taken before anybody is told of it, so that a second one cannot be mistaken for it.
         let name = signals.next().await;
-        tracing::info!("{name}: draining; no new connections, requests in flight may finish");
+        tracing::info!("{name}: draining; not ready from now on, requests in flight may finish");
         let _ = drain.send(());
         let first = tokio::time::Instant::now();
         loop {

@@ -42,6 +42,51 @@ const TIMES: &[&[&str]] = &[
     &["telemetry", "exporters", "tracing", "otlp", "timeout"],
 ];
 
+/// Origins that nobody means.
+const NOBODYS_ORIGINS: [&str; 2] = ["https://a.invalid", "https://xn--9-zqb.invalid:8443"];
+
+/// Headers that pages of other origins can send without asking (Fetch, "CORS-safelisted request-header"), and those that
+/// browsers write themselves ("forbidden request-header"), but for all that begin with `sec-` or `proxy-`.
+const SENT_WITHOUT_ASKING: &[&str] = &[
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "access-control-request-headers",
+    "access-control-request-method",
+    "cache-control",
+    "connection",
+    "content-language",
+    "content-length",
+    "content-type",
+    "cookie",
+    "date",
+    "dnt",
+    "expect",
+    "host",
+    "if-modified-since",
+    "if-none-match",
+    "keep-alive",
+    "origin",
+    "pragma",
+    "priority",
+    "range",
+    "referer",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "upgrade-insecure-requests",
+    "user-agent",
+    "via",
+];
+
+/// Whether a browser sends a header for a page of another origin without asking whether it may.
+fn is_sent_without_asking(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SENT_WITHOUT_ASKING.contains(&&*name) || name.starts_with("sec-") || name.starts_with("proxy-")
+}
+
 /// Reports what contradicts itself. `config` is what was read from `root`.
 pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     for path in TIMES {
@@ -78,6 +123,22 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
             "without any header there is nothing that would tell a page of another origin",
             "name one, or switch the guard off with `csrf.enabled: false`",
         );
+    }
+    for node in nodes(root, &["csrf", "required_headers"])
+        .into_iter()
+        .flat_map(items)
+    {
+        if let Value::Scalar { text, .. } = &node.value
+            && is_sent_without_asking(text)
+        {
+            errors.invalid(
+                node.span,
+                format!(
+                    "`{text}` proves nothing: browsers send it for pages of other origins, too"
+                ),
+                "name a header of your own, such as `x-apollo-operation-name`",
+            );
+        }
     }
     let secret = &config.telemetry.execution_trace.secret;
     if secret.as_ref().is_some_and(String::is_empty) {
@@ -220,6 +281,7 @@ impl Config {
         let mut notes = Notes::default();
         self.note_documents_and_origins(&mut notes);
         self.note_trust(&mut notes);
+        self.note_pages_of_others(&mut notes);
         self.note_what_clients_see(&mut notes);
         self.note_shared_rate(&mut notes);
         self.note_exporters(&mut notes);
@@ -253,17 +315,43 @@ impl Config {
     }
     /// Everybody being trusted to say who a client is.
     fn note_trust(&self, notes: &mut Notes) {
-        let everybody = |ranges: &[PeerRange]| ranges.iter().any(PeerRange::is_everybody);
         notes.add(
-            everybody(&self.authorization.claims.trusted),
-            "anybody can be anybody: `authorization.claims.trusted` holds every address; name those of the proxies that set \
-             the header",
+            PeerRange::hold_half_of_all(&self.authorization.claims.trusted),
+            "anybody can be anybody: `authorization.claims.trusted` holds half of all addresses or more; name those of the \
+             proxies that set the header",
         );
         notes.add(
-            everybody(&self.http.trusted_proxies),
-            "every client can name itself as it likes, and has no limit on connections: `http.trusted_proxies` holds every \
-             address; name those of the proxies",
+            PeerRange::hold_half_of_all(&self.http.trusted_proxies),
+            "every client can name itself as it likes, and has no limit on connections: `http.trusted_proxies` holds half of \
+             all addresses or more; name those of the proxies",
         );
+    }
+    /// Pages of other origins that may send what a visitor's browser is trusted with.
+    fn note_pages_of_others(&self, notes: &mut Notes) {
+        let (csrf, cors) = (&self.csrf, &self.cors);
+        notes.add(
+            !csrf.enabled,
+            "any page can have its visitors' browsers send operations: `csrf.enabled` is false",
+        );
+        for policy in &cors.policies {
+            if !policy.allow_credentials.unwrap_or(cors.allow_credentials) {
+                continue;
+            }
+            notes.add(
+                policy.origins.iter().any(|origin| origin == "null"),
+                "any page can act for its visitors: a policy of `cors.policies` lets the origin `null` send credentials, and \
+                 every page can have that origin",
+            );
+            let every = policy.match_origins.iter().any(|pattern| {
+                let whole = regex_lite::Regex::new(&format!("^(?:{})$", pattern.0));
+                whole.is_ok_and(|whole| NOBODYS_ORIGINS.iter().all(|origin| whole.is_match(origin)))
+            });
+            notes.add(
+                every,
+                "any page can act for its visitors: a pattern of `cors.policies` that may send credentials matches every \
+                 origin; name yours",
+            );
+        }
     }
     /// Plans and times that every client can ask for.
     fn note_what_clients_see(&self, notes: &mut Notes) {
@@ -343,6 +431,10 @@ impl Config {
     }
     /// Limits that nothing can keep.
     fn note_limits(&self, notes: &mut Notes) {
+        notes.add(
+            self.limits.parser_max_recursion == 0,
+            "every operation is refused: `limits.parser_max_recursion` is 0",
+        );
         for (key, most) in [
             ("max_depth", self.limits.max_depth),
             ("max_height", self.limits.max_height),

@@ -229,7 +229,8 @@ section! {
         /// Whether a request that a browser sends without asking first (GET, or a body of a form's media type) needs
         /// one of `required_headers`.
         pub enabled: bool = true,
-        /// Any one of them is enough: a page of another origin cannot send them without the gateway's consent. At least one.
+        /// Any one of them is enough: a page of another origin cannot send them without the gateway's consent. At least one;
+        /// headers that browsers send without asking, such as `accept`, are refused.
         pub required_headers: Vec<String> = vec!["x-apollo-operation-name".into(), "apollo-require-preflight".into()],
     }
 

@@ -101,9 +101,17 @@ impl PeerRange {
             _ => false,
         }
     }
-    /// Whether it is everybody who has an address of its kind.
-    pub fn is_everybody(&self) -> bool {
-        matches!(self, PeerRange::Network { bits: 0, .. })
+    /// Whether ranges together hold half of all addresses of a kind or more: nobody has so many proxies.
+    pub fn hold_half_of_all(ranges: &[PeerRange]) -> bool {
+        [true, false].into_iter().any(|is_v4| {
+            let shares = ranges.iter().map(|range| match range {
+                PeerRange::Network { address, bits } if address.is_ipv4() == is_v4 => {
+                    0.5_f64.powi(i32::from(*bits))
+                }
+                _ => 0.0,
+            });
+            shares.sum::<f64>() >= 0.5
+        })
     }
 }
 

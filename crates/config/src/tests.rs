@@ -562,6 +562,17 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
+fn headers_that_any_page_can_send_are_no_guard() {
+    for name in ["accept", "Content-Type", "sec-fetch-site", "range"] {
+        let yaml = format!("csrf: {{ required_headers: [x-own, {name}] }}");
+        let errors = load_text(&yaml).expect_err(name);
+        let said = format!("{errors:?}");
+        assert!(said.contains("proves nothing"), "{said}");
+    }
+    assert!(load_text("csrf: { required_headers: [x-own, authorization] }").is_ok());
+}
+
+#[test]
 fn what_has_no_effect_is_said() {
     let notes = |text: &str| load_text(text).unwrap().notes();
     assert_eq!(notes(""), [""; 0]);
@@ -588,12 +599,29 @@ fn what_has_no_effect_is_said() {
         ),
         ("limits: { max_depth: 0 }", "`limits.max_depth` is 0"),
         (
+            "limits: { parser_max_recursion: 0 }",
+            "`limits.parser_max_recursion` is 0",
+        ),
+        (
+            "http: { trusted_proxies: [0.0.0.0/2, 64.0.0.0/2] }",
+            "`http.trusted_proxies` holds half of all addresses",
+        ),
+        ("csrf: { enabled: false }", "`csrf.enabled` is false"),
+        (
+            "cors: { policies: [{ origins: ['null'], allow_credentials: true }] }",
+            "the origin `null`",
+        ),
+        (
+            "cors: { allow_credentials: true, policies: [{ match_origins: ['https?://.*'] }] }",
+            "matches every origin",
+        ),
+        (
             "authorization: { claims: { trusted: [10.0.0.1, 0.0.0.0/0] } }",
             "anybody can be anybody: `authorization.claims.trusted`",
         ),
         (
             "http: { trusted_proxies: ['::/0'] }",
-            "`http.trusted_proxies` holds every address",
+            "`http.trusted_proxies` holds half of all addresses",
         ),
         (
             "query_planning: { expose: { enabled: true } }",

@@ -589,14 +589,17 @@ pub fn ownership(before: &Supergraph, after: &Supergraph) -> Vec<Change> {
                 name.into(),
                 format!("the subgraph `{name}` is gone"),
             ),
-            Some(url) if url != subgraph.url => push(
-                SUBGRAPH_URL_CHANGED,
-                name.into(),
-                format!(
-                    "the subgraph `{name}` was served at `{}` and is at `{url}`",
-                    subgraph.url
-                ),
-            ),
+            // Schemas that are given as files alone say nothing of an address.
+            Some(url) if url != subgraph.url && !url.is_empty() && !subgraph.url.is_empty() => {
+                push(
+                    SUBGRAPH_URL_CHANGED,
+                    name.into(),
+                    format!(
+                        "the subgraph `{name}` was served at `{}` and is at `{url}`",
+                        subgraph.url
+                    ),
+                )
+            }
             Some(_) => {}
         }
     }
