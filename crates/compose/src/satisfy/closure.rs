@@ -3,7 +3,7 @@
 //! A fact once proved stays proved, so rounds over the nodes run until a round proves nothing; facts never need the
 //! thing they prove. No recursion but over field sets, whose depth is bounded.
 
-use ogive_base::{FastSet, IdVec};
+use ogive_base::{FastSet, IdVec, Symbol};
 use ogive_schema::FieldId;
 
 use super::graph::{Graph, NodeId, Want};
@@ -162,31 +162,9 @@ impl Closure {
         wants.iter().all(|want| match want {
             Want::Field(None, _) => from.iter().any(|n| !graph.nodes[*n].interface_object),
             Want::Field(Some(name), inner) => {
-                let mut found = false;
-                let mut next: Vec<NodeId> = Vec::new();
-                for node in from {
-                    let Some(field) = graph.edge(*node, *name) else {
-                        continue;
-                    };
-                    if !self.resolves(graph, *node, field) {
-                        continue;
-                    }
-                    found = true;
-                    if inner.is_empty() {
-                        return true;
-                    }
-                    if let Some(target) = graph.target(*node, field) {
-                        self.know(graph, target);
-                        let theirs = std::mem::take(&mut self.reach[target]);
-                        merge(&mut next, &theirs);
-                        self.reach[target] = theirs;
-                    }
-                }
-                if !found {
+                self.field_holds(graph, *name, inner, from)
                     // A field of an interface that only implementations have.
-                    return self.on_each_object(graph, want, from);
-                }
-                self.holds(graph, inner, &next)
+                    .unwrap_or_else(|| self.on_each_object(graph, *name, inner, from))
             }
             Want::On(ty, inner) => {
                 let narrowed: Vec<NodeId> =
@@ -200,7 +178,46 @@ impl Closure {
         })
     }
 
-    fn on_each_object(&mut self, graph: &mut Graph<'_>, want: &Want, from: &[NodeId]) -> bool {
+    /// Whether everything wanted of a field can be had from nodes that have it; `None` if none of them resolves it.
+    fn field_holds(
+        &mut self,
+        graph: &mut Graph<'_>,
+        name: Symbol,
+        inner: &[Want],
+        from: &[NodeId],
+    ) -> Option<bool> {
+        let mut found = false;
+        let mut next: Vec<NodeId> = Vec::new();
+        for node in from {
+            let Some(field) = graph.edge(*node, name) else {
+                continue;
+            };
+            if !self.resolves(graph, *node, field) {
+                continue;
+            }
+            found = true;
+            if inner.is_empty() {
+                return Some(true);
+            }
+            if let Some(target) = graph.target(*node, field) {
+                self.know(graph, target);
+                let theirs = std::mem::take(&mut self.reach[target]);
+                merge(&mut next, &theirs);
+                self.reach[target] = theirs;
+            }
+        }
+        found.then(|| self.holds(graph, inner, &next))
+    }
+
+    /// Whether each object that some abstract node stands for has the field. Abstract nodes that an object leads to by its
+    /// keys stand for the same objects once more, so nothing is asked of theirs.
+    fn on_each_object(
+        &mut self,
+        graph: &mut Graph<'_>,
+        name: Symbol,
+        inner: &[Want],
+        from: &[NodeId],
+    ) -> bool {
         let mut any = false;
         for node in from {
             let row = &graph.nodes[*node];
@@ -214,7 +231,7 @@ impl Closure {
                     continue;
                 };
                 let closed = self.close(graph, &[narrowed]);
-                all &= self.holds(graph, std::slice::from_ref(want), &closed);
+                all &= self.field_holds(graph, name, inner, &closed) == Some(true);
                 any = true;
             }
             if any && all {
