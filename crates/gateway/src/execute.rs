@@ -11,14 +11,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
 use ogive_config::Limit;
 use ogive_execute::Transport as _;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::{Files, Landed, Observer, Reporter, RequestTransport, Whose, is_for_caches};
+use ogive_transport::{Files, Landed, Observer, Reporter, RequestTransport, Whose};
 use tokio::time::Instant;
 
 use crate::{
@@ -106,12 +105,7 @@ pub async fn execute(
         transport.holds(0);
         planned.early.learn(&output.stats);
         let by_caller = !planned.plan.requirements.is_empty();
-        let (mut headers, mut headers_of_others) =
-            transport.response_headers(output.errors > 0, by_caller);
-        if by_caller {
-            keep_from_caches(&mut headers);
-            headers_of_others.iter_mut().for_each(keep_from_caches);
-        }
+        let (headers, headers_of_others) = transport.response_headers(output.errors > 0, by_caller);
         let was_late = output.errors > 0 && Instant::now() >= deadline;
         let whose = match (transport.is_personal(), was_late) {
             (true, _) => {
@@ -163,13 +157,6 @@ pub async fn execute(
     match refused.filter(|_| output.errors > 0) {
         Some(error) => Err(error),
         None => Ok(output),
-    }
-}
-
-/// A cache that is told nothing may keep an answer, and give it to somebody who may not see it.
-fn keep_from_caches(headers: &mut HeaderMap) {
-    if !headers.keys().any(is_for_caches) {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
 }
 

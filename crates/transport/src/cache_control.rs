@@ -111,6 +111,11 @@ pub fn is_for_caches(name: &HeaderName) -> bool {
         )
 }
 
+/// Lets nobody keep a response of which nothing is said yet: a cache that is told nothing may.
+pub(crate) fn forbid(headers: &mut HeaderMap) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
 /// Whether headers say anything to caches.
 pub(crate) fn speaks(headers: &HeaderMap) -> bool {
     headers.keys().any(is_for_caches)

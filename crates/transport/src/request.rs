@@ -201,14 +201,19 @@ impl<'a> RequestTransport<'a> {
 
     /// The headers for the response, and for those who share it if theirs are others. `errors`: whether it has any.
     /// `by_caller`: whether it depends on who asks. Where it does, where a subgraph that was asked may be sent headers of
-    /// the client, or where one answered for this client alone, no cache may give it to others.
+    /// the client, or where one answered for this client alone, no cache may give it to others; nor may one that is told
+    /// nothing, if it depends on who asks.
     pub fn response_headers(
         &self,
         errors: bool,
         by_caller: bool,
     ) -> (HeaderMap, Option<HeaderMap>) {
         let Some(collected) = &self.collected else {
-            return (HeaderMap::new(), None);
+            let mut headers = HeaderMap::new();
+            if by_caller {
+                cache_control::forbid(&mut headers);
+            }
+            return (headers, None);
         };
         let of = |echoes| {
             let mut headers = collected.merge_with(errors, echoes);
@@ -222,6 +227,8 @@ impl<'a> RequestTransport<'a> {
                     sources.extend(endpoint.headers.sources(self.client_headers));
                 }
                 cache_control::settle(&mut headers, copies, sources);
+            } else if by_caller {
+                cache_control::forbid(&mut headers);
             }
             headers
         };
