@@ -588,6 +588,13 @@ fn what_the_parser_refuses_is_a_line_of_the_access_log() {
             "status=431 method=_OTHER code=HEADER_SIZE_LIMIT client_address=127.0.0.1",
         ),
         (
+            format!(
+                "GET / HTTP/1.1\r\nhost: a\r\n{}\r\n",
+                "x: 1\r\n".repeat(100)
+            ),
+            "status=431 method=_OTHER code=HEADERS_LIMIT client_address=127.0.0.1",
+        ),
+        (
             "POST /graphql HTTP/1.1\r\ncontent-length: 0\r\n\r\n".to_owned(),
             "status=400 method=POST code=INVALID_GRAPHQL_REQUEST client_address=127.0.0.1",
         ),

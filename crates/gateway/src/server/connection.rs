@@ -57,6 +57,9 @@ const HTTP2_TURN: usize = 16 << 10;
 const GUEST_SECONDS: u64 = 1;
 
 /// What becomes of a request.
+/// Longest URL that the parser of HTTP/1.1 takes.
+const URI_BYTES_MAX: usize = 65_534;
+
 type Answer = Result<Response<Taken>, Infallible>;
 
 /// What all connections of a worker have in common.
@@ -342,7 +345,11 @@ impl Connection {
             error if !error.is_parse() => return,
             error if error.is_parse_too_large() => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                codes::limits::HEADER_SIZE,
+                // The parser has one word for both, and refuses too many headers before it has looked at the size.
+                match self.bytes.largest_head() < self.header_bytes.ceiling.min(URI_BYTES_MAX) {
+                    true => codes::limits::HEADERS,
+                    false => codes::limits::HEADER_SIZE,
+                },
             ),
             _ => (StatusCode::BAD_REQUEST, codes::INVALID_GRAPHQL_REQUEST),
         };

@@ -62,6 +62,11 @@ impl Bytes {
     pub(super) fn has_large_heads(&self) -> bool {
         self.0.shared.is_none() || self.0.framing.borrow().largest() > HEAD_FREE
     }
+    /// Bytes of the largest head so far, about: not fewer. One that is not over counts.
+    pub(super) fn largest_head(&self) -> usize {
+        let framing = self.0.framing.borrow();
+        framing.largest().max(framing.unfinished())
+    }
     /// Whether the next head, which the parser has read, has both `content-length` and `transfer-encoding`; to be asked once
     /// for each.
     pub(super) fn next_has_both(&self) -> bool {
