@@ -240,6 +240,8 @@ pub(crate) fn gather_leaves<'a>(
         sent.begin();
     }
     let mut in_order = true;
+    // Bytes of representations whose answers are known.
+    let mut unsent = 0_u64;
     for (target_index, target) in fetch.lookups[lookup].targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup, target_index) else {
             continue;
@@ -343,6 +345,10 @@ pub(crate) fn gather_leaves<'a>(
                         }
                     };
                     if !matches!(fate, Fate::Sent(_)) {
+                        unsent = unsent.saturating_add((out.len() - begin) as u64);
+                        if unsent > store.limits().rescanned_bytes_max {
+                            return Err(LimitReached("rescanned_bytes_max"));
+                        }
                         out.truncate(end);
                     }
                     seen.insert(new, fate);

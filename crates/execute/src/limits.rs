@@ -15,7 +15,8 @@ pub struct ExecuteLimits {
     pub answers_bytes_max: usize,
     /// Bytes of answers that are read again in one operation: because several objects wait for the same entity, because
     /// an object does not begin with the name of its type, or because another subgraph answered the same list. And bytes of
-    /// representations that are written for one look-up, those included that turn out to be known.
+    /// representations that are written for one look-up, those included that turn out to be known; and of those of objects
+    /// elsewhere that may have what it asks for, which is asked where they are more.
     pub rescanned_bytes_max: u64,
     /// Bytes of one subgraph request.
     pub request_bytes_max: usize,

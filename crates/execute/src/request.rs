@@ -32,7 +32,8 @@ pub(crate) struct Gathered {
     /// The representations of all look-ups: of each, JSON objects separated by commas.
     pub(crate) text: Vec<u8>,
     /// Variables whose values come from objects above those that are looked up, as JSON members each behind a comma.
-    pub(crate) context: Vec<u8>,
+    /// Shared by all parts of a request.
+    pub(crate) context: Bytes,
     /// Whether it is what is left of a request that failed as a whole.
     pub(crate) is_retry: bool,
 }
@@ -53,7 +54,7 @@ pub(crate) struct GatheredLookup {
     /// By representation, the group of values from above it goes with; empty if the look-up needs none.
     pub(crate) groups: Vec<u32>,
     /// The groups: variables as JSON members each behind a comma.
-    pub(crate) contexts: Vec<Vec<u8>>,
+    pub(crate) contexts: Vec<Bytes>,
     /// Who gets an entity that an earlier fetch was answered.
     pub(crate) reused: Vec<(Source, RawRange, Instance)>,
     /// Who gets the values of an object of another place.
@@ -126,6 +127,20 @@ pub(crate) struct Gather<'a, 'p> {
     pub(crate) reuse: Reuse,
     /// What was sent before, unless nothing may be reused.
     pub(crate) entities: Option<&'a mut Entities>,
+    /// Bytes of representations that may still be written for the look-up to find out what is known...
+    pub(crate) unsent_left: u64,
+    /// ... and of those that objects of other places offer.
+    pub(crate) offers_left: u64,
+}
+
+impl Gather<'_, '_> {
+    /// Counts bytes of a representation that is not sent as it was written. Values that many objects share are written for
+    /// each of them.
+    pub(crate) fn count_unsent(&mut self, bytes: usize) -> Result<(), LimitReached> {
+        let left = self.unsent_left.checked_sub(bytes as u64);
+        self.unsent_left = left.ok_or(LimitReached("rescanned_bytes_max"))?;
+        Ok(())
+    }
 }
 
 /// Gathers the representations of all look-ups of a fetch. None if all of them are under way already in other fetches:
@@ -142,6 +157,8 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
     let mut groups_left = Source::CONTEXTS_MAX;
     for (at, gathered) in lookups.iter_mut().enumerate() {
         gathered.text = text.len()..text.len();
+        from.unsent_left = from.store.limits().rescanned_bytes_max;
+        from.offers_left = from.unsent_left;
         let out = (&mut *gathered, &mut text);
         gather_lookup(
             &mut from,
@@ -158,7 +175,7 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
         root,
         lookups,
         text,
-        context: Vec::new(),
+        context: Bytes::new(),
         is_retry: false,
     };
     if !fresh && gathered.n_representations() > 0 {
@@ -239,20 +256,10 @@ fn gather_lookup<'a>(
     let mut seen: HashTable<u32> = HashTable::new();
     let mut ranges: Few<(usize, usize), 4> = Few::Empty;
     let mut known_groups: HashTable<u32> = HashTable::new();
-    // Values that many objects share are written for each of them.
-    let mut left = store.limits().rescanned_bytes_max;
-    let mut write = |bytes: usize| match left.checked_sub(bytes as u64) {
-        Some(rest) => {
-            left = rest;
-            Ok(())
-        }
-        None => Err(LimitReached("rescanned_bytes_max")),
-    };
     for (target_index, target) in lookup.targets.iter().enumerate() {
         let Some(Asking { donors, looks_up }) = ask(from, lookup_index, target_index) else {
             continue;
         };
-        let known = from.entities.as_deref().filter(|_| looks_up);
         for &record in store.of_layout(target.layout) {
             let end = out.len();
             if end > gathered.text.start {
@@ -263,17 +270,17 @@ fn gather_lookup<'a>(
                 out.truncate(end);
                 continue;
             }
-            write(out.len() - start)?;
+            from.count_unsent(out.len() - start)?;
             let mut group = None;
             if !target.contexts.is_empty() {
                 let Some(context) = context(store, conditions, target, record) else {
                     out.truncate(end);
                     continue;
                 };
-                write(context.len())?;
+                from.count_unsent(context.len())?;
                 let groups = &mut gathered.contexts;
-                let hash = hasher.hash_one(&context);
-                let known = known_groups.find(hash, |at| groups[*at as usize] == context);
+                let hash = hasher.hash_one(&*context);
+                let known = known_groups.find(hash, |at| *groups[*at as usize] == *context);
                 group = Some(match known {
                     Some(at) => *at,
                     None => {
@@ -281,8 +288,8 @@ fn gather_lookup<'a>(
                         let left = groups_left.checked_sub(1);
                         *groups_left = left.ok_or(LimitReached("parts_max"))?;
                         let at = groups.len() as u32;
-                        groups.push(context);
-                        let of = |at: &u32| hasher.hash_one(&groups[*at as usize]);
+                        groups.push(Bytes::from(context));
+                        let of = |at: &u32| hasher.hash_one(&*groups[*at as usize]);
                         known_groups.insert_unique(hash, at, of);
                         at
                     }
@@ -290,6 +297,7 @@ fn gather_lookup<'a>(
             }
             let bytes = |range: (usize, usize)| &out[range.0..range.1];
             let new = (start, out.len());
+            let known = from.entities.as_deref().filter(|_| looks_up);
             let known = known.map_or(Known::No, |known| {
                 known.get(Key {
                     subgraph: fetch.subgraph,
@@ -388,9 +396,9 @@ pub(crate) fn ask<'p>(
         });
     };
     let question = (fetch.subgraph, target.selection);
-    donors
-        .iter()
-        .for_each(|donor| offer(store, entities, donor, question));
+    for donor in donors {
+        offer(store, entities, donor, question, &mut from.offers_left);
+    }
     Some(Asking {
         donors,
         looks_up: !donors.is_empty()
@@ -402,12 +410,14 @@ pub(crate) fn ask<'p>(
 /// So many of the objects that were offered are remembered by themselves.
 const OFFERED_MAX: usize = 16;
 
-/// Lets the objects of a place answer look-ups of the same entities.
+/// Lets the objects of a place answer look-ups of the same entities, as far as `left` bytes of representations are enough
+/// to say which they are. What is not offered is asked.
 fn offer(
     store: &Store<'_>,
     entities: &mut Entities,
     donor: &Donor,
     (subgraph, selection): (u32, u32),
+    left: &mut u64,
 ) {
     if !donor.fetches.iter().all(|fetch| entities.is_clean(*fetch)) {
         return;
@@ -434,11 +444,19 @@ fn offer(
             continue;
         }
         let holds = |slot| matches!(store.value(record, slot), Value::Raw(_));
-        representation.clear();
-        if store.known_type(record).is_some()
-            && donor.values.iter().all(|(slot, _)| holds(*slot))
-            && write_representation(store, &donor.representation, record, &mut representation)
+        if store.known_type(record).is_none() || !donor.values.iter().all(|(slot, _)| holds(*slot))
         {
+            continue;
+        }
+        representation.clear();
+        let written =
+            write_representation(store, &donor.representation, record, &mut representation);
+        // Values that many objects share are written for each of them.
+        let Some(rest) = left.checked_sub(representation.len() as u64) else {
+            return;
+        };
+        *left = rest;
+        if written {
             if let Some(Found::New(new)) = key {
                 seen.insert(new, ());
                 if offered.len() < OFFERED_MAX {

@@ -157,6 +157,19 @@ enum Prepared {
 /// Most members of a request that is sent again member by member.
 const SPLIT_MAX: usize = 8;
 
+/// Where a fetch, or a part of one, stands.
+#[derive(Default)]
+struct Progress {
+    /// Dependencies that are not complete yet.
+    waits_for: u32,
+    /// Its requests that are not answered yet...
+    unanswered: u32,
+    /// ... and all of them.
+    requests: u32,
+    /// Representations of its first request while that is under way.
+    gathered: Gathered,
+}
+
 struct Run<'e> {
     plan: &'e Plan,
     input: &'e ExecuteInput<'e>,
@@ -166,18 +179,14 @@ struct Run<'e> {
     aheads: &'e Aheads<'e>,
     store: Store<'e>,
     errors: Errors<'e>,
-    /// Dependencies still open, by fetch; after the fetches, of the parts that can be sent early.
-    waiting: Vec<u32>,
+    /// Where every fetch stands; after the fetches, the parts that can be sent early.
+    progress: Vec<Progress>,
     /// The parts that can be sent early.
     early: &'e [EarlyPart],
     /// Of those, the ones that were sent.
     sent_early: Vec<bool>,
-    /// Representations of fetches under way: of the first request of each...
-    gathered: Vec<Gathered>,
-    /// ... and of all further ones.
+    /// Representations of all requests but the first of each fetch.
     further: Option<FastMap<Source, Gathered>>,
-    /// By fetch: how many of its requests are not answered yet, and how many there are.
-    open: Vec<(u32, u32)>,
     /// Requests to send, with what is expected of the answer if that is known before it is whole.
     outbox: Vec<(Source, SubgraphRequest, Option<ShapeId>)>,
     /// What was sent and may be reused; none if nothing can be.
@@ -201,6 +210,11 @@ impl<'e> Run<'e> {
         };
         let dependencies = fetches.iter().map(|fetch| &fetch.dependencies);
         let dependencies = dependencies.chain(early.iter().map(|part| &part.dependencies));
+        let mut progress = Vec::with_capacity(fetches.len() + early.len());
+        progress.extend(dependencies.map(|dependencies| Progress {
+            waits_for: dependencies.len() as u32,
+            ..Progress::default()
+        }));
         Run {
             plan,
             input,
@@ -209,9 +223,7 @@ impl<'e> Run<'e> {
             aheads,
             store: Store::new(plan, input.limits),
             errors: Errors::new(&input.limits),
-            waiting: dependencies.clone().map(|d| d.len() as u32).collect(),
-            open: dependencies.clone().map(|_| (0, 0)).collect(),
-            gathered: dependencies.map(|_| Gathered::default()).collect(),
+            progress,
             further: None,
             outbox: Vec::new(),
             early,
@@ -288,6 +300,8 @@ impl<'e> Run<'e> {
             part: split,
             reuse,
             entities: self.entities.as_mut().filter(|_| reuse != Reuse::Off),
+            unsent_left: 0,
+            offers_left: 0,
         });
         let first = Source::new(id, 0);
         let mut gathered = match gathered {
@@ -359,8 +373,9 @@ impl<'e> Run<'e> {
         let fetch = &self.plan.fetches[whole];
         let mut sent = 0;
         for gathered in parts {
-            let part = self.open[id.index()].1;
-            self.open[id.index()].1 += 1;
+            let progress = &mut self.progress[id.index()];
+            let part = progress.requests;
+            progress.requests += 1;
             let source = Source::new(id, part);
             let body = request::body(
                 (whole, fetch),
@@ -380,14 +395,14 @@ impl<'e> Run<'e> {
             self.trace_request(source, body.clone());
             let Some(body) = body else { continue };
             sent += 1;
-            self.open[id.index()].0 += 1;
+            self.progress[id.index()].unanswered += 1;
             self.stats.fetches_sent += 1;
             self.stats.representations += gathered.n_representations();
             self.stats.request_bytes += body.len() as u64;
             let root = fetch.root.as_ref().map(|root| root.shape);
             let root = root.filter(|_| gathered.root && gathered.n_representations() == 0);
             match part {
-                0 => self.gathered[id.index()] = gathered,
+                0 => self.progress[id.index()].gathered = gathered,
                 _ => {
                     let further = self.further.get_or_insert_default();
                     further.insert(source, gathered);
@@ -439,21 +454,21 @@ impl<'e> Run<'e> {
         }
         let bytes = result.as_ref().map_or(0, |answer| answer.body.len());
         let gathered = match source.part() {
-            0 => std::mem::take(&mut self.gathered[id.index()]),
+            0 => std::mem::take(&mut self.progress[id.index()].gathered),
             _ => {
                 let further = self.further.as_mut();
                 let found = further.and_then(|further| further.remove(&source));
                 found.unwrap_or_default()
             }
         };
-        let open = &mut self.open[id.index()].0;
-        *open = open.saturating_sub(1);
+        let unanswered = &mut self.progress[id.index()].unanswered;
+        *unanswered = unanswered.saturating_sub(1);
         self.stats.answer_bytes += bytes as u64;
         if let Ok(response) = &result
             && self.is_worth_splitting(id, &gathered, response)
         {
             self.post(id, gathered.split_for_retry());
-            return self.open[id.index()].0 == 0;
+            return self.progress[id.index()].unanswered == 0;
         }
         let head = result.as_ref().ok();
         let head = head.and_then(|response| self.aheads.take(&response.body));
@@ -464,7 +479,7 @@ impl<'e> Run<'e> {
         });
         self.give_up(&gathered);
         self.transport.holds(self.store.heap_bytes());
-        self.open[id.index()].0 == 0
+        self.progress[id.index()].unanswered == 0
     }
 
     /// Whether a request of several independent members failed as a whole, with an answer that says so: then each is
@@ -479,7 +494,7 @@ impl<'e> Run<'e> {
         !gathered.is_retry
             && fetch.kind == OperationKind::Query
             && (2..=SPLIT_MAX).contains(&gathered.n_members())
-            && self.open[id.index()].1 as usize + SPLIT_MAX <= Source::PARTS_MAX
+            && self.progress[id.index()].requests as usize + SPLIT_MAX <= Source::PARTS_MAX
             && self.transport.request_limits(fetch.subgraph).split_retry
             && answer::failed_as_a_whole(response, &self.input.limits)
     }
@@ -513,7 +528,7 @@ impl<'e> Run<'e> {
             failed: &|failure: &Failure<'_>| transport.failed(failure),
             source,
             whole,
-            is_only: self.open[source.fetch().index()].1 == 1,
+            is_only: self.progress[source.fetch().index()].requests == 1,
             fetch,
             gathered,
             head: None,
@@ -538,10 +553,12 @@ impl<'e> Run<'e> {
             if !part.dependencies.contains(&id) || self.reuse_of(subgraph) != Reuse::All {
                 continue;
             }
-            self.waiting[n_fetches + at] -= 1;
+            let of_part = &mut self.progress[n_fetches + at];
+            of_part.waits_for -= 1;
+            let is_ready = of_part.waits_for == 0;
             // A fetch that can be sent whole now is better sent whole.
-            if self.waiting[n_fetches + at] == 0 && !self.is_last_for(id, part.fetch) {
-                self.waiting[part.fetch.index()] += 1;
+            if is_ready && !self.is_last_for(id, part.fetch) {
+                self.progress[part.fetch.index()].waits_for += 1;
                 self.sent_early[at] = true;
                 if let Some(entities) = &mut self.entities {
                     entities.sent_early(part.fetch, FetchId::from_usize(n_fetches + at));
@@ -558,14 +575,14 @@ impl<'e> Run<'e> {
     /// Whether a fetch waits for nothing but `id`.
     fn is_last_for(&self, id: FetchId, fetch: FetchId) -> bool {
         let waits = self.plan.fetches[fetch].dependencies.contains(&id);
-        waits && self.waiting[fetch.index()] == 1
+        waits && self.progress[fetch.index()].waits_for == 1
     }
 
     /// Counts one of those that a fetch waits for as done.
     fn arrive(&mut self, fetch: FetchId, ready: &mut Vec<FetchId>) {
-        if let Some(waiting) = self.waiting.get_mut(fetch.index()) {
-            *waiting = waiting.saturating_sub(1);
-            if *waiting == 0 {
+        if let Some(progress) = self.progress.get_mut(fetch.index()) {
+            progress.waits_for = progress.waits_for.saturating_sub(1);
+            if progress.waits_for == 0 {
                 ready.push(fetch);
             }
         }

@@ -5,6 +5,8 @@
 
 use std::num::NonZeroU32;
 
+use bytes::Bytes;
+
 use crate::{
     request::{Gathered, GatheredLookup, Instance},
     store::Source,
@@ -35,7 +37,7 @@ impl Gathered {
     /// has the same values.
     pub(crate) fn split_by_context(mut self) -> Vec<Gathered> {
         let groups = self.lookups.iter().flat_map(|lookup| &lookup.contexts);
-        let mut groups: Vec<Vec<u8>> = groups.cloned().collect();
+        let mut groups: Vec<Bytes> = groups.cloned().collect();
         groups.sort_unstable();
         groups.dedup();
         if groups.len() <= 1 {
@@ -61,7 +63,7 @@ impl Gathered {
             }
             for (members, context) in members.into_iter().zip(&lookup.contexts) {
                 let mut part = self.empty();
-                part.context.clone_from(context);
+                part.context = context.clone();
                 part.lookups[at] = lookup.pick(&members, (&self.text, &mut part.text));
                 out.push(part);
             }
@@ -200,5 +202,29 @@ impl GatheredLookup {
         }
         out.text = begin..to.len();
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_share_the_values_from_above() {
+        let gathered = Gathered {
+            lookups: vec![GatheredLookup {
+                text: 0..5,
+                ranges: [(0, 2), (3, 5)].into_iter().collect(),
+                n_representations: 2,
+                ..GatheredLookup::default()
+            }],
+            text: b"{},{}".to_vec(),
+            context: Bytes::from(b",\"shop\":1".to_vec()),
+            ..Gathered::default()
+        };
+        let context = gathered.context.as_ptr();
+        let parts = gathered.split(NonZeroU32::MIN);
+        assert_eq!(parts.len(), 2);
+        assert!(parts.iter().all(|part| part.context.as_ptr() == context));
     }
 }

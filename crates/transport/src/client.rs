@@ -4,7 +4,7 @@
 //! everything up to its last byte; the last is laid around the whole exchange by
 //! [`RequestTransport`](crate::RequestTransport). HTTP/1.1 is [`crate::http1`], HTTP/2 is hyper's.
 
-use std::{io::ErrorKind, sync::Arc, time::Duration};
+use std::{cell::RefCell, io::ErrorKind, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -77,6 +77,8 @@ pub struct Client {
     pub(crate) flights: Flights<RequestKey, Flown>,
     /// Those that others better do not join.
     pub(crate) personal: Personal,
+    /// Room to write down what a request is known by.
+    pub(crate) scratch: RefCell<Vec<u8>>,
 }
 
 /// A request to send.

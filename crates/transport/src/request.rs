@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, OnceCell},
     future::Future,
     pin::{Pin, pin},
+    rc::Rc,
 };
 
 use bytes::Bytes;
@@ -78,15 +79,19 @@ struct Outgoing {
     /// See [`Headers::binds`].
     binds: bool,
     /// Endpoint and headers as bytes; made when somebody asks for it.
-    fingerprint: OnceCell<Bytes>,
+    fingerprint: OnceCell<Rc<[u8]>>,
 }
 
 impl Outgoing {
-    fn identity(&self, endpoint: &Endpoint, observer: Option<&dyn Observer>) -> Bytes {
+    fn identity(
+        &self,
+        client: &Client,
+        endpoint: &Endpoint,
+        observer: Option<&dyn Observer>,
+    ) -> Rc<[u8]> {
         let bytes = self.fingerprint.get_or_init(|| {
-            let sizes = self.headers.iter();
-            let sizes = sizes.map(|(n, v)| n.as_str().len() + v.len() + 9);
-            let mut bytes = Vec::with_capacity(8 + sizes.sum::<usize>());
+            let mut bytes = client.scratch.borrow_mut();
+            bytes.clear();
             // An endpoint belongs to one schema under one configuration, and lives as long as requests to it do.
             bytes.extend_from_slice(&(std::ptr::from_ref(endpoint) as u64).to_ne_bytes());
             for (name, value) in &self.headers {
@@ -100,9 +105,9 @@ impl Outgoing {
                 bytes.push(b':');
                 observer.identity(&mut bytes);
             }
-            bytes.into()
+            Rc::from(&**bytes)
         });
-        bytes.clone()
+        Rc::clone(bytes)
     }
 }
 
@@ -119,7 +124,7 @@ pub(crate) struct Flown {
 /// What requests to subgraphs are equal by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestKey {
-    identity: Bytes,
+    identity: Rc<[u8]>,
     body: Bytes,
 }
 
@@ -254,9 +259,9 @@ impl RequestTransport<'_> {
 
     /// Everything that decides what a subgraph is sent for this client request besides bodies, and who asks, as bytes
     /// that are equal only if all of it is.
-    pub fn identity(&self, subgraph: u32) -> Option<Bytes> {
+    pub fn identity(&self, subgraph: u32) -> Option<Rc<[u8]>> {
         let (endpoint, outgoing) = self.outgoing(subgraph)?;
-        Some(outgoing.identity(endpoint, self.observer))
+        Some(outgoing.identity(self.client, endpoint, self.observer))
     }
 
     /// Sends a request, or joins an equal one that is under way.
@@ -272,7 +277,7 @@ impl RequestTransport<'_> {
             return Box::pin(self.tries(request)).await;
         }
         let key = RequestKey {
-            identity: outgoing.identity(endpoint, self.observer),
+            identity: outgoing.identity(self.client, endpoint, self.observer),
             body: asked.body.clone(),
         };
         let lead = || -> Pin<Box<dyn Future<Output = Flown> + '_>> { Box::pin(self.led(request)) };

@@ -1,6 +1,6 @@
 //! What a subgraph answers may be small and yet ask for much: every such thing ends at a limit.
 
-use ogive_execute::{ExecuteLimits, ExecuteOptions};
+use ogive_execute::{ExecuteLimits, ExecuteOptions, Reuse};
 use ogive_plan::Plan;
 use serde_json::{Value, json};
 
@@ -432,5 +432,108 @@ fn representations_that_turn_out_to_be_known_are_written_so_often_at_most() {
         let script = Script::new(vec![vec![answers()], entities]);
         let output = run_with(&plan, &setup, &script);
         assert_eq!(output.errors == 0, is_asked, "{rescanned_bytes_max}");
+    }
+}
+
+/// `{ a { id name } b { name } }`: the names of `b` are asked of the subgraph that has brought those of `a`.
+fn offering() -> Plan {
+    let mut b = Builder::new(&["users", "keys"], &["Query", "User"]);
+    let user = |b: &mut Builder, place| {
+        let user = b.object(Plan::ROOT, place, "[User]", &["User"]);
+        b.hidden(user, "id");
+        b.leaf(user, "name", "String");
+        for (slot, value) in b.plan.layouts[user].slots.iter_mut().zip([1, 2]) {
+            slot.value = value;
+        }
+        user
+    };
+    let (of_a, of_b) = (user(&mut b, "a"), user(&mut b, "b"));
+    let all = b.shape(of_a, &[("id", None), ("name", None)]);
+    let key = b.shape(of_b, &[("id", None)]);
+    let first = b.root(0, "{}", &[("a", Some(all))]);
+    let second = b.root(1, "{}", &[("b", Some(key))]);
+    let shape = b.shape(of_b, &[("name", None)]);
+    let mut target = b.target(of_b, &["id"], shape);
+    target.selection = 7;
+    b.fetch(0, "{}", &[first, second], vec![lookup(vec![target])]);
+    b.build()
+}
+
+#[test]
+fn objects_of_other_places_are_offered_so_often_at_most_and_asked_otherwise() {
+    let users: Vec<String> = (0..100)
+        .map(|n| format!(r#"{{"id":"{n}","name":"n"}}"#))
+        .collect();
+    let a = format!(r#"{{"data":{{"a":[{}]}}}}"#, users.join(","));
+    // The last one of them.
+    let b = r#"{"data":{"b":[{"id":"99"}]}}"#;
+    for (rescanned_bytes_max, is_reused) in [(10_000, true), (1_000, false)] {
+        let setup = Setup {
+            limits: ExecuteLimits {
+                rescanned_bytes_max,
+                ..ExecuteLimits::default()
+            },
+            options: ExecuteOptions {
+                reuse: Reuse::All,
+                ..ExecuteOptions::default()
+            },
+            ..Setup::default()
+        };
+        let mut answers = vec![ok(&a)];
+        if !is_reused {
+            answers.push(ok(r#"{"data":{"_entities":[{"name":"n"}]}}"#));
+        }
+        let script = Script::new(vec![answers, vec![ok(b)]]);
+        let output = run_with(&offering(), &setup, &script);
+        assert_eq!(output.errors, 0);
+        assert_eq!(
+            output.stats.reused,
+            u64::from(is_reused),
+            "{rescanned_bytes_max}"
+        );
+    }
+}
+
+#[test]
+fn representations_whose_answers_are_known_are_counted_where_there_are_many() {
+    let mut b = Builder::new(&["keys", "names"], &["Query", "User"]);
+    let places = ["a", "b"].map(|place| {
+        let user = b.object(Plan::ROOT, place, "[User]", &["User"]);
+        b.hidden(user, "id");
+        b.leaf(user, "name", "String");
+        let key = b.shape(user, &[("id", None)]);
+        (user, place, key)
+    });
+    let keys = places.map(|(_, place, key)| (place, Some(key)));
+    let mut dependencies = vec![b.root(0, "{}", &keys)];
+    for (user, ..) in places {
+        let shape = b.shape(user, &[("name", None)]);
+        let mut target = b.target(user, &["id"], shape);
+        target.selection = 7;
+        let fetch = b.fetch(1, "{}", &dependencies, vec![lookup(vec![target])]);
+        dependencies.push(fetch);
+    }
+    let plan = b.build();
+    let ids: Vec<String> = (0..100).map(|n| format!(r#"{{"id":"{n}"}}"#)).collect();
+    let (ids, names) = (ids.join(","), vec![r#"{"name":"n"}"#; 100].join(","));
+    for (rescanned_bytes_max, is_reused) in [(10_000, true), (1_000, false)] {
+        let setup = Setup {
+            limits: ExecuteLimits {
+                rescanned_bytes_max,
+                ..ExecuteLimits::default()
+            },
+            ..Setup::default()
+        };
+        let script = Script::new(vec![
+            vec![ok(&format!(r#"{{"data":{{"a":[{ids}],"b":[{ids}]}}}}"#))],
+            vec![ok(&format!(r#"{{"data":{{"_entities":[{names}]}}}}"#))],
+        ]);
+        let output = run_with(&plan, &setup, &script);
+        let (reused, is_told) = (output.stats.reused == 100, output.errors > 0);
+        assert_eq!(
+            (reused, !is_told),
+            (is_reused, is_reused),
+            "{rescanned_bytes_max}"
+        );
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct OperationKey {
     granted: Granted,
     locals: Vec<Bytes>,
     /// For every subgraph the plan asks, in the plan's order.
-    identities: Vec<Bytes>,
+    identities: Vec<Rc<[u8]>>,
 }
 
 impl OperationKey {
