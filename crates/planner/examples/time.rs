@@ -17,6 +17,13 @@ use std::{
 use ogive_base::SourceId;
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
+use ogive_plan::Plan;
+use ogive_planner::{
+    Fuel, Observer,
+    assign::Schedule,
+    search::Found,
+    tree::{Scope, Tree},
+};
 
 // What the binary uses.
 #[global_allocator]
@@ -125,17 +132,41 @@ fn passes(supergraph: &Supergraph, query: &str) -> Vec<Duration> {
     let options = Default::default();
     let plan = ogive_planner::plan(supergraph, &op, &options).expect("a plan");
     done(&mut times);
-    let tree = ogive_planner::tree::grow(supergraph, &op, &options).expect("a tree");
-    done(&mut times);
-    let found = ogive_planner::search::search_all(&tree, &options).expect("requests");
-    done(&mut times);
-    let mut schedule = ogive_planner::assign::Schedule::default();
-    for (scope, requests) in &found {
-        ogive_planner::assign::assign(&tree, scope, requests, &mut schedule).expect("assigned");
-    }
-    done(&mut times);
-    black_box(ogive_planner::emit::emit(&tree, &schedule));
-    done(&mut times);
     black_box(plan);
-    times
+    let mut clock = Clock {
+        times,
+        last: Instant::now(),
+    };
+    let planned =
+        ogive_planner::plan_observed(supergraph, &op, &options, Fuel::OfOptions, &mut clock);
+    black_box(planned.expect("a plan"));
+    clock.times
+}
+
+/// The time of each pass.
+struct Clock {
+    times: Vec<Duration>,
+    last: Instant,
+}
+
+impl Clock {
+    fn done(&mut self) {
+        self.times.push(self.last.elapsed());
+        self.last = Instant::now();
+    }
+}
+
+impl Observer for Clock {
+    fn tree(&mut self, _: &Tree<'_>) {
+        self.done();
+    }
+    fn search(&mut self, _: &Tree<'_>, _: &[(Scope, Found)]) {
+        self.done();
+    }
+    fn assign(&mut self, _: &Tree<'_>, _: &Schedule) {
+        self.done();
+    }
+    fn emit(&mut self, _: &Plan) {
+        self.done();
+    }
 }

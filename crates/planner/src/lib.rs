@@ -26,6 +26,7 @@ pub mod describe;
 pub mod emit;
 pub mod load;
 pub mod measured;
+mod observe;
 mod parts;
 mod probe;
 pub mod quality;
@@ -41,7 +42,8 @@ use ogive_operation::Operation;
 use ogive_plan::Plan;
 
 pub use measured::Measured;
-pub use quality::{Planned, Quality, refine};
+pub use observe::Observer;
+pub use quality::{Fuel, Planned, Quality, refine};
 pub use restrict::restrict;
 
 /// The version of the planner. The number after the dash grows whenever plans change in form or in what makes them
@@ -166,21 +168,33 @@ pub fn plan_judged(
     operation: &Operation,
     options: &PlanOptions,
 ) -> Result<Planned, PlanError> {
-    let operation = &*restrict(supergraph, operation)?;
-    let tree = tree::grow(supergraph, operation, options)?;
-    plan_tree(&tree, options)
+    plan_observed(supergraph, operation, options, Fuel::OfOptions, &mut ())
 }
 
-/// The passes after the first.
-fn plan_tree(tree: &tree::Tree<'_>, options: &PlanOptions) -> Result<Planned, PlanError> {
+/// [`plan_judged`] and [`refine`], watched: this is where the passes and their order are.
+pub fn plan_observed(
+    supergraph: &Supergraph,
+    operation: &Operation,
+    options: &PlanOptions,
+    fuel: Fuel,
+    observer: &mut impl Observer,
+) -> Result<Planned, PlanError> {
+    let operation = &*restrict(supergraph, operation)?;
+    let tree = &tree::grow(supergraph, operation, options)?;
+    observer.tree(tree);
+    let options = &*fuel.options(tree, options);
+    let scopes = load::choose(tree, options)?;
+    observer.search(tree, &scopes);
     let mut schedule = assign::Schedule::default();
     let mut quality = Quality::NOTHING;
-    for (scope, found) in load::choose(tree, options)? {
-        assign::assign(tree, &scope, &found, &mut schedule)?;
-        quality.add(&found);
+    for (scope, found) in &scopes {
+        assign::assign(tree, scope, found, &mut schedule)?;
+        quality.add(found);
     }
     defer::split(tree, &mut schedule);
+    observer.assign(tree, &schedule);
     let plan = emit::emit(tree, &schedule);
+    observer.emit(&plan);
     quality.cost = quality::cost(tree, &schedule, &plan, options.profile);
     Ok(Planned { plan, quality })
 }

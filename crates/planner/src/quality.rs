@@ -3,16 +3,15 @@
 //! The first plan of an operation has to be there at once, so its search ends when its fuel does. [`refine`] is the same
 //! pipeline with fuel for many more orders of deletion and for a proof; a gateway runs it beside the requests.
 
+use std::borrow::Cow;
+
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 
 use crate::{
-    PlanError, PlanOptions, Profile,
-    assign::Schedule,
-    load, restrict,
-    search::Found,
-    tree::{self, Tree},
+    PlanError, PlanOptions, Profile, assign::Schedule, load, plan_observed, search::Found,
+    tree::Tree,
 };
 
 /// A plan and how good it is.
@@ -82,7 +81,37 @@ pub(crate) fn cost(
 /// Searches in vain before a refining search gives up.
 const PATIENCE: u32 = 50;
 
-/// Plans with about `fuel` rule firings, most of them for a proof that nothing is better; 1,000,000 are about 6 ms.
+/// How long to look for a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fuel {
+    /// Until the fuel of the options is spent.
+    OfOptions,
+    /// With about so many rule firings, most of them for a proof that nothing is better; 1,000,000 are about 6 ms.
+    Refined(u64),
+}
+
+impl Fuel {
+    /// The options for one operation.
+    pub(crate) fn options<'o>(
+        self,
+        tree: &Tree<'_>,
+        options: &'o PlanOptions,
+    ) -> Cow<'o, PlanOptions> {
+        let Fuel::Refined(fuel) = self else {
+            return Cow::Borrowed(options);
+        };
+        // Each part has fuel of its own.
+        let fuel = fuel / tree.scopes().len().max(1) as u64;
+        Cow::Owned(PlanOptions {
+            fuel: options.fuel.max(fuel / 4),
+            patience: options.patience.max(PATIENCE),
+            exact_fuel: options.exact_fuel.max(fuel - fuel / 4),
+            ..options.clone()
+        })
+    }
+}
+
+/// Plans with about `fuel` rule firings ([`Fuel::Refined`]).
 ///
 /// The result is as deterministic as that of [`crate::plan`].
 pub fn refine(
@@ -91,19 +120,6 @@ pub fn refine(
     options: &PlanOptions,
     fuel: u64,
 ) -> Result<Planned, PlanError> {
-    let operation = &*restrict(supergraph, operation)?;
-    let tree = tree::grow(supergraph, operation, options)?;
-    crate::plan_tree(&tree, &refining(&tree, options, fuel))
-}
-
-/// The options of [`refine`] for one operation.
-pub fn refining(tree: &Tree<'_>, options: &PlanOptions, fuel: u64) -> PlanOptions {
-    // Each part has fuel of its own.
-    let fuel = fuel / tree.scopes().len().max(1) as u64;
-    PlanOptions {
-        fuel: options.fuel.max(fuel / 4),
-        patience: options.patience.max(PATIENCE),
-        exact_fuel: options.exact_fuel.max(fuel - fuel / 4),
-        ..options.clone()
-    }
+    let fuel = Fuel::Refined(fuel);
+    plan_observed(supergraph, operation, options, fuel, &mut ())
 }

@@ -1,4 +1,4 @@
-//! The planner pass by pass, with the time each took. The passes and their order are those of [`ogive_planner::plan`].
+//! The planner pass by pass, with the time each took.
 
 use std::{
     fmt::Write,
@@ -10,9 +10,11 @@ use ogive_gateway::SchemaState;
 use ogive_operation::Operation;
 use ogive_plan::{Header, Plan};
 use ogive_planner::{
-    PlanError, PlanOptions, VERSION,
-    assign::{self, Schedule},
-    defer, describe, emit, load, quality, restrict, tree,
+    Fuel, Observer, PlanError, PlanOptions, VERSION,
+    assign::Schedule,
+    describe, plan_observed,
+    search::Found,
+    tree::{Scope, Tree},
 };
 
 /// A planning pass.
@@ -42,7 +44,7 @@ pub(super) struct Passes {
     pub(super) plan: Plan,
 }
 
-/// Runs all passes, with so much more fuel if the plan is to be refined.
+/// Plans, with so much more fuel if the plan is to be refined, and describes what every pass finds.
 pub(super) fn run(
     state: &SchemaState,
     operation: &Operation,
@@ -50,68 +52,80 @@ pub(super) fn run(
     refine: Option<u64>,
 ) -> Result<Passes, PlanError> {
     let supergraph = &state.supergraph;
-    let mut sections = Vec::new();
     let normal = ogive_operation::describe(&supergraph.api, operation);
-    sections.push((Stage::Normalise, Duration::ZERO, normal));
-
-    let clock = Instant::now();
-    let operation = &*restrict(supergraph, operation)?;
-    let tree = tree::grow(supergraph, operation, options)?;
-    sections.push((Stage::Tree, clock.elapsed(), describe::tree(&tree)));
-
-    let mut schedule = Schedule::default();
-    let (mut closures, mut searches) = (String::new(), String::new());
-    let mut took = [Duration::ZERO; 3];
-    let mut requests = Vec::new();
-    let clock = Instant::now();
-    let options = &match refine {
-        Some(fuel) => quality::refining(&tree, options, fuel),
-        None => options.clone(),
+    let mut found = Describer {
+        sections: vec![(Stage::Normalise, Duration::ZERO, normal)],
+        requests: Vec::new(),
+        clock: Instant::now(),
     };
-    let scopes = load::choose(&tree, options)?;
-    took[1] += clock.elapsed();
-    for (n, (scope, found)) in scopes.iter().enumerate() {
-        if scopes.len() > 1 {
-            for out in [&mut closures, &mut searches] {
-                let _ = writeln!(out, "part {}", n + 1);
-            }
-        }
-        searches.push_str(&describe::search(&tree, found));
-        requests.push(describe::summary(found));
-        let clock = Instant::now();
-        let closure = describe::closure(&tree, scope, found.closure.waves());
-        took[0] += clock.elapsed();
-        closures.push_str(&closure);
-        let clock = Instant::now();
-        assign::assign(&tree, scope, found, &mut schedule)?;
-        took[2] += clock.elapsed();
-    }
-    sections.push((Stage::Closure, took[0], closures));
-    sections.push((Stage::Search, took[1], searches));
-    sections.push((Stage::Assign, took[2], describe::assign(&tree, &schedule)));
-
-    let clock = Instant::now();
-    defer::split(&tree, &mut schedule);
-    let plan = emit::emit(&tree, &schedule);
-    let mut text = String::new();
-    let emitted = clock.elapsed();
-    let header = Header {
-        planner: VERSION.into(),
-        schema: 0,
-    };
-    let _ = writeln!(
-        text,
-        "{} bytes in memory, {} bytes encoded\n",
-        plan.heap_bytes(),
-        ogive_plan::encode(&plan, &header).len()
-    );
-    text.push_str(&ogive_plan::text(&plan));
-    sections.push((Stage::Emit, emitted, text));
+    let fuel = refine.map_or(Fuel::OfOptions, Fuel::Refined);
+    let planned = plan_observed(supergraph, operation, options, fuel, &mut found)?;
     Ok(Passes {
-        sections,
-        requests,
-        plan,
+        sections: found.sections,
+        requests: found.requests,
+        plan: planned.plan,
     })
+}
+
+/// Describes what it is shown. The clock stands while it does.
+struct Describer {
+    sections: Vec<(Stage, Duration, String)>,
+    requests: Vec<String>,
+    /// When the pass that runs began.
+    clock: Instant,
+}
+
+impl Describer {
+    fn section(&mut self, stage: Stage, took: Duration, text: String) {
+        self.sections.push((stage, took, text));
+        self.clock = Instant::now();
+    }
+}
+
+impl Observer for Describer {
+    fn tree(&mut self, tree: &Tree<'_>) {
+        let took = self.clock.elapsed();
+        self.section(Stage::Tree, took, describe::tree(tree));
+    }
+
+    fn search(&mut self, tree: &Tree<'_>, scopes: &[(Scope, Found)]) {
+        let took = self.clock.elapsed();
+        let (mut closures, mut searches) = (String::new(), String::new());
+        let mut describing = Duration::ZERO;
+        for (n, (scope, found)) in scopes.iter().enumerate() {
+            if scopes.len() > 1 {
+                for out in [&mut closures, &mut searches] {
+                    let _ = writeln!(out, "part {}", n + 1);
+                }
+            }
+            searches.push_str(&describe::search(tree, found));
+            self.requests.push(describe::summary(found));
+            let clock = Instant::now();
+            closures.push_str(&describe::closure(tree, scope, found.closure.waves()));
+            describing += clock.elapsed();
+        }
+        // The search asks for closures all the time; this is one of everything.
+        self.section(Stage::Closure, describing, closures);
+        self.section(Stage::Search, took, searches);
+    }
+
+    fn assign(&mut self, tree: &Tree<'_>, schedule: &Schedule) {
+        let took = self.clock.elapsed();
+        self.section(Stage::Assign, took, describe::assign(tree, schedule));
+    }
+
+    fn emit(&mut self, plan: &Plan) {
+        let took = self.clock.elapsed();
+        let header = Header {
+            planner: VERSION.into(),
+            schema: 0,
+        };
+        let bytes = ogive_plan::encode(plan, &header).len();
+        let in_memory = plan.heap_bytes();
+        let plan = ogive_plan::text(plan);
+        let text = format!("{in_memory} bytes in memory, {bytes} bytes encoded\n\n{plan}");
+        self.section(Stage::Emit, took, text);
+    }
 }
 
 impl Passes {
