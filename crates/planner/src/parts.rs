@@ -7,7 +7,6 @@ use ogive_base::{BitSet, FastMap};
 
 use crate::{
     closure::{Closure, Requests},
-    search::owners,
     tree::{FactId, NodeId, Scope, Tree},
 };
 
@@ -164,6 +163,22 @@ fn gather(
     }
     parts.sort_by_key(|part| part.all.count());
     parts
+}
+
+/// Subgraphs that are the only ones to resolve some wanted value: each costs a request.
+pub(crate) fn owners(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
+    let mut owners = BitSet::new();
+    for fact in wanted {
+        let fact = &tree.facts[*fact];
+        let mut any = fact.plain.union(&fact.provided);
+        for requirement in &fact.requires {
+            any.insert(requirement.subgraph.0);
+        }
+        if any.len() == 1 {
+            owners.union_with(&any);
+        }
+    }
+    owners.len()
 }
 
 /// Disjoint sets of root facts.

@@ -515,117 +515,148 @@ impl<const N: usize> Probe<N> {
         if allowed.is_empty() && !is_last {
             return true;
         }
-        let mut work = 0;
-        let (nodes, facts, keys, requirements, members, cells, brought_by) = (
-            &self.nodes,
-            &self.facts,
-            &self.keys,
-            &self.requirements,
-            &self.members,
-            &mut self.cells,
-            &mut self.trial_resolvers,
-        );
-        let all_before = |range: &Range<u32>, known: &[u8]| {
-            members[range.start as usize..range.end as usize]
-                .iter()
-                .all(|f| (known[*f as usize] as usize) < wave)
+        let mut step = Step {
+            facts: &self.facts,
+            keys: &self.keys,
+            requirements: &self.requirements,
+            members: &self.members,
+            wave,
+            allowed,
+            root_is_open: !self.serial || wave == 0,
+            firings: 0,
         };
         let mut is_complete = true;
         for row in live.iter().map(|r| *r as usize) {
-            let node = &nodes[row];
-            let mut entry = Bits::EMPTY;
-            let mut open;
-            let mut chain = Bits::EMPTY;
-            work += 2;
-            if node.is_root {
-                if !self.serial || wave == 0 {
-                    entry = allowed.and(node.types_known);
-                }
-                open = entry;
-            } else {
-                for key in &keys[node.keys.start as usize..node.keys.end as usize] {
-                    let more = key.subgraphs.and(allowed);
-                    work += 1;
-                    if !more.is_empty() && all_before(&key.facts, known) {
-                        entry = entry.or(more);
-                    }
-                }
-                let parent = &cells[node.parent as usize];
-                open = Bits::EMPTY;
-                if !parent.open.is_empty() {
-                    open = node
-                        .edge
-                        .plain
-                        .and(parent.open)
-                        .or(node.edge.provided.and(parent.chain));
-                    for requirement in &requirements
-                        [node.edge.requires.start as usize..node.edge.requires.end as usize]
-                    {
-                        work += 1;
-                        if parent.entry.contains(requirement.subgraph)
-                            && all_before(&requirement.facts, known)
-                        {
-                            open.insert(requirement.subgraph);
-                        }
-                    }
-                    open = open.and(node.types_known);
-                    if !open.is_empty() {
-                        chain = node
-                            .provides_through
-                            .and(parent.chain)
-                            .or(node.provides_start)
-                            .and(open);
-                    }
-                }
-                open = open.or(entry);
-            }
-            cells[row] = Cell {
-                open,
-                entry,
-                chain,
-                alive: false,
-            };
+            let node = &self.nodes[row];
+            let cell = step.open(node, &self.cells, known);
+            self.cells[row] = cell;
             let end = match is_last {
                 true => node.wanted_end,
                 false => node.facts.end,
             };
             let of_node = node.facts.start as usize..end as usize;
-            if open.is_empty() {
+            if cell.open.is_empty() {
                 if is_last && known[of_node].contains(&UNKNOWN) {
                     is_complete = false;
                     break;
                 }
                 continue;
             }
-            work += of_node.len() as u64;
-            for f in of_node {
-                if known[f] != UNKNOWN {
-                    continue;
-                }
-                let providers = &facts[f].providers;
-                let mut resolvers = providers.plain.and(open);
-                resolvers = resolvers.or(providers.provided.and(chain));
-                let range = providers.requires.start as usize..providers.requires.end as usize;
-                work += range.len() as u64;
-                for r in &requirements[range] {
-                    if entry.contains(r.subgraph) && all_before(&r.facts, known) {
-                        resolvers.insert(r.subgraph);
-                    }
-                }
-                if !resolvers.is_empty() {
-                    known[f] = wave as u8;
-                    brought_by[f] = resolvers;
-                } else if is_last {
-                    is_complete = false;
-                    break;
-                }
-            }
-            if !is_complete {
+            let missing = step.bring(&cell, of_node, known, &mut self.trial_resolvers, is_last);
+            if missing {
+                is_complete = false;
                 break;
             }
         }
-        self.firings += work;
+        self.firings += step.firings;
         is_complete
+    }
+}
+
+/// What the rules of one wave read.
+struct Step<'a, const N: usize> {
+    facts: &'a [ProbeFact<N>],
+    keys: &'a [ProbeKey<N>],
+    requirements: &'a [ProbeRequirement],
+    members: &'a [u32],
+    wave: usize,
+    /// Subgraphs that may be asked in this wave.
+    allowed: Bits<N>,
+    /// Whether the root may be asked in this wave.
+    root_is_open: bool,
+    /// Rules fired.
+    firings: u64,
+}
+
+impl<const N: usize> Step<'_, N> {
+    /// Whether all of these were known before this wave.
+    #[inline(always)]
+    fn all_before(&self, range: &Range<u32>, known: &[u8]) -> bool {
+        self.members[range.start as usize..range.end as usize]
+            .iter()
+            .all(|f| (known[*f as usize] as usize) < self.wave)
+    }
+
+    /// Which subgraphs are open at a node: entered there, or reached from its parent.
+    #[inline(always)]
+    fn open(&mut self, node: &ProbeNode<N>, cells: &[Cell<N>], known: &[u8]) -> Cell<N> {
+        self.firings += 2;
+        let mut cell = Cell::EMPTY;
+        if node.is_root {
+            if self.root_is_open {
+                cell.entry = self.allowed.and(node.types_known);
+            }
+            cell.open = cell.entry;
+            return cell;
+        }
+        for key in &self.keys[node.keys.start as usize..node.keys.end as usize] {
+            let more = key.subgraphs.and(self.allowed);
+            self.firings += 1;
+            if !more.is_empty() && self.all_before(&key.facts, known) {
+                cell.entry = cell.entry.or(more);
+            }
+        }
+        let parent = &cells[node.parent as usize];
+        if !parent.open.is_empty() {
+            let edge = &node.edge;
+            let mut open = edge
+                .plain
+                .and(parent.open)
+                .or(edge.provided.and(parent.chain));
+            for requirement in
+                &self.requirements[edge.requires.start as usize..edge.requires.end as usize]
+            {
+                self.firings += 1;
+                if parent.entry.contains(requirement.subgraph)
+                    && self.all_before(&requirement.facts, known)
+                {
+                    open.insert(requirement.subgraph);
+                }
+            }
+            open = open.and(node.types_known);
+            if !open.is_empty() {
+                let through = node.provides_through.and(parent.chain);
+                cell.chain = through.or(node.provides_start).and(open);
+            }
+            cell.open = open;
+        }
+        cell.open = cell.open.or(cell.entry);
+        cell
+    }
+
+    /// Notes which facts of an open node become known; true if one does not although it `must`.
+    #[inline(always)]
+    fn bring(
+        &mut self,
+        cell: &Cell<N>,
+        facts: Range<usize>,
+        known: &mut [u8],
+        brought_by: &mut [Bits<N>],
+        must: bool,
+    ) -> bool {
+        self.firings += facts.len() as u64;
+        for f in facts {
+            if known[f] != UNKNOWN {
+                continue;
+            }
+            let providers = &self.facts[f].providers;
+            let mut resolvers = providers.plain.and(cell.open);
+            resolvers = resolvers.or(providers.provided.and(cell.chain));
+            let range = providers.requires.start as usize..providers.requires.end as usize;
+            self.firings += range.len() as u64;
+            for r in &self.requirements[range] {
+                if cell.entry.contains(r.subgraph) && self.all_before(&r.facts, known) {
+                    resolvers.insert(r.subgraph);
+                }
+            }
+            if !resolvers.is_empty() {
+                known[f] = self.wave as u8;
+                brought_by[f] = resolvers;
+            } else if must {
+                return true;
+            }
+        }
+        false
     }
 }
 

@@ -17,7 +17,7 @@ use ogive_base::BitSet;
 use crate::{
     PlanError, PlanOptions, Profile,
     closure::{Closure, NEVER, Requests},
-    parts::parts,
+    parts::{owners, parts},
     probe::{OutOfFuel, Probe, WAVES_MAX},
     tree::{FactId, NodeId, Scope, Tree},
 };
@@ -466,22 +466,6 @@ pub(crate) fn useful(
         }
     }
     requests
-}
-
-/// Subgraphs that are the only ones to resolve some wanted value: each costs a request.
-pub(crate) fn owners(tree: &Tree<'_>, wanted: &[FactId]) -> usize {
-    let mut owners = BitSet::new();
-    for fact in wanted {
-        let fact = &tree.facts[*fact];
-        let mut any = fact.plain.union(&fact.provided);
-        for requirement in &fact.requires {
-            any.insert(requirement.subgraph.0);
-        }
-        if any.len() == 1 {
-            owners.union_with(&any);
-        }
-    }
-    owners.len()
 }
 
 fn reverse_delete<const N: usize>(

@@ -13,8 +13,8 @@ use crate::{
     emit::{
         Emitter,
         lookups::{LookupLists, Question, Types},
+        object::{Item, Selected},
         output::layout_id,
-        request::{Item, Selected},
         tables::Positions,
     },
     tree::{FactId, PlaceId},

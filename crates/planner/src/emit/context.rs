@@ -12,9 +12,9 @@ use crate::{
     assign::VisitId,
     emit::{
         Emitter,
+        assemble::{any_of, gate},
         output::layout_id,
         plan_cond,
-        request::{any_of, gate},
     },
     tree::{Fact, FactId},
 };

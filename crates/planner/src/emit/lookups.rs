@@ -11,7 +11,7 @@ use ogive_schema::TypeId;
 
 use crate::{
     Batching,
-    emit::{request::Taken, selection::SelectionId},
+    emit::{names::Taken, selection::SelectionId},
 };
 
 /// What is asked of a concrete type, and the condition under which anything is.

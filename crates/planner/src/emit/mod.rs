@@ -1,39 +1,39 @@
 //! Pass 5: from decisions to a [`Plan`].
 //!
-//! Reading order: [`mod@conditions`] (what must hold for each visit), [`request`] (text and shapes), [`representation`]
+//! Reading order: [`mod@conditions`] (what must hold for each visit), [`object`] (what is asked of an object, and shapes), [`representation`]
 //! (keys and required values), [`output`] (layouts and what the client sees), and [`emit`] which puts them together.
 
+mod assemble;
 mod by_interface;
 pub mod conditions;
 mod context;
+mod group;
 mod lookups;
+mod names;
+pub mod object;
 pub mod output;
 pub mod print;
 pub mod representation;
-pub mod request;
 mod selection;
 mod tables;
-
-use std::collections::VecDeque;
 
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
 use ogive_operation::{CondId, SelectionSetId};
 use ogive_plan::{
-    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, Lookup,
-    ObjectShape, OperationKind, OutField, Plan, Representation, Requirement, RootPart, RuntimeType,
-    ShapeField, ShapeId, Shared, Slot, Target,
+    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId,
+    ObjectShape, OperationKind, OutField, Plan, Representation, Requirement, RuntimeType,
+    ShapeField, ShapeId, Shared, Slot,
 };
 use ogive_schema::{FieldId, TypeId};
 
 use crate::{
-    Batching,
-    assign::{Schedule, Via, Visit, VisitId},
+    assign::{Schedule, Via, VisitId},
     emit::{
         conditions::Conditional,
-        lookups::{LookupList, LookupLists, Question, Types},
+        group::Group,
+        object::{Pool, ShapeKey},
         output::{OutRow, SlotKey, Source},
-        request::{Names, Part, Pool, Selected, ShapeKey},
-        selection::{Chunk, Piece, SelectionId, Selections},
+        selection::{SelectionId, Selections},
         tables::{Grouped, ListCache},
     },
     tree::{FactId, PlaceId, Tree},
@@ -208,13 +208,6 @@ impl Index {
     }
 }
 
-/// Which request a visit belongs to: scope, wave, subgraph.
-type RequestKey = (u32, u32, u32);
-
-fn request_key(visit: &Visit) -> RequestKey {
-    (visit.scope, visit.wave, visit.subgraph)
-}
-
 impl<'a> Emitter<'a> {
     /// The facts a visit brings, gateway-only ones first.
     pub(crate) fn facts_of(&self, visit: VisitId) -> &[FactId] {
@@ -288,23 +281,11 @@ impl<'a> Emitter<'a> {
 
     fn plan(mut self) -> Plan {
         let layouts = self.layouts();
-        let mut groups: Vec<(RequestKey, Vec<VisitId>)> = Vec::new();
-        let mut order: Vec<(RequestKey, VisitId)> = self
-            .schedule
-            .visits
-            .iter()
-            .filter(|(_, v)| v.live && !matches!(v.via, Via::Parent(_)))
-            .map(|(id, v)| (request_key(v), id))
-            .collect();
-        order.sort_by_key(|(key, id)| (*key, self.schedule.visits[*id].node, *id));
-        for of_request in order.chunk_by(|(a, _), (b, _)| a == b) {
-            let visits = of_request.iter().map(|(_, id)| *id).collect();
-            groups.push((of_request[0].0, visits));
-        }
+        let groups = group::groups(self.schedule);
         let mut fetches: IdVec<FetchId, Fetch> = IdVec::from_vec(Vec::with_capacity(groups.len()));
         let mut further: Vec<(FetchId, Fetch)> = Vec::new();
-        for (key, visits) in &groups {
-            let mut requests = self.requests(*key, visits, &groups).into_iter();
+        for group in &groups {
+            let mut requests = self.requests(group, &groups).into_iter();
             if let Some(first) = requests.next() {
                 let id = fetches.push(first);
                 further.extend(requests.map(|fetch| (id, fetch)));
@@ -345,186 +326,6 @@ impl<'a> Emitter<'a> {
             locals: self.tree.locals.len() as u32,
             deferral,
             derived: DerivedCell::default(),
-        }
-    }
-
-    /// The requests of one subgraph in one wave: one, unless the subgraph is to be asked in smaller ones. Dependencies are
-    /// indexes of groups, which are sorted.
-    fn requests(
-        &mut self,
-        (_, wave, subgraph): RequestKey,
-        visits: &[VisitId],
-        groups: &[(RequestKey, Vec<VisitId>)],
-    ) -> Vec<Fetch> {
-        let batching = self.tree.batching.get(subgraph as usize);
-        let batching = batching.copied().unwrap_or_default();
-        // Response names of the request's root fields.
-        let mut names = Names::default();
-        let mut reentries: Vec<(SelectionId, Vec<Target>)> = Vec::new();
-        let mut root = None;
-        let mut lists = LookupLists::new(batching);
-        let mut kind = OperationKind::Query;
-        let mut dependencies: Vec<FetchId> = Vec::new();
-        let mut by_interface: FastSet<VisitId> = FastSet::default();
-        for visit_id in visits {
-            if by_interface.contains(visit_id) {
-                continue;
-            }
-            if let Some(interface) = self.entered_by(*visit_id) {
-                self.look_up_by(interface, *visit_id, visits, &mut by_interface, &mut lists);
-                continue;
-            }
-            let visit = &self.schedule.visits[*visit_id];
-            let place = self.tree.nodes[visit.node].place;
-            if visit.via == Via::Root {
-                let facts = self.facts_of(*visit_id).iter();
-                let wanted = facts.map(|f| (*visit_id, *f)).collect();
-                let selected = self.object_among(place, wanted, subgraph, None, &mut names);
-                kind = self.tree.op.kind;
-                let part = RootPart {
-                    cond: plan_cond(selected.cond),
-                    shape: selected.shape,
-                };
-                let text = Part {
-                    lookup: None,
-                    pieces: vec![Piece {
-                        cond: CondId::TRUE,
-                        chunk: Chunk::Selection(selected.selection),
-                    }],
-                };
-                root = Some((part, text));
-                continue;
-            }
-            if visit.is_reentry(self.tree) {
-                let facts = self.facts_of(*visit_id).iter();
-                let wanted = facts.map(|f| (*visit_id, *f)).collect();
-                let selected = self.object_among(place, wanted, subgraph, None, &mut names);
-                let types = &self.tree.nodes[visit.node].types;
-                let target = Target {
-                    layout: output::layout_id(place),
-                    types: None,
-                    untyped: false,
-                    cond: plan_cond(selected.cond),
-                    representations: self.lists.representations(vec![Representation {
-                        typename: None,
-                        members: Vec::new(),
-                    }]),
-                    shape: selected.shape,
-                    selection: self.question(subgraph, types, selected.selection),
-                    contexts: Vec::new(),
-                };
-                let same = reentries.iter_mut().find(|(s, _)| *s == selected.selection);
-                match same {
-                    Some((_, targets)) => targets.push(target),
-                    None => reentries.push((selected.selection, vec![target])),
-                }
-                continue;
-            }
-            let types = self.tree.nodes[visit.node]
-                .types
-                .intersection(&self.possible[place]);
-            let several = self.possible[place].len() > 1 || self.tree.may_be_untold(place);
-            for (facts, representations) in self.representable_groups(*visit_id) {
-                let mut wanted = self.pool.wanted.pop().unwrap_or_default();
-                wanted.extend(facts.iter().map(|f| (*visit_id, *f)));
-                let Selected {
-                    selection,
-                    shape,
-                    names,
-                    cond,
-                } = self.object(place, wanted, subgraph, None);
-                let contexts = self.contexts(*visit_id, &facts);
-                let target = Target {
-                    layout: output::layout_id(place),
-                    types: several.then(|| self.runtime_set(&types)),
-                    untyped: false,
-                    cond: Cond(cond.0),
-                    representations: self.lists.representations(representations),
-                    shape,
-                    selection: self.question(subgraph, &types, selection),
-                    contexts,
-                };
-                let types = Types::concrete(&types);
-                lists.add(types, Question { cond, selection }, &names, target);
-                self.pool.put_names(names);
-            }
-        }
-        // Descents count too: a `@requires` on the way down is sent with the entry above it.
-        for fact in self.inputs_of(visits) {
-            if let Some(provider) = self.schedule.provider.get(&fact) {
-                let from = request_key(&self.schedule.visits[*provider]);
-                let from = groups.binary_search_by_key(&from, |(key, _)| *key);
-                if let Ok(from) = from.map(FetchId::from_usize)
-                    && !dependencies.contains(&from)
-                {
-                    dependencies.push(from);
-                }
-            }
-        }
-        dependencies.sort();
-        let taken: Vec<Symbol> = names.taken().collect();
-        let mut lists: VecDeque<LookupList> = lists.into_lists().collect();
-        let mut reentries = VecDeque::from(reentries);
-        let most = match batching {
-            Batching::All(most) => most.max(1) as usize,
-            Batching::Off | Batching::Paths => 1,
-        };
-        let mut out = Vec::new();
-        loop {
-            let mut parts: Vec<Part> = Vec::new();
-            let mut lookups = Vec::new();
-            let mut room = most;
-            let root = root.take().map(|(root, part)| {
-                parts.push(part);
-                root
-            });
-            if root.is_some() && matches!(batching, Batching::Off | Batching::Paths) {
-                room = 0;
-            }
-            while room > 0
-                && let Some(list) = lists.pop_front()
-            {
-                room -= 1;
-                let (part, lookup) = self.lookup_part(lookups.len(), list, &taken);
-                parts.push(part);
-                lookups.push(lookup);
-            }
-            while room > 0
-                && let Some((selection, targets)) = reentries.pop_front()
-            {
-                room -= 1;
-                parts.push(Part {
-                    lookup: Some(lookups.len() as u16),
-                    pieces: vec![Piece {
-                        cond: CondId::TRUE,
-                        chunk: Chunk::Selection(selection),
-                    }],
-                });
-                lookups.push(Lookup {
-                    response_key: "".into(),
-                    variable: "".into(),
-                    targets,
-                });
-            }
-            let kind = match root.is_some() {
-                true => kind,
-                false => OperationKind::Query,
-            };
-            let (segments, variables) = self.assemble(kind, parts, &lookups);
-            out.push(Fetch {
-                subgraph,
-                wave: self.schedule.part_of(wave),
-                dependencies: dependencies.clone(),
-                successors: Vec::new(),
-                kind,
-                segments,
-                variables,
-                root,
-                lookups,
-            });
-            if lists.is_empty() && reentries.is_empty() {
-                return out;
-            }
         }
     }
 
@@ -607,22 +408,18 @@ impl<'a> Emitter<'a> {
     }
 
     /// Mutation root fields run in order: the first request of each scope waits for all of the scope before.
-    fn serialise_scopes(
-        &self,
-        groups: &[(RequestKey, Vec<VisitId>)],
-        fetches: &mut IdVec<FetchId, Fetch>,
-    ) {
+    fn serialise_scopes(&self, groups: &[Group], fetches: &mut IdVec<FetchId, Fetch>) {
         if self.tree.op.kind != OperationKind::Mutation {
             return;
         }
         let mut previous: Vec<FetchId> = Vec::new();
         let mut at = 0;
         while at < groups.len() {
-            let scope = groups[at].0.0;
+            let scope = groups[at].key.scope;
             let mut members = Vec::new();
-            while at < groups.len() && groups[at].0.0 == scope {
+            while at < groups.len() && groups[at].key.scope == scope {
                 // What is deferred holds nobody up.
-                if self.schedule.part_of(groups[at].0.1) == Deferral::PRIMARY {
+                if self.schedule.part_of(groups[at].key.wave) == Deferral::PRIMARY {
                     members.push(FetchId::from_usize(at));
                 }
                 at += 1;

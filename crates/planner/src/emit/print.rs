@@ -132,3 +132,11 @@ pub(crate) fn key_json(key: &str) -> Box<[u8]> {
     out.push(':');
     out.into_bytes().into_boxed_slice()
 }
+
+/// The start of a fragment.
+pub(crate) fn fragment_head(ty: &str, text: &mut String) {
+    text.clear();
+    text.push_str("...on ");
+    text.push_str(ty);
+    text.push('{');
+}

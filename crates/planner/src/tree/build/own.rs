@@ -23,8 +23,9 @@ use ogive_federation::{FieldSetId, FieldSetItem, FieldSource};
 use ogive_operation::{ArgValue, Clause, CondId, Conditions};
 use ogive_schema::{FieldId, TypeId, Wrapping};
 
-use super::{Fact, FactId, Grower, NodeId, PlaceId};
+use super::Grower;
 use crate::PlanError;
+use crate::tree::{Fact, FactId, NodeId, PlaceId};
 
 /// Which facts field sets go through.
 #[derive(Debug, Default)]

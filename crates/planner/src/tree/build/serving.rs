@@ -4,7 +4,7 @@
 //! right about an object, so:
 //!
 //! 1. Only members that all of them know are certain. A field under a condition on another member is null there, and
-//!    nobody is asked for it ([`Fact::is_uncertain`](super::Fact::is_uncertain)).
+//!    nobody is asked for it ([`Fact::is_uncertain`](crate::tree::Fact::is_uncertain)).
 //! 2. Where the client asks a field of the interface itself, or a list, one of them serves the place; those that know
 //!    the same members count as one. It must have what is asked for every member it knows, from its own objects or by
 //!    a key from them. Items of lists are not the same items to subgraphs that know other members. Of single objects,
@@ -20,7 +20,7 @@ use ogive_operation::{FieldNodeId, FieldRef};
 use ogive_plan::OperationKind;
 use ogive_schema::TypeKind;
 
-use super::{FactId, NodeId, PlaceId, Scope, Tree};
+use crate::tree::{FactId, NodeId, PlaceId, Scope, Tree};
 use crate::{
     PlanError, PlanOptions,
     closure::{Closure, NEVER},

@@ -23,11 +23,9 @@ use ogive_operation::{Arg, CondId, FieldNodeId, FieldRef, Occurrence, SelectionS
 use ogive_plan::SlotIndex;
 use ogive_schema::{FieldId, TypeId};
 
-use super::{
-    Fact, FactId, Grower, INTERNAL_DEPTH_MAX, KeyAlternative, Node, NodeId, PlaceId, Requirement,
-    Tree,
-};
+use super::{Grower, requirement::INTERNAL_DEPTH_MAX};
 use crate::PlanError;
+use crate::tree::{Fact, FactId, KeyAlternative, Node, NodeId, PlaceId, Requirement, Tree};
 
 impl Tree<'_> {
     /// Whether a subgraph knows a concrete type only as part of an `@interfaceObject`.

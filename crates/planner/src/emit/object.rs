@@ -1,9 +1,7 @@
-//! Request text and response shapes.
+//! What a request asks of one object, and the shape of its answer.
 //!
 //! The selection of a visit is written once, as tokens under conditions, together with the shape that says where each
-//! response key lands. A value keeps the client's response key if no other value of the same object claims it with
-//! another field, arguments, type or sub-selection; else it gets an alias (`SameResponseShape`, specification 5.3.2,
-//! holds by construction). On abstract types, what all concrete types of the subgraph share is written once on the
+//! response key lands. On abstract types, what all concrete types of the subgraph share is written once on the
 //! interface; the rest goes into fragments.
 
 use std::hash::{Hash, Hasher};
@@ -11,30 +9,23 @@ use std::hash::{Hash, Hasher};
 use ogive_base::{BitSet, FastMap, Interner, Symbol};
 use ogive_federation::SubgraphId;
 use ogive_operation::CondId;
-use ogive_plan::{
-    Gate, Lookup, ObjectShape, OperationKind, Segment, ShapeField, ShapeId, SlotIndex, VariableUse,
-};
-use ogive_schema::{FieldId, Type, TypeId, Wrapping};
+use ogive_plan::{ObjectShape, ShapeField, ShapeId, SlotIndex};
+use ogive_schema::{Type, TypeId, Wrapping};
 
 use crate::{
     assign::VisitId,
     emit::{
         Emitter,
+        assemble::Text,
         conditions::Both,
-        lookups::LookupList,
+        names::{Names, Taken},
         output::layout_id,
-        plan_cond, print,
+        print,
         selection::{Chunk, Piece, SelectionId},
         tables::Positions,
     },
     tree::{Fact, FactId, PlaceId},
 };
-
-/// A top-level part of a request: the root selection, or one `_entities` field.
-pub(crate) struct Part {
-    pub(crate) lookup: Option<u16>,
-    pub(crate) pieces: Vec<Piece>,
-}
 
 /// One value of some concrete types, with its own sub-selection.
 #[derive(Clone, Copy)]
@@ -47,46 +38,6 @@ pub(crate) struct Item {
     contextual: Option<SubgraphId>,
 }
 
-/// A response name that is taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) name: Symbol,
-    /// The value; `None` for `__typename`.
-    fact: Option<FactId>,
-    /// Type in the subgraph.
-    ty: Type,
-    sub: Option<SelectionId>,
-}
-
-impl Taken {
-    /// Whether both may stand in one selection set for different concrete types (`SameResponseShape`).
-    pub(crate) fn agrees_with(&self, other: &Taken) -> bool {
-        self.ty == other.ty && self.sub == other.sub
-    }
-}
-
-/// The response names of one object.
-#[derive(Default)]
-pub(crate) struct Names {
-    taken: Vec<Taken>,
-    at: Positions<Symbol>,
-    /// Aliases given instead of a name: by that name, the field's name, the type and the sub-selection.
-    aliases: FastMap<(Symbol, Symbol, Type, Option<SelectionId>), Vec<Taken>>,
-    /// By name, the number of the next alias.
-    numbers: FastMap<Symbol, u32>,
-}
-
-impl Names {
-    /// All names, in order.
-    pub(crate) fn taken(&self) -> impl Iterator<Item = Symbol> {
-        self.taken.iter().map(|taken| taken.name)
-    }
-    fn push(&mut self, taken: Taken) {
-        self.at.push(taken.name);
-        self.taken.push(taken);
-    }
-}
-
 /// Empty lists that are used again: every object needs some of each.
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -96,8 +47,8 @@ pub(crate) struct Pool {
     items: Vec<Vec<Item>>,
     pieces: Vec<Vec<Piece>>,
     shapes: Positions<ShapeKey>,
-    body: Text,
-    request: Text,
+    pub(crate) body: Text,
+    pub(crate) request: Text,
 }
 
 impl Pool {
@@ -130,11 +81,10 @@ impl Emitter<'_> {
         subgraph: u32,
         declared: Option<TypeId>,
     ) -> Selected {
-        let mut names = Names {
-            taken: self.pool.taken.pop().unwrap_or_default(),
-            at: self.pool.names.pop().unwrap_or_default(),
-            ..Names::default()
-        };
+        let mut names = Names::within(
+            self.pool.taken.pop().unwrap_or_default(),
+            self.pool.names.pop().unwrap_or_default(),
+        );
         let selected = self.object_among(place, wanted, subgraph, declared, &mut names);
         names.at.clear();
         self.pool.names.push(names.at);
@@ -263,76 +213,6 @@ impl Emitter<'_> {
                 .filter(|source| !source.context_args.is_empty())
                 .map(|source| source.subgraph),
         }
-    }
-
-    /// The client's response key, unless another value of the object has it; then an alias.
-    fn name(
-        &mut self,
-        fact_id: FactId,
-        ty: Type,
-        sub: Option<SelectionId>,
-        subgraph: u32,
-        names: &mut Names,
-    ) -> Symbol {
-        let tree = self.tree;
-        let fact = &tree.facts[fact_id];
-        let field = tree.schema().fields[fact.field].name;
-        let same = |taken: &Taken| {
-            let call = taken.fact.map(|other| &tree.facts[other]);
-            taken.ty == ty
-                && taken.sub == sub
-                && call.is_some_and(|other| {
-                    tree.schema().fields[other.field].name == field
-                        && other.args == fact.args
-                        && (other.slot == fact.slot
-                            || other.node != fact.node
-                                && (!tree.reads_untold(fact.node, subgraph)
-                                    || !tree.reads_untold(other.node, subgraph)))
-                })
-        };
-        let wanted = match fact.client {
-            // Response keys of the operation have the same symbols here.
-            Some(c) => tree.op.fields[c].key,
-            None => self.field_name(fact.field),
-        };
-        let mut taken = Taken {
-            name: wanted,
-            fact: Some(fact_id),
-            ty,
-            sub,
-        };
-        match names.at.find(wanted) {
-            Some(at) if same(&names.taken[at]) => return wanted,
-            Some(_) => {}
-            None => {
-                names.push(taken);
-                return wanted;
-            }
-        }
-        let aliases = names.aliases.entry((wanted, field, ty, sub)).or_default();
-        if let Some(alias) = aliases.iter().find(|alias| same(alias)) {
-            return alias.name;
-        }
-        let number = names.numbers.entry(wanted).or_default();
-        loop {
-            let text = format!("_{number}_{}", &self.names[wanted]);
-            taken.name = self.names.intern(&text);
-            *number += 1;
-            if names.at.find(taken.name).is_none() {
-                aliases.push(taken);
-                names.push(taken);
-                return taken.name;
-            }
-        }
-    }
-
-    /// The name of a field among the response names.
-    fn field_name(&mut self, field: FieldId) -> Symbol {
-        let schema = self.tree.schema();
-        let name = schema.fields[field].name;
-        let names = &mut self.names;
-        let intern = || names.intern(schema.name(name));
-        *self.schema_names.entry(name).or_insert_with(intern)
     }
 
     fn shape(
@@ -555,157 +435,12 @@ impl Emitter<'_> {
             };
             let any = self.any_of_items(items);
             let mut head = std::mem::take(&mut self.text);
-            fragment_head(tree.schema().type_name(ty), &mut head);
+            print::fragment_head(tree.schema().type_name(ty), &mut head);
             pieces.push(self.selections.text(any, &head));
             self.text = head;
             self.write_items(items, pieces, any == CondId::TRUE);
             pieces.push(self.selections.close(any));
         }
-    }
-
-    /// One `_entities` field over a list of representations; `taken` are response keys of the request's root fields.
-    pub(crate) fn lookup_part(
-        &mut self,
-        index: usize,
-        list: LookupList,
-        taken: &[Symbol],
-    ) -> (Part, Lookup) {
-        let tree = self.tree;
-        let (mut response_key, variable) = match index {
-            0 => ("_entities".to_string(), "representations".to_string()),
-            n => (format!("_e{n}"), format!("representations{n}")),
-        };
-        while taken.iter().any(|t| self.names[*t] == *response_key) {
-            response_key.insert(0, '_');
-        }
-        let variable = self.free_name(variable);
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        if response_key != "_entities" {
-            text.push_str(&response_key);
-            text.push(':');
-        }
-        text.push_str("_entities(representations:$");
-        text.push_str(&variable);
-        text.push_str("){");
-        let mut pieces = Vec::with_capacity(2 + 3 * list.selections.len());
-        pieces.push(self.selections.text(CondId::TRUE, &text));
-        for (ty, question) in &list.selections {
-            fragment_head(tree.schema().type_name(*ty), &mut text);
-            pieces.push(self.selections.text(question.cond, &text));
-            pieces.push(Piece {
-                cond: CondId::TRUE,
-                chunk: Chunk::Selection(question.selection),
-            });
-            pieces.push(self.selections.close(question.cond));
-        }
-        pieces.push(self.selections.close(CondId::TRUE));
-        self.text = text;
-        let part = Part {
-            lookup: Some(index as u16),
-            pieces,
-        };
-        let lookup = Lookup {
-            response_key: response_key.into(),
-            variable: variable.into(),
-            targets: list.targets,
-        };
-        (part, lookup)
-    }
-
-    /// A variable name the client does not use.
-    pub(super) fn free_name(&self, mut name: String) -> String {
-        while self.variables.contains(name.as_str()) {
-            name.insert(0, '_');
-        }
-        name
-    }
-
-    /// The whole request: header with the variables in use, then the parts.
-    pub(crate) fn assemble(
-        &mut self,
-        kind: OperationKind,
-        parts: Vec<Part>,
-        lookups: &[Lookup],
-    ) -> (Vec<Segment>, Vec<VariableUse>) {
-        let tree = self.tree;
-        let mut uses: Vec<(u32, Vec<Gate>)> = Vec::new();
-        let mut use_index: FastMap<u32, usize> = FastMap::default();
-        let mut body = std::mem::take(&mut self.pool.body);
-        for part in parts {
-            self.selections
-                .write(&part.pieces, |text, cond, variables| {
-                    let gate = gate(part.lookup, cond);
-                    for variable in variables {
-                        let at = *use_index.entry(*variable).or_insert_with(|| {
-                            uses.push((*variable, Vec::new()));
-                            uses.len() - 1
-                        });
-                        uses[at].1.push(gate.unwrap_or(Gate {
-                            lookup: None,
-                            cond: plan_cond(CondId::TRUE),
-                        }));
-                    }
-                    body.push(text, gate.as_slice());
-                });
-        }
-        uses.sort_by_key(|(v, _)| *v);
-        let uses: Vec<VariableUse> = uses
-            .into_iter()
-            .map(|(variable, gates)| VariableUse {
-                variable,
-                gates: any_of(gates),
-            })
-            .collect();
-        let mut segments = std::mem::take(&mut self.pool.request);
-        segments.push(kind.as_str(), &[]);
-        let mut headers: Vec<(String, Vec<Gate>)> = lookups
-            .iter()
-            .enumerate()
-            .filter(|(_, l)| !l.is_reentry())
-            .map(|(i, l)| {
-                let text = ["$", &*l.variable, ":[_Any!]! "].concat();
-                let gates = gate(Some(i as u16), CondId::TRUE).into_iter().collect();
-                (text, gates)
-            })
-            .collect();
-        headers.extend(self.context_headers(lookups));
-        for usage in &uses {
-            let variable = &tree.op.variables[usage.variable as usize];
-            let ty = tree.schema().display_type(variable.ty);
-            let mut text = ["$", &*variable.name, ":", &*ty].concat();
-            if let Some(default) = &variable.default {
-                text.push('=');
-                print::constant(default, &mut text);
-            }
-            text.push(' ');
-            headers.push((text, usage.gates.clone()));
-        }
-        if !headers.is_empty() {
-            let any = match headers.iter().any(|(_, g)| g.is_empty()) {
-                true => Vec::new(),
-                false => any_of(
-                    headers
-                        .iter()
-                        .flat_map(|(_, g)| g.iter().copied())
-                        .collect(),
-                ),
-            };
-            segments.push("(", &any);
-            let mut escaped = String::new();
-            for (text, gates) in headers {
-                escaped.clear();
-                print::escape(&text, &mut escaped);
-                segments.push(&escaped, &gates);
-            }
-            segments.push(")", &any);
-        }
-        segments.push("{", &[]);
-        segments.append(&mut body);
-        segments.push("}", &[]);
-        let finished = segments.finish();
-        (self.pool.body, self.pool.request) = (body, segments);
-        (finished, uses)
     }
 }
 
@@ -732,91 +467,5 @@ fn shape_field(names: &Interner, key: ShapeKey) -> ShapeField {
         types: None,
         untyped: false,
         shape: key.shape,
-    }
-}
-
-/// The gate of a piece; `None` if it is always written.
-pub(crate) fn gate(lookup: Option<u16>, cond: CondId) -> Option<Gate> {
-    (lookup.is_some() || cond != CondId::TRUE).then(|| Gate {
-        lookup,
-        cond: plan_cond(cond),
-    })
-}
-
-/// Gates of which any must be open; none if one of them always is.
-pub(crate) fn any_of(all: Vec<Gate>) -> Vec<Gate> {
-    let mut seen: Positions<(Option<u16>, u32)> = Positions::default();
-    let mut out: Vec<Gate> = Vec::new();
-    for gate in all {
-        if gate.lookup.is_none() && gate.cond == plan_cond(CondId::TRUE) {
-            return Vec::new();
-        }
-        let key = (gate.lookup, gate.cond.0);
-        if seen.find(key).is_none() {
-            seen.push(key);
-            out.push(gate);
-        }
-    }
-    out
-}
-
-/// The start of a fragment.
-fn fragment_head(ty: &str, text: &mut String) {
-    text.clear();
-    text.push_str("...on ");
-    text.push_str(ty);
-    text.push('{');
-}
-
-/// Request text while it is written: neighbours under the same gates are one segment.
-#[derive(Default)]
-pub(crate) struct Text {
-    text: String,
-    /// Gates of each segment and where it ends; the last one goes on.
-    segments: Vec<(Vec<Gate>, usize)>,
-}
-
-impl Text {
-    /// Appends text that is escaped already.
-    fn push(&mut self, text: &str, gates: &[Gate]) {
-        match self.segments.last_mut() {
-            Some((of_last, _)) if *of_last == *gates => {}
-            last => {
-                if let Some((_, end)) = last {
-                    *end = self.text.len();
-                }
-                self.segments.push((gates.to_vec(), 0));
-            }
-        }
-        self.text.push_str(text);
-    }
-    /// Appends all of `other`, which is empty afterwards.
-    fn append(&mut self, other: &mut Text) {
-        let mut start = 0;
-        let ends = other.segments.len();
-        for (at, (gates, end)) in other.segments.drain(..).enumerate() {
-            let end = if at + 1 == ends {
-                other.text.len()
-            } else {
-                end
-            };
-            self.push(&other.text[start..end], &gates);
-            start = end;
-        }
-        other.text.clear();
-    }
-    /// The segments; it is empty afterwards.
-    fn finish(&mut self) -> Vec<Segment> {
-        let mut start = 0;
-        let ends = self.segments.len();
-        let mut out = Vec::with_capacity(ends);
-        for (at, (gates, end)) in self.segments.drain(..).enumerate() {
-            let end = if at + 1 == ends { self.text.len() } else { end };
-            let text = self.text[start..end].into();
-            out.push(Segment { text, gates });
-            start = end;
-        }
-        self.text.clear();
-        out
     }
 }
