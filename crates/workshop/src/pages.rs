@@ -1,46 +1,15 @@
 //! `ogive explain CODE`: the page of every code that any part of Ogive reports. Needs no network.
 
+mod rows;
+
 use std::fmt::Write;
 
 use ogive_compose::codes::{self as compose, ELSEWHERE, Example, Kind, Level};
 use ogive_schema::suggest::suggestions;
 use ogive_telemetry::codes::{self as gateway, Origin};
 
-use crate::{codes, diff, lint};
-
-/// Codes of this crate itself: what happened, and what to do.
-const OWN: [(&str, &str, &str); 6] = [
-    (
-        codes::UNREADABLE_INPUT,
-        "A file or folder that a command was given cannot be read.",
-        "Check the path, the permissions, and that the text is UTF-8.",
-    ),
-    (
-        codes::INVALID_INPUT,
-        "The inputs of a command contradict each other or say too little.",
-        "Do as the message says; `ogive compose --help` lists every form of input.",
-    ),
-    (
-        codes::SUBGRAPH_UNREACHABLE,
-        "A running subgraph was asked for its schema and did not tell it: it cannot be reached, refuses, or answers neither `_service` nor introspection.",
-        "Start the subgraph, check its URL and the headers it wants, or give its schema as a file.",
-    ),
-    (
-        codes::SUBGRAPH_FROM_CACHE,
-        "A running subgraph did not tell its schema, so the one it told last is used. Its fields fail while it is down.",
-        "Start the subgraph; it is asked again by itself.",
-    ),
-    (
-        codes::SUBGRAPH_WITHOUT_URL,
-        "A subgraph that is only a schema file goes into the supergraph without a URL: a gateway can plan for it and not ask it.",
-        "Say where it is served: `--url NAME=URL`, `routing_url` in a list of subgraphs, or `override_subgraph_url` in the configuration of the gateway. `ogive dev` plays such subgraphs itself.",
-    ),
-    (
-        codes::SUBSCRIPTIONS_NOT_SERVED,
-        "A subgraph defines subscriptions. They are composed, for gateways that serve them; Ogive refuses such operations.",
-        "Nothing, if another gateway serves the graph; otherwise clients have to poll.",
-    ),
-];
+use crate::{diff, lint};
+use rows::ROWS;
 
 /// The page of a code, in any case; the error names codes that are close.
 pub fn page(code: &str) -> Result<String, String> {
@@ -66,10 +35,10 @@ pub fn page(code: &str) -> Result<String, String> {
             rule.good
         ));
     }
-    for (own, meaning, remedy) in OWN {
-        if own == code {
+    for (part, rows) in ROWS {
+        for (_, meaning, remedy) in rows.iter().filter(|(known, ..)| *known == code) {
             sections.push(format!(
-                "{code}, a code of the command line\n\n  {meaning}\n\nWhat to do\n\n  {remedy}\n"
+                "{code}, {part}\n\n  {meaning}\n\nWhat to do\n\n  {remedy}\n"
             ));
         }
     }
@@ -98,7 +67,8 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
     out.extend(gateway::ALL.iter().map(|r| (r.code, r.meaning)));
     out.extend(diff::KINDS.iter().map(|k| (k.code, k.summary)));
     out.extend(lint::RULES.iter().map(|r| (r.id, r.summary)));
-    out.extend(OWN.map(|(code, meaning, _)| (code, meaning)));
+    let rows = ROWS.iter().flat_map(|(_, rows)| rows.iter());
+    out.extend(rows.map(|(code, meaning, _)| (*code, *meaning)));
     let mut seen: Vec<&str> = Vec::new();
     out.retain(|(code, _)| {
         let new = !seen.contains(code);
