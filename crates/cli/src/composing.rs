@@ -15,6 +15,7 @@ use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
 use ogive_compose::{ComposeOptions, Composed, Composer};
 use ogive_gateway::router::dev_diagnostics::Notice;
 use ogive_workshop::{
+    codes::UNREADABLE_INPUT,
     inputs::Inputs,
     live::{Live, LiveOptions, Snapshot},
     load::{self, SchemaCache},
@@ -27,7 +28,7 @@ use crate::{
     changes,
     feed::Feed,
     played::Played,
-    terminal::{self, Rendered},
+    terminal::{self, Rendered, Unreadable},
 };
 
 /// Most diagnostics shown at once.
@@ -58,7 +59,8 @@ pub(crate) struct Composing {
 }
 
 impl Composing {
-    /// Reads and composes for the first time. In development, waits until that succeeds; else failing is an error.
+    /// Reads and composes for the first time. In development, waits until that succeeds, unless a file is not there: most
+    /// likely its name is mistyped, and nothing would ever come. Else failing is an error.
     pub(crate) async fn start(
         inputs: Inputs,
         cache: Option<PathBuf>,
@@ -82,6 +84,14 @@ impl Composing {
             why: watch::channel(Arc::from(COMPOSED)).0,
             played: Played::default(),
         };
+        let troubles = composing.live.snapshot().troubles;
+        let unreadable = troubles.iter().filter(|t| t.code == UNREADABLE_INPUT);
+        let texts: Vec<String> = unreadable
+            .map(|trouble| trouble.render(&Sources::new(), terminal::colour()))
+            .collect();
+        if dev && !texts.is_empty() {
+            return Err(Unreadable(texts.join("\n\n")).into());
+        }
         loop {
             if composing.compose().await {
                 return Ok(composing);

@@ -279,3 +279,25 @@ fn a_running_subgraph_tells_its_schema() {
         format!("HTTP status 404; many servers listen at http://{host}/nothing/graphql");
     assert!(stderr.contains(&suggested), "{stderr}");
 }
+
+/// Most likely its name is mistyped, and nothing would ever come.
+#[test]
+fn development_does_not_wait_for_a_file_that_is_not_there() {
+    let folder = fresh("dev-missing");
+    fs::write(folder.join("a.graphql"), FIXED).unwrap();
+    let (there, missing) = (folder.join("a.graphql"), folder.join("missing.graphql"));
+    for files in [vec![&missing], vec![&there, &missing]] {
+        let files = files.iter().map(|file| file.to_str().unwrap());
+        let arguments: Vec<&str> = ["dev", "-l", "127.0.0.1:0"]
+            .into_iter()
+            .chain(files)
+            .collect();
+        let (code, _, err) = run(&arguments);
+        assert_eq!(code, Some(3), "{err}");
+        assert!(
+            err.contains("error[UNREADABLE_INPUT]: cannot read the subgraph")
+                && err.contains("missing.graphql"),
+            "{err}"
+        );
+    }
+}
