@@ -140,6 +140,13 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
             );
         }
     }
+    if config.traffic_shaping.all.urls.is_some() {
+        errors.invalid(
+            span(root, &["traffic_shaping", "all", "urls"]),
+            "all subgraphs cannot be at the same URLs",
+            "set `urls` below `traffic_shaping.subgraphs.NAME`",
+        );
+    }
     let secret = &config.telemetry.execution_trace.secret;
     if secret.as_ref().is_some_and(String::is_empty) {
         errors.invalid(

@@ -617,8 +617,14 @@ fn a_subgraph_that_restarts_under_load_fails_no_query() {
 
 #[test]
 fn replicas_for_all_subgraphs_make_no_sense() {
-    let config = crate::graph::config("traffic_shaping: { all: { urls: ['http://a/'] } }");
-    assert!(config.traffic("accounts").urls.is_empty());
+    let text = "traffic_shaping: { all: { urls: ['http://a/'] } }";
+    let refused = ogive_config::load(ogive_base::SourceId(0), text, &|_| None);
+    let errors = refused.unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(
+        errors[0].message,
+        "all subgraphs cannot be at the same URLs"
+    );
 }
 
 /// The examples of the page are configurations.
