@@ -11,6 +11,8 @@ use ogive_config::{
     migrate::{Format, Migration},
 };
 
+use ogive_gateway::unusable;
+
 use crate::{environment, load, terminal};
 
 /// Arguments of `ogive config`.
@@ -67,7 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         Command::Validate { file } => {
             let config = load::config_checked(file)?;
-            for note in config.notes().into_iter().chain(not_there(&config)) {
+            let url = unusable::supergraph_url(&config.supergraph).ok();
+            let warning = url.and_then(|usable| usable.warning).map(str::to_owned);
+            let notes = config.notes().into_iter().chain(warning);
+            for note in notes.chain(not_there(&config)) {
                 terminal::remark(&format!("warning: {note}"));
             }
             let names = environment::override_names();

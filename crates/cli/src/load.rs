@@ -9,10 +9,10 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_base::{Diagnostic, SourceId, Sources};
-use ogive_config::{Config, Expansion, codes, place_of};
+use ogive_base::{Diagnostic, SourceId, Sources, Span};
+use ogive_config::{Config, Expansion, Override, PREFIX, codes, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
-use ogive_gateway::unusable;
+use ogive_gateway::unusable::{self, Problem};
 use ogive_workshop::inputs::TEXT_BYTES_MAX;
 
 use crate::{
@@ -113,26 +113,71 @@ pub(crate) fn config_checked(path: &Path) -> Result<Config> {
             found: Vec::new(),
         }
     });
+    let overrides = environment::overrides();
     for problem in unusable::problems(&config) {
-        let mut error = Diagnostic::error(codes::UNUSABLE, problem.message);
-        // As near to the key as the file goes: it may come from the environment, or be a default.
-        let mut at = problem.at.as_slice();
-        while let Some((_, above)) = at.split_last() {
-            if let Some(span) = place_of(&text, at) {
-                error = error.label(errors.id, span, "");
-                break;
-            }
-            at = above;
-        }
-        if error.labels.is_empty() {
-            error = error.note(format!("this is about `{}`", problem.at.join(".")));
-        }
-        errors.found.push(error);
+        let found = errors.found.len();
+        errors.found.extend(unusable_value(
+            problem,
+            &text,
+            errors.id,
+            &errors.found[..found],
+            &overrides,
+        ));
     }
     match errors.found.is_empty() {
         true => Ok(config),
         false => Err(errors.error()),
     }
+}
+
+/// One value that cannot be used, unless that follows from what is wrong with it anyway: `known`.
+fn unusable_value(
+    problem: Problem,
+    text: &str,
+    id: SourceId,
+    known: &[Diagnostic],
+    overrides: &[Override],
+) -> Option<Diagnostic> {
+    if let Some((name, value)) = overrides.iter().find(|(name, _)| sets(name, &problem.at)) {
+        // It may be a secret, and stands in no file.
+        let message = problem.message.replace(&format!("`{value}`"), "its value");
+        let message = format!("the environment variable `{name}`: {message}");
+        let error = Diagnostic::error(codes::UNUSABLE, message);
+        return Some(match problem.help {
+            Some(help) => error.help(help),
+            None => error,
+        });
+    }
+    let mut error = Diagnostic::error(codes::UNUSABLE, problem.message);
+    if let Some(help) = problem.help {
+        error = error.help(help);
+    }
+    // As near to the key as the file goes: it may be a default.
+    let mut at = problem.at.as_slice();
+    while let Some((_, above)) = at.split_last() {
+        if let Some(span) = place_of(text, at) {
+            let labels = known.iter().flat_map(|error| &error.labels);
+            let within = |inner: Span| span.start <= inner.start && inner.end <= span.end;
+            if at == problem.at && labels.into_iter().any(|label| within(label.span)) {
+                return None;
+            }
+            return Some(error.label(id, span, ""));
+        }
+        at = above;
+    }
+    let about = problem.at.join(".");
+    Some(error.note(format!("this is about `{about}`")))
+}
+
+/// Whether a variable of the environment sets a key, or something above it.
+fn sets(variable: &str, key: &[String]) -> bool {
+    let path = variable.strip_prefix(PREFIX).unwrap_or_default();
+    let mut parts = key.iter();
+    path.split("__").all(|part| {
+        parts
+            .next()
+            .is_some_and(|key| key.eq_ignore_ascii_case(part))
+    })
 }
 
 /// Largest file that a configuration may refer to.

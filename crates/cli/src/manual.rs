@@ -23,6 +23,11 @@ pub(crate) fn version() -> &'static str {
     }
 }
 
+/// The commit, if it is known.
+pub(crate) fn commit() -> Option<&'static str> {
+    (!COMMIT.is_empty()).then_some(COMMIT)
+}
+
 /// Arguments of `ogive completions`.
 #[derive(clap::Args)]
 #[command(

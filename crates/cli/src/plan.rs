@@ -99,9 +99,9 @@ enum Form {
 enum Profile {
     /// Fewest waves: the shortest answer time
     CriticalPath,
-    /// Fewest requests: the least load on subgraphs
+    /// Fewest requests, then fewest waves
     FewestRequests,
-    /// The one of both that makes subgraphs do less, as estimated
+    /// The least work for subgraphs, as estimated; looked for around the plans of both others
     LeastLoad,
 }
 

@@ -15,7 +15,8 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use ogive_config::{Config, SupergraphOptions, WhenMissing, is_loopback};
+use ogive_config::{Config, WhenMissing, without_secrets};
+use ogive_gateway::unusable;
 use ogive_transport::{Http2, Source};
 
 use ogive_workshop::kept::{Readers, keep};
@@ -85,7 +86,7 @@ impl Poller {
         url: &str,
         options: PollerOptions,
     ) -> Result<Self, String> {
-        let shown = shown(url);
+        let shown = without_secrets(url);
         let source = Source::new(url, Http2::Disable);
         let mut source = source.map_err(|why| format!("`{shown}` cannot be asked: {why}"))?;
         source.timeout = options.timeout;
@@ -188,19 +189,6 @@ impl Poller {
     }
 }
 
-/// A URL without user, password and query, which may be secrets.
-pub(crate) fn shown(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = host.rsplit('@').next().unwrap_or_default();
-            format!("{scheme}://{host}{path}")
-        }
-        None => url.to_owned(),
-    }
-}
-
 /// Asks a URL for a supergraph.
 pub(crate) struct Polling {
     poller: Poller,
@@ -215,19 +203,25 @@ impl Polling {
         let Some(url) = &options.url else {
             return Ok(None);
         };
-        let remedy = "correct `supergraph.url` and `supergraph.headers` in the configuration";
-        check_way(options, &url.0)?;
+        let usable = unusable::supergraph_url(options).map_err(|problem| {
+            let help = problem.help.unwrap_or("correct it in the configuration");
+            terminal::error(problem.message, help)
+        })?;
+        if let Some(warning) = usable.warning {
+            tracing::warn!(url = without_secrets(&url.0), "{warning}");
+        }
         let kept = options.last_known_good.as_deref();
         let how = PollerOptions {
-            headers: headers(options)
-                .ok_or_else(|| terminal::error("`supergraph.headers` holds no header", remedy))?,
+            headers: usable.headers,
             interval: options.poll_interval.0,
             timeout: options.request_timeout.0,
             kept: kept.unwrap_or(LAST_KNOWN_GOOD).into(),
         };
         let poller = Poller::new("supergraph", &url.0, how);
         let mut polling = Polling {
-            poller: poller.map_err(|why| terminal::error(why, remedy))?,
+            poller: poller.map_err(|why| {
+                terminal::error(why, "correct `supergraph.url` in the configuration")
+            })?,
             feeder: Arc::new(Feeder::new("the URL has another supergraph")),
         };
         let take = polling.take();
@@ -286,39 +280,4 @@ impl Polling {
         self.feeder.feed_with(&text);
         Ok(())
     }
-}
-
-/// Whoever is on the way to a URL over plain http can read the key that is sent to it, and answer in its place, which is
-/// to choose where everything is asked.
-fn check_way(options: &SupergraphOptions, url: &str) -> Result<()> {
-    let Some(rest) = url.strip_prefix("http://") else {
-        return Ok(());
-    };
-    let shown = shown(url);
-    if is_loopback(&shown) || options.allow_plain_http {
-        return Ok(());
-    }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if !options.headers.is_empty() || authority.contains('@') || url.contains('?') {
-        return Err(terminal::error(
-            format_args!(
-                "`supergraph.url` would send its key to `{shown}` for everybody on the way to read"
-            ),
-            "use https; or, if nobody is on the way, set `supergraph.allow_plain_http: true`",
-        ));
-    }
-    tracing::warn!(
-        url = shown,
-        "whoever is on the way to `supergraph.url` can change the supergraph, and so where everything is asked: use https, \
-         or set `supergraph.allow_plain_http: true` if nobody is"
-    );
-    Ok(())
-}
-
-fn headers(options: &SupergraphOptions) -> Option<HeaderMap> {
-    let pairs = options.headers.iter().map(|(name, value)| {
-        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-        Some((name, HeaderValue::from_str(value).ok()?))
-    });
-    pairs.collect()
 }

@@ -14,7 +14,7 @@ use crate::{
     composing::Composing,
     config_url::{ConfigPolling, is_url},
     feed::Feed,
-    memory,
+    manual, memory,
     polling::Polling,
     reload::Reloading,
     serve_arguments::Arguments,
@@ -100,7 +100,7 @@ fn gateway(arguments: &Arguments, config: &Config, missing: bool) -> Result<Arc<
         true => arguments.compile_nothing(config)?,
         false => arguments.compile(config)?,
     };
-    let telemetry = observe::telemetry(config)
+    let telemetry = observe::telemetry(config, manual::commit())
         .map_err(|error| terminal::error(error, "correct `telemetry` in the configuration"))?;
     let heavy = Heavy::starting(Heavy::threads(), turns::of_heavy_work);
     let gateway = Gateway::new(state, options).observed_by(telemetry);

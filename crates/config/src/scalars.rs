@@ -182,6 +182,19 @@ impl Decode for Url {
     }
 }
 
+/// A URL without user, password and query, which may be secrets.
+pub fn without_secrets(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
 /// Whether a URL over plain http is about this machine.
 pub fn is_loopback(url: &str) -> bool {
     let rest = url.strip_prefix("http://").unwrap_or_default();

@@ -4,9 +4,10 @@
 //! A start fails at the first of these; whoever checks a configuration wants all of them. Nothing is written and nobody
 //! is asked.
 
-use ogive_config::Config;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::{Config, SupergraphOptions, is_loopback, without_secrets};
 use ogive_telemetry::{access::Field, log};
-use ogive_transport::Http2;
+use ogive_transport::{Http2, Source};
 
 use crate::{background::export, documents::Manifest, tls};
 
@@ -17,6 +18,73 @@ pub struct Problem {
     pub at: Vec<String>,
     /// What is wrong with it.
     pub message: String,
+    /// What to do, where that is not plain.
+    pub help: Option<&'static str>,
+}
+
+/// A URL for the supergraph that can be asked.
+#[derive(Debug)]
+pub struct SupergraphUrl {
+    /// What is sent along.
+    pub headers: HeaderMap,
+    /// What the operator had better know.
+    pub warning: Option<&'static str>,
+}
+
+/// Looks at where the supergraph is fetched from, if it is.
+///
+/// Whoever is on the way to a URL over plain http can read the key that is sent to it, and answer in its place, which is
+/// to choose where everything is asked.
+pub fn supergraph_url(options: &SupergraphOptions) -> Result<SupergraphUrl, Problem> {
+    let refuse = |at: &[&str], message: String, help| Problem {
+        at: at.iter().map(|part| (*part).to_owned()).collect(),
+        message,
+        help,
+    };
+    let mut usable = SupergraphUrl {
+        headers: HeaderMap::new(),
+        warning: None,
+    };
+    let Some(url) = options.url.as_ref().map(|url| url.0.as_str()) else {
+        return Ok(usable);
+    };
+    let (at, shown) = (["supergraph", "url"], without_secrets(url));
+    for (name, value) in &options.headers {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .ok()
+            .zip(HeaderValue::from_str(value).ok());
+        let Some((header, value)) = header else {
+            let message =
+                format!("`supergraph.headers` has `{name}`, which cannot be sent as a header");
+            return Err(refuse(&["supergraph", "headers", name], message, None));
+        };
+        usable.headers.insert(header, value);
+    }
+    let is_open = url.starts_with("http://") && !is_loopback(&shown) && !options.allow_plain_http;
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if is_open && (!options.headers.is_empty() || authority.contains('@') || url.contains('?')) {
+        let message = format!(
+            "`supergraph.url` would send its key to `{shown}` for everybody on the way to read"
+        );
+        let help =
+            "use https; or, if nobody is on the way, set `supergraph.allow_plain_http: true`";
+        return Err(refuse(&at, message, Some(help)));
+    }
+    if let Err(why) = Source::new(url, Http2::Disable) {
+        return Err(refuse(
+            &at,
+            format!("`{shown}` cannot be asked: {why}"),
+            None,
+        ));
+    }
+    if is_open {
+        usable.warning = Some(
+            "whoever is on the way to `supergraph.url` can change the supergraph, and so where everything is asked: use \
+             https, or set `supergraph.allow_plain_http: true` if nobody is",
+        );
+    }
+    Ok(usable)
 }
 
 /// All of them.
@@ -26,6 +94,7 @@ pub fn problems(config: &Config) -> Vec<Problem> {
         found.push(Problem {
             at: at.iter().map(|part| (*part).to_owned()).collect(),
             message,
+            help: None,
         });
     };
     for (key, refusal) in config.refusals() {
@@ -98,6 +167,10 @@ pub fn problems(config: &Config) -> Vec<Problem> {
     }
     for (key, error) in export::problems(config) {
         problem(&["telemetry", "exporters", key, "otlp"], error);
+    }
+    // Subgraphs that are composed win over a URL, which is never asked then.
+    if config.supergraph.subgraphs.is_none() {
+        found.extend(supergraph_url(&config.supergraph).err());
     }
     found
 }

@@ -99,7 +99,7 @@ pub enum Profile {
     /// Fewest waves, then fewest requests: the shortest answer time.
     #[default]
     CriticalPath,
-    /// Fewest requests, then fewest waves: the least load on subgraphs' front ends.
+    /// Fewest requests, then fewest waves.
     FewestRequests,
     /// The least work for subgraphs, as estimated ([`load`]).
     LeastLoad,

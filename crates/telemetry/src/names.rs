@@ -61,6 +61,8 @@ pub const STOP: &str = "ogive.stop";
 pub const PLAN_SOURCE: &str = "ogive.plan.source";
 /// Attribute: the version of the gateway.
 pub const VERSION: &str = "version";
+/// Attribute: the commit that the gateway was built from.
+pub const COMMIT: &str = "commit";
 /// Attribute: `access` or `process`.
 pub const LOG: &str = "ogive.log";
 /// Attribute: everything beyond the limit on series.
@@ -137,8 +139,8 @@ metrics! {
     REFINEMENT_DROPPED = "ogive.plan.refinement.dropped" Counter "1" []
         "Plans that found the queue of the background planner full.";
     /// See the table.
-    BUILD_INFO = "ogive.build_info" Gauge "1" [VERSION]
-        "Always 1; the label is the version that runs.";
+    BUILD_INFO = "ogive.build_info" Gauge "1" [VERSION, COMMIT]
+        "Always 1; the labels are the version that runs and the commit it was built from, if that is known.";
     /// See the table.
     LOG_LINES_SUPPRESSED = "ogive.telemetry.log_lines.suppressed" Counter "1" []
         "Lines about failures that were left out because there were many like them; the next one says how many.";

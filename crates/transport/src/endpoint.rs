@@ -180,7 +180,7 @@ impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EndpointError::Missing => {
-                f.write_str("it has no URL (`--url NAME=URL` of `ogive compose` writes one)")
+                f.write_str("it has no URL (where it is composed, `--url NAME=URL` gives it one: `ogive compose`, `ogive serve --subgraphs`)")
             }
             EndpointError::Malformed(why) => write!(f, "its URL is malformed: {why}"),
             EndpointError::Tls(why) => write!(f, "its TLS cannot be set up: {why}"),

@@ -75,6 +75,117 @@ fn everything_that_is_wrong_is_said_at_once() {
     }
 }
 
+/// What one of them refuses for reasons of the configuration alone, the other refuses, too, and says the same.
+#[test]
+fn a_configuration_that_serve_refuses_is_not_fine() {
+    let supergraph = demo("supergraph.graphql");
+    for (name, text, wanted) in [
+        (
+            "key-in-the-clear",
+            "supergraph: { url: 'http://192.0.2.1/schema', headers: { x-key: k1 } }",
+            "would send its key to `http://192.0.2.1/schema`",
+        ),
+        (
+            "key-in-the-query",
+            "supergraph: { url: 'http://192.0.2.1/schema?key=k1' }",
+            "would send its key to `http://192.0.2.1/schema`",
+        ),
+        (
+            "no-header",
+            "supergraph: { url: 'https://192.0.2.1/', headers: { 'x y': k1 } }",
+            "`x y`",
+        ),
+        (
+            "user",
+            "supergraph: { url: 'https://u:k1@192.0.2.1/' }",
+            "`https://192.0.2.1/` cannot be asked",
+        ),
+        ("filter", "log: { filter: loud }", "`loud` is no log filter"),
+        (
+            "field",
+            "telemetry: { access_log: { enabled: true, fields: [colour] } }",
+            "`colour`",
+        ),
+        (
+            "folder",
+            "telemetry: { access_log: { enabled: true, path: /no/such/folder } }",
+            "`/no/such/folder`",
+        ),
+        (
+            "manifest",
+            "persisted_queries: { enabled: true, local_manifests: [/no/such.json] }",
+            "/no/such.json",
+        ),
+        (
+            "certificate",
+            "tls: { supergraph: { certificate_chain: /no/such.pem, key: /no/such.key } }",
+            "/no/such.pem",
+        ),
+        (
+            "collector",
+            "telemetry: { exporters: { metrics: { otlp: { enabled: true, endpoint: 'http://u:p@a/' } } } }",
+            "`http://u:p@a/` cannot be used",
+        ),
+        (
+            "trust",
+            "listen: 127.0.0.1:0\nhttp: { trusted_proxies: [unix] }",
+            "nobody listens on a unix socket",
+        ),
+        (
+            "urls",
+            "traffic_shaping: { all: { urls: ['http://a/'] } }",
+            "all subgraphs cannot be at the same URLs",
+        ),
+    ] {
+        let config = file(&format!("refused-{name}.yaml"), text);
+        let mut serve = vec!["serve", "-c", &config];
+        if !text.starts_with("supergraph") {
+            serve.extend(["-s", &supergraph]);
+        }
+        if !text.starts_with("listen") {
+            serve.extend(["-l", "127.0.0.1:0"]);
+        }
+        for arguments in [serve, vec!["config", "validate", &config]] {
+            let (code, _, err) = run(&arguments);
+            assert_eq!(code, Some(1), "{name}: {arguments:?}\n{err}");
+            assert!(err.contains(wanted), "{name}: {arguments:?}\n{err}");
+            // What is checked is shown as it stands in the file.
+            assert!(
+                arguments[0] == "config" || !err.contains("k1"),
+                "{name}: {err}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_mistake_is_one_error() {
+    let filter = file("unset.yaml", "log: { filter: '${env.OGIVE_NO_SUCH}' }\n");
+    let (_, _, err) = run(&["config", "validate", &filter]);
+    assert_eq!(err.matches("error[").count(), 1, "{err}");
+    assert!(err.contains("`OGIVE_NO_SUCH` is not set"), "{err}");
+}
+
+/// A value of the environment is not one of the file, and may be a secret.
+#[test]
+fn a_value_of_the_environment_that_cannot_be_used_is_told_by_its_name() {
+    let config = file("fine-filter.yaml", "log: { filter: info }\n");
+    let mut command = ogive(&["config", "validate", &config]);
+    let refused = command
+        .env("OGIVE__LOG__filter", "s3cret")
+        .output()
+        .unwrap();
+    let err = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        err.contains("the environment variable `OGIVE__LOG__filter`: its value is no log filter"),
+        "{err}"
+    );
+    assert!(
+        !err.contains("s3cret") && !err.contains("fine-filter.yaml:"),
+        "{err}"
+    );
+}
+
 /// What is put beside it only where it is served is no mistake, and is said all the same.
 #[test]
 fn a_supergraph_that_is_not_there_yet_is_said() {

@@ -46,7 +46,7 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn start(state: SchemaState, config: &Config) -> Served {
         let options = GatewayOptions::load(config).unwrap_or_else(|e| panic!("{e}"));
-        let telemetry = observe::telemetry(config).unwrap_or_else(|e| panic!("{e}"));
+        let telemetry = observe::telemetry(config, None).unwrap_or_else(|e| panic!("{e}"));
         let gateway = Arc::new(Gateway::new(state, options).observed_by(telemetry));
         let background =
             Background::start(config, Arc::clone(&gateway)).unwrap_or_else(|e| panic!("{e}"));

@@ -636,7 +636,7 @@ fn the_access_log_has_the_fields_that_are_asked_for() {
     fs::remove_file(path).unwrap();
     let wrong =
         crate::graph::config("telemetry: { access_log: { enabled: true, fields: [colour] } }");
-    let error = ogive_gateway::shared::observe::telemetry(&wrong).unwrap_err();
+    let error = ogive_gateway::shared::observe::telemetry(&wrong, None).unwrap_err();
     assert!(error.contains("no field `colour`"), "{error}");
 }
 

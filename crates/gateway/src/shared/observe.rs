@@ -103,8 +103,9 @@ impl ObserveOptions {
     }
 }
 
-/// What a configuration asks to be counted, traced and logged. The error is for the operator.
-pub fn telemetry(config: &Config) -> Result<Telemetry, String> {
+/// What a configuration asks to be counted, traced and logged, of a process that was built from a commit, if that is known.
+/// The error is for the operator.
+pub fn telemetry(config: &Config, commit: Option<&'static str>) -> Result<Telemetry, String> {
     let options = &config.telemetry;
     let (metrics, tracing) = (&options.exporters.metrics, &options.exporters.tracing);
     let access = &options.access_log;
@@ -116,6 +117,7 @@ pub fn telemetry(config: &Config) -> Result<Telemetry, String> {
                 cardinality_limit: metrics.common.cardinality_limit.get(),
                 operation_names: metrics.common.operation_names,
                 bounds_ns: metrics.common.buckets.0.clone(),
+                commit,
             })
         }),
         tracing.otlp.enabled.then(|| {

@@ -63,6 +63,8 @@ pub struct MetricsOptions {
     pub operation_names: bool,
     /// Upper bounds of the buckets of durations, in nanoseconds, smallest first; default [`BOUNDS_NS`].
     pub bounds_ns: Vec<u64>,
+    /// The commit that the process was built from; default: not known.
+    pub commit: Option<&'static str>,
 }
 
 impl Default for MetricsOptions {
@@ -71,6 +73,7 @@ impl Default for MetricsOptions {
             cardinality_limit: 2_000,
             operation_names: true,
             bounds_ns: BOUNDS_NS.to_vec(),
+            commit: None,
         }
     }
 }
@@ -79,6 +82,7 @@ impl Default for MetricsOptions {
 #[derive(Debug)]
 pub struct Metrics {
     operation_names: bool,
+    commit: Option<&'static str>,
     kept: Kept,
     shards: Box<[Slot]>,
     reloads: AtomicU64,
@@ -87,6 +91,13 @@ pub struct Metrics {
     plans_refined: AtomicU64,
     plans_improved: AtomicU64,
     refinement_dropped: AtomicU64,
+}
+
+/// What was built: a label is left out if its value is not known.
+fn build_labels(commit: Option<&'static str>) -> Vec<(&'static str, String)> {
+    let version = (names::VERSION, env!("CARGO_PKG_VERSION").to_owned());
+    let commit = commit.map(|commit| (names::COMMIT, commit.to_owned()));
+    std::iter::once(version).chain(commit).collect()
 }
 
 /// A shard on cache lines of its own.
@@ -180,6 +191,7 @@ impl Metrics {
     pub fn new(options: MetricsOptions) -> Self {
         Metrics {
             operation_names: options.operation_names,
+            commit: options.commit,
             kept: Kept {
                 limit: options.cardinality_limit,
                 bounds: options.bounds_ns.into(),
@@ -350,7 +362,7 @@ impl Metrics {
         out.push(Family {
             metric: &names::BUILD_INFO,
             series: vec![Series {
-                labels: vec![(names::VERSION, env!("CARGO_PKG_VERSION").to_owned())],
+                labels: build_labels(self.commit),
                 value: Value::Gauge(1.0),
             }],
         });

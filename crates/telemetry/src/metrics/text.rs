@@ -173,6 +173,18 @@ mod tests {
         let escaped =
             r#"ogive_errors_total{subgraph_name="a\"b\\c\nd",graphql_error_code="CODE"} 1"#;
         assert!(text.contains(escaped), "{text}");
-        assert!(text.contains("ogive_build_info{version=\""), "{text}");
+        let version = env!("CARGO_PKG_VERSION");
+        let built = format!("ogive_build_info{{version=\"{version}\"}} 1\n");
+        assert!(text.contains(&built), "{text}");
+    }
+
+    #[test]
+    fn the_commit_is_told_where_it_is_known() {
+        let metrics = Metrics::new(MetricsOptions {
+            commit: Some("0123abc"),
+            ..MetricsOptions::default()
+        });
+        let text = write(&metrics.snapshot(Gauges::default()));
+        assert!(text.contains(",commit=\"0123abc\"} 1\n"), "{text}");
     }
 }
