@@ -56,6 +56,22 @@ const TABLE: &[(u8, &str, &[&str])] = &[
             "syntax",
         ],
     ),
+    (
+        6,
+        "server",
+        &[
+            "telemetry",
+            "execute",
+            "planner",
+            "plan",
+            "federation",
+            "compose",
+            "operation",
+            "schema",
+            "syntax",
+            "json",
+        ],
+    ),
     (6, "gateway", &[]),
     (
         6,
@@ -69,6 +85,7 @@ const TABLE: &[(u8, &str, &[&str])] = &[
             "transport",
             "config",
             "telemetry",
+            "server",
             "gateway",
         ],
     ),
@@ -86,6 +103,7 @@ const TABLE: &[(u8, &str, &[&str])] = &[
             "transport",
             "config",
             "telemetry",
+            "server",
             "gateway",
             "mock",
         ],
@@ -93,7 +111,9 @@ const TABLE: &[(u8, &str, &[&str])] = &[
     (
         6,
         "workshop",
-        &["plan", "planner", "execute", "gateway", "mock", "bench"],
+        &[
+            "plan", "planner", "execute", "server", "gateway", "mock", "bench",
+        ],
     ),
     (7, "cli", &[]),
 ];

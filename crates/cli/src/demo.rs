@@ -10,10 +10,9 @@ use ogive_base::{SourceId, Sources};
 use ogive_config::{Config, Url};
 use ogive_execute::{SubgraphRequest, Transport};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
-use ogive_gateway::{
-    Bound, Gateway, GatewayOptions, GraphqlRequest, SchemaState, ServeOptions, plan,
-};
+use ogive_gateway::{Gateway, GatewayOptions, GraphqlRequest, SchemaState, plan};
 use ogive_mock::{Data, Model, Options, Server, Service, Settings, Source, Subgraph};
+use ogive_server::{Bound, ServeOptions};
 use ogive_transport::{Client, Endpoint, HeaderRules, RequestTransport, Traffic};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;

@@ -4,10 +4,8 @@ use std::{convert::Infallible, path::Path, sync::Arc};
 
 use anyhow::Result;
 use ogive_config::Config;
-use ogive_gateway::{
-    Background, Bound, Gateway, ServeOptions, Threads, shared::observe, shared::offload::Heavy,
-    tls::listener_tls,
-};
+use ogive_gateway::{Background, Gateway, shared::observe, shared::offload::Heavy};
+use ogive_server::{Bound, ServeOptions, Threads, tls::listener_tls};
 use tokio::runtime::Runtime;
 
 use crate::{

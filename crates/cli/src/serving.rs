@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use ogive_config::{Config, FileMode, Listen, LogFormat};
-use ogive_gateway::{Bound, Gateway, ServeOptions};
+use ogive_gateway::Gateway;
+use ogive_server::{Bound, ServeOptions};
 use ogive_telemetry::log::{self, Format};
 use rustix::process::{Resource, getrlimit, setrlimit};
 

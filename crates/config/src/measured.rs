@@ -66,9 +66,13 @@ pub struct Measured<T> {
 }
 
 impl<T: PartialOrd> Measured<T> {
+    /// Whether anything can have to be noted: who finds out by looking at the clock need not, otherwise.
+    pub fn is_only_measured(&self) -> bool {
+        self.ceiling > self.limit
+    }
     /// Whether so much has to be noted: it is beyond a limit that is only measured.
     pub fn is_exceeded_by(&self, found: &T) -> bool {
-        self.ceiling > self.limit && *found > self.limit
+        self.is_only_measured() && *found > self.limit
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{
     fmt,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
 use crate::{
@@ -48,6 +48,17 @@ impl Client {
             Client::At(address) => Some(address),
             Client::Unix => None,
         }
+    }
+    /// Whose share of something it has: whoever has an IPv6 address has a whole network of them.
+    pub fn network(self) -> Option<IpAddr> {
+        let address = self.address()?.to_canonical();
+        Some(match address {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & !u128::from(u64::MAX);
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+            IpAddr::V4(_) => address,
+        })
     }
 }
 

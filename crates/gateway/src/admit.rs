@@ -19,7 +19,6 @@ use ogive_telemetry::codes;
 use quick_cache::sync::Cache;
 
 use crate::{
-    identify::proxies::network,
     shared::error::RequestError,
     shared::measured::{Exceeded, note},
 };
@@ -195,10 +194,10 @@ impl Admission {
     }
 
     fn of_address(&self, client: Client) -> u64 {
-        match client {
-            Client::At(address) => self.hasher.hash_one((1u8, network(address))),
-            // Nobody can tell them apart.
-            Client::Unix => self.hasher.hash_one(5u8),
+        match client.network() {
+            Some(network) => self.hasher.hash_one((1u8, network)),
+            // At a unix socket, where nobody can tell them apart.
+            None => self.hasher.hash_one(5u8),
         }
     }
 

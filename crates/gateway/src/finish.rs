@@ -5,12 +5,8 @@ use std::sync::Arc;
 use http::{Response, request::Parts};
 use ogive_base::MemoryBudget;
 
-use crate::{
-    options::GatewayOptions,
-    router::cors::Cors,
-    shared::body::{ResponseBody, encode},
-    shared::worker::WorkerState,
-};
+use crate::{options::GatewayOptions, router::cors::Cors, shared::worker::WorkerState};
+use ogive_server::body::{ResponseBody, encode};
 
 /// What a response is completed by.
 pub(crate) struct Answered<'a> {

@@ -147,8 +147,4 @@ impl Gateway {
     pub fn options(&self) -> Arc<GatewayOptions> {
         Arc::clone(&self.serving.load().options)
     }
-    /// Reports "not ready" from now on.
-    pub fn start_draining(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-    }
 }

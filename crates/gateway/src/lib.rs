@@ -1,7 +1,7 @@
-//! The request pipeline and its HTTP edge.
+//! The request pipeline.
 //!
 //! Every request passes five stops, one file each: [`receive`], [`prepare`], [`plan`], [`execute`], [`respond`].
-//! [`Gateway::handle`] is the pipeline without sockets; [`server`] puts it on the network.
+//! [`Gateway::handle`] is the pipeline without sockets; [`ogive_server`] puts it on the network, as [`serve`] says.
 //!
 //! Invariants:
 //! - Every answer to a GraphQL request is a well-formed GraphQL response, whatever the client or a subgraph does.
@@ -11,7 +11,7 @@
 //! Reading order: [`gateway`], then the stages in the order in which a request passes them: [`router`], [`identify`],
 //! [`admit`], [`receive`], [`documents`], [`prepare`], [`authorize`], [`plan`], [`execute`], [`respond`]. What belongs to a
 //! schema is in [`schema`], what all stages use in [`shared`]. Beside the requests: [`background`], [`reload`]. [`explain`]
-//! shows one request on its way; [`unusable`] says what a configuration cannot have. [`server`] is the network.
+//! shows one request on its way; [`unusable`] says what a configuration cannot have.
 
 pub mod admit;
 pub mod authorize;
@@ -32,11 +32,13 @@ pub mod reload;
 pub mod respond;
 pub mod router;
 pub mod schema;
-pub mod server;
+pub mod serve;
 pub mod shared;
 mod stages;
-pub mod tls;
+pub(crate) mod tls;
 pub mod unusable;
+
+pub use ogive_server::ResponseBody;
 
 pub use background::Background;
 pub use explain::{Explanation, explain};
@@ -44,8 +46,6 @@ pub use gateway::Gateway;
 pub use options::GatewayOptions;
 pub use receive::GraphqlRequest;
 pub use schema::state::SchemaState;
-pub use server::{Bound, ServeOptions, Threads};
-pub use shared::body::ResponseBody;
 pub use shared::error::{GraphqlError, RequestError};
 pub use shared::json_value::JsonObject;
 pub use shared::worker::WorkerState;

@@ -47,9 +47,7 @@ use crate::{
     respond::expose::{Exposed, add_extensions, dry_run, plan_extension},
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
     router::{Destination, no_websockets},
-    shared::body::ResponseBody,
     shared::context::RequestContext,
-    shared::drain_body::read_refused,
     shared::error::{RequestError, internal, no_memory},
     shared::failures,
     shared::json_value::JsonObject,
@@ -59,6 +57,8 @@ use crate::{
     shared::panic::contained,
     shared::worker::WorkerState,
 };
+use ogive_server::ResponseBody;
+use ogive_server::drain_body::read_refused;
 
 /// After how many seconds clients come back while there is no schema.
 const WAITING_SECONDS: u64 = 5;
@@ -81,12 +81,12 @@ impl Gateway {
         B::Error: Display,
     {
         let (mut parts, body) = request.into_parts();
-        self.answer(&mut parts, body, peer, worker).await
+        self.answer_parts(&mut parts, body, peer, worker).await
     }
 
     /// The same for a request in parts: what many futures within one another need is kept by the outermost and lent to
     /// the others, because each of them would have room for it, and room is moved with every request.
-    pub(crate) async fn answer<B>(
+    pub(crate) async fn answer_parts<B>(
         &self,
         parts: &mut Parts,
         body: B,

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 
 use http::{Method, Response, request::Parts};
 use ogive_config::{Client, Measured, Peer};
+use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, access::Finished};
 
 use crate::{
     gateway::Gateway,
     options::GatewayOptions,
     shared::{
-        body::ResponseBody,
         failures,
         measured::{code, log},
         observe::ObserveOptions,
@@ -86,7 +86,7 @@ impl Gateway {
     }
 
     /// Notes what of a connection is beyond a limit that is only measured.
-    pub(crate) fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
+    pub(crate) fn note_exceeded<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
         if measured.is_exceeded_by(found) {
             log(measured.which, found, &measured.limit);
             self.exceeded([&code(measured.which)].into_iter());

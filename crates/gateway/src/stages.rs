@@ -7,8 +7,8 @@ use crate::{
     finish::{Answered, encode_body, write_headers},
     identify::{Head, find_client, take_claims},
     options::GatewayOptions,
-    shared::body::ResponseBody,
 };
+use ogive_server::ResponseBody;
 
 /// Those of one configuration, in the order in which they happen.
 #[derive(Debug, Default)]

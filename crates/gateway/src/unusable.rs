@@ -6,6 +6,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{Config, SupergraphOptions, is_loopback, without_secrets};
+use ogive_server::tls::listener_tls;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::{Http2, Source};
 
@@ -110,7 +111,7 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             problem(&["persisted_queries", "local_manifests", &index], error);
         }
     }
-    if let Err(error) = tls::listener_tls(config) {
+    if let Err(error) = listener_tls(config) {
         problem(&["tls", "supergraph"], error);
     }
     let of_subgraphs = &config.tls.subgraph;

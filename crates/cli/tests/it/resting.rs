@@ -132,7 +132,7 @@ fn a_load_that_is_over_takes_no_memory() {
     let (_big, more, supergraph) = big();
     urls.push_str(&more);
     let config = file("resting.yaml", configuration(&urls, &supergraph, PLANS, 0));
-    let log = "off,ogive::serve=info,ogive_gateway::server::worker=debug";
+    let log = "off,ogive::serve=info,ogive_server::worker=debug";
     let mut serve = Running::start(&["serve", "-c", &config, "--log", log]);
     let gateway = address(&serve.logged("serving http://"));
     let Some(started) = look(serve.id()) else {

@@ -5,11 +5,9 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 use ogive_base::SourceId;
 use ogive_config::{Config, Url};
 use ogive_federation::{ReadOptions, read_supergraph};
-use ogive_gateway::{
-    Background, Bound, Gateway, GatewayOptions, SchemaState, ServeOptions, server::Drained,
-    shared::observe,
-};
+use ogive_gateway::{Background, Gateway, GatewayOptions, SchemaState, shared::observe};
 use ogive_mock::{Server, Service, assemble, config::Config as MockConfig};
+use ogive_server::{Bound, Drained, ServeOptions};
 use tokio::sync::oneshot;
 
 /// A file of the demo graph.
@@ -63,7 +61,7 @@ impl Served {
             false => "127.0.0.1:0".to_owned(),
         };
         let mode = config.listen_mode;
-        let tls = ogive_gateway::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
+        let tls = ogive_server::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -515,7 +515,7 @@ fn health_can_have_an_address_of_its_own() {
         send(graph.address(), "GET", "/health", &[], b"").status,
         404
     );
-    graph.served.gateway.start_draining();
+    ogive_server::Service::start_draining(&*graph.served.gateway);
     assert_eq!(send(own, "GET", "/readiness", &[], b"").status, 503);
     assert_eq!(send(own, "GET", "/health", &[], b"").status, 200);
 }

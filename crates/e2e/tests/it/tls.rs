@@ -220,7 +220,7 @@ fn changed_authorities_are_used_by_new_connections_to_subgraphs() {
 #[test]
 fn what_is_missing_is_named() {
     let load =
-        |yaml: &str| ogive_gateway::tls::listener_tls(&crate::graph::config(yaml)).expect_err(yaml);
+        |yaml: &str| ogive_server::tls::listener_tls(&crate::graph::config(yaml)).expect_err(yaml);
     let folder = Folder::new("tls-missing");
     let (ca, issued) = (Authority::new(), Authority::new().issue("localhost"));
     let other = ca.issue("localhost");

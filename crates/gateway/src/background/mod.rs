@@ -5,21 +5,14 @@ pub(crate) mod certificates;
 pub(crate) mod export;
 pub(crate) mod gauges;
 
-use std::{
-    collections::VecDeque, convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use ogive_config::Config;
+use ogive_server::operator::OperatorListener;
 use ogive_telemetry::metrics::text;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Notify,
-    task::AbortHandle,
-};
+use tokio::sync::Notify;
 
 use crate::{
     Gateway, ResponseBody,
@@ -28,10 +21,6 @@ use crate::{
     schema::refine::Refiner,
 };
 
-/// Most connections to the operator's endpoints at a time.
-const CONNECTIONS_MAX: usize = 64;
-/// How long such a connection may be idle or send a request. When there are too many, the oldest goes.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the last metrics and spans may take to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -84,20 +73,16 @@ impl Background {
         let (mut metrics, mut health) = (None, None);
         let mut bound = Vec::new();
         for (listen, paths) in wanted {
-            let bind = || -> io::Result<(std::net::TcpListener, SocketAddr)> {
-                let listener = std::net::TcpListener::bind(&listen)?;
-                listener.set_nonblocking(true)?;
-                let address = listener.local_addr()?;
-                Ok((listener, address))
-            };
-            let (listener, address) =
-                bind().map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+            let listener = OperatorListener::bind(&listen)
+                .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+            let address = listener.address();
             metrics = metrics.or(paths.metrics.is_some().then_some(address));
             health = health.or(paths.live.is_some().then_some(address));
             bound.push((listener, paths));
         }
         let exporter = Exporter::new(config, Arc::clone(&gateway))?;
         let refiner = Refiner::start(Arc::clone(&gateway))?;
+        let tls_interval = config.tls.reload_interval.0;
         let stop = Arc::new(Notify::new());
         let stopping = Arc::clone(&stop);
         let run = move || {
@@ -107,7 +92,7 @@ impl Background {
                 .build();
             match runtime {
                 Ok(runtime) => {
-                    runtime.block_on(run(gateway, bound, exporter, stopping));
+                    runtime.block_on(run(gateway, bound, exporter, tls_interval, stopping));
                     // Whoever looks up the collector's name must not hold up the end.
                     runtime.shutdown_background();
                 }
@@ -152,18 +137,23 @@ impl Drop for Background {
 
 async fn run(
     gateway: Arc<Gateway>,
-    bound: Vec<(std::net::TcpListener, Paths)>,
+    bound: Vec<(OperatorListener, Paths)>,
     exporter: Exporter,
+    tls_interval: Duration,
     stop: Arc<Notify>,
 ) {
     for (listener, paths) in bound {
-        match TcpListener::from_std(listener) {
-            Ok(listener) => {
-                tokio::spawn(listen(listener, Arc::clone(&gateway), Arc::new(paths)));
-            }
-            Err(error) => tracing::error!(%error, "an address for the operator is lost"),
-        }
+        let gateway = Arc::clone(&gateway);
+        tokio::spawn(async move {
+            let serving = listener.serve(move |request| answer(request, &gateway, &paths));
+            let error = serving.await;
+            tracing::error!(%error, "an address for the operator is lost");
+        });
     }
+    tokio::spawn(certificates::keep_up_to_date(
+        Arc::clone(&gateway),
+        tls_interval,
+    ));
     let failing = Arc::clone(&gateway);
     tokio::spawn(async move {
         loop {
@@ -183,44 +173,7 @@ async fn run(
     }
 }
 
-async fn listen(listener: TcpListener, gateway: Arc<Gateway>, paths: Arc<Paths>) {
-    let mut connections: VecDeque<AbortHandle> = VecDeque::new();
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let (gateway, paths) = (Arc::clone(&gateway), Arc::clone(&paths));
-        connections.retain(|connection| !connection.is_finished());
-        // Whoever says nothing must not keep out who asks whether the process is well. Answers are there at once.
-        if connections.len() >= CONNECTIONS_MAX
-            && let Some(oldest) = connections.pop_front()
-        {
-            oldest.abort();
-        }
-        let serving = tokio::spawn(async move { serve(stream, &gateway, &paths).await });
-        connections.push_back(serving.abort_handle());
-    }
-}
-
-async fn serve(stream: TcpStream, gateway: &Gateway, paths: &Paths) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let response = answer(&request, gateway, paths);
-        async move { Ok::<_, Infallible>(response) }
-    });
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_READ_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = serving.await {
-        tracing::debug!(%error, "an operator's connection ended early");
-    }
-}
-
-fn answer<B>(request: &Request<B>, gateway: &Gateway, paths: &Paths) -> Response<ResponseBody> {
+fn answer(request: &Request<()>, gateway: &Gateway, paths: &Paths) -> Response<ResponseBody> {
     let is = |path: &Option<String>| path.as_deref() == Some(request.uri().path());
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = Response::new(ResponseBody::default());

@@ -7,7 +7,7 @@
 //! Elements of a list are told apart from the end as well: what stands before the element that the peer has added may be
 //! anything, an opening quote included, and must not decide about that element.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, header};
 use ogive_config::{Client, ClientAddressHeader, Config, Peer, PeerRange};
@@ -128,17 +128,6 @@ fn address(node: &str) -> Option<IpAddr> {
     let parsed = bare.unwrap_or(node).parse().ok();
     let parsed = parsed.or_else(|| Some(node.parse::<SocketAddr>().ok()?.ip()));
     parsed.map(|address| address.to_canonical())
-}
-
-/// Whoever has an IPv6 address has a whole network of them.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = address.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from_bits(network))
-        }
-        address => address,
-    }
 }
 
 #[cfg(test)]

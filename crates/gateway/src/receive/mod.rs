@@ -27,13 +27,13 @@ use ogive_telemetry::codes;
 use ogive_transport::encoding::{self, DecodeError, Encoding};
 
 use crate::{
-    shared::drain_body::{linger, read_refused},
     shared::error::{RequestError, no_memory},
     shared::json_value::{self, JsonObject},
-    shared::measured::{Exceeded, is_measured, note},
+    shared::measured::{Exceeded, note},
     shared::media::{self, ContentTypeError},
     shared::offload::{Heavy, LIGHT_BODY},
 };
+use ogive_server::drain_body::{linger, read_refused};
 
 /// One GraphQL request, wherever it came from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -297,7 +297,7 @@ where
         }
         Ok(rest.map_or(first, BytesMut::freeze))
     });
-    let began = is_measured(&limits.body_timeout).then(Instant::now);
+    let began = limits.body_timeout.is_only_measured().then(Instant::now);
     // Most bodies have come with their heads; no timer is made for them.
     let body = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
         Poll::Ready(body) => body,

@@ -11,7 +11,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
 use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
-use crate::{shared::body::ResponseBody, shared::error::RequestError, shared::media::Media};
+use crate::{shared::error::RequestError, shared::media::Media};
+use ogive_server::ResponseBody;
 
 /// The response to an executed operation.
 pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 
-use crate::shared::body::ResponseBody;
+use ogive_server::ResponseBody;
 
 /// Where it is served.
 pub const PATH: &str = "/__ogive/composition";

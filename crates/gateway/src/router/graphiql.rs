@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
-use crate::shared::body::ResponseBody;
+use ogive_server::ResponseBody;
 
 /// Where the assets are; the version is part of the path, so they can be cached forever. The last part counts changes of
 /// our own script.

@@ -3,7 +3,7 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Bytes;
 
-use crate::shared::body::ResponseBody;
+use ogive_server::ResponseBody;
 
 /// Whether liveness is asked for readiness instead, as Apollo Router is: `/health?ready`.
 pub(crate) fn asks_readiness(query: Option<&str>) -> bool {

@@ -16,10 +16,10 @@ use health::{asks_readiness, health};
 use crate::{
     gateway::Gateway,
     options::GatewayOptions,
-    shared::body::ResponseBody,
     shared::error::RequestError,
     shared::media::{Accept, accept, asks_for_websocket},
 };
+use ogive_server::ResponseBody;
 
 /// Who answers a request.
 pub(crate) enum Destination<'p> {
@@ -33,7 +33,7 @@ pub(crate) enum Destination<'p> {
 
 impl Gateway {
     /// Whether a request is about health.
-    pub(crate) fn is_health(&self, parts: &Parts) -> bool {
+    pub(crate) fn is_about_health(&self, parts: &Parts) -> bool {
         let options = self.options();
         let paths = options.health_paths.iter();
         let mut paths = paths.flat_map(|(live, ready)| [live, ready]);

@@ -33,11 +33,6 @@ pub fn code(limit: Limit) -> &'static str {
     }
 }
 
-/// Whether anything can have to be noted of a limit: who finds out by looking at the clock need not, otherwise.
-pub fn is_measured<T: PartialOrd>(measured: &Measured<T>) -> bool {
-    measured.ceiling > measured.limit
-}
-
 /// Notes what is beyond a limit that is only measured, each limit once.
 pub fn note<T: PartialOrd + Debug>(measured: &Measured<T>, found: &T, exceeded: &mut Exceeded) {
     let code = code(measured.which);

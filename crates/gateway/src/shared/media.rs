@@ -115,7 +115,7 @@ fn admitted(headers: &HeaderMap) -> Option<[Admitted; 3]> {
         let quality = parts
             .filter_map(|p| p.split_once('='))
             .find(|(key, _)| key.trim().eq_ignore_ascii_case("q"))
-            .map_or(1000, |(_, q)| thousandths(q.trim()));
+            .map_or(1000, |(_, q)| ogive_server::body::thousandths(q.trim()));
         let (specific, matches): (u8, [bool; 3]) = match name.as_str() {
             "*/*" => (0, [true, true, true]),
             "application/*" => (1, [true, true, false]),
@@ -154,22 +154,6 @@ fn best(graphql: Admitted, json: Admitted) -> Option<Media> {
     } else {
         Media::Json
     })
-}
-
-/// `0.85` as 850; anything malformed as 0, so that it is not preferred. `.2`, which Java's `HttpURLConnection` has always
-/// sent, is read as `0.2`.
-pub(crate) fn thousandths(text: &str) -> u32 {
-    let (whole, fraction) = match text.split_once('.') {
-        Some(("", fraction)) => ("0", fraction),
-        Some(parts) => parts,
-        None => (text, ""),
-    };
-    let digits_only = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if !matches!(whole, "0" | "1") || fraction.len() > 3 || !digits_only(fraction) {
-        return 0;
-    }
-    let fraction: u32 = format!("{fraction:0<3}").parse().unwrap_or(0);
-    (if whole == "1" { 1000 } else { 0 } + fraction).min(1000)
 }
 
 /// Why a body cannot be read.

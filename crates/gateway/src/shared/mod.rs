@@ -1,8 +1,6 @@
 //! What all stages use.
 
-pub mod body;
 pub mod context;
-pub(crate) mod drain_body;
 pub mod error;
 pub(crate) mod failures;
 pub(crate) mod json_value;

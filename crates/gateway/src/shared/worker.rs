@@ -6,12 +6,7 @@
 //! the others execute the operation themselves, and so does for a while whoever asks for it later, as those do who share
 //! requests to subgraphs ([`Personal`]). Mutations are never shared.
 
-use std::{
-    cell::{Cell, RefCell},
-    ptr,
-    rc::Rc,
-    sync::Arc,
-};
+use std::{cell::RefCell, ptr, rc::Rc, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -48,8 +43,6 @@ pub struct WorkerState {
     pub(crate) share: Share,
     /// Its part of the memory that requests may take.
     memory: RefCell<Option<Arc<MemoryShare>>>,
-    /// How many requests came, so that it can be told when none does.
-    pub(crate) requests: Cell<u64>,
 }
 
 impl WorkerState {

@@ -90,7 +90,7 @@ async fn health_and_readiness() {
     ] {
         assert_eq!(get(&gateway, path, "").await.status, 200, "{path}");
     }
-    gateway.start_draining();
+    ogive_server::Service::start_draining(&*gateway);
     for (path, status) in [
         ("/health", 200),
         ("/health?live", 200),

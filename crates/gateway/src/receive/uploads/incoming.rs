@@ -17,7 +17,7 @@ use ogive_telemetry::codes;
 use ogive_transport::{FeedError, PieceSender};
 
 use super::{NOTHING, Refusal, State, Uploads, invalid, out_of_order, refusal};
-use crate::shared::drain_body::{BYTES_MAX, PAUSE_MAX, TIME_MAX};
+use ogive_server::drain_body::{BYTES_MAX, PAUSE_MAX, TIME_MAX};
 
 /// A body as the parser wants it: at most so many bytes, and one piece at a time. The parser would take whatever is
 /// there, and a client that is faster than the subgraph would fill memory.

@@ -34,13 +34,13 @@ use ogive_telemetry::codes;
 use crate::{
     prepare::Prepared,
     receive::{ReceiveLimits, Received, note_batch, received},
-    shared::drain_body::{linger, read_refused},
     shared::error::{RequestError, no_memory},
     shared::json_value,
     shared::measured::{Exceeded, note},
     shared::offload::{Heavy, LIGHT_BODY},
 };
 use incoming::Chunks;
+use ogive_server::drain_body::{linger, read_refused};
 use turns::Turns;
 
 /// What clients may send.

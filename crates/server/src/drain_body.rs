@@ -13,19 +13,19 @@ use http::{HeaderMap, header};
 use hyper::body::{Body, Buf};
 
 /// Most bytes read for nothing.
-pub(crate) const BYTES_MAX: usize = 32 << 20;
+pub const BYTES_MAX: usize = 32 << 20;
 /// Bytes read in one go; then other requests have their turn.
 const TURN: usize = 256 << 10;
 /// Longest time altogether.
-pub(crate) const TIME_MAX: Duration = Duration::from_secs(2);
+pub const TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest pause of a client that may be waiting for the answer already. Over HTTP/2 a client that is far away pauses
 /// for a round trip whenever it has sent what it may.
-pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(300);
+pub const PAUSE_MAX: Duration = Duration::from_millis(300);
 
 /// Reads the body of a request that its head alone has refused. Over HTTP/2 the stream would be reset otherwise, behind
 /// the answer, and some clients that are still sending then drop the answer. In a box: what is refused need not make
 /// room for itself in what is served.
-pub(crate) fn read_refused<B: Body>(
+pub fn read_refused<B: Body>(
     headers: &HeaderMap,
     body: B,
 ) -> Pin<Box<impl Future<Output = ()> + use<B>>> {
@@ -39,7 +39,7 @@ pub(crate) fn read_refused<B: Body>(
 }
 
 /// Reads on until the end, a pause or a limit.
-pub(crate) async fn linger<B: Body>(mut body: Pin<&mut B>) {
+pub async fn linger<B: Body>(mut body: Pin<&mut B>) {
     let began = Instant::now();
     let (mut read, mut turn) = (0, TURN);
     while read < BYTES_MAX && began.elapsed() < TIME_MAX {

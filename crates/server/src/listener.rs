@@ -22,14 +22,14 @@ const BACKLOG: u32 = 4_096;
 
 /// What is listened on.
 #[derive(Debug)]
-pub(super) enum Listener {
+pub(crate) enum Listener {
     Tcp(TcpListener, SocketAddr),
     /// The file goes first: as long as the socket is there, its number is nobody else's.
     Unix(SocketFile, UnixListener),
 }
 
 /// A client's connection on its way to another thread.
-pub(super) enum Accepted {
+pub(crate) enum Accepted {
     /// With the address that it came from, which the socket itself does not know any more once the client has left.
     Tcp(std::net::TcpStream, SocketAddr),
     Unix(std::os::unix::net::UnixStream),
@@ -37,7 +37,7 @@ pub(super) enum Accepted {
 
 /// The file of a unix socket; removed with it, unless another process has put its own there meanwhile.
 #[derive(Debug)]
-pub(super) struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     number: Option<(u64, u64)>,
 }
@@ -100,7 +100,7 @@ fn number(path: &Path) -> Option<(u64, u64)> {
 
 impl Listener {
     /// `HOST:PORT`, or `unix://` and a path, whose file has this mode.
-    pub(super) async fn bind(listen: &str, mode: FileMode) -> io::Result<Listener> {
+    pub(crate) async fn bind(listen: &str, mode: FileMode) -> io::Result<Listener> {
         if let Some(path) = listen.strip_prefix("unix://") {
             let path = Path::new(path);
             let _alone = lock_folder(path)?;
@@ -112,21 +112,21 @@ impl Listener {
         let address = listener.local_addr()?;
         Ok(Listener::Tcp(listener, address))
     }
-    pub(super) fn address(&self) -> Option<SocketAddr> {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Listener::Tcp(_, address) => Some(*address),
             Listener::Unix(..) => None,
         }
     }
     /// As a client would write it, without a path.
-    pub(super) fn url(&self, tls: bool) -> String {
+    pub(crate) fn url(&self, tls: bool) -> String {
         match self {
             Listener::Tcp(_, address) if tls => format!("https://{address}"),
             Listener::Tcp(_, address) => format!("http://{address}"),
             Listener::Unix(file, _) => format!("unix://{}", file.path.display()),
         }
     }
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         match self {
             // The stream leaves this thread's reactor for the worker's.
             Listener::Tcp(listener, _) => {
@@ -141,7 +141,7 @@ impl Listener {
     }
     /// Closes the socket. Gives the connections that the operating system has accepted already: their clients believe
     /// to be served.
-    pub(super) fn close(self) -> Vec<Accepted> {
+    pub(crate) fn close(self) -> Vec<Accepted> {
         let mut accepted = Vec::new();
         match self {
             Listener::Tcp(listener, _) => {
@@ -171,14 +171,14 @@ impl Listener {
 
 impl Accepted {
     /// Who is at the other end.
-    pub(super) fn peer(&self) -> Peer {
+    pub(crate) fn peer(&self) -> Peer {
         match self {
             Accepted::Tcp(_, address) => Peer::Tcp(*address),
             Accepted::Unix(_) => Peer::Unix,
         }
     }
     /// Joins the reactor of this thread. Says who is at the other end, too.
-    pub(super) fn join(self) -> io::Result<(Socket, Peer)> {
+    pub(crate) fn join(self) -> io::Result<(Socket, Peer)> {
         let peer = self.peer();
         match self {
             Accepted::Tcp(stream, _) => {

@@ -1,7 +1,7 @@
 //! HTTP/2 on one connection.
 //!
 //! A client may open and give up requests faster than they can be answered ("rapid reset"). Those not yet started are
-//! bounded by the protocol's implementation, those started by [`super::activity`]: a connection that gives up most of what
+//! bounded by the protocol's implementation, those started by [`crate::activity`]: a connection that gives up most of what
 //! it asks is closed.
 //!
 //! Draining: the client is told not to send more. It should say that it has heard it, and then close; whether it does or
@@ -15,9 +15,9 @@ use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::Service}
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::{Instant, sleep_until};
 
-use super::{
+use crate::{
     activity::Taken,
-    connection::{Driven, Error},
+    driven::{Driven, Error},
 };
 
 /// Streams that a client has given up before anybody looked at them; more close the connection.
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// Serves until the connection ends.
-pub(super) async fn drive<S>(driven: Driven, service: S) -> Result<(), Error>
+pub(crate) async fn drive<S>(driven: Driven, service: S) -> Result<(), Error>
 where
     S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible>,
     S::Future: 'static,
@@ -44,7 +44,7 @@ where
         .keep_alive_timeout(driven.patience)
         .serve_connection(TokioIo::new(driven.bytes.clone()), service);
     let mut serving = pin!(serving);
-    let mut draining = driven.draining.clone();
+    let mut draining = driven.draining.receiver();
     let mut drains = false;
     // When it ends, as soon as it is idle then.
     let mut end: Option<Instant> = None;
@@ -63,13 +63,13 @@ where
                 serving.as_mut().graceful_shutdown();
                 end = Some(Instant::now() + options.drain_idle_timeout);
             }
-            () = driven.held.place.told_to_leave(), if end.is_none() => {
+            () = driven.place.place.told_to_leave(), if end.is_none() => {
                 match driven.is_idle() {
                     true => {
                         serving.as_mut().graceful_shutdown();
                         end = Some(Instant::now() + LAST_WORD);
                     }
-                    false if driven.held.place.may_stay() => driven.held.stays(),
+                    false if driven.place.place.may_stay() => driven.place.stays(),
                     false => return Ok(()),
                 }
             }

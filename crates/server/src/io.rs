@@ -21,14 +21,14 @@ use ogive_base::{OutOfMemory, Reservation};
 use ogive_transport::{Socket, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-use super::{connection::Shared, framing::Framing};
+use crate::{framing::Framing, shared::CountsMemory};
 
 /// Heads of requests up to so many bytes are not counted: they are what a connection has room for.
-pub(super) const HEAD_FREE: usize = 8 << 10;
+pub(crate) const HEAD_FREE: usize = 8 << 10;
 
 /// A connection's bytes; all copies are of the same connection.
 #[derive(Clone)]
-pub(super) struct Bytes(Rc<Inner>);
+pub(crate) struct Bytes(Rc<Inner>);
 
 struct Inner {
     stream: RefCell<Stream>,
@@ -38,50 +38,50 @@ struct Inner {
     writes: Cell<bool>,
     framing: RefCell<Framing>,
     /// Whose memory heads are counted in; over HTTP/1.1.
-    shared: Option<Rc<Shared>>,
+    memory: Option<Rc<dyn CountsMemory>>,
     /// Counts a large head that is not over.
     head: RefCell<Option<Reservation>>,
 }
 
 impl Bytes {
-    /// `shared`: where requests are those of HTTP/1.1, which are looked through.
-    pub(super) fn new(stream: Stream, shared: Option<Rc<Shared>>) -> Self {
+    /// `memory`: where requests are those of HTTP/1.1, which are looked through.
+    pub(crate) fn new(stream: Stream, memory: Option<Rc<dyn CountsMemory>>) -> Self {
         Bytes(Rc::new(Inner {
             stream: RefCell::new(stream),
             reads: Cell::new(true),
             writes: Cell::new(false),
-            framing: RefCell::new(match &shared {
+            framing: RefCell::new(match &memory {
                 Some(_) => Framing::begin(),
                 None => Framing::off(),
             }),
-            shared,
+            memory,
             head: RefCell::new(None),
         }))
     }
     /// Whether a head may have been so large that it counts.
-    pub(super) fn has_large_heads(&self) -> bool {
-        self.0.shared.is_none() || self.0.framing.borrow().largest() > HEAD_FREE
+    pub(crate) fn has_large_heads(&self) -> bool {
+        self.0.memory.is_none() || self.0.framing.borrow().largest() > HEAD_FREE
     }
     /// Bytes of the largest head so far, about: not fewer. One that is not over counts.
-    pub(super) fn largest_head(&self) -> usize {
+    pub(crate) fn largest_head(&self) -> usize {
         let framing = self.0.framing.borrow();
         framing.largest().max(framing.unfinished())
     }
     /// Whether the next head, which the parser has read, has both `content-length` and `transfer-encoding`; to be asked once
     /// for each.
-    pub(super) fn next_has_both(&self) -> bool {
+    pub(crate) fn next_has_both(&self) -> bool {
         self.0.framing.borrow_mut().next_has_both()
     }
     /// Whether the end of the connection would be noticed.
-    pub(super) fn is_reading(&self) -> bool {
+    pub(crate) fn is_reading(&self) -> bool {
         self.0.reads.get()
     }
     /// Whether there is something that the client has not taken yet.
-    pub(super) fn has_unwritten(&self) -> bool {
+    pub(crate) fn has_unwritten(&self) -> bool {
         self.0.writes.get()
     }
     /// Waits until the client has left, whatever it has sent before. Costs a file, so it is for those who have to.
-    pub(super) fn left(&self) -> io::Result<Pin<Box<dyn Future<Output = ()>>>> {
+    pub(crate) fn left(&self) -> io::Result<Pin<Box<dyn Future<Output = ()>>>> {
         let socket = self.0.stream.borrow().watched()?;
         Ok(Box::pin(closed(socket)))
     }
@@ -130,11 +130,11 @@ impl Inner {
     #[cold]
     fn count(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let mut head = self.head.borrow_mut();
-        let Some(shared) = self.shared.as_ref().filter(|_| bytes > HEAD_FREE) else {
+        let Some(memory) = self.memory.as_ref().filter(|_| bytes > HEAD_FREE) else {
             *head = None;
             return Ok(());
         };
-        head.get_or_insert_with(|| shared.reserve()).set(bytes)
+        head.get_or_insert_with(|| memory.reserve()).set(bytes)
     }
     fn wrote<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.writes.set(written.is_pending());

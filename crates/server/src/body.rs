@@ -1,4 +1,4 @@
-//! The body of a response: bytes that are all there, in pieces that may share memory with subgraphs' answers, encoded
+//! The body of a response: bytes that are all there, in pieces that may share memory with what they were made of, encoded
 //! on their way out if the client reads that.
 //!
 //! Encoding happens piece by piece while the connection takes the bytes, so that a large answer neither exists twice
@@ -50,7 +50,7 @@ fn encoder_bytes(encoding: Encoding) -> usize {
 
 impl ResponseBody {
     /// What its pieces share memory with is counted there; given back when they are gone.
-    pub(crate) fn hold(&mut self, memory: Reservation) {
+    pub fn hold(&mut self, memory: Reservation) {
         self.memory = Some(memory);
     }
     /// Number of bytes before they are encoded.
@@ -105,7 +105,7 @@ impl FromIterator<Bytes> for ResponseBody {
 
 /// Encodes a response of at least `bytes_min` if the request's headers ask for it, and there is memory for the encoder,
 /// which counts in what `reserve` gives.
-pub(crate) fn encode(
+pub fn encode(
     request: &HeaderMap,
     bytes_min: usize,
     response: &mut Response<ResponseBody>,
@@ -156,7 +156,7 @@ impl AcceptEncoding {
         for item in items.take(ITEMS_MAX) {
             let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
             let quality = parameters.trim().strip_prefix("q=");
-            let quality = quality.map_or(1000, |q| crate::shared::media::thousandths(q.trim()));
+            let quality = quality.map_or(1000, |q| thousandths(q.trim()));
             // `*` says nothing about a particular one, and no encoding is always fine.
             let Some(encoding) = Encoding::parse(name) else {
                 continue;
@@ -170,6 +170,22 @@ impl AcceptEncoding {
         }
         AcceptEncoding(best.map(|(_, encoding)| encoding))
     }
+}
+
+/// A quality value (RFC 9110, section 12.4.2) in thousandths: `0.85` is 850; anything malformed is 0, so that it is not
+/// preferred. `.2`, which Java's `HttpURLConnection` has always sent, is read as `0.2`.
+pub fn thousandths(text: &str) -> u32 {
+    let (whole, fraction) = match text.split_once('.') {
+        Some(("", fraction)) => ("0", fraction),
+        Some(parts) => parts,
+        None => (text, ""),
+    };
+    let digits_only = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if !matches!(whole, "0" | "1") || fraction.len() > 3 || !digits_only(fraction) {
+        return 0;
+    }
+    let fraction: u32 = format!("{fraction:0<3}").parse().unwrap_or(0);
+    (if whole == "1" { 1000 } else { 0 } + fraction).min(1000)
 }
 
 impl Body for ResponseBody {

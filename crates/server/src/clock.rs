@@ -17,12 +17,12 @@ use tokio::{task::coop::unconstrained, time::sleep_until};
 
 /// The clock of one connection, whose heads are all waited for by the same task, one after another.
 #[derive(Clone, Default)]
-pub(super) struct Clock(Arc<Mutex<Running>>);
+pub(crate) struct Clock(Arc<Mutex<Running>>);
 
 impl Clock {
     /// A clock by which whatever is waited for first ends then, at the latest: the first head has its time from the
     /// beginning of the connection.
-    pub(super) fn beginning(first: Instant) -> Self {
+    pub(crate) fn beginning(first: Instant) -> Self {
         let first = Some(first);
         Clock(Arc::new(Mutex::new(Running {
             first,

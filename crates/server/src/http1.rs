@@ -20,10 +20,11 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use super::{
+use crate::{
     activity::Taken,
     clock::Clock,
-    connection::{Driven, Error, Shared, drained},
+    draining::drained,
+    driven::{Driven, Error},
 };
 
 /// Headers of a request that the parser admits unless it is told otherwise.
@@ -79,7 +80,7 @@ enum Turn {
 }
 
 /// Serves until the connection ends.
-pub(super) async fn drive<S>(driven: Driven, shared: &Shared, service: S) -> Result<(), Error>
+pub(crate) async fn drive<S>(driven: Driven, service: S) -> Result<(), Error>
 where
     S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible>,
 {
@@ -96,11 +97,11 @@ where
     }
     let serving = builder.serve_connection(TokioIo::new(driven.bytes.clone()), service);
     let mut serving = pin!(serving);
-    let mut draining = driven.draining.clone();
+    let mut draining = driven.draining.receiver();
     // Not part of the task's share of time: it is to wait as soon as it was asked.
     let drained = unconstrained(drained(&mut draining, options.drain_idle_timeout));
     let mut drained = pin!(drained);
-    let place = &driven.held.place;
+    let place = &driven.place.place;
     let mut leave = pin!(unconstrained(place.told_to_leave()));
     let mut leaving = Leaving::default();
     let (mut waits, mut drains) = (false, false);
@@ -110,7 +111,8 @@ where
         }
         // Asked once, so that it wakes this task, and then only when there is something to hear: asking takes locks.
         let first = !std::mem::replace(&mut waits, true);
-        if !drains && (first || shared.is_draining()) && drained.as_mut().poll(cx).is_ready() {
+        if !drains && (first || driven.draining.has_begun()) && drained.as_mut().poll(cx).is_ready()
+        {
             drains = true;
             serving.as_mut().graceful_shutdown();
             if let Poll::Ready(result) = serving.as_mut().poll(cx) {
@@ -130,7 +132,7 @@ where
             if !place.may_stay() {
                 return Poll::Ready(Turn::Over);
             }
-            driven.held.stays();
+            driven.place.stays();
             leave.set(unconstrained(place.told_to_leave()));
             let _ = leave.as_mut().poll(cx);
         }

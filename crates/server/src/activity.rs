@@ -14,12 +14,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::{sync::Notify, time::Instant};
 
-use super::places::Place;
-use crate::shared::body::ResponseBody;
+use crate::body::ResponseBody;
+use crate::places::Place;
 
 /// What happens on one connection.
-pub(super) struct Activity {
-    pub(super) place: Arc<Place>,
+pub(crate) struct Activity {
+    pub(crate) place: Arc<Place>,
     running: Cell<u32>,
     /// Answers that are not handed over yet.
     answering: Cell<u32>,
@@ -27,24 +27,24 @@ pub(super) struct Activity {
     given_up: Cell<u32>,
     given_up_max: u32,
     /// Whether anybody wants to know when something happened last.
-    pub(super) timed: bool,
+    pub(crate) timed: bool,
     last: Cell<Instant>,
     /// Answers on their way over HTTP/2: number, and when something was taken of them last.
     answers: RefCell<Vec<(u64, Instant)>>,
     next: Cell<u64>,
     /// Told when the client gives up most of what it asks.
-    pub(super) too_many: Notify,
+    pub(crate) too_many: Notify,
 }
 
 /// A request that is being answered. Dropped without an answer, the client has given it up.
-pub(super) struct Running<'a> {
+pub(crate) struct Running<'a> {
     activity: &'a Activity,
-    pub(super) answered: bool,
+    pub(crate) answered: bool,
 }
 
 impl Activity {
     /// `began`: when the connection did.
-    pub(super) fn new(place: Arc<Place>, began: Instant, given_up_max: u32, timed: bool) -> Self {
+    pub(crate) fn new(place: Arc<Place>, began: Instant, given_up_max: u32, timed: bool) -> Self {
         Activity {
             place,
             timed,
@@ -59,7 +59,7 @@ impl Activity {
             too_many: Notify::new(),
         }
     }
-    pub(super) fn begin(&self) -> Running<'_> {
+    pub(crate) fn begin(&self) -> Running<'_> {
         if self.running.replace(self.running.get() + 1) == 0 {
             self.place.set_busy();
         }
@@ -70,33 +70,33 @@ impl Activity {
         }
     }
     /// Whether a request is being answered.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.running.get() > 0
     }
     /// Whether nothing is asked, and everything that was answered is handed over.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.running.get() == 0 && self.answering.get() == 0
     }
     /// How many requests there have been.
-    pub(super) fn begun(&self) -> u32 {
+    pub(crate) fn begun(&self) -> u32 {
         self.begun.get()
     }
     /// How long nothing has been asked.
-    pub(super) fn waited(&self) -> Duration {
+    pub(crate) fn waited(&self) -> Duration {
         self.last.get().elapsed()
     }
     /// Whether nothing of an answer was taken for so long.
-    pub(super) fn is_stalled_for(&self, time: Duration) -> bool {
+    pub(crate) fn is_stalled_for(&self, time: Duration) -> bool {
         let answers = self.answers.borrow();
         answers.iter().any(|(_, last)| last.elapsed() >= time)
     }
     /// Whether nothing was asked or taken for so long.
-    pub(super) fn is_idle_for(&self, time: Duration) -> bool {
+    pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
         self.running.get() == 0 && self.last.get().elapsed() >= time
     }
     /// When to look at it again: what is idle is so for too long after `patience`, and an answer that begins meanwhile may
     /// be stalled after `write`.
-    pub(super) fn next_look(&self, patience: Duration, write: Duration) -> Instant {
+    pub(crate) fn next_look(&self, patience: Duration, write: Duration) -> Instant {
         let soon = Instant::now() + patience.min(write);
         match self.is_idle() {
             true => soon.min(self.last.get() + patience),
@@ -127,7 +127,7 @@ impl Drop for Running<'_> {
 
 /// An answer on its way. Taking it counts as activity, so that a slow HTTP/2 client is not idle; HTTP/1.1 has time-outs
 /// of its own for that.
-pub(super) struct Taken {
+pub(crate) struct Taken {
     body: ResponseBody,
     activity: Rc<Activity>,
     /// Of the answer, over HTTP/2.
@@ -136,7 +136,7 @@ pub(super) struct Taken {
 
 impl Taken {
     /// `timed`: whether it counts as activity.
-    pub(super) fn new(body: ResponseBody, activity: Rc<Activity>, timed: bool) -> Self {
+    pub(crate) fn new(body: ResponseBody, activity: Rc<Activity>, timed: bool) -> Self {
         activity.answering.set(activity.answering.get() + 1);
         let number = timed.then(|| {
             let number = activity.next.get();

@@ -1,13 +1,13 @@
-//! When requests are begun: a few in each turn of a worker, so that what was begun comes to its end first.
+//! The queue of requests of a busy worker: a few are begun at a time, so that what was begun comes to its end first.
 //!
-//! A worker that is asked more than it can answer has two kinds of work waiting: requests that have come, and answers of
-//! subgraphs to requests that were begun. Were it dealt with in the order in which it came, each of a thousand clients
-//! would have a request half done, with all that belongs to it in memory, and by the time the subgraph's answer is looked
-//! at, nothing of it would be in the processor's caches any more. So while many are under way, a turn, which ends with a
-//! look at what the network has brought, begins only so many more. Those that wait cost no more than their connection,
+//! A worker that is asked more than it can answer has two kinds of work waiting: requests that have come, and what
+//! requests that were begun have waited for (answers of subgraphs). Were it dealt with in the order in which it came, each of a thousand clients
+//! would have a request half done, with all that belongs to it in memory, and by the time it goes on, nothing of it would
+//! be in the processor's caches any more. So while many are under way, only so many more are begun between two looks at the
+//! network. Those that wait cost no more than their connection,
 //! and wait as long as they would have waited half done.
 //!
-//! A worker that keeps up begins every request at once, and one whose subgraphs are slow begins as many as come.
+//! A worker that keeps up begins every request at once, and one that waits for slow subgraphs begins as many as come.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,26 +20,26 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// Requests under way at a time that are begun without waiting for a turn.
+/// Requests under way at a time that are begun without waiting.
 const FREE: usize = 64;
-/// Most requests that are begun in a turn while there are more.
+/// Most requests that are begun at a time while there are more.
 const BEGUN_MAX: usize = 32;
 
-/// Who is begun when, on one worker. Bounded by the number of connections, and of streams on each.
+/// The requests of one worker that are not begun yet. Bounded by the number of connections, and of streams on each.
 #[derive(Default)]
-pub(super) struct Starts {
+pub(crate) struct RequestQueue {
     under_way: Cell<usize>,
     waiting: RefCell<VecDeque<Waiting>>,
     somebody: Notify,
 }
 
 struct Waiting {
-    place: Rc<Cell<Place>>,
+    state: Rc<Cell<State>>,
     waker: Waker,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     Waits,
     Called,
     /// Its client has left.
@@ -47,7 +47,7 @@ enum Place {
 }
 
 /// A request that was begun, until it is dropped.
-pub(super) struct Begun<'a>(&'a Cell<usize>);
+pub(crate) struct Begun<'a>(&'a Cell<usize>);
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
@@ -55,18 +55,18 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// Leaves the line if it is dropped in it.
-struct Held(Rc<Cell<Place>>);
+/// Leaves the queue if it is dropped in it.
+struct Waiter(Rc<Cell<State>>);
 
-impl Drop for Held {
+impl Drop for Waiter {
     fn drop(&mut self) {
-        self.0.set(Place::Left);
+        self.0.set(State::Left);
     }
 }
 
-impl Starts {
+impl RequestQueue {
     /// Waits until a request may be begun.
-    pub(super) async fn begin(&self) -> Begun<'_> {
+    pub(crate) async fn begin(&self) -> Begun<'_> {
         if self.under_way.get() >= FREE || !self.waiting.borrow().is_empty() {
             self.wait().await;
         }
@@ -74,18 +74,18 @@ impl Starts {
         Begun(&self.under_way)
     }
     async fn wait(&self) {
-        let mut held = None;
-        poll_fn(|cx| match &held {
-            Some(Held(place)) if place.get() == Place::Called => Poll::Ready(()),
+        let mut waiter = None;
+        poll_fn(|cx| match &waiter {
+            Some(Waiter(state)) if state.get() == State::Called => Poll::Ready(()),
             // A request stays with its task, so the waker is known already.
             Some(_) => Poll::Pending,
             None => {
-                let place = Rc::new(Cell::new(Place::Waits));
-                held = Some(Held(Rc::clone(&place)));
+                let state = Rc::new(Cell::new(State::Waits));
+                waiter = Some(Waiter(Rc::clone(&state)));
                 let waker = cx.waker().clone();
                 self.waiting
                     .borrow_mut()
-                    .push_back(Waiting { place, waker });
+                    .push_back(Waiting { state, waker });
                 self.somebody.notify_one();
                 Poll::Pending
             }
@@ -94,7 +94,7 @@ impl Starts {
     }
 
     /// Calls whoever waits, for as long as the worker runs.
-    pub(super) async fn advance(self: Rc<Self>) -> Infallible {
+    pub(crate) async fn advance(self: Rc<Self>) -> Infallible {
         loop {
             self.somebody.notified().await;
             while self.call() {
@@ -107,11 +107,11 @@ impl Starts {
     fn call(&self) -> bool {
         let mut called = 0;
         while called < BEGUN_MAX {
-            let Some(Waiting { place, waker }) = self.waiting.borrow_mut().pop_front() else {
+            let Some(Waiting { state, waker }) = self.waiting.borrow_mut().pop_front() else {
                 break;
             };
-            if place.get() == Place::Waits {
-                place.set(Place::Called);
+            if state.get() == State::Waits {
+                state.set(State::Called);
                 called += 1;
                 waker.wake();
             }
@@ -127,17 +127,17 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_burst_is_begun_in_turns_in_its_order() {
+    async fn a_burst_is_begun_in_slices_in_its_order() {
         const BURST: usize = 10 * BEGUN_MAX;
         let local = LocalSet::new();
-        let starts = Rc::new(Starts::default());
+        let queue = Rc::new(RequestQueue::default());
         let begun = Rc::new(RefCell::new(Vec::new()));
-        local.spawn_local(Rc::clone(&starts).advance());
+        local.spawn_local(Rc::clone(&queue).advance());
         let burst: Vec<_> = (0..BURST)
             .map(|nth| {
-                let (starts, begun) = (Rc::clone(&starts), Rc::clone(&begun));
+                let (queue, begun) = (Rc::clone(&queue), Rc::clone(&begun));
                 local.spawn_local(async move {
-                    let held = starts.begin().await;
+                    let held = queue.begin().await;
                     begun.borrow_mut().push(nth);
                     // Waits for a subgraph that never answers.
                     std::future::pending::<()>().await;
@@ -154,10 +154,10 @@ mod tests {
                     let now = begun.borrow().len();
                     assert!(now <= before + FREE + 2 * BEGUN_MAX, "all at once");
                     turns += 1;
-                    assert!(turns <= 4 * BURST, "the line does not move");
+                    assert!(turns <= 4 * BURST, "the queue does not move");
                 }
                 assert!(turns > 1);
-                assert_eq!(starts.under_way.get(), BURST);
+                assert_eq!(queue.under_way.get(), BURST);
                 for task in &burst {
                     task.abort();
                 }
@@ -167,23 +167,23 @@ mod tests {
             })
             .await;
         assert!(begun.borrow().is_sorted());
-        assert_eq!(starts.under_way.get(), 0);
+        assert_eq!(queue.under_way.get(), 0);
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn whoever_leaves_takes_nobodys_turn() {
+    async fn a_request_whose_client_leaves_takes_nobodys_place() {
         let local = LocalSet::new();
-        let starts = Rc::new(Starts::default());
+        let queue = Rc::new(RequestQueue::default());
         local
             .run_until(async {
                 let mut held = Vec::new();
                 for _ in 0..FREE {
-                    held.push(starts.begin().await);
+                    held.push(queue.begin().await);
                 }
                 // Nobody calls yet.
                 let wait = || {
-                    let starts = Rc::clone(&starts);
-                    tokio::task::spawn_local(async move { drop(starts.begin().await) })
+                    let queue = Rc::clone(&queue);
+                    tokio::task::spawn_local(async move { drop(queue.begin().await) })
                 };
                 let leave: Vec<_> = (0..BEGUN_MAX).map(|_| wait()).collect();
                 let stay = wait();
@@ -195,10 +195,10 @@ mod tests {
                     assert!(task.await.unwrap_err().is_cancelled());
                 }
                 assert!(!stay.is_finished());
-                assert!(starts.call());
+                assert!(queue.call());
                 stay.await.unwrap();
-                assert!(!starts.call());
-                assert_eq!(starts.under_way.get(), FREE);
+                assert!(!queue.call());
+                assert_eq!(queue.under_way.get(), FREE);
             })
             .await;
     }

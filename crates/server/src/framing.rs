@@ -7,7 +7,7 @@
 
 /// How far a connection was looked through.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Framing {
+pub(crate) struct Framing {
     at: At,
     /// Of the head that is looked through.
     length: Option<u64>,
@@ -82,7 +82,7 @@ impl Field {
 
 impl Framing {
     /// At the beginning of a connection.
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Framing {
             at: At::Before,
             length: None,
@@ -95,28 +95,28 @@ impl Framing {
         }
     }
     /// Where it is not followed.
-    pub(super) fn off() -> Self {
+    pub(crate) fn off() -> Self {
         Framing {
             at: At::Nowhere,
             ..Framing::begin()
         }
     }
     /// Whether the next head has both lengths; to be asked once for each, in their order.
-    pub(super) fn next_has_both(&mut self) -> bool {
+    pub(crate) fn next_has_both(&mut self) -> bool {
         self.asked = self.asked.wrapping_add(1);
         self.has_both && self.asked == self.over
     }
 
     /// Bytes that are kept of a head that is not over, about: not fewer.
-    pub(super) fn unfinished(&self) -> usize {
+    pub(crate) fn unfinished(&self) -> usize {
         self.unfinished
     }
     /// No head was larger.
-    pub(super) fn largest(&self) -> usize {
+    pub(crate) fn largest(&self) -> usize {
         self.largest
     }
     /// Follows what comes next.
-    pub(super) fn read(&mut self, bytes: &[u8]) {
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
         let (at, over) = (self.at, self.over);
         self.follow(bytes);
         let bytes = self.unfinished + bytes.len();

@@ -1,16 +1,17 @@
-//! Clients that have asked nothing yet: they wait for one another, so that nobody else waits for them.
+//! The queue of new connections: those that have asked nothing yet wait for one another, so that nobody else waits for
+//! them.
 //!
 //! Opening a connection, reading the first request of it and closing it cost a worker many times what it costs whoever
 //! opens it. A thousand of them at once, or a thousand that leave at once, would be dealt with in the order in which
 //! they came, and everybody else would wait for all of them. So whatever happens on a connection before its first
-//! request is begun happens in a line of its own, of which a few are called in every turn of the worker. A turn ends
-//! with a look at what the network has brought, so everybody else has had theirs then.
+//! request is begun waits in a queue, of which a few are let through between two looks at the network. So everybody else
+//! is served between two groups of new connections.
 //!
-//! A request that was begun waits in no line: others may wait for it, since equal requests to subgraphs are sent once
-//! ([`ogive_transport::Flights`]) and whoever came first sends them.
+//! A request that was begun waits in no queue: others may wait for it, since equal requests may be answered once for
+//! all of them, by whoever came first.
 //!
-//! The longer a turn was for others, the more are called in the next, so that a worker that is never at rest has time for
-//! newcomers, too. Without a burst the line is empty, and whoever joins it is called in the same turn.
+//! The longer the others took, the more are let through next, so that a worker that is never at rest has time for new
+//! connections, too. Without a burst the queue is empty, and whoever joins it is let through at once.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,11 +26,11 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// How many of the line are called in a turn, at least. Each may cost as much as a small request.
+/// How many are let through at a time, at least. Each may cost as much as a small request.
 const CALLED_MIN: usize = 2;
 /// And at most.
 const CALLED_MAX: usize = 16;
-/// One is called for every so many microseconds that the turn before took without them.
+/// One for every so many microseconds that all others took since the last time.
 const MICROSECONDS_EACH: u128 = 500;
 
 /// Where a connection stands.
@@ -38,45 +39,45 @@ enum Standing {
     /// Something is to be done first.
     Outside,
     Waiting,
-    /// It is its turn, once.
+    /// It is let through, once.
     Called,
     /// Its first request was begun.
     Known,
 }
 
-/// The line of a worker. Bounded by the number of connections, of which each is in it once at most.
+/// The new connections of a worker. Bounded by the number of connections, of which each is in it once at most.
 #[derive(Default)]
-pub(super) struct Line {
+pub(crate) struct ConnectionQueue {
     waiting: RefCell<VecDeque<(Rc<Cell<Standing>>, Waker)>>,
     somebody: Notify,
-    /// How long those who were called in this turn took.
+    /// How long those took that were let through last.
     taken: Cell<Duration>,
 }
 
-/// A client of whom nothing is known.
+/// A connection on which nothing was asked yet, as far as its queue knows.
 #[derive(Clone)]
-pub(super) struct Stranger(Rc<Cell<Standing>>);
+pub(crate) struct NewConnection(Rc<Cell<Standing>>);
 
-impl Stranger {
-    pub(super) fn new() -> Self {
-        Stranger(Rc::new(Cell::new(Standing::Outside)))
+impl NewConnection {
+    pub(crate) fn new() -> Self {
+        NewConnection(Rc::new(Cell::new(Standing::Outside)))
     }
-    /// Has asked something, and waits in no line any more.
-    pub(super) fn is_known(&self) {
+    /// It has asked something, and waits in this queue no more.
+    pub(crate) fn request_began(&self) {
         self.0.set(Standing::Known);
     }
 }
 
-impl Line {
-    /// Does a stranger's work, whenever it is called. To be the whole of a task: where it waits is told once.
-    pub(super) async fn wait<F: Future>(
+impl ConnectionQueue {
+    /// Does the work of a connection, whenever it is let through. To be the whole of a task: where it waits is told once.
+    pub(crate) async fn wait<F: Future>(
         &self,
-        stranger: &Stranger,
+        connection: &NewConnection,
         mut work: Pin<&mut F>,
     ) -> F::Output {
         poll_fn(|cx| {
-            let called = stranger.0.get() == Standing::Called;
-            if !self.lets_in(&stranger.0, cx) {
+            let called = connection.0.get() == Standing::Called;
+            if !self.lets_in(&connection.0, cx) {
                 return Poll::Pending;
             }
             if !called {
@@ -121,7 +122,7 @@ impl Line {
         true
     }
     /// Calls for as long as the worker runs.
-    pub(super) async fn advance(self: Rc<Self>) -> Infallible {
+    pub(crate) async fn advance(self: Rc<Self>) -> Infallible {
         loop {
             self.somebody.notified().await;
             let mut most = CALLED_MIN;
@@ -152,21 +153,21 @@ mod tests {
     const BURST: usize = 100;
 
     #[tokio::test(flavor = "current_thread")]
-    async fn strangers_wait_and_whoever_is_known_does_not() {
+    async fn new_connections_wait_and_those_that_have_asked_do_not() {
         let local = LocalSet::new();
-        let line = Rc::new(Line::default());
+        let queue = Rc::new(ConnectionQueue::default());
         let done = Rc::new(Cell::new(0));
-        let join = |stranger: Stranger| {
-            let (line, done) = (Rc::clone(&line), Rc::clone(&done));
+        let join = |connection: NewConnection| {
+            let (queue, done) = (Rc::clone(&queue), Rc::clone(&done));
             local.spawn_local(async move {
                 let work = pin!(async { done.set(done.get() + 1) });
-                line.wait(&stranger, work).await;
+                queue.wait(&connection, work).await;
             })
         };
-        local.spawn_local(Rc::clone(&line).advance());
-        let burst: Vec<_> = (0..BURST).map(|_| join(Stranger::new())).collect();
-        let known = Stranger::new();
-        known.is_known();
+        local.spawn_local(Rc::clone(&queue).advance());
+        let burst: Vec<_> = (0..BURST).map(|_| join(NewConnection::new())).collect();
+        let known = NewConnection::new();
+        known.request_began();
         let known = join(known);
         local
             .run_until(async {
@@ -179,7 +180,7 @@ mod tests {
                     yield_now().await;
                     assert!(done.get() <= before + 2 * CALLED_MAX, "all at once");
                     turns += 1;
-                    assert!(turns <= 4 * BURST, "the line does not move");
+                    assert!(turns <= 4 * BURST, "the queue does not move");
                 }
                 for task in burst {
                     task.await.unwrap();
@@ -190,15 +191,17 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn whoever_waits_for_something_else_leaves_its_place_to_the_next() {
+    async fn a_connection_that_waits_for_something_else_lets_the_next_one_through() {
         let local = LocalSet::new();
-        let line = Rc::new(Line::default());
-        local.spawn_local(Rc::clone(&line).advance());
+        let queue = Rc::new(ConnectionQueue::default());
+        local.spawn_local(Rc::clone(&queue).advance());
         let (tell, told) = tokio::sync::oneshot::channel();
-        let (first, second) = (Rc::clone(&line), Rc::clone(&line));
-        let slow = local.spawn_local(async move { first.wait(&Stranger::new(), pin!(told)).await });
-        let quick = local
-            .spawn_local(async move { second.wait(&Stranger::new(), pin!(async { 3 })).await });
+        let (first, second) = (Rc::clone(&queue), Rc::clone(&queue));
+        let slow =
+            local.spawn_local(async move { first.wait(&NewConnection::new(), pin!(told)).await });
+        let quick = local.spawn_local(async move {
+            second.wait(&NewConnection::new(), pin!(async { 3 })).await
+        });
         local
             .run_until(async {
                 assert_eq!(quick.await.unwrap(), 3);
@@ -209,15 +212,15 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_known_while_it_waits_stays_known() {
-        let (line, stranger) = (Line::default(), Stranger::new());
+    fn a_connection_whose_request_began_while_it_waits_never_waits_again() {
+        let (queue, connection) = (ConnectionQueue::default(), NewConnection::new());
         let cx = Context::from_waker(Waker::noop());
-        assert!(!line.lets_in(&stranger.0, &cx));
-        stranger.is_known();
-        assert!(line.call(CALLED_MIN));
-        assert!(line.lets_in(&stranger.0, &cx));
+        assert!(!queue.lets_in(&connection.0, &cx));
+        connection.request_began();
+        assert!(queue.call(CALLED_MIN));
+        assert!(queue.lets_in(&connection.0, &cx));
         assert!(
-            line.lets_in(&stranger.0, &cx),
+            queue.lets_in(&connection.0, &cx),
             "called once, known for good"
         );
     }

@@ -1,6 +1,7 @@
-//! One worker: a thread, a single-threaded runtime, its own connections to clients and subgraphs.
+//! One worker: a thread, a single-threaded runtime, its own connections.
 
 use std::{
+    cell::Cell,
     convert::Infallible,
     io,
     pin::pin,
@@ -19,16 +20,18 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{
-    ServeOptions, Threads,
-    connection::{Shared, serve},
+use crate::{
+    connection::serve,
+    connection_queue::{ConnectionQueue, NewConnection},
+    draining::Draining,
     listener::Accepted,
-    places::Held,
-    strangers::{Line, Stranger},
+    options::{ServeOptions, Threads},
+    places::PlaceGuard,
+    service::Service,
+    shared::Shared,
 };
-use crate::{Gateway, WorkerState};
 
-/// Threads per worker for what cannot be done without blocking: resolving the names of subgraph hosts.
+/// Threads per worker for what cannot be done without blocking: resolving the names of hosts.
 const BLOCKING_THREADS_MAX: usize = 4;
 /// Connections begun in one go. In a burst of newcomers, those who are there already have their turn after so many.
 const BEGUN_MAX: usize = 8;
@@ -37,19 +40,29 @@ const BEGUN_MAX: usize = 8;
 const HANDED_OVER_MAX: usize = 16;
 
 /// A thread without requests for at least so long, and at most twice as long, is at rest.
-pub(super) const REST: Duration = Duration::from_secs(5);
+pub(crate) const REST: Duration = Duration::from_secs(5);
 
 /// A client's connection on its way to a worker.
-pub(super) struct Connection {
-    pub(super) accepted: Accepted,
+pub(crate) struct Connection {
+    pub(crate) accepted: Accepted,
     /// Held for as long as the connection is open; guests need none.
-    pub(super) permit: Option<OwnedSemaphorePermit>,
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
     /// Held as long.
-    pub(super) held: Held,
+    pub(crate) place: PlaceGuard,
+}
+
+/// What a worker starts with.
+pub(crate) struct WorkerOptions {
+    pub(crate) options: ServeOptions,
+    pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) draining: watch::Receiver<bool>,
+    /// Told whenever it has begun a connection.
+    pub(crate) room: Arc<Notify>,
+    pub(crate) threads: Threads,
 }
 
 /// The handle of a worker thread.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     /// Bounded by the connection permits.
     connections: mpsc::UnboundedSender<Connection>,
     counts: Arc<Counts>,
@@ -66,15 +79,18 @@ struct Counts {
 }
 
 impl Worker {
-    pub(super) fn start(
+    pub(crate) fn start<S: Service>(
         index: usize,
-        gateway: Arc<Gateway>,
-        options: ServeOptions,
-        tls: Option<Arc<ServerTls>>,
-        draining: watch::Receiver<bool>,
-        room: Arc<Notify>,
-        threads: Threads,
+        service: Arc<S>,
+        with: WorkerOptions,
     ) -> io::Result<Worker> {
+        let WorkerOptions {
+            options,
+            tls,
+            draining,
+            room,
+            threads,
+        } = with;
         let (connections, incoming) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();
         let counts = Arc::new(Counts {
@@ -101,15 +117,17 @@ impl Worker {
                 };
                 let _ = tell.send(Ok(()));
                 let shared = Shared {
-                    gateway,
-                    worker: Rc::new(WorkerState::new()),
+                    worker: service.worker(),
+                    service,
                     options: Rc::new(options),
                     tls,
-                    draining,
-                    starts: Rc::default(),
+                    draining: Draining::new(draining),
+                    queue: Rc::default(),
+                    requests: Cell::new(0),
                 };
+                let shared = Rc::new(shared);
                 if let Some(give_back) = threads.give_back {
-                    runtime.spawn_local(rest(Rc::clone(&shared.worker), give_back));
+                    runtime.spawn_local(rest(Rc::clone(&shared), give_back));
                 }
                 let cut_off = runtime.block_on(run(shared, incoming, counted));
                 // Whoever asked may be gone already.
@@ -123,15 +141,15 @@ impl Worker {
         })
     }
     /// Open connections.
-    pub(super) fn load(&self) -> usize {
+    pub(crate) fn load(&self) -> usize {
         self.counts.open.load(Ordering::Relaxed)
     }
     /// Whether it keeps up with what is handed over.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.counts.waiting.load(Ordering::Relaxed) < HANDED_OVER_MAX
     }
     /// Hands a connection over.
-    pub(super) fn take(&self, connection: Connection) {
+    pub(crate) fn take(&self, connection: Connection) {
         // Counted here, so that a burst spreads before the workers have seen any of it.
         let counts = &self.counts;
         counts.open.fetch_add(1, Ordering::Relaxed);
@@ -143,35 +161,35 @@ impl Worker {
         }
     }
     /// Waits for the last connection. Gives the number of connections cut off.
-    pub(super) async fn finish(self) -> usize {
+    pub(crate) async fn finish(self) -> usize {
         drop(self.connections);
         self.finished.await.unwrap_or(0)
     }
 }
 
-async fn run(
-    shared: Shared,
+async fn run<S: Service>(
+    shared: Rc<Shared<S>>,
     mut incoming: mpsc::UnboundedReceiver<Connection>,
     counts: Arc<Counts>,
 ) -> usize {
-    let (shared, line) = (Rc::new(shared), Rc::new(Line::default()));
-    tokio::task::spawn_local(Rc::clone(&line).advance());
-    tokio::task::spawn_local(Rc::clone(&shared.starts).advance());
+    let queue = Rc::new(ConnectionQueue::default());
+    tokio::task::spawn_local(Rc::clone(&queue).advance());
+    tokio::task::spawn_local(Rc::clone(&shared.queue).advance());
     let mut tasks = JoinSet::new();
     let mut begun = 0;
     loop {
         tokio::select! {
             connection = incoming.recv() => match connection {
-                Some(Connection { accepted, permit, held }) => {
+                Some(Connection { accepted, permit, place }) => {
                     counts.waiting.fetch_sub(1, Ordering::Relaxed);
                     counts.room.notify_one();
                     let guard = OpenGuard(Arc::clone(&counts));
-                    let (shared, line) = (Rc::clone(&shared), Rc::clone(&line));
+                    let (shared, queue) = (Rc::clone(&shared), Rc::clone(&queue));
                     tasks.spawn_local(async move {
                         let _held = (guard, permit);
-                        let stranger = Stranger::new();
-                        let work = pin!(serve(accepted, held, shared, stranger.clone()));
-                        line.wait(&stranger, work).await;
+                        let queued = NewConnection::new();
+                        let work = pin!(serve(accepted, place, shared, queued.clone()));
+                        queue.wait(&queued, work).await;
                     });
                     begun += 1;
                     if begun % BEGUN_MAX == 0 {
@@ -188,18 +206,18 @@ async fn run(
     tasks.len()
 }
 
-/// Tidies up once nothing was asked for [`REST`]: closes connections to subgraphs that are too old, and lets the
+/// Tidies up once nothing was asked for [`REST`]: closes what was kept open for too long, and lets the
 /// allocator give back what is free then.
-async fn rest(worker: Rc<WorkerState>, give_back: fn()) -> Infallible {
+async fn rest<S: Service>(shared: Rc<Shared<S>>, give_back: fn()) -> Infallible {
     let mut seen = 0;
     let mut tidy = true;
     loop {
         tokio::time::sleep(REST).await;
-        let requests = worker.requests.get();
+        let requests = shared.requests.get();
         if requests != seen {
             seen = requests;
             tidy = false;
-        } else if worker.client.trim() > 0 {
+        } else if shared.service.trim(&shared.worker) {
             // Their tasks end before the next look.
             tidy = false;
         } else if !tidy {

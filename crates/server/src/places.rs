@@ -21,30 +21,29 @@ use std::{
 };
 
 use ogive_base::FastMap;
-use ogive_config::{Client, Measured, Peer};
+use ogive_config::{Client, Measured, Peer, PeerRange};
 use tokio::sync::Notify;
 
-use super::ServeOptions;
-use crate::identify::proxies::{Proxies, network};
+use crate::options::ServeOptions;
 
 /// How long somebody for whom there is no place is let in, all in all.
-pub(super) const GUEST_TIME: Duration = Duration::from_secs(1);
+pub(crate) const GUEST_TIME: Duration = Duration::from_secs(1);
 /// Places of guests.
-pub(super) const GUESTS_MAX: usize = 32;
+pub(crate) const GUESTS_MAX: usize = 32;
 /// A connection that was busy, or begun, at most so long ago is not given up.
-pub(super) const SPARED: Duration = Duration::from_secs(1);
+pub(crate) const SPARED: Duration = Duration::from_secs(1);
 /// So many connections that have asked nothing yet, the last ones, are not given up before that either.
-const STRANGERS_SPARED: usize = 64;
+const NEW_SPARED: usize = 64;
 /// Of a client's places, or of all, this part is given up at a time: finding them takes a look at every connection.
 const PART: usize = 32;
 /// After a look that found none, the next one is no sooner than that.
 const REST: Duration = Duration::from_millis(50);
 
 /// All places of a listener.
-pub(super) struct Places {
+pub(crate) struct Places {
     table: Arc<Mutex<Table>>,
     per_client: Measured<usize>,
-    exempt: Proxies,
+    exempt: Vec<PeerRange>,
 }
 
 /// Connections by their number, which are those in which they came.
@@ -71,19 +70,19 @@ struct Count {
 
 /// What a connection is let in for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Whatever it asks.
     Client,
     /// Health, and to be told that there is no place.
     Guest,
 }
 
-/// One connection's place, until its [`Held`] is dropped.
-pub(super) struct Place {
+/// One connection's place, until its [`PlaceGuard`] is dropped.
+pub(crate) struct Place {
     number: u64,
     /// Whose place it is, if those are counted.
     client: Option<IpAddr>,
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// Whether something is asked.
     busy: AtomicBool,
     /// Whether something was asked since the last look.
@@ -96,37 +95,37 @@ pub(super) struct Place {
 }
 
 /// A place that is taken.
-pub(super) struct Held {
-    pub(super) place: Arc<Place>,
+pub(crate) struct PlaceGuard {
+    pub(crate) place: Arc<Place>,
     /// When it is given up, whatever happens there; only guests have such an end.
-    pub(super) end: Option<Instant>,
+    pub(crate) end: Option<Instant>,
     table: Arc<Mutex<Table>>,
 }
 
 impl Place {
     /// Something is asked.
-    pub(super) fn set_busy(&self) {
+    pub(crate) fn set_busy(&self) {
         self.busy.store(true, Ordering::Relaxed);
         self.used.store(true, Ordering::Relaxed);
         self.known.store(true, Ordering::Relaxed);
     }
     /// Everything is answered.
-    pub(super) fn set_idle(&self) {
+    pub(crate) fn set_idle(&self) {
         self.busy.store(false, Ordering::Relaxed);
     }
     /// Whether it is to be given up, as far as nothing is asked.
-    pub(super) fn is_told_to_leave(&self) -> bool {
+    pub(crate) fn is_told_to_leave(&self) -> bool {
         self.told.load(Ordering::Relaxed)
     }
     /// Waits until it is.
-    pub(super) async fn told_to_leave(&self) {
+    pub(crate) async fn told_to_leave(&self) {
         while !self.is_told_to_leave() {
             self.leave.notified().await;
         }
     }
     /// Whether it may stay although it was told to leave, because something is asked. Guests may not: they would stay for
     /// as long as they send.
-    pub(super) fn may_stay(&self) -> bool {
+    pub(crate) fn may_stay(&self) -> bool {
         self.kind == Kind::Client
     }
     fn tell(&self) {
@@ -150,7 +149,7 @@ impl Place {
 }
 
 impl Places {
-    pub(super) fn new(options: &ServeOptions) -> Self {
+    pub(crate) fn new(options: &ServeOptions) -> Self {
         Places {
             table: Arc::default(),
             per_client: options.client_connections(),
@@ -158,7 +157,7 @@ impl Places {
         }
     }
     /// How many connections a client may have.
-    pub(super) fn per_client(&self) -> &Measured<usize> {
+    pub(crate) fn per_client(&self) -> &Measured<usize> {
         &self.per_client
     }
     /// Every change is complete when the lock is given back.
@@ -167,13 +166,8 @@ impl Places {
     }
     /// Takes a place, which there is, and says how many the client has then, if those are counted; `None` if the client
     /// has as many as it may, and needs them.
-    pub(super) fn take(&self, peer: Peer) -> Option<(Held, Option<usize>)> {
-        let client = match peer.client() {
-            Client::At(_) if self.exempt.contains(peer.client()) => None,
-            Client::At(address) => Some(network(address)),
-            // Nobody can tell them apart.
-            Client::Unix => None,
-        };
+    pub(crate) fn take(&self, peer: Peer) -> Option<(PlaceGuard, Option<usize>)> {
+        let client = self.counted(peer.client());
         let mut table = self.lock();
         if let Some(client) = client {
             let max = self.per_client.ceiling;
@@ -192,10 +186,15 @@ impl Places {
         let number = client.and_then(|client| table.clients.get(&client));
         let number = number.map(|count| count.open);
         drop(table);
-        Some((self.held(place, None), number))
+        Some((self.guard(place, None), number))
+    }
+    /// Whose places are counted; of clients at a unix socket nobody can tell which is which.
+    fn counted(&self, client: Client) -> Option<IpAddr> {
+        let is_exempt = self.exempt.iter().any(|range| range.contains(client));
+        client.network().filter(|_| !is_exempt)
     }
     /// Takes a place for a moment; there always is one.
-    pub(super) fn take_guest(&self) -> Held {
+    pub(crate) fn take_guest(&self) -> PlaceGuard {
         let mut table = self.lock();
         if table.guests.len() >= GUESTS_MAX
             && let Some(oldest) = table.guests.pop_front()
@@ -206,15 +205,15 @@ impl Places {
         let place = table.enter(None, Kind::Guest);
         table.guests.push_back(place.number);
         drop(table);
-        self.held(place, Some(Instant::now() + GUEST_TIME))
+        self.guard(place, Some(Instant::now() + GUEST_TIME))
     }
     /// Has connections of which nothing is asked leave, `most` being how many there may be; says whether there are any.
-    pub(super) fn give_up(&self, most: usize) -> bool {
+    pub(crate) fn give_up(&self, most: usize) -> bool {
         self.lock().give_up(None, most)
     }
-    fn held(&self, place: Arc<Place>, end: Option<Instant>) -> Held {
+    fn guard(&self, place: Arc<Place>, end: Option<Instant>) -> PlaceGuard {
         let table = Arc::clone(&self.table);
-        Held { place, end, table }
+        PlaceGuard { place, end, table }
     }
 }
 
@@ -259,12 +258,12 @@ impl Table {
             .filter_map(|place| Some((place.idle_since(now)?, place)))
             .collect();
         idle.sort_unstable_by_key(|(since, place)| (*since, place.number));
-        let is_stranger = |place: &Place| !place.known.load(Ordering::Relaxed);
-        let strangers = idle.iter().filter(|(_, place)| is_stranger(place)).count();
-        let mut early = strangers.saturating_sub(STRANGERS_SPARED);
+        let is_new = |place: &Place| !place.known.load(Ordering::Relaxed);
+        let new = idle.iter().filter(|(_, place)| is_new(place)).count();
+        let mut early = new.saturating_sub(NEW_SPARED);
         let leave = idle.iter().filter(|(since, place)| {
-            let overtaken = is_stranger(place) && early > 0;
-            if is_stranger(place) {
+            let overtaken = is_new(place) && early > 0;
+            if is_new(place) {
                 early = early.saturating_sub(1);
             }
             overtaken || now.duration_since(*since) >= SPARED
@@ -293,9 +292,9 @@ impl Table {
     }
 }
 
-impl Held {
+impl PlaceGuard {
     /// It was told to leave when it had begun something, and stays.
-    pub(super) fn stays(&self) {
+    pub(crate) fn stays(&self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if self.place.told.swap(false, Ordering::Relaxed)
             && let Some(client) = self.place.client
@@ -306,7 +305,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for PlaceGuard {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let place = &self.place;
@@ -340,20 +339,20 @@ mod tests {
     fn peer(last: u8) -> Peer {
         Peer::Tcp(SocketAddr::from(([10, 0, 0, last], 1)))
     }
-    fn take(places: &Places, number: usize, peer: Peer) -> Vec<Held> {
+    fn take(places: &Places, number: usize, peer: Peer) -> Vec<PlaceGuard> {
         (0..number)
             .map(|_| places.take(peer).expect("a place").0)
             .collect()
     }
     /// As if nothing had happened for longer than connections are spared.
-    fn rests(held: &Held) {
-        let mut since = held.place.idle_since.lock().unwrap();
+    fn rests(guard: &PlaceGuard) {
+        let mut since = guard.place.idle_since.lock().unwrap();
         *since = since.checked_sub(2 * SPARED).unwrap();
-        held.place.used.store(false, Ordering::Relaxed);
+        guard.place.used.store(false, Ordering::Relaxed);
     }
-    fn told(all: &[Held]) -> usize {
+    fn told(all: &[PlaceGuard]) -> usize {
         all.iter()
-            .filter(|held| held.place.is_told_to_leave())
+            .filter(|guard| guard.place.is_told_to_leave())
             .count()
     }
 
@@ -382,9 +381,9 @@ mod tests {
         let [busy, before, idle] = &all[..] else {
             panic!()
         };
-        for held in [busy, before, idle] {
-            held.place.set_busy();
-            rests(held);
+        for guard in [busy, before, idle] {
+            guard.place.set_busy();
+            rests(guard);
         }
         before.place.set_idle();
         before.place.used.store(true, Ordering::Relaxed);
@@ -408,7 +407,7 @@ mod tests {
     #[test]
     fn guests_make_room_for_one_another() {
         let places = places("");
-        let guests: Vec<Held> = (0..GUESTS_MAX).map(|_| places.take_guest()).collect();
+        let guests: Vec<PlaceGuard> = (0..GUESTS_MAX).map(|_| places.take_guest()).collect();
         assert_eq!(told(&guests), 0);
         let _next = places.take_guest();
         assert!(guests[0].place.is_told_to_leave());

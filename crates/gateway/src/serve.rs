@@ -1,0 +1,102 @@
+//! The gateway as what a server serves: how it answers, and what it says to those whom the server refuses.
+
+use std::{fmt::Debug, future::Future, sync::atomic::Ordering};
+
+use http::{Response, StatusCode, request::Parts};
+use hyper::body::Incoming;
+use ogive_base::Reservation;
+use ogive_config::{Measured, Peer};
+use ogive_server::{Refusal, ResponseBody, Service};
+use ogive_telemetry::codes;
+
+use crate::{
+    gateway::Gateway,
+    respond::refuse,
+    shared::error::{RequestError, no_memory},
+    shared::media::Media,
+    shared::worker::WorkerState,
+};
+
+/// When those come back for whom there is no connection.
+const RETRY_SECONDS: u64 = 1;
+
+impl Service for Gateway {
+    type Worker = WorkerState;
+
+    fn worker(&self) -> WorkerState {
+        WorkerState::new()
+    }
+    fn answer(
+        &self,
+        head: &mut Parts,
+        body: Incoming,
+        peer: Peer,
+        worker: &WorkerState,
+    ) -> impl Future<Output = Response<ResponseBody>> {
+        self.answer_parts(head, body, peer, worker)
+    }
+    fn refuse(&self, refusal: Refusal, head: &Parts, peer: Peer) -> Response<ResponseBody> {
+        let (mut response, code) = refused(refusal);
+        self.log_refused(head, peer, &mut response, code);
+        response
+    }
+    fn is_health(&self, head: &Parts) -> bool {
+        self.is_about_health(head)
+    }
+    fn reserve(&self, worker: &WorkerState) -> Reservation {
+        worker.reserve(&self.memory)
+    }
+    fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
+        self.note_exceeded(measured, found);
+    }
+    fn start_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+    fn generation(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
+    }
+    fn trim(&self, worker: &WorkerState) -> bool {
+        worker.client.trim() > 0
+    }
+}
+
+/// What a client reads, and the code that is logged.
+fn refused(refusal: Refusal) -> (Response<ResponseBody>, &'static str) {
+    let empty = |status: StatusCode| {
+        let mut response = Response::new(ResponseBody::default());
+        *response.status_mut() = status;
+        response
+    };
+    let error = match refusal {
+        Refusal::HeaderCount => {
+            let response = empty(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            return (response, codes::limits::HEADERS);
+        }
+        Refusal::HeaderSize => {
+            let response = empty(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            return (response, codes::limits::HEADER_SIZE);
+        }
+        Refusal::Malformed => {
+            let response = empty(StatusCode::BAD_REQUEST);
+            return (response, codes::INVALID_GRAPHQL_REQUEST);
+        }
+        Refusal::Host => RequestError::http(
+            codes::INVALID_GRAPHQL_REQUEST,
+            "the request has no `host` header, or several",
+        ),
+        Refusal::Framing => RequestError::http(
+            codes::INVALID_GRAPHQL_REQUEST,
+            "the request has both `content-length` and `transfer-encoding`",
+        ),
+        Refusal::Memory => no_memory(),
+        Refusal::Connections => RequestError {
+            retry_after: Some(RETRY_SECONDS),
+            ..RequestError::http(
+                codes::CONNECTIONS_LIMITED,
+                "too many connections: come back in a moment",
+            )
+        },
+    };
+    let code = error.errors.first().map_or("", |error| error.code);
+    (refuse(&error, Media::Json), code)
+}
