@@ -1,6 +1,8 @@
 //! Repository tasks, run as `cargo xtask TASK`.
 //!
 //! - `tidy`: rules of the repository that no compiler knows ([`tidy`]).
+//! - `changelog`: a release's section of `CHANGELOG.md` from the fragments ([`changelog`]).
+//! - `licences`: what is depended on is allowed ([`licences`]).
 //! - `test`: sets up and runs everything a change must pass ([`test`]); what continuous integration calls.
 //! - `miri` and `foreign`: two of those that need more than a stable toolchain ([`components`]).
 #![expect(
@@ -9,10 +11,12 @@
     reason = "a command line tool speaks to its terminal"
 )]
 
+mod changelog;
 mod code;
 mod components;
 mod layers;
 mod left_out;
+mod licences;
 mod manifest;
 mod silent;
 mod test;
@@ -26,6 +30,8 @@ usage: cargo xtask TASK
 tasks:
   tidy                 check layers, purity, cycles, names, sizes, module docs
   test [--quick]       set up and run all checks and tests; --quick leaves out oracles, fuzzing and the browser
+  changelog [VERSION]  print what the fragments of changes/ say, or move it into CHANGELOG.md as a release
+  licences             check licences and sources of all dependencies against deny.toml
   miri                 run the JSON scanner's tests under Miri, if it is installed
   foreign              type-check the vector instructions of another architecture, if its library is installed
 ";
@@ -36,6 +42,9 @@ fn main() -> ExitCode {
     let root = root();
     let done = match args.as_slice() {
         ["tidy"] => tidy::run(&root),
+        ["changelog"] => changelog::run(&root, None),
+        ["changelog", version] => changelog::run(&root, Some(version)),
+        ["licences"] => licences::run(&root),
         ["miri"] => components::run(&root, components::miri()),
         ["foreign"] => components::run(&root, components::foreign()),
         ["test", options @ ..] => test::run(&root, options),

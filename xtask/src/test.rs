@@ -56,6 +56,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     run.install_oracles();
     run.step("format", "cargo fmt --all --check");
     run.step("tidy", "cargo run --quiet --package xtask -- tidy");
+    run.step("licences", "cargo run --quiet --package xtask -- licences");
     run.step(
         "clippy",
         "cargo clippy --workspace --all-targets --quiet -- -D warnings",

@@ -18,6 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    changelog::KINDS,
     code::{cycles, functions, names},
     layers, silent,
 };
@@ -41,8 +42,6 @@ const IMPURE: &[&str] = &[
     "std::collections::HashMap",
     "std::collections::HashSet",
 ];
-
-const FRAGMENT_KINDS: &[&str] = &["breaking", "feature", "fix", "perf", "security", "docs"];
 
 /// Crates that cycles and long functions are being taken out of.
 const NOT_YET: &[&str] = &["execute", "gateway", "transport"];
@@ -172,11 +171,12 @@ fn fragments(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
             .to_string_lossy()
             .into_owned();
         let good = name == "README.md"
-            || FRAGMENT_KINDS
+            || KINDS
                 .iter()
-                .any(|k| name.starts_with(&format!("{k}-")) && name.ends_with(".md"));
+                .any(|(k, _)| name.starts_with(&format!("{k}-")) && name.ends_with(".md"));
         if !good {
-            let kinds = FRAGMENT_KINDS.join(", ");
+            let kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+            let kinds = kinds.join(", ");
             wrong.push(format!(
                 "changes/{name}: name it <kind>-<slug>.md with a kind of {kinds}"
             ));
