@@ -18,6 +18,7 @@ mod layers;
 mod left_out;
 mod licences;
 mod manifest;
+mod map;
 mod silent;
 mod test;
 mod tidy;

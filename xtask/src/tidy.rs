@@ -6,6 +6,7 @@
 //!   ([`names`]);
 //! - source files have at most [`LINES_MAX`] lines, and those of [`LINES_WITH_DOC`] lines or more open with a module doc;
 //! - the five stops of a request are where `ARCHITECTURE.md` says, and say so themselves;
+//! - what `ARCHITECTURE.md` and `docs/walk.md` send newcomers to is there ([`crate::map`]);
 //! - no test passes without having tested anything ([`crate::silent`]);
 //! - nothing names a machine's folders;
 //! - change fragments are named `<kind>-<slug>.md`.
@@ -20,7 +21,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     changelog::KINDS,
     code::{cycles, functions, names},
-    layers, silent,
+    layers, map, silent,
 };
 
 /// Longest source file, tests included.
@@ -53,6 +54,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     code(root, &mut wrong)?;
     sources(root, &mut wrong)?;
     five_stops(root, &mut wrong);
+    map::check(root, &mut wrong);
     fragments(root, &mut wrong)?;
     if wrong.is_empty() {
         println!("tidy: all rules hold");
