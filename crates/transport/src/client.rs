@@ -161,11 +161,17 @@ impl Client {
         (budget, ahead): (&Budget<'_>, Option<ReadAhead<'_>>),
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
-        let mut encoding = None;
+        let (mut encoding, mut _copy) = (None, None);
         if let Some(wanted) = endpoint.traffic.compression
             && body.len() >= ENCODED_BYTES_MIN
             && let Ok(encoded) = encoding::encode(wanted, &body)
         {
+            // Beside what it was made of, which may be sent to others.
+            _copy = budget.process().map(|process| {
+                let copy = process.beside();
+                copy.count(encoded.len());
+                copy
+            });
             body = encoded.into();
             encoding = Some(wanted);
         }

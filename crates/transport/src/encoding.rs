@@ -7,7 +7,7 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_base::Reservation;
+use ogive_base::{OutOfMemory, Reservation};
 
 use crate::growth;
 
@@ -45,6 +45,8 @@ const RESERVE_MAX: usize = 16 << 20;
 const BUFFER: usize = 16 << 10;
 /// Largest window of zstd, as a power of two: what RFC 8878 advises every decoder to support.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Largest window of brotli (RFC 7932, section 9.1).
+const BROTLI_WINDOW: usize = 16 << 20;
 
 impl Encoding {
     /// All of them, the preferred ones first.
@@ -56,6 +58,25 @@ impl Encoding {
             Encoding::Gzip => "gzip",
             Encoding::Brotli => "br",
             Encoding::Zstd => "zstd",
+        }
+    }
+
+    /// What a decoder holds besides its window, at most: tables, and what has come out last.
+    fn decoder_bytes(self) -> usize {
+        match self {
+            Encoding::Gzip => 64 << 10,
+            Encoding::Brotli => 128 << 10,
+            Encoding::Zstd => 256 << 10,
+        }
+    }
+
+    /// Largest window of a decoder: what came out and may be referred to, a second time.
+    fn window_max(self) -> usize {
+        match self {
+            // Among its tables.
+            Encoding::Gzip => 0,
+            Encoding::Brotli => BROTLI_WINDOW,
+            Encoding::Zstd => 1 << ZSTD_WINDOW_LOG_MAX,
         }
     }
 
@@ -89,7 +110,8 @@ impl Encoding {
     }
 }
 
-/// Decodes a whole body into at most `max` bytes, which count in `memory` while they come out, and stay counted.
+/// Decodes a whole body into at most `max` bytes, which count in `memory` while they come out, and stay counted. What the
+/// decoder holds counts there, too, for as long as there is one.
 ///
 /// Decoders are asked for bytes instead of given them: how many come out of a few that go in is the sender's choice, and
 /// may be a thousand times as many.
@@ -103,6 +125,12 @@ pub async fn decode(
         rest: body,
         left: TURN,
     };
+    let own = memory.map(Reservation::beside);
+    let counts = |window: usize| match &own {
+        Some(own) => own.set(encoding.decoder_bytes() + window),
+        None => Ok(()),
+    };
+    counts(0).map_err(|OutOfMemory| DecodeError::OutOfMemory)?;
     let mut decoder = Decoder::new(encoding, source).map_err(malformed)?;
     let expected = body.len().saturating_mul(EXPANSION).min(RESERVE_MAX);
     let mut out: Vec<u8> = Vec::with_capacity(expected.min(max));
@@ -112,7 +140,10 @@ pub async fn decode(
         match decoder.read(&mut piece) {
             Ok(0) => return Ok(out.into()),
             Ok(came) if came > max - out.len() => return Err(DecodeError::TooLarge),
-            Ok(came) if memory.is_some_and(|memory| memory.grow(came).is_err()) => {
+            Ok(came)
+                if memory.is_some_and(|memory| memory.grow(came).is_err())
+                    || counts((out.len() + came).min(encoding.window_max())).is_err() =>
+            {
                 return Err(DecodeError::OutOfMemory);
             }
             Ok(came) => {
@@ -271,7 +302,9 @@ pub fn encode(encoding: Encoding, body: &[u8]) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, sync::Arc};
+
+    use ogive_base::{MemoryBudget, memory::CHUNK};
 
     use super::*;
 
@@ -303,6 +336,32 @@ mod tests {
                 Err(DecodeError::TooLarge),
                 "{encoding:?}"
             );
+        }
+    }
+
+    /// The window is a second copy of what came out last.
+    #[tokio::test]
+    async fn what_a_decoder_holds_is_counted_while_there_is_one() {
+        let spaces = vec![b' '; 1 << 20];
+        for (encoding, times) in [
+            (Encoding::Gzip, 1),
+            (Encoding::Brotli, 2),
+            (Encoding::Zstd, 2),
+        ] {
+            let body = encode(encoding, &spaces).unwrap();
+            let within = async |limit: usize| {
+                let budget = Arc::new(MemoryBudget::new(limit));
+                let memory = Reservation::new(&budget);
+                memory.run();
+                let decoded = decode(encoding, &body, spaces.len(), Some(&memory)).await;
+                (decoded.map(|body| body.len()), budget.used())
+            };
+            // Large things that run may have fifteen sixteenths.
+            let needed = (times << 20) + encoding.decoder_bytes();
+            let enough = within((needed + CHUNK).div_ceil(15) * 16).await;
+            assert_eq!(enough, (Ok(1 << 20), 1 << 20), "{encoding:?}");
+            let (refused, _) = within(needed - CHUNK).await;
+            assert_eq!(refused, Err(DecodeError::OutOfMemory), "{encoding:?}");
         }
     }
 

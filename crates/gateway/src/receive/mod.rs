@@ -192,8 +192,6 @@ fn check_content(headers: &HeaderMap) -> Result<Option<Encoding>, RequestError> 
     })
 }
 
-/// What a decoder holds: its window, its tables, and what has come out last.
-const DECODER_BYTES: usize = 64 << 10;
 /// How many times as much as goes in is expected to come out, beside what is counted when it does: what grows is copied, and
 /// what it was copied from is not free at once. Whoever would not have room for that is refused before it is begun, because
 /// a thousand that are half decoded leave room for none.
@@ -208,7 +206,7 @@ async fn decoded(
 ) -> Result<Bytes, RequestError> {
     let max = limits.body.ceiling;
     let meanwhile = memory.beside();
-    meanwhile.grow(DECODER_BYTES + body.len().saturating_mul(DECODED_RATIO).min(max))?;
+    meanwhile.grow(body.len().saturating_mul(DECODED_RATIO).min(max))?;
     let decoded = encoding::decode(encoding, body, max, Some(memory)).await;
     drop(meanwhile);
     decoded.map_err(|error| match error {
