@@ -14,11 +14,16 @@
 //! nearly up to the limit, because it gives back sooner when it is finished than when it fails; the last sixteenth is for
 //! what is small, so that large things that run keep nobody else out either.
 //!
+//! What is given back is free, but an allocator keeps free memory for a while, each thread some of its own, and the
+//! operating system counts that for the process. So large reservations that are over are added up, and when there are too
+//! many for what else is in use, somebody is called who has the allocator give it back ([`MemoryBudget::on_freed`]). What is
+//! in use and what the allocator keeps are then never much more than what may be in use.
+//!
 //! Invariants: the number is the sum of what living reservations have taken and what shares keep; nothing exceeds the limit but what is there already
 //! when it is counted ([`Reservation::count`]), and then nobody grows until it is gone.
 
 use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
+    Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -42,6 +47,9 @@ pub struct MemoryBudget {
     limit: AtomicUsize,
     refused: AtomicUsize,
     shares: Mutex<Vec<Weak<MemoryShare>>>,
+    /// What large reservations have given back since `on_freed` was called last.
+    freed: AtomicUsize,
+    on_freed: OnceLock<fn()>,
 }
 
 impl Default for MemoryBudget {
@@ -59,7 +67,15 @@ impl MemoryBudget {
             limit: AtomicUsize::new(limit),
             refused: AtomicUsize::new(0),
             shares: Mutex::default(),
+            freed: AtomicUsize::new(0),
+            on_freed: OnceLock::new(),
         }
+    }
+    /// Has this called when so much was given back that the allocator should give it back, too: when it is more than a
+    /// sixteenth of the limit, and half of the limit with what is in use. It is called on threads that have other things
+    /// to do. Only the first one is.
+    pub fn on_freed(&self, call: fn()) {
+        let _ = self.on_freed.set(call);
     }
     /// Bytes in use.
     pub fn used(&self) -> usize {
@@ -105,13 +121,30 @@ impl MemoryBudget {
     fn try_take(&self, bytes: usize, most: usize) -> bool {
         let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.checked_add(bytes).is_some_and(|taken| taken <= most);
-        if !fits {
-            self.give_back(bytes);
+        match fits {
+            true => self.look_at_freed(),
+            false => self.give_back(bytes),
         }
         fits
     }
     fn give_back(&self, bytes: usize) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+    /// Notes that the allocator may keep so many bytes.
+    fn note_freed(&self, bytes: usize) {
+        self.freed.fetch_add(bytes, Ordering::Relaxed);
+        self.look_at_freed();
+    }
+    fn look_at_freed(&self) {
+        let (freed, limit) = (self.freed.load(Ordering::Relaxed), self.limit());
+        let taken = self.taken.load(Ordering::Relaxed);
+        if freed > limit / 16
+            && freed.saturating_add(taken) > limit / 2
+            && self.freed.swap(0, Ordering::Relaxed) > 0
+            && let Some(on_freed) = self.on_freed.get()
+        {
+            on_freed();
+        }
     }
     /// Whether there is so much room that shares may keep some of it.
     fn is_roomy(&self, bytes: usize) -> bool {
@@ -191,6 +224,10 @@ impl MemoryShare {
             self.idle.fetch_add(bytes, Ordering::Relaxed);
         } else {
             self.budget.give_back(bytes);
+        }
+        // Small ones are used again at once.
+        if bytes > SMALL {
+            self.budget.note_freed(bytes);
         }
     }
 }
@@ -395,6 +432,40 @@ mod tests {
         begun.grow(SMALL).unwrap();
         assert_eq!(begun.grow(1), Err(OutOfMemory));
         assert_eq!(budget.used(), 64 * CHUNK);
+    }
+
+    #[test]
+    fn what_large_ones_leave_is_returned_before_it_is_too_much_with_what_is_in_use() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let calls = || CALLS.load(Ordering::Relaxed);
+        let budget = budget(64);
+        budget.on_freed(|| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+        });
+        let use_for_a_moment = |chunks: usize| {
+            let reservation = Reservation::new(&budget);
+            reservation.run();
+            reservation.grow(chunks * CHUNK).unwrap();
+        };
+        for _ in 0..1_000 {
+            use_for_a_moment(SMALL / CHUNK);
+        }
+        (0..4).for_each(|_| use_for_a_moment(8));
+        assert_eq!(calls(), 0, "half of the limit");
+        use_for_a_moment(8);
+        assert_eq!(calls(), 1, "the fourth is still free when there is a fifth");
+        use_for_a_moment(8);
+        let others = Reservation::new(&budget);
+        others.run();
+        others.grow(16 * CHUNK).unwrap();
+        assert_eq!(calls(), 1);
+        others.grow(16 * CHUNK).unwrap();
+        assert_eq!(calls(), 2, "what is in use counts, too");
+        others.grow(16 * CHUNK).unwrap();
+        use_for_a_moment(4);
+        assert_eq!(calls(), 2, "it is not worth it");
+        use_for_a_moment(4);
+        assert_eq!(calls(), 3);
     }
 
     #[test]

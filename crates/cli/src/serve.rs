@@ -103,6 +103,7 @@ fn gateway(arguments: &Arguments, config: &Config, missing: bool) -> Result<Arc<
     let heavy = Heavy::starting(Heavy::threads(), turns::of_heavy_work);
     let gateway = Gateway::new(state, options).observed_by(telemetry);
     let gateway = gateway.with_heavy(heavy);
+    gateway.memory().on_freed(memory::give_back_soon);
     Ok(Arc::new(match missing {
         true => gateway.without_schema(),
         false => gateway,
