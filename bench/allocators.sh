@@ -9,7 +9,6 @@
 #   PROFILE=release                         or dist
 #   REST=30                                 seconds of rest before memory is read again
 #   BINARIES=FOLDER                         takes FOLDER/ogive-ALLOCATOR where it is there, and leaves what it builds there
-#   MARKDOWN=docs/load.md                   writes the table between the markers of this page, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
@@ -93,8 +92,4 @@ done
       echo "| $name | $allocator | $(median <<<"${persecond[$key]}") | $(median <<<"${idle[$key]}") | $(median <<<"${after[$key]}") | ${rested[$key]} |"
     done
   done
-} >"$work/table"
-cat "$work/table"
-if [ -n "${MARKDOWN:-}" ]; then
-  write_between allocators "$MARKDOWN" "$work/table"
-fi
+}
