@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Long forms of the load tests, on what ships; their tables go into docs/load.md.
-# Usage: bash bench/load.sh swaps | idle | neighbours | memory | soak [SECONDS]
+# Usage: bash bench/load.sh swaps | newcomers | idle | neighbours | memory | soak [SECONDS]
 # OGIVE=PATH loads another binary. The attackers of `neighbours` are in OGIVE_E2E=PATH, if given: a test binary that
 # `cargo test --release -p ogive-e2e --no-run` has built.
 set -euo pipefail
@@ -17,6 +17,13 @@ case "${1:-}" in
   swaps)
     export OGIVE_SWAPS_SECONDS="${2:-60}"
     cli swaps::
+    ;;
+  newcomers)
+    if [ -z "${OGIVE_LOAD_BINARY:-}" ]; then
+      cargo build --release -p ogive-cli
+      export OGIVE_LOAD_BINARY="${CARGO_TARGET_DIR:-$PWD/target}/release/ogive"
+    fi
+    cli newcomers_do_not_wait
     ;;
   idle) cli idle:: ;;
   neighbours | memory)
