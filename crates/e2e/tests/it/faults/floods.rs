@@ -208,11 +208,31 @@ const INTROSPECTION: &str = "supergraph: { introspection: true }\n";
 const BATCHES: &str = "batching: { enabled: true, maximum_size: 10 }\n";
 const UPLOADS: &str = "file_uploads: { enabled: true }\n";
 
+/// Operations that have to be planned, ten on each of twenty connections that ask at the same time.
+fn ask_anew(address: SocketAddr, query: impl Fn(u64) -> String) {
+    let mut all: Vec<Connection> = (0..20).map(|_| Connection::open(address)).collect();
+    for _ in 0..10 {
+        for connection in &mut all {
+            let body = serde_json::json!({ "query": query(unique()) }).to_string();
+            connection.write(&request("POST", "/graphql", &[JSON], body.as_bytes()));
+        }
+        for connection in &mut all {
+            connection.try_read();
+        }
+    }
+}
+
 macro_rules! cases {
     ($( $name:literal, $yaml:expr, $subgraph:expr, |$g:ident| $run:expr; )*) => {
         &[$( Case { name: $name, yaml: $yaml, subgraph: $subgraph, run: |$g| $run }, )*]
     };
 }
+
+/// What neighbours may notice of planning.
+pub(super) const UNKNOWN: &[Case] = cases! {
+    "200 small operations that nobody has seen, by 20 connections", "", None, |g| ask_anew(g, |nth| format!("{{ a{nth}: me {{ name }} }}"));
+    "200 operations of three subgraphs that nobody has seen, by 20 connections", "", None, |g| ask_anew(g, |nth| format!("{{ a{nth}: topProducts {{ name price {{ amount }} shippingCost {{ amount }} reviews {{ body author {{ name }} }} }} }}"));
+};
 
 pub(super) const CASES: &[Case] = cases! {
     "extensions of small objects, compressed, 20 streams", "", None, |g| on_streams(g, &extensions("{ me { name } }"));

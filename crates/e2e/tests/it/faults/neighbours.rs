@@ -32,7 +32,7 @@ use rustix::thread::sched_setaffinity;
 use serde_json::json;
 
 use super::{
-    clients,
+    clients, floods,
     machine::{Cores, behind, disturbance, elsewhere, stay_awake, step_behind},
     subgraphs,
 };
@@ -378,6 +378,11 @@ fn what_neighbours_notice() {
         .filter(|case| wanted(case.attack))
         .map(|case| (case, Row::new("client", case.attack)))
         .collect();
+    let mut unknown: Vec<_> = floods::UNKNOWN
+        .iter()
+        .filter(|case| wanted(case.name))
+        .map(|case| (case, Row::new("flood", case.name)))
+        .collect();
     let mut faults: Vec<_> = subgraphs::CASES
         .iter()
         .filter(|case| wanted(case.fault))
@@ -400,6 +405,11 @@ fn what_neighbours_notice() {
                 _ => drop((case.run)(gateway.address)),
             });
         }
+        for (case, row) in &mut unknown {
+            repeated += turns(&gateway, row, attacked_first, || {
+                (case.run)(gateway.address);
+            });
+        }
         // It would be one more on the core of those that follow.
         drop(gateway);
         for (case, row) in &mut faults {
@@ -413,6 +423,7 @@ fn what_neighbours_notice() {
     }
     let attacks = attacks.into_iter().map(|(_, row)| row);
     let mut rows: Vec<Row> = attacks
+        .chain(unknown.into_iter().map(|(_, row)| row))
         .chain(faults.into_iter().map(|(_, row)| row))
         .collect();
     rows.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
