@@ -22,6 +22,22 @@ const TABLE: &[(u8, &str, &[&str])] = &[
         &["schema", "operation", "federation", "compose", "planner"],
     ),
     (
+        4,
+        "files",
+        &[
+            "execute",
+            "planner",
+            "plan",
+            "federation",
+            "compose",
+            "operation",
+            "schema",
+            "syntax",
+            "json",
+            "base",
+        ],
+    ),
+    (
         5,
         "transport",
         &["schema", "operation", "federation", "compose", "planner"],

@@ -3,7 +3,7 @@
 //! - crates depend downwards only ([`crate::layers`]);
 //! - layers 0 to 3 use no clock, environment, files, threads or async;
 //! - modules form no import cycles ([`cycles`]), functions have an end ([`functions`]), names are the field's terms
-//!   ([`names`]);
+//!   ([`names`]), files of the operator are read in one place ([`reading`]);
 //! - source files have at most [`LINES_MAX`] lines, and those of [`LINES_WITH_DOC`] lines or more open with a module doc;
 //! - the five stops of a request are where `ARCHITECTURE.md` says, and say so themselves;
 //! - what `ARCHITECTURE.md` and `docs/walk.md` send newcomers to is there ([`crate::map`]);
@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     changelog::KINDS,
-    code::{cycles, functions, names},
+    code::{cycles, functions, names, reading},
     layers, map, silent,
 };
 
@@ -79,11 +79,12 @@ fn crates(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Rules that look at parsed code: [`cycles`], [`functions`], [`names`].
+/// Rules that look at parsed code: [`cycles`], [`functions`], [`names`], [`reading`].
 fn code(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let terms = names::Terms::read(root)?;
     for krate in crate::code::read(root)? {
         wrong.extend(names::check(&krate, &terms));
+        wrong.extend(reading::check(&krate));
         if !NOT_YET.contains(&&*krate.name) {
             wrong.extend(cycles::check(&krate));
             wrong.extend(functions::check(&krate));

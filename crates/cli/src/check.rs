@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use ogive_compose::ContractFilter;
 use ogive_config::checks::{self, Checks, Date};
 use ogive_federation::Supergraph;
+use ogive_files::Pipes;
 use ogive_workshop::{
     check::{BrokenOperation, CheckOptions, Outcome, Verdict, check},
     inputs::{expansion, read_text},
@@ -73,7 +74,7 @@ pub(crate) fn read_checks(path: Option<&Path>) -> Result<Checks> {
         None if Path::new(DEFAULT_CHECKS).is_file() => Path::new(DEFAULT_CHECKS),
         None => return Ok(Checks::default()),
     };
-    let text = read_text(path, "file of checks").map_err(inputs::refused)?;
+    let text = read_text(path, "file of checks", Pipes::Read).map_err(inputs::refused)?;
     let (sources, id) = load::source(path, &text);
     checks::load(id, &text, expansion()).map_err(|errors| {
         load::render(

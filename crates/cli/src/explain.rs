@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_files::Pipes;
 use ogive_gateway::{SchemaState, WorkerState, explain};
 use ogive_workshop::pages;
 
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let headers = headers(&arguments.headers)?;
     let (supergraph, _subgraphs) = match &arguments.supergraph {
-        Some(path) => (load::supergraph(path)?, None),
+        Some(path) => (load::supergraph(path, Pipes::Read)?, None),
         None => {
             let subgraphs = demo::start_subgraphs()?;
             demo::route(&mut config, &subgraphs);

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use ogive_compose::{ComposeOptions, Composed, Composer};
 use ogive_federation::Supergraph;
+use ogive_files::Pipes;
 use ogive_workshop::{
     inputs::read_text,
     load::{Loaded, compose},
@@ -60,6 +61,6 @@ fn supergraph_file(argument: &str) -> Result<Option<String>> {
     if yaml || !path.is_file() {
         return Ok(None);
     }
-    let text = read_text(path, "graph").map_err(inputs::refused)?;
+    let text = read_text(path, "graph", Pipes::Read).map_err(inputs::refused)?;
     Ok(text.contains("join__Graph").then_some(text))
 }

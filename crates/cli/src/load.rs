@@ -2,8 +2,8 @@
 
 use std::{
     cell::RefCell,
-    fs,
     io::{self, Read},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -12,6 +12,7 @@ use anyhow::Result;
 use ogive_base::{Diagnostic, SourceId, Sources, Span};
 use ogive_config::{Config, Expansion, Override, PREFIX, codes, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
+use ogive_files::Pipes;
 use ogive_gateway::unusable::{self, Problem};
 use ogive_workshop::inputs::TEXT_BYTES_MAX;
 
@@ -23,16 +24,17 @@ use crate::{
 /// Diagnostics shown at once, but of configurations; one mistake often causes the rest.
 const SHOWN_MAX: usize = 3;
 
-/// Reads a configuration file.
+/// Reads a configuration file, once.
 pub(crate) fn config(path: &Path) -> Result<Config> {
-    let text = config_file(path)?;
+    let text = config_file(path, Pipes::Read)?;
     config_text(&path.display().to_string(), &text, &mut Vec::new())
 }
 
 /// Reads the text of a configuration file.
-pub(crate) fn config_file(path: &Path) -> Result<String> {
-    read(
+pub(crate) fn config_file(path: &Path, pipes: Pipes) -> Result<String> {
+    read_from(
         path,
+        pipes,
         "configuration",
         "check the path given with `--config`",
     )
@@ -185,30 +187,15 @@ const SECRET_BYTES_MAX: u64 = 1 << 20;
 
 /// The text of a file that a configuration refers to.
 fn secret(path: &str) -> Result<String, String> {
-    let bytes = read_bounded(Path::new(path), SECRET_BYTES_MAX);
-    let bytes = bytes.map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
-}
-
-/// The bytes of a file. How large it says it is counts for nothing: devices and pipes have no length and need not end.
-fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(max + 1)
-        .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > max {
-        true => Err(io::Error::other(format!(
-            "it is larger than {} MiB",
-            max >> 20
-        ))),
-        false => Ok(bytes),
-    }
+    let text = ogive_files::read_text(Path::new(path), SECRET_BYTES_MAX, Pipes::Refused);
+    text.map_err(|error| error.to_string())
 }
 
 /// Reads a supergraph file.
-pub(crate) fn supergraph(path: &Path) -> Result<Supergraph> {
-    let text = read(
+pub(crate) fn supergraph(path: &Path, pipes: Pipes) -> Result<Supergraph> {
+    let text = read_from(
         path,
+        pipes,
         "supergraph",
         "check the path given with `--supergraph`; `ogive demo` needs no file",
     )?;
@@ -227,12 +214,23 @@ pub(crate) fn supergraph_text(called: &str, text: &str) -> Result<Supergraph> {
     })
 }
 
-/// Reads a text file.
+/// Reads a text file, once.
 pub(crate) fn read(path: &Path, what: &str, remedy: &str) -> Result<String> {
+    read_from(path, Pipes::Read, what, remedy)
+}
+
+/// Reads a text file, or standard input, which is known from then on.
+fn read_from(path: &Path, pipes: Pipes, what: &str, remedy: &str) -> Result<String> {
     if path.as_os_str() == "-" {
         return standard_input(what);
     }
-    let bytes = read_bounded(path, TEXT_BYTES_MAX).map_err(|error| {
+    let remedy = match pipes {
+        Pipes::Refused if is_pipe(path) => {
+            "write it to a file, or name it `-` and give it on standard input"
+        }
+        _ => remedy,
+    };
+    let bytes = ogive_files::read(path, TEXT_BYTES_MAX, pipes).map_err(|error| {
         terminal::error(
             format_args!("cannot read the {what} `{}`: {error}", path.display()),
             remedy,
@@ -246,6 +244,11 @@ pub(crate) fn read(path: &Path, what: &str, remedy: &str) -> Result<String> {
             "save the file as UTF-8",
         )
     })
+}
+
+fn is_pipe(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// What was read of standard input, and as what: it can be read once.
@@ -266,8 +269,14 @@ pub(crate) fn standard_input(what: &str) -> Result<String> {
         ));
     }
     let mut text = String::new();
-    let mut stdin = io::stdin().lock().take(TEXT_BYTES_MAX);
-    stdin.read_to_string(&mut text).map_err(|error| {
+    let mut stdin = io::stdin().lock().take(TEXT_BYTES_MAX + 1);
+    let read = stdin
+        .read_to_string(&mut text)
+        .and_then(|bytes| match bytes as u64 {
+            0..=TEXT_BYTES_MAX => Ok(()),
+            _ => Err(io::Error::other("it is larger than 64 MiB")),
+        });
+    read.map_err(|error| {
         terminal::error(
             format_args!("standard input cannot be read: {error}"),
             "give UTF-8 text, or name a file",

@@ -8,6 +8,7 @@ use std::{
 use anyhow::Result;
 use ogive_base::id::Id;
 use ogive_federation::{SubgraphId, subgraph_sdl};
+use ogive_files::Pipes;
 use ogive_mock::{AssembleError, Config, Delay, Fault, Sdl, Server, SubgraphConfig, assemble};
 
 use crate::{load, serving, terminal};
@@ -106,7 +107,7 @@ fn configure(arguments: &Arguments) -> Result<Config> {
         }
     };
     if let Some(path) = &arguments.supergraph {
-        let supergraph = load::supergraph(path)?;
+        let supergraph = load::supergraph(path, Pipes::Read)?;
         for i in 0..supergraph.subgraphs.len() {
             let id = SubgraphId::from_usize(i);
             let name = &*supergraph.subgraphs[id].name;

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use ogive_base::BitSet;
 use ogive_config::{Config, PlanProfile};
 use ogive_federation::Supergraph;
+use ogive_files::Pipes;
 use ogive_gateway::{
     SchemaState, explain::literals_text, prepare::prepare_operation, schema::canonical::canonical,
     schema::options::PipelineOptions, schema::refinement::RefineLimits,
@@ -134,7 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn show(arguments: &Show) -> Result<()> {
     let request = arguments.operation.request(demo::QUERY)?;
     let supergraph = match &arguments.supergraph {
-        Some(path) => load::supergraph(path)?,
+        Some(path) => load::supergraph(path, Pipes::Read)?,
         None => demo::supergraph()?,
     };
     let (mut state, _) = SchemaState::new(supergraph, &arguments.profile.config());

@@ -6,7 +6,6 @@
 
 use std::{
     convert::Infallible,
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -16,6 +15,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use ogive_config::{Config, WhenMissing, without_secrets};
+use ogive_files::Pipes;
 use ogive_gateway::unusable;
 use ogive_transport::{Http2, Source};
 
@@ -181,7 +181,7 @@ impl Poller {
     /// The text that was kept. From now on the URL counts as failing.
     pub(crate) fn kept(&mut self) -> std::io::Result<String> {
         self.failures = 1;
-        fs::read_to_string(&self.kept)
+        ogive_files::read_text(&self.kept, BYTES_MAX as u64, Pipes::Refused)
     }
     /// Where it is kept.
     pub(crate) fn kept_path(&self) -> &Path {

@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::Result;
 use ogive_config::{Config, WhenMissing};
+use ogive_files::Pipes;
 use ogive_gateway::{GatewayOptions, SchemaState};
 use ogive_workshop::inputs::Inputs;
 
@@ -23,6 +24,9 @@ use crate::{
     serving::parse_listen,
     terminal,
 };
+
+/// Largest bundle of plans.
+const PLANS_BYTES_MAX: u64 = 1 << 30;
 
 /// The configuration that is read when none is named.
 const DEFAULT_CONFIG: &str = "ogive.yaml";
@@ -194,7 +198,7 @@ impl Arguments {
             (Some(remote), _) => (Arc::clone(&remote.name), remote.get()),
             (None, Some(path)) => (
                 path.display().to_string().into(),
-                load::config_file(&path)?.into(),
+                load::config_file(&path, Pipes::Refused)?.into(),
             ),
             (None, None) => ("the environment".into(), "".into()),
         };
@@ -270,7 +274,7 @@ impl Arguments {
     pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
         let supergraph = match &self.feed {
             Some(feed) => feed.supergraph()?,
-            None => load::supergraph(&self.supergraph_path(config)?)?,
+            None => load::supergraph(&self.supergraph_path(config)?, Pipes::Refused)?,
         };
         for warning in &supergraph.warnings {
             tracing::warn!(code = warning.code, "{}", warning.message);
@@ -353,7 +357,8 @@ fn load_plans(state: &mut SchemaState, path: &Path) -> Result<()> {
             help,
         )
     };
-    let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
+    let bytes = ogive_files::read(path, PLANS_BYTES_MAX, Pipes::Refused);
+    let bytes = bytes.map_err(|error| fail(&error))?;
     let bundle = ogive_plan::Bundle::decode(&bytes).map_err(|error| fail(&error))?;
     let loaded =
         ogive_gateway::schema::bundle::load(state, bundle).map_err(|refused| fail(&refused.0))?;

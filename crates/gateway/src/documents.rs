@@ -11,6 +11,7 @@ use std::{path::Path, sync::Arc};
 
 use ogive_base::{FastMap, FastSet, bounded_name};
 use ogive_config::{Config, PersistedMode};
+use ogive_files::Pipes;
 use ogive_syntax::{Limits, SourceId, ast::Definition, parse, print_definition};
 use ogive_telemetry::codes;
 use quick_cache::{Weighter, sync::Cache};
@@ -135,11 +136,8 @@ impl Manifest {
         let fail = |what: &dyn std::fmt::Display| {
             format!("cannot use the manifest `{}`: {what}", path.display())
         };
-        let size = std::fs::metadata(path).map_err(|e| fail(&e))?.len();
-        if size > MANIFEST_BYTES_MAX {
-            return Err(fail(&"it is larger than 256 MiB"));
-        }
-        let bytes = std::fs::read(path).map_err(|e| fail(&e))?;
+        let bytes = ogive_files::read(path, MANIFEST_BYTES_MAX, Pipes::Refused);
+        let bytes = bytes.map_err(|e| fail(&e))?;
         if path.extension().is_some_and(|e| e == "json") {
             return self.add_json(&bytes).map_err(|e| fail(&e));
         }

@@ -165,6 +165,14 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             let message = format!("cannot write the access log `{path}`: its folder is not there");
             problem(&["telemetry", "access_log", "path"], message);
         }
+        // One that is not there is not made for this.
+        let path = std::path::Path::new(path);
+        if path.exists()
+            && let Err(error) = ogive_files::append(path, 0)
+        {
+            let message = format!("cannot write the access log `{}`: {error}", path.display());
+            problem(&["telemetry", "access_log", "path"], message);
+        }
     }
     for (key, error) in export::problems(config) {
         problem(&["telemetry", "exporters", key, "otlp"], error);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use ogive_base::FastMap;
+use ogive_files::Pipes;
 
 use crate::{
     config::{Config, Sdl},
@@ -20,6 +21,9 @@ use crate::{
     service::Service,
     subgraph::Subgraph,
 };
+
+/// Largest file of SDL or data.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Why a config cannot be served.
 #[derive(Debug)]
@@ -120,5 +124,6 @@ pub fn assemble(config: &Config) -> Result<Assembled, AssembleError> {
 }
 
 fn read(path: &Path) -> Result<String, AssembleError> {
-    std::fs::read_to_string(path).map_err(|e| AssembleError::File(path.to_path_buf(), e))
+    ogive_files::read_text(path, FILE_BYTES_MAX, Pipes::Read)
+        .map_err(|e| AssembleError::File(path.to_path_buf(), e))
 }

@@ -5,13 +5,15 @@
 //! reader keeps waiting holds up neither an answer nor the end of the process ([`Lines::finish`] has a deadline).
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, ErrorKind, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use ogive_files::append;
 
 /// Most bytes that wait to be written; as many again may be on their way.
 pub const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -273,7 +275,7 @@ impl Out {
     fn open(target: Target) -> io::Result<Self> {
         let (file, path) = match target {
             Target::Stream(file) => (file, None),
-            Target::Path(path) => (append(&path)?, Some(path)),
+            Target::Path(path) => (append(&path, FILE_MODE)?, Some(path)),
         };
         Ok(Out {
             file,
@@ -289,19 +291,11 @@ impl Out {
         if reopen || self.looked.elapsed() >= ROTATION_INTERVAL {
             self.looked = Instant::now();
             if reopen || !is_at(&self.file, path) {
-                self.file = append(path)?;
+                self.file = append(path, FILE_MODE)?;
             }
         }
         Ok(())
     }
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(FILE_MODE)
-        .open(path)
 }
 
 /// Whether a file is the one of that name. If that cannot be told, it is not.
@@ -395,7 +389,10 @@ mod tests {
     #[test]
     fn a_failure_to_write_is_told_once_and_counted() {
         let (tell, told) = channel();
-        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
         let lines = Lines::start("lines", Target::Stream(full), move |trouble| {
             if let Trouble::Failed(error) = trouble {
                 tell.send(error.kind()).unwrap();

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use ogive_files::Pipes;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
     SignatureScheme,
@@ -50,12 +51,7 @@ impl Pem {
         match self {
             Pem::Text(text) => Ok(text.clone().into_bytes()),
             Pem::File(path) => {
-                let size = std::fs::metadata(path).map(|found| found.len());
-                let read = match size {
-                    Ok(size) if size > PEM_BYTES_MAX => Err(std::io::Error::other("too large")),
-                    Ok(_) => std::fs::read(path),
-                    Err(error) => Err(error),
-                };
+                let read = ogive_files::read(path, PEM_BYTES_MAX, Pipes::Refused);
                 read.map_err(|error| TlsError(format!("`{}`: {error}", path.display())))
             }
         }

@@ -13,11 +13,14 @@ use ogive_config::{
     Expansion,
     subgraphs::{SchemaSource, SubgraphList},
 };
+use ogive_files::Pipes;
 
 use crate::{Refused, codes};
 
 /// Largest text of one input, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// Largest file that a list of subgraphs may refer to for a value.
+const SECRET_BYTES_MAX: u64 = 1 << 20;
 /// Endings of SDL files in a folder.
 const SDL: [&str; 4] = ["graphql", "graphqls", "gql", "sdl"];
 /// The list that a folder may hold.
@@ -241,7 +244,7 @@ fn folder(path: &Path, out: &mut Resolved) -> Result<(), Refused> {
 }
 
 fn list_file(path: &Path, out: &mut Resolved) -> Result<(), Refused> {
-    let text = read_text(path, "list of subgraphs")?;
+    let text = read_text(path, "list of subgraphs", Pipes::Refused)?;
     let list = read_list(&path.display().to_string(), &text)?;
     out.watched.push(path.to_path_buf());
     listed(list, path.parent().unwrap_or(Path::new("")), out)
@@ -279,20 +282,14 @@ fn listed(list: SubgraphList, folder: &Path, out: &mut Resolved) -> Result<(), R
 }
 
 /// Reads a text file.
-pub fn read_text(path: &Path, what: &str) -> Result<String, Refused> {
+pub fn read_text(path: &Path, what: &str, pipes: Pipes) -> Result<String, Refused> {
     let fail = |error: &dyn std::fmt::Display| {
         unreadable(
             format!("cannot read the {what} `{}`: {error}", path.display()),
             "check the path",
         )
     };
-    let size = fs::metadata(path).map_err(|e| fail(&e))?.len();
-    if size > TEXT_BYTES_MAX {
-        return Err(fail(&format_args!(
-            "{size} bytes are more than {TEXT_BYTES_MAX}"
-        )));
-    }
-    let bytes = fs::read(path).map_err(|e| fail(&e))?;
+    let bytes = ogive_files::read(path, TEXT_BYTES_MAX, pipes).map_err(|e| fail(&e))?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|b| **b == b'\n').count();
@@ -308,7 +305,8 @@ pub fn expansion() -> Expansion<'static> {
     Expansion {
         env: &|name| std::env::var(name).ok(),
         file: &|path| {
-            let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+            let text = ogive_files::read_text(Path::new(path), SECRET_BYTES_MAX, Pipes::Refused);
+            let text = text.map_err(|error| error.to_string())?;
             Ok(text.trim_end().to_owned())
         },
     }

@@ -15,6 +15,7 @@ use std::{
 };
 
 use ogive_base::{Diagnostic, Severity};
+use ogive_files::Pipes;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
@@ -358,7 +359,7 @@ impl State {
             Origin::File(path) => {
                 self.look = look(path);
                 self.pending = self.look;
-                match read_text(path, "subgraph") {
+                match read_text(path, "subgraph", Pipes::Refused) {
                     Ok(text) => {
                         self.sdl = Some(text.into());
                         self.trouble = None;

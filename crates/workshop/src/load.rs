@@ -1,13 +1,13 @@
 //! The texts of subgraphs: files are read, running subgraphs asked, all at the same time.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use ogive_base::{Diagnostic, Severity, Sources, hash::hash_one};
 use ogive_compose::{ComposeOptions, Composed, Composer, SubgraphInput};
+use ogive_files::Pipes;
 
 use crate::{
     Refused, codes,
@@ -48,7 +48,7 @@ pub async fn load(entries: &[Entry]) -> Result<Vec<Loaded>, Refused> {
     let mut loaded = Vec::with_capacity(entries.len());
     for (entry, asking) in entries.iter().zip(asking) {
         let sdl = match (&entry.origin, asking) {
-            (Origin::File(path), _) => read_text(path, "subgraph"),
+            (Origin::File(path), _) => read_text(path, "subgraph", Pipes::Read),
             (Origin::Text { sdl, .. }, _) => Ok(sdl.clone()),
             (Origin::Url { url, .. }, Some(asking)) => match asking.await {
                 Ok(Ok(Answer::Sdl { sdl, .. })) => Ok(sdl),
@@ -186,12 +186,13 @@ impl SchemaCache {
     /// What the subgraph answered last, if it ever did.
     pub fn get(&self, name: &str, url: &str) -> Option<String> {
         let path = self.path(name, url);
-        read_text(&path, "cached schema").ok()
+        read_text(&path, "cached schema", Pipes::Refused).ok()
     }
     /// Keeps an answer.
     pub fn put(&self, name: &str, url: &str, sdl: &str) -> std::io::Result<()> {
         let path = self.path(name, url);
-        if fs::read(&path).is_ok_and(|old| old == sdl.as_bytes()) {
+        let old = read_text(&path, "cached schema", Pipes::Refused);
+        if old.is_ok_and(|old| old == sdl) {
             return Ok(());
         }
         keep(&path, sdl.as_bytes(), Readers::Owner)

@@ -6,6 +6,7 @@ use std::{
 };
 
 use ogive_base::{FastMap, SourceId, diagnostic::line_column};
+use ogive_files::Pipes;
 use ogive_schema::{Schema, TypeId};
 use ogive_syntax::{
     Document, Limits,
@@ -65,14 +66,17 @@ impl Usage {
     /// Reads a folder of `.graphql` and `.gql` files and manifests, or one such file.
     pub fn read(path: &Path, schema: &Schema) -> Result<Usage, Refused> {
         let mut files = Vec::new();
-        if path.is_dir() {
+        // What happens to lie in a folder was not named by anybody.
+        let pipes = if path.is_dir() {
             list(path, &mut files)?;
+            Pipes::Refused
         } else {
             files.push(path.to_path_buf());
-        }
+            Pipes::Read
+        };
         let mut usage = Usage::default();
         for file in files {
-            let text = read_text(&file, "operations")?;
+            let text = read_text(&file, "operations", pipes)?;
             let place = file.display().to_string();
             if file.extension().is_some_and(|e| e == "json") {
                 usage.manifest(&text, &place, schema)?;

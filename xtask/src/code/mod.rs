@@ -5,6 +5,7 @@
 pub(crate) mod cycles;
 pub(crate) mod functions;
 pub(crate) mod names;
+pub(crate) mod reading;
 
 use std::{fs, path::Path};
 

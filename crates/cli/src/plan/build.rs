@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::SourceId;
+use ogive_files::Pipes;
 use ogive_gateway::{SchemaState, schema::bundle::BundleBuilder};
 use ogive_plan::stable_hash;
 use ogive_workshop::kept::{Readers, keep};
@@ -53,7 +54,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(path) => load::config(path)?,
         None => load::config_text("the environment", "", &mut Vec::new())?,
     };
-    let (state, _) = SchemaState::new(load::supergraph(&arguments.supergraph)?, &config);
+    let (state, _) = SchemaState::new(
+        load::supergraph(&arguments.supergraph, Pipes::Read)?,
+        &config,
+    );
     let mut files = Vec::new();
     list(&arguments.operations, 0, &mut files)?;
     files.sort();

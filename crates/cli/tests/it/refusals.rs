@@ -66,11 +66,109 @@ fn a_supergraph_that_is_not_text() {
 /// A device has no length that could be looked at before it is read.
 #[test]
 fn files_without_end() {
-    let endless = "/dev/zero";
-    refused(&["serve", "-s", endless], &["it is larger than 64 MiB"]);
-    refused(&["serve", "-c", endless], &["it is larger than 64 MiB"]);
-    let secret = file("endless.yaml", "log: { filter: '${file./dev/zero}' }\n");
-    refused(&["serve", "-c", &secret], &["it is larger than 1 MiB"]);
+    let supergraph = demo("supergraph.graphql");
+    serve_refuses("endless", "/dev/zero", &supergraph, "it is a device");
+    // Whoever reads once reads up to the bound.
+    refused(
+        &["plan", "-s", "/dev/zero", "-"],
+        &["it is larger than 64 MiB"],
+    );
+    refused(
+        &["config", "validate", "/dev/zero"],
+        &["it is larger than 64 MiB"],
+    );
+}
+
+/// Opening a pipe waits for its other end, and what was read of it cannot be read again.
+#[test]
+fn pipes_in_the_place_of_files() {
+    let fifo = pipe("fifo");
+    let supergraph = demo("supergraph.graphql");
+    serve_refuses("pipe", &fifo, &supergraph, "it is a pipe");
+    let log = file(
+        "pipe-log.yaml",
+        format!("telemetry: {{ access_log: {{ enabled: true, path: '{fifo}' }} }}"),
+    );
+    let wanted = ["it is a pipe that nobody reads"];
+    refused(&["config", "validate", &log], &wanted);
+    refused(
+        &["serve", "-s", &supergraph, "-c", &log, "-l", "127.0.0.1:0"],
+        &wanted,
+    );
+}
+
+/// Everything that `ogive serve` reads, at a path that holds no file.
+fn serve_refuses(name: &str, path: &str, supergraph: &str, why: &str) {
+    refused(&["serve", "-s", path, "-l", "127.0.0.1:0"], &[why]);
+    refused(&["serve", "-s", supergraph, "-c", path], &[why]);
+    refused(
+        &[
+            "serve",
+            "-s",
+            supergraph,
+            "-l",
+            "127.0.0.1:0",
+            "--plans",
+            path,
+        ],
+        &[why],
+    );
+    for (what, text) in [
+        ("secret", format!("log: {{ filter: '${{file.{path}}}' }}")),
+        (
+            "manifest",
+            format!("persisted_queries: {{ enabled: true, local_manifests: ['{path}'] }}"),
+        ),
+        (
+            "certificate",
+            format!("tls: {{ supergraph: {{ certificate_chain: '{path}', key: '{path}' }} }}"),
+        ),
+    ] {
+        let config = file(&format!("{name}-{what}.yaml"), text);
+        refused(&["config", "validate", &config], &[why]);
+        refused(
+            &[
+                "serve",
+                "-s",
+                supergraph,
+                "-c",
+                &config,
+                "-l",
+                "127.0.0.1:0",
+            ],
+            &[why],
+        );
+    }
+}
+
+/// As shells make them for `<(command)`.
+#[test]
+fn commands_that_read_once_may_be_given_pipes() {
+    let fifo = pipe("once");
+    let schema = format!("a={fifo}");
+    std::thread::scope(|scope| {
+        scope.spawn(|| std::fs::write(&fifo, "type Query { a: Int }").unwrap());
+        let (code, out, err) = run(&["compose", &schema, "--url", "a=http://a/"]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains("join__Graph"), "{out}");
+    });
+    std::thread::scope(|scope| {
+        let text = std::fs::read(demo("supergraph.graphql")).unwrap();
+        let fifo = &fifo;
+        scope.spawn(move || std::fs::write(fifo, text).unwrap());
+        let operation = file("once.graphql", "{ me { name } }");
+        let (code, _, err) = run(&["plan", "-s", fifo, &operation]);
+        assert_eq!(code, Some(0), "{err}");
+    });
+}
+
+/// A pipe that nobody has opened.
+pub(crate) fn pipe(name: &str) -> String {
+    let path = crate::process::folder().join(name);
+    let _ = std::fs::remove_file(&path);
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    path.display().to_string()
 }
 
 #[test]

@@ -11,7 +11,10 @@ use std::{
 
 use ogive_testbase::subgraph::ManualSubgraph;
 
-use crate::process::{Running, address, answer, ask, demo, file, subgraphs};
+use crate::{
+    process::{Running, address, answer, ask, demo, file, subgraphs},
+    refusals::pipe,
+};
 
 const QUERY: &str = r#"{"query":"{ me { name } }"}"#;
 const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#;
@@ -140,6 +143,30 @@ fn watched_files_are_reloaded_and_options_take_hold() {
         answer(ask(&gateway, "POST", "/graphql", QUERY)),
         (200, ANSWER.into())
     );
+}
+
+/// A read that waits would end all reloads.
+#[test]
+fn a_pipe_in_the_place_of_a_watched_file_is_refused_and_watched_on() {
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let supergraph = file("piped.graphql", &schema);
+    let config = file(
+        "piped.yaml",
+        "listen: 127.0.0.1:0\nhot_reload: { enabled: true, interval: 10ms }\n",
+    );
+    let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
+    let gateway = address(&serve.logged("serving http://"));
+    for (path, good) in [
+        (&supergraph, schema.clone()),
+        (&config, fs::read_to_string(&config).unwrap()),
+    ] {
+        fs::rename(pipe("in-the-way"), path).unwrap();
+        let line = serve.logged("reload refused");
+        assert!(line.contains("serving on as before"), "{line}");
+        assert_eq!(answer(ask(&gateway, "GET", "/readiness", "")).0, 200);
+        replace(path, &format!("{good}\n"));
+        serve.logged("` has changed: reloaded");
+    }
 }
 
 /// Supervisors such as `timeout` send SIGTERM to the process and then to its group.

@@ -156,7 +156,7 @@ fn every_code_of_the_executor_is_in_its_own_table_too() {
 }
 
 /// Crates whose words reach somebody in one way or another. Those of `bench` reach nobody else than this project.
-const EXPLAINED: [&str; 17] = [
+const EXPLAINED: [&str; 19] = [
     "base",
     "json",
     "syntax",
@@ -173,6 +173,8 @@ const EXPLAINED: [&str; 17] = [
     "gateway",
     "mock",
     "workshop",
+    "server",
+    "files",
     "cli",
 ];
 
