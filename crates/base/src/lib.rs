@@ -1,9 +1,9 @@
 //! The ground everything stands on: typed `u32` ids and dense tables over them, bitsets, interned
-//! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, and the memory budget of
-//! a process. No domain
+//! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, text within markup, and the
+//! memory budget of a process. No domain
 //! words, no I/O, no clock.
 //!
-//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`memory`].
+//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`markup`], [`memory`].
 
 pub mod bits;
 pub mod diagnostic;
@@ -12,6 +12,7 @@ pub mod hash;
 pub mod hop;
 pub mod id;
 pub mod intern;
+pub mod markup;
 pub mod memory;
 
 pub use bits::BitSet;
@@ -21,4 +22,5 @@ pub use hash::{FastMap, FastSet};
 pub use hop::is_of_one_hop;
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
+pub use markup::escape_markup;
 pub use memory::{MemoryBudget, MemoryShare, OutOfMemory, Reservation};

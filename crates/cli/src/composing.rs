@@ -13,7 +13,7 @@ use std::{
 use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
 use ogive_compose::{ComposeOptions, Composed, Composer};
-use ogive_gateway::router::dev_diagnostics::Notice;
+use ogive_gateway::router::dev_diagnostics::DevDiagnostics;
 use ogive_workshop::{
     codes::UNREADABLE_INPUT,
     inputs::Inputs,
@@ -48,7 +48,7 @@ pub(crate) struct Composing {
     live: Live,
     composer: Composer,
     good: watch::Sender<Arc<str>>,
-    notice: Notice,
+    diagnostics: DevDiagnostics,
     dev: bool,
     /// What was said last, so that nothing is said twice.
     said: String,
@@ -78,7 +78,7 @@ impl Composing {
             live: live.map_err(crate::inputs::refused)?,
             composer: Composer::new(),
             good: watch::channel(Arc::from("")).0,
-            notice: Notice::new("{}"),
+            diagnostics: DevDiagnostics::new("{}"),
             dev,
             said: String::new(),
             why: watch::channel(Arc::from(COMPOSED)).0,
@@ -113,7 +113,7 @@ impl Composing {
     pub(crate) fn feed(&self) -> Feed {
         Feed {
             supergraph: self.good.subscribe(),
-            notice: self.notice.clone(),
+            diagnostics: self.diagnostics.clone(),
             dev: self.dev,
             why: self.why.subscribe(),
         }
@@ -188,7 +188,7 @@ impl Composing {
             .iter()
             .map(|(d, s)| report::json(d, s, &origins))
             .collect();
-        self.notice.set(
+        self.diagnostics.set(
             json!({
                 "ok": ok,
                 "subgraphs": snapshot.loaded.iter().map(|s| &s.name).collect::<Vec<_>>(),

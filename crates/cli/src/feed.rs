@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ogive_federation::Supergraph;
-use ogive_gateway::router::dev_diagnostics::Notice;
+use ogive_gateway::router::dev_diagnostics::DevDiagnostics;
 use tokio::sync::watch;
 
 use crate::load::supergraph_text;
@@ -13,7 +13,7 @@ use crate::load::supergraph_text;
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     pub(crate) supergraph: watch::Receiver<Arc<str>>,
-    pub(crate) notice: Notice,
+    pub(crate) diagnostics: DevDiagnostics,
     /// Whether diagnostics are served to GraphiQL.
     pub(crate) dev: bool,
     /// What to say when there is another one.
@@ -38,7 +38,7 @@ impl Feeder {
     pub(crate) fn feed(&self) -> Feed {
         Feed {
             supergraph: self.good.subscribe(),
-            notice: Notice::new("{}"),
+            diagnostics: DevDiagnostics::new("{}"),
             dev: false,
             why: watch::channel(Arc::from(self.why)).1,
         }
@@ -78,7 +78,7 @@ impl Feed {
         self.why.borrow().to_string()
     }
     /// What GraphiQL shows; none unless in development.
-    pub(crate) fn notice(&self) -> Option<Notice> {
-        self.dev.then(|| self.notice.clone())
+    pub(crate) fn diagnostics(&self) -> Option<DevDiagnostics> {
+        self.dev.then(|| self.diagnostics.clone())
     }
 }

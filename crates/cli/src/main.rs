@@ -30,11 +30,11 @@ mod plan;
 mod played;
 mod polling;
 mod reload;
+mod schedule;
 mod serve;
 mod serve_arguments;
 mod serving;
 mod terminal;
-mod turns;
 
 use std::process::ExitCode;
 

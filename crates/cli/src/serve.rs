@@ -4,7 +4,7 @@ use std::{convert::Infallible, path::Path, sync::Arc};
 
 use anyhow::Result;
 use ogive_config::Config;
-use ogive_gateway::{Background, Gateway, shared::observe, shared::offload::Heavy};
+use ogive_gateway::{Background, Gateway, shared::observe, shared::offload::Offload};
 use ogive_server::{Bound, ServeOptions, Threads, tls::listener_tls};
 use tokio::runtime::Runtime;
 
@@ -15,9 +15,10 @@ use crate::{
     manual, memory,
     polling::Polling,
     reload::Reloading,
+    schedule,
     serve_arguments::Arguments,
     serving::{bind, raise_file_limit, runtime, serve, start_log, warn_of_few_files},
-    terminal, turns,
+    terminal,
 };
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
@@ -60,12 +61,12 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
         let tls = listener_tls(&config).map_err(|error| {
             terminal::error(error, "correct `tls.supergraph` in the configuration")
         })?;
-        turns::of_worker();
+        schedule::of_worker();
         let bound = bind(&config.listen, config.listen_mode)
             .await?
             .with_tls(tls);
         let bound = bound.with_threads(Threads {
-            start: Some(turns::of_worker),
+            start: Some(schedule::of_worker),
             give_back: Some(memory::give_back),
         });
         let path_of_endpoint = gateway.options().graphql_path.clone();
@@ -100,9 +101,9 @@ fn gateway(arguments: &Arguments, config: &Config, missing: bool) -> Result<Arc<
     };
     let telemetry = observe::telemetry(config, manual::commit())
         .map_err(|error| terminal::error(error, "correct `telemetry` in the configuration"))?;
-    let heavy = Heavy::starting(Heavy::threads(), turns::of_heavy_work);
+    let offload = Offload::starting(Offload::threads(), schedule::of_heavy_work);
     let gateway = Gateway::new(state, options).observed_by(telemetry);
-    let gateway = gateway.with_heavy(heavy);
+    let gateway = gateway.with_offload(offload);
     gateway.memory().on_freed(memory::give_back_soon);
     Ok(Arc::new(match missing {
         true => gateway.without_schema(),

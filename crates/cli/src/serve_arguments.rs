@@ -308,7 +308,7 @@ impl Arguments {
                 "correct `persisted_queries.local_manifests` in the configuration",
             )
         })?;
-        options.notice = self.feed.as_ref().and_then(Feed::notice);
+        options.dev_diagnostics = self.feed.as_ref().and_then(Feed::diagnostics);
         Ok(options)
     }
 }

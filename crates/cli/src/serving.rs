@@ -9,7 +9,7 @@ use ogive_server::{Bound, ServeOptions};
 use ogive_telemetry::log::{self, Format};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::{terminal, turns};
+use crate::{schedule, terminal};
 
 /// Checks an address given as an argument.
 pub(crate) fn parse_listen(text: &str) -> Result<Listen> {
@@ -69,7 +69,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // Threads for what takes long, such as reading a new supergraph: newcomers come first.
-        .on_thread_start(turns::of_heavy_work)
+        .on_thread_start(schedule::of_heavy_work)
         .build()
         .context("the runtime could not be started")
 }

@@ -14,7 +14,7 @@ use ogive_telemetry::Telemetry;
 
 use crate::{
     admit::Admission, documents::Registered, options::GatewayOptions, schema::refinement::Wakeup,
-    schema::state::SchemaState, shared::offload::Heavy, stages::Stages,
+    schema::state::SchemaState, shared::offload::Offload, stages::Stages,
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -33,7 +33,7 @@ pub struct Gateway {
     pub(crate) telemetry: Arc<Telemetry>,
     /// Wakes its thread when a plan waits to be refined, whatever the schema.
     pub(crate) wakeup: Arc<Wakeup>,
-    pub(crate) heavy: Heavy,
+    pub(crate) offload: Offload,
     /// What requests make the process hold.
     pub(crate) memory: Arc<MemoryBudget>,
 }
@@ -52,8 +52,8 @@ impl Gateway {
     /// A gateway that serves `state`.
     pub fn new(mut state: SchemaState, options: GatewayOptions) -> Self {
         let (wakeup, memory_max) = (Arc::default(), options.memory_max);
-        let heavy = Heavy::default();
-        heavy.set_waiting_max(options.waiting_max);
+        let offload = Offload::default();
+        offload.set_waiting_max(options.waiting_max);
         state.refinement.wake_at(&wakeup);
         Gateway {
             wakeup,
@@ -71,7 +71,7 @@ impl Gateway {
                 .map_or(0, |time| time.as_micros() as u64),
             replaced: AtomicU64::new(0),
             telemetry: Arc::default(),
-            heavy,
+            offload,
             memory: Arc::new(MemoryBudget::new(memory_max)),
         }
     }
@@ -92,19 +92,19 @@ impl Gateway {
             ..self
         }
     }
-    /// Does heavy work there.
+    /// Does there what takes long.
     #[must_use]
-    pub fn with_heavy(self, heavy: Heavy) -> Self {
-        heavy.set_waiting_max(self.options().waiting_max);
-        Gateway { heavy, ..self }
+    pub fn with_offload(self, offload: Offload) -> Self {
+        offload.set_waiting_max(self.options().waiting_max);
+        Gateway { offload, ..self }
     }
     /// What is counted, traced and logged.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
     }
     /// What workers hand over.
-    pub fn heavy(&self) -> &Heavy {
-        &self.heavy
+    pub fn offload(&self) -> &Offload {
+        &self.offload
     }
     /// What requests make the process hold.
     pub fn memory(&self) -> &Arc<MemoryBudget> {
@@ -130,7 +130,7 @@ impl Gateway {
         state.refinement.wake_at(&self.wakeup);
         let state = Arc::new(state);
         self.memory.set_limit(options.memory_max);
-        self.heavy.set_waiting_max(options.waiting_max);
+        self.offload.set_waiting_max(options.waiting_max);
         self.serving.store(Arc::new(Serving {
             stages: Stages::new(&options),
             state,

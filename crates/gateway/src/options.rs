@@ -10,7 +10,7 @@ use crate::{
     receive::{ReceiveLimits, uploads::UploadOptions},
     respond::expose::ExposeOptions,
     router::cors::{Cors, Csrf},
-    router::dev_diagnostics::Notice,
+    router::dev_diagnostics::DevDiagnostics,
     shared::memory,
     shared::observe::ObserveOptions,
 };
@@ -55,7 +55,7 @@ pub struct GatewayOptions {
     /// The operation GraphiQL starts with.
     pub graphiql_query: Option<String>,
     /// What GraphiQL says about composition; served at [`crate::router::dev_diagnostics::PATH`] unless `None`.
-    pub notice: Option<Notice>,
+    pub dev_diagnostics: Option<DevDiagnostics>,
 }
 
 impl GatewayOptions {
@@ -100,7 +100,7 @@ impl GatewayOptions {
             expose: ExposeOptions::new(config),
             observe: ObserveOptions::new(config),
             graphiql_query: None,
-            notice: None,
+            dev_diagnostics: None,
         }
     }
 }

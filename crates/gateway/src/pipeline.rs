@@ -404,14 +404,14 @@ impl Gateway {
                     options,
                     limits,
                     document_id,
-                    (&self.heavy, memory),
+                    (&self.offload, memory),
                     exceeded,
                 ));
                 let (received, uploads) = received.instrument(span).await?;
                 Ok((received, Some(Box::new(uploads))))
             }
             None => {
-                let means = (&self.heavy, memory);
+                let means = (&self.offload, memory);
                 let received = pin!(receive(parts, body, limits, document_id, means, exceeded));
                 Ok((received.instrument(span).await?, None))
             }
@@ -459,11 +459,11 @@ impl Gateway {
         let register = resolve(request, &serving.options.documents, &self.registered)?;
         let from = watch.map(Watch::now);
         let means = Means {
-            heavy: &self.heavy,
+            offload: &self.offload,
             share: &worker.share,
             memory,
         };
-        let (prepared, turn) = pin!(prepare_fairly(state, request, means))
+        let (prepared, permit) = pin!(prepare_fairly(state, request, means))
             .instrument(stop_span!(spans::PREPARE))
             .await?;
         let text = std::mem::take(&mut request.query);
@@ -497,7 +497,7 @@ impl Gateway {
             &prepared.operation,
             headers,
             means,
-            turn
+            permit
         ))
         .instrument(span.clone())
         .await;

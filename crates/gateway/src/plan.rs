@@ -21,7 +21,7 @@ use crate::{
     schema::plan_cache::{PlanSlot, PlanSource, SharedPlan, Tier},
     schema::state::SchemaState,
     shared::error::{RequestError, queue_full},
-    shared::offload::{Heavy, LIGHT_OPERATION, QueueFull, Turn},
+    shared::offload::{LIGHT_OPERATION, Offload, PlanPermit, QueueFull},
 };
 
 /// The plan of a prepared operation without any override label on, and where it came from.
@@ -45,13 +45,13 @@ pub async fn plan_for(
     plan_with(state, entry, on).await
 }
 
-/// The same, where whatever may take long is done on other threads, in the turn of the operation if it has one.
+/// The same, where whatever may take long is done on other threads, with the permit of the operation if it has one.
 pub(crate) async fn plan_fairly(
     state: &Arc<SchemaState>,
     entry: &Arc<PreparedOperation>,
     headers: &HeaderMap,
     means: Means<'_>,
-    turn: Option<Turn>,
+    permit: Option<PlanPermit>,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     let on = match entry.labels.is_empty() {
         true => BitSet::new(),
@@ -60,7 +60,7 @@ pub(crate) async fn plan_fairly(
     match known(state, entry, &on) {
         Some(known) => Ok(known),
         // In a box, because it takes much room, and room is moved with every request.
-        None => Box::pin(plan_anew(state, entry, on, means, turn)).await,
+        None => Box::pin(plan_anew(state, entry, on, means, permit)).await,
     }
 }
 
@@ -69,23 +69,26 @@ async fn plan_anew(
     entry: &Arc<PreparedOperation>,
     on: BitSet,
     means: Means<'_>,
-    turn: Option<Turn>,
+    permit: Option<PlanPermit>,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    if turn.is_none() && is_light(&entry.operation) {
+    if permit.is_none() && is_light(&entry.operation) {
         let light = || plan_light(state, entry, &on, false);
         if let Some(planned) = means.share.spend(light) {
             return planned;
         }
     }
-    let heavy = means.heavy;
-    let _turn = match turn {
-        Some(turn) => turn,
-        None => heavy.turn().await.map_err(|QueueFull| queue_full())?,
+    let offload = means.offload;
+    let _permit = match permit {
+        Some(permit) => permit,
+        None => offload
+            .plan_permit()
+            .await
+            .map_err(|QueueFull| queue_full())?,
     };
     // The canonical form is another operation, and a search looks at several plans.
     let searched = entry.heap_bytes() * SEARCHED;
     means.memory.grow(searched)?;
-    let planned = plan_elsewhere(state, entry, on, heavy).await;
+    let planned = plan_elsewhere(state, entry, on, offload).await;
     means.memory.shrink(searched);
     let (planned, source) = planned?;
     if source == PlanSource::Planner {
@@ -119,10 +122,10 @@ async fn plan_elsewhere(
     state: &Arc<SchemaState>,
     entry: &Arc<PreparedOperation>,
     on: BitSet,
-    heavy: &Heavy,
+    offload: &Offload,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     let (shared_state, shared_entry) = (Arc::clone(state), Arc::clone(entry));
-    let form = heavy.run(move || {
+    let form = offload.run(move || {
         let state = &*shared_state;
         canonical(&state.supergraph, &state.compared, &shared_entry.operation)
     });
@@ -137,7 +140,9 @@ async fn plan_elsewhere(
     let make = async || {
         let (state, on, moved) = (Arc::clone(state), on.clone(), operation.take());
         let moved = moved.expect("a plan is made at most once");
-        let (made, moved) = heavy.run(move || (make(&state, &moved, &on), moved)).await;
+        let (made, moved) = offload
+            .run(move || (make(&state, &moved, &on), moved))
+            .await;
         operation = Some(moved);
         made
     };

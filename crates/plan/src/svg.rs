@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use ogive_base::id::Id;
+use ogive_base::{escape_markup, id::Id};
 
 use crate::{
     describe::waves,
@@ -136,7 +136,7 @@ fn draw_arrow(arrow: &Arrow, places: &[Place], end: f64, out: &mut String) -> fm
         "<title>{} → {}: {}</title></path>",
         arrow.from.0,
         arrow.to.0,
-        escaped(&title)
+        escape_markup(&title)
     )?;
     for (at, line) in arrow.lines.iter().enumerate() {
         writeln!(
@@ -144,7 +144,7 @@ fn draw_arrow(arrow: &Arrow, places: &[Place], end: f64, out: &mut String) -> fm
             "<text class=\"c\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{}</text>",
             x2 - 12.0,
             y2 - 5.0 - (arrow.lines.len() - 1 - at) as f64 * SMALL_LINE,
-            escaped(line)
+            escape_markup(line)
         )?;
     }
     Ok(())
@@ -161,14 +161,14 @@ fn draw_box(request: &RequestBox, place: Place, out: &mut String) -> fmt::Result
     writeln!(
         out,
         "<text class=\"t\" x=\"{x:.0}\" y=\"{y:.0}\">{}</text>",
-        escaped(&title(request))
+        escape_markup(&title(request))
     )?;
     for line in &request.lines {
         y += LINE;
         writeln!(
             out,
             "<text x=\"{x:.0}\" y=\"{y:.0}\">{}</text>",
-            escaped(line)
+            escape_markup(line)
         )?;
     }
     Ok(())
@@ -242,19 +242,4 @@ fn waits_at(graph: &Graph, places: &[Place], fetch: FetchId) -> f64 {
         return 0.0;
     }
     heights.iter().sum::<f64>() / heights.len() as f64
-}
-
-/// Character data of XML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            c if c.is_control() && c != '\n' => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, fmt::Write};
 
-use ogive_base::{FastMap, IdVec};
+use ogive_base::{FastMap, IdVec, escape_markup};
 use ogive_federation::{FieldSetId, SubgraphId, Supergraph, field_set::write_field_set};
 use ogive_schema::{FieldId, OperationKind, TypeId};
 use serde_json::{Value, json};
@@ -458,8 +458,8 @@ impl Why {
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"14\">\n\
              <text x=\"20\" y=\"28\" font-weight=\"bold\">{}: {}</text>\n",
-            escape(&self.coordinate),
-            escape(&self.ty)
+            escape_markup(&self.coordinate),
+            escape_markup(&self.ty)
         );
         let y = |list: &[&str], name: &str| {
             72 + ROW * list.iter().position(|n| *n == name).unwrap_or(0)
@@ -477,7 +477,7 @@ impl Why {
                 "<line x1=\"210\" y1=\"{y1}\" x2=\"510\" y2=\"{y2}\" stroke=\"#888\"/>\
                  <text x=\"{x}\" y=\"{}\" text-anchor=\"middle\" font-size=\"12\" fill=\"#555\">{{ {} }}</text>",
                 y - 4,
-                escape(key)
+                escape_markup(key)
             );
         }
         for (x, list, stroke) in [(30, &left, 1), (510, &right, 2)] {
@@ -490,19 +490,13 @@ impl Why {
                     y - 18,
                     x + 90,
                     y + 5,
-                    escape(name)
+                    escape_markup(name)
                 );
             }
         }
         out.push_str("</svg>\n");
         out
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('"', "&quot;")
 }
 
 impl Step {

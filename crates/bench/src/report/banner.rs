@@ -3,10 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    summary::{FLOOR, METRICS, REFERENCE, Row, ScenarioSummary, Summary, Unit, significant},
-    svg::escape,
-};
+use ogive_base::escape_markup;
+
+use super::summary::{FLOOR, METRICS, REFERENCE, Row, ScenarioSummary, Summary, Unit, significant};
 use crate::{model::Goal, record::Verdict};
 
 /// What the section begins and ends with.
@@ -37,7 +36,7 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" aria-label=\"{0}\">\
          <title>{0}</title><style>{STYLE}</style><rect class=\"card\" width=\"{WIDTH}\" height=\"{height}\" rx=\"10\"/>\
          <text x=\"16\" y=\"28\" class=\"title\">{0}</text>",
-        escape(&title)
+        escape_markup(&title)
     );
     let heads = [
         "↑ answers per CPU-second",
@@ -60,7 +59,7 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
             text,
             "<text x=\"16\" y=\"{}\" class=\"name{own}\">{}</text>",
             y + 15.0,
-            escape(&short(&row.marked_title(), 30))
+            escape_markup(&short(&row.marked_title(), 30))
         );
         if let Some(value) = median(row, "per_core_second") {
             bar(
@@ -85,10 +84,10 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         let _ = write!(
             text,
             "<text x=\"16\" y=\"{y}\" class=\"dim\">{}</text><text x=\"{}\" y=\"{y}\" class=\"dim\">{}: {}</text>",
-            escape(&short(&row.title, 30)),
+            escape_markup(&short(&row.title, 30)),
             COLUMNS[0].0,
             row.verdict.word(),
-            escape(&short(line, 90))
+            escape_markup(&short(line, 90))
         );
     }
     let machine = &summary.campaign.machine;
@@ -114,7 +113,7 @@ pub fn chart(summary: &Summary, scenario: &ScenarioSummary) -> String {
         text,
         "<text x=\"16\" y=\"{}\" class=\"dim\">{}</text></svg>",
         height - 16.0,
-        escape(&foot)
+        escape_markup(&foot)
     );
     text
 }

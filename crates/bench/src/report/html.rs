@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use ogive_base::escape_markup;
+
 use super::{
     markdown::shown,
     summary::{FLOOR, METRICS, Row, ScenarioSummary, Summary, Unit, significant},
-    svg::{self, Axis, Bar, Line, escape},
+    svg::{self, Axis, Bar, Line},
 };
 use crate::{
     model::{Features, Goal},
@@ -24,35 +26,39 @@ pub fn render(summary: &Summary, features: Option<&Features>) -> String {
     let _ = write!(
         out,
         "<title>Gateway benchmark, {}</title><style>{STYLE}</style></head><body>",
-        escape(&campaign.started)
+        escape_markup(&campaign.started)
     );
     out.push_str("<header><h1>Gateway benchmark</h1>");
     let machine = &campaign.machine;
     let _ = write!(
         out,
         "<p>{} · {} CPUs · {} GiB · {} · Linux {}<br>Begun {} · {} round(s) · lab {}</p>",
-        escape(&machine.cpu),
+        escape_markup(&machine.cpu),
         machine.cpus,
         machine.memory >> 30,
-        escape(&machine.system),
-        escape(&machine.kernel),
-        escape(&campaign.started),
+        escape_markup(&machine.system),
+        escape_markup(&machine.kernel),
+        escape_markup(&campaign.started),
         campaign.rounds,
-        escape(&campaign.lab)
+        escape_markup(&campaign.lab)
     );
     for note in &campaign.notes {
-        let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
+        let _ = write!(out, "<p class=\"note\">{}</p>", escape_markup(note));
     }
     for moment in &campaign.resumed {
-        let _ = write!(out, "<p class=\"note\">continued {}</p>", escape(moment));
+        let _ = write!(
+            out,
+            "<p class=\"note\">continued {}</p>",
+            escape_markup(moment)
+        );
     }
     out.push_str("<nav>");
     for scenario in &summary.scenarios {
         let _ = write!(
             out,
             "<a href=\"#{}\">{}</a> ",
-            escape(&scenario.name),
-            escape(&scenario.info.title)
+            escape_markup(&scenario.name),
+            escape_markup(&scenario.info.title)
         );
     }
     out.push_str("</nav></header><main>");
@@ -69,7 +75,7 @@ pub fn render(summary: &Summary, features: Option<&Features>) -> String {
         "<section><h2>How this was run</h2><pre>{}</pre><p>Raw data: <code>results.jsonl</code> and <code>campaign.json</code> beside this page. \
          Medians over rounds with smallest and largest; ratios are taken within a round. \
          What each number means, and what it does not: <code>docs/bench-methodology.md</code>.</p></section>",
-        escape(&campaign.command.join(" "))
+        escape_markup(&campaign.command.join(" "))
     );
     out.push_str("</main></body></html>\n");
     out
@@ -110,7 +116,7 @@ fn overview(out: &mut String, summary: &Summary) {
             .gateways
             .get(*name)
             .map_or(*name, |g| &g.title);
-        let _ = write!(out, "<th>{}</th>", escape(title));
+        let _ = write!(out, "<th>{}</th>", escape_markup(title));
     }
     out.push_str("</tr>");
     for scenario in &summary.scenarios {
@@ -122,9 +128,9 @@ fn overview(out: &mut String, summary: &Summary) {
         let _ = write!(
             out,
             "<tr><th><a href=\"#{}\">{}</a><br><span class=\"small\">{}{} {arrow}</span></th>",
-            escape(&scenario.name),
-            escape(&scenario.info.title),
-            escape(title),
+            escape_markup(&scenario.name),
+            escape_markup(&scenario.info.title),
+            escape_markup(title),
             unit.suffix()
         );
         // Rows are in order of this number.
@@ -144,7 +150,7 @@ fn overview(out: &mut String, summary: &Summary) {
                     }
                 }
                 (Some(row), None) => {
-                    let reason = escape(row.verdict.reason().unwrap_or("no such number"));
+                    let reason = escape_markup(row.verdict.reason().unwrap_or("no such number"));
                     let word = if counts(&row) {
                         "–"
                     } else {
@@ -165,14 +171,17 @@ fn section(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str
     let _ = write!(
         out,
         "<section id=\"{}\"><h2>{}</h2><p class=\"goal\">{}</p><p class=\"small\">{}{} · {}</p>",
-        escape(&scenario.name),
-        escape(&info.title),
-        escape(&info.goal),
-        escape(&info.load),
+        escape_markup(&scenario.name),
+        escape_markup(&info.title),
+        escape_markup(&info.goal),
+        escape_markup(&info.load),
         info.shortened
             .as_deref()
-            .map_or(String::new(), |words| format!(" ({})", escape(words))),
-        escape(&info.settings.join(" · ")).replace('`', "")
+            .map_or(String::new(), |words| format!(
+                " ({})",
+                escape_markup(words)
+            )),
+        escape_markup(&info.settings.join(" · ")).replace('`', "")
     );
     legend(out, scenario, colours);
     out.push_str("<div class=\"charts\">");
@@ -180,7 +189,7 @@ fn section(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str
         let _ = write!(
             out,
             "<figure><figcaption>{}</figcaption>{}</figure>",
-            escape(&chart.caption),
+            escape_markup(&chart.caption),
             chart.svg
         );
     }
@@ -201,14 +210,14 @@ fn legend(out: &mut String, scenario: &ScenarioSummary, colours: &BTreeMap<&str,
         let _ = write!(
             out,
             "<span><i class=\"b{colour}\"></i>{}</span> ",
-            escape(&row.marked_title())
+            escape_markup(&row.marked_title())
         );
     }
     for row in scenario.rows.iter().filter(|row| !counts(row)) {
         let _ = write!(
             out,
             "<span class=\"out\">{} ({})</span> ",
-            escape(&row.title),
+            escape_markup(&row.title),
             row.verdict.word()
         );
     }
@@ -436,7 +445,12 @@ fn table(out: &mut String, scenario: &ScenarioSummary) {
     );
     for (name, title, unit) in &present {
         let class = if *name == key { " class=\"key\"" } else { "" };
-        let _ = write!(out, "<th{class}>{}{}</th>", escape(title), unit.suffix());
+        let _ = write!(
+            out,
+            "<th{class}>{}{}</th>",
+            escape_markup(title),
+            unit.suffix()
+        );
     }
     out.push_str("<th>× Ogive</th><th>rounds</th><th>answers</th><th>compared</th></tr>");
     for row in &scenario.rows {
@@ -445,7 +459,7 @@ fn table(out: &mut String, scenario: &ScenarioSummary) {
         } else {
             " class=\"out\""
         };
-        let _ = write!(out, "<tr{class}><th>{}</th>", escape(&row.title));
+        let _ = write!(out, "<tr{class}><th>{}</th>", escape_markup(&row.title));
         for (name, _, unit) in &present {
             let class = if *name == key { " class=\"key\"" } else { "" };
             let (text, all) = match row
@@ -459,8 +473,8 @@ fn table(out: &mut String, scenario: &ScenarioSummary) {
             let _ = write!(
                 out,
                 "<td{class} title=\"{}\">{}</td>",
-                escape(&all),
-                escape(&text)
+                escape_markup(&all),
+                escape_markup(&text)
             );
         }
         let ratio = row
@@ -479,33 +493,37 @@ fn table(out: &mut String, scenario: &ScenarioSummary) {
 fn remarks(out: &mut String, scenario: &ScenarioSummary) {
     out.push_str("<ul class=\"small\">");
     for row in &scenario.rows {
-        let title = escape(&row.title);
+        let title = escape_markup(&row.title);
         if let Some(reason) = row.verdict.reason() {
             let _ = write!(
                 out,
                 "<li><b>{title}</b> {}: {}</li>",
                 row.verdict.word(),
-                escape(&clipped(reason, 400))
+                escape_markup(&clipped(reason, 400))
             );
         }
         for flag in &row.flags {
-            let _ = write!(out, "<li>⚠ <b>{title}</b>: {}</li>", escape(flag));
+            let _ = write!(out, "<li>⚠ <b>{title}</b>: {}</li>", escape_markup(flag));
         }
         for note in &row.notes {
-            let _ = write!(out, "<li><b>{title}</b>: {}</li>", escape(note));
+            let _ = write!(out, "<li><b>{title}</b>: {}</li>", escape_markup(note));
         }
         if let Some(kinds) = row.failed() {
-            let _ = write!(out, "<li><b>{title}</b> failed: {}</li>", escape(&kinds));
+            let _ = write!(
+                out,
+                "<li><b>{title}</b> failed: {}</li>",
+                escape_markup(&kinds)
+            );
         }
     }
     for caveat in &scenario.info.caveats {
-        let _ = write!(out, "<li>{}</li>", escape(caveat));
+        let _ = write!(out, "<li>{}</li>", escape_markup(caveat));
     }
     if !scenario.info.seeds.is_empty() {
         let _ = write!(
             out,
             "<li>Published as {}.</li>",
-            escape(&scenario.info.seeds.join(", "))
+            escape_markup(&scenario.info.seeds.join(", "))
         );
     }
     out.push_str("</ul>");
@@ -529,14 +547,14 @@ fn gateways(out: &mut String, summary: &Summary, colours: &BTreeMap<&str, usize>
         let _ = write!(
             out,
             "<tr{class}><th><i class=\"b{colour}\"></i>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>",
-            escape(&gateway.title),
-            escape(&gateway.version),
-            escape(&gateway.language),
-            escape(&gateway.licence),
+            escape_markup(&gateway.title),
+            escape_markup(&gateway.version),
+            escape_markup(&gateway.language),
+            escape_markup(&gateway.licence),
             gateway
                 .binary_bytes
                 .map_or("–".into(), |b| significant(b as f64 / 1e6)),
-            escape(&remarks.join(" "))
+            escape_markup(&remarks.join(" "))
         );
     }
     out.push_str("</table></div></section>");
@@ -546,19 +564,19 @@ fn matrix(out: &mut String, features: &Features) {
     let _ = write!(
         out,
         "<section><h2>Beside speed</h2><p class=\"small\">{}</p><div class=\"scroll\"><table><tr><th></th>",
-        escape(&features.note)
+        escape_markup(&features.note)
     );
     for gateway in &features.gateways {
-        let _ = write!(out, "<th>{}</th>", escape(gateway));
+        let _ = write!(out, "<th>{}</th>", escape_markup(gateway));
     }
     out.push_str("</tr>");
     for row in &features.row {
-        let _ = write!(out, "<tr><th>{}</th>", escape(&row.title));
+        let _ = write!(out, "<tr><th>{}</th>", escape_markup(&row.title));
         for gateway in &features.gateways {
             let _ = write!(
                 out,
                 "<td class=\"text\">{}</td>",
-                escape(row.cells.get(gateway).map_or("?", String::as_str))
+                escape_markup(row.cells.get(gateway).map_or("?", String::as_str))
             );
         }
         out.push_str("</tr>");

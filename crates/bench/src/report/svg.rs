@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use ogive_base::escape_markup;
+
 /// Width of every chart.
 const WIDTH: f64 = 380.0;
 /// Height of line charts.
@@ -75,14 +77,14 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
             out,
             "<text x=\"0\" y=\"{}\"{class}>{}</text>",
             y + 11.0,
-            escape(&bar.name)
+            escape_markup(&bar.name)
         );
         let Some((value, min, max)) = bar.value else {
             let _ = write!(
                 out,
                 "<text x=\"0\" y=\"{}\" class=\"out small\">{}</text>",
                 y + 26.0,
-                escape(&bar.label)
+                escape_markup(&bar.label)
             );
             continue;
         };
@@ -99,8 +101,8 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
             y + 16.0,
             length(value),
             bar.colour,
-            escape(&bar.name),
-            escape(&bar.label)
+            escape_markup(&bar.name),
+            escape_markup(&bar.label)
         );
         if max > min {
             let (from, to, middle) = (length(min), length(max), y + 22.0);
@@ -116,7 +118,7 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
             "<text x=\"{:.1}\" y=\"{}\">{}</text>",
             length(value.max(max)) + 6.0,
             y + 26.0,
-            escape(&bar.label)
+            escape_markup(&bar.label)
         );
     }
     out.push_str("</svg>");
@@ -167,9 +169,9 @@ pub fn lines(
          <text transform=\"translate(11 {}) rotate(-90)\" class=\"tick\" text-anchor=\"middle\">{}</text>",
         (LEFT + WIDTH - RIGHT) / 2.0,
         HEIGHT - 6.0,
-        escape(x_title),
+        escape_markup(x_title),
         (TOP + HEIGHT - BOTTOM) / 2.0,
-        escape(y_title)
+        escape_markup(y_title)
     );
     for line in lines {
         let mut path = String::new();
@@ -177,7 +179,7 @@ pub fn lines(
             let command = if i == 0 { 'M' } else { 'L' };
             let _ = write!(path, "{command}{:.1} {:.1}", xs.place(*px), ys.place(*py));
         }
-        let name = escape(&line.name);
+        let name = escape_markup(&line.name);
         let _ = write!(
             out,
             "<path d=\"{path}\" class=\"line s{}\"><title>{name}</title></path>",
@@ -207,31 +209,16 @@ pub fn standalone(chart: &str, style: &str) -> String {
     match chart.split_once('>') {
         Some((open, rest)) => format!(
             "{open}><style>{}{more}</style>{rest}\n",
-            escape(style).replace("&quot;", "'")
+            escape_markup(style).replace("&quot;", "'")
         ),
         None => chart.to_owned(),
     }
 }
 
-/// Text for HTML and SVG.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 fn open(title: &str, height: f64) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{0}\" xmlns=\"http://www.w3.org/2000/svg\"><title>{0}</title>",
-        escape(title)
+        escape_markup(title)
     )
 }
 

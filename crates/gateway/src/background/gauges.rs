@@ -19,7 +19,7 @@ impl Gateway {
             memory_used: self.memory().used(),
             memory_limit: self.memory().limit(),
             memory_refused: self.memory().refused() as u64,
-            planning_waiting: self.heavy().waiting(),
+            planning_waiting: self.offload().waiting(),
             ready: self.is_ready(),
             subgraphs: state.endpoints.iter().map(gauges).collect(),
             logs: self.telemetry().logs(),

@@ -21,7 +21,7 @@ use crate::{
     schema::operation::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
     schema::state::SchemaState,
     shared::error::{RequestError, internal, queue_full},
-    shared::offload::{Heavy, LIGHT_BODY, LIGHT_DOCUMENT, QueueFull, Share, Turn},
+    shared::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share},
 };
 
 /// What stop 3 gets.
@@ -53,19 +53,19 @@ pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared
 /// Where work is done, and what counts the memory it takes.
 #[derive(Clone, Copy)]
 pub(crate) struct Means<'a> {
-    pub(crate) heavy: &'a Heavy,
+    pub(crate) offload: &'a Offload,
     /// What the worker may do by itself.
     pub(crate) share: &'a Share,
     pub(crate) memory: &'a Reservation,
 }
 
 /// The same, where whatever may take long is done on other threads. The variables of the request are gone afterwards. An
-/// operation that is not known may come with its turn, which it keeps until it is planned.
+/// operation that is not known may come with its permit, which it keeps until it is planned.
 pub(crate) async fn prepare_fairly(
     state: &Arc<SchemaState>,
     request: &mut GraphqlRequest,
     means: Means<'_>,
-) -> Result<(Prepared, Option<Turn>), RequestError> {
+) -> Result<(Prepared, Option<PlanPermit>), RequestError> {
     // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
     if request.bytes as usize <= LIGHT_BODY {
         let name = request.operation_name.as_deref();
@@ -89,16 +89,20 @@ async fn prepare_elsewhere(
     state: &Arc<SchemaState>,
     request: &mut GraphqlRequest,
     means: Means<'_>,
-) -> Result<(Prepared, Option<Turn>), RequestError> {
+) -> Result<(Prepared, Option<PlanPermit>), RequestError> {
     if request.bytes as usize > LIGHT_BODY
         && let Some(prepared) = elsewhere(state, request, means, Lookup::Only).await
     {
         return Ok((prepared?, None));
     }
-    let turn = means.heavy.turn().await.map_err(|QueueFull| queue_full())?;
+    let permit = means
+        .offload
+        .plan_permit()
+        .await
+        .map_err(|QueueFull| queue_full())?;
     let prepared = elsewhere(state, request, means, Lookup::First).await;
     let prepared = prepared.unwrap_or_else(|| Err(internal()))?;
-    Ok((prepared, Some(turn)))
+    Ok((prepared, Some(permit)))
 }
 
 /// What to do with an operation that is not known.
@@ -119,7 +123,7 @@ async fn elsewhere(
 ) -> Option<Result<Prepared, RequestError>> {
     let (state, moved) = (Arc::clone(state), std::mem::take(request));
     let memory = means.memory.beside();
-    let work = means.heavy.run(move || {
+    let work = means.offload.run(move || {
         let name = moved.operation_name.as_deref();
         let found = state.operations.get(&moved.query, name);
         let prepared = match (&found, lookup) {

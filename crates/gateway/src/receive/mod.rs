@@ -31,7 +31,7 @@ use crate::{
     shared::json_value::{self, JsonObject},
     shared::measured::{Exceeded, note},
     shared::media::{self, ContentTypeError},
-    shared::offload::{Heavy, LIGHT_BODY},
+    shared::offload::{LIGHT_BODY, Offload},
 };
 use ogive_server::drain_body::{linger, read_refused};
 
@@ -107,7 +107,7 @@ pub async fn receive<B>(
     body: B,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
-    (heavy, memory): (&Heavy, &Reservation),
+    (offload, memory): (&Offload, &Reservation),
     exceeded: &mut Exceeded,
 ) -> Result<Received, RequestError>
 where
@@ -143,7 +143,7 @@ where
                 true => received(&body, limits, document_id),
                 false => {
                     let (limits, id) = (*limits, document_id.map(str::to_owned));
-                    let work = heavy.run(move || received(&body, &limits, id.as_deref()));
+                    let work = offload.run(move || received(&body, &limits, id.as_deref()));
                     Box::pin(work).await
                 }
             }?;

@@ -14,12 +14,12 @@ pub const PATH: &str = "/__ogive/composition";
 
 /// The document; clones share it.
 #[derive(Clone, Debug)]
-pub struct Notice(Arc<ArcSwap<Bytes>>);
+pub struct DevDiagnostics(Arc<ArcSwap<Bytes>>);
 
-impl Notice {
-    /// A notice that says `json`.
+impl DevDiagnostics {
+    /// Says `json`.
     pub fn new(json: impl Into<Bytes>) -> Self {
-        Notice(Arc::new(ArcSwap::from_pointee(json.into())))
+        DevDiagnostics(Arc::new(ArcSwap::from_pointee(json.into())))
     }
     /// Says something else from now on.
     pub fn set(&self, json: impl Into<Bytes>) {

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
+use ogive_base::escape_markup;
 use ogive_server::ResponseBody;
 
 /// Where the assets are; the version is part of the path, so they can be cached forever. The last part counts changes of
@@ -49,21 +50,25 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       frame-ancestors 'self'";
 
 /// The page. `endpoint` is where operations go, `query` what the editor shows first.
-/// `notice` tells whether it shows what composition has to say.
-pub(crate) fn page(endpoint: &str, query: Option<&str>, notice: bool) -> Response<ResponseBody> {
+/// `diagnostics` tells whether it shows what composition has to say.
+pub(crate) fn page(
+    endpoint: &str,
+    query: Option<&str>,
+    diagnostics: bool,
+) -> Response<ResponseBody> {
     let html = include_str!("../../assets/graphiql.html")
         .replace("{{assets}}", PREFIX)
-        .replace("{{endpoint}}", &escape(endpoint))
+        .replace("{{endpoint}}", &escape_markup(endpoint))
         .replace("{{state}}", STATE)
         .replace(
             "{{notice}}",
-            if notice {
+            if diagnostics {
                 crate::router::dev_diagnostics::PATH
             } else {
                 ""
             },
         )
-        .replace("{{query}}", &escape(query.unwrap_or_default()));
+        .replace("{{query}}", &escape_markup(query.unwrap_or_default()));
     let mut response = whole("text/html; charset=utf-8", html.into());
     let headers = response.headers_mut();
     headers.insert(
@@ -130,18 +135,4 @@ fn whole(media: &'static str, bytes: Bytes) -> Response<ResponseBody> {
         HeaderValue::from_static("nosniff"),
     );
     response
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }

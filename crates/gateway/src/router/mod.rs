@@ -94,19 +94,19 @@ impl Gateway {
                 return Ok(health(self.is_ready()));
             }
         }
-        if let Some(notice) = options
-            .notice
+        if let Some(diagnostics) = options
+            .dev_diagnostics
             .as_ref()
             .filter(|_| path == dev_diagnostics::PATH)
         {
-            return Ok(notice.answer());
+            return Ok(diagnostics.answer());
         }
         if let Some(homepage) = &options.homepage_path {
             if path == homepage || path == options.graphql_path {
                 return Ok(graphiql::page(
                     &options.graphql_path,
                     options.graphiql_query.as_deref(),
-                    options.notice.is_some(),
+                    options.dev_diagnostics.is_some(),
                 ));
             }
             if path == graphiql::STATE {

@@ -11,7 +11,7 @@ use ogive_syntax::{Document, ast::OperationDefinition};
 use crate::{
     schema::canonical::Binding,
     schema::plan_cache::{PlanSlot, SharedPlan},
-    schema::split_fetch::Early,
+    schema::split_fetch::SplitFetch,
 };
 
 /// A valid operation, and its plan once there is one.
@@ -76,7 +76,7 @@ pub struct PlannedOperation {
     /// Values of the plan's variables, from the client's.
     pub binding: Binding,
     /// Whether to send parts of fetches early.
-    pub early: Arc<Early>,
+    pub early: Arc<SplitFetch>,
     /// What is known about the plan.
     pub shared: Arc<SharedPlan>,
     /// Where a better one will be.

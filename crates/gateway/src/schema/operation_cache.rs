@@ -14,14 +14,15 @@ use std::{
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
 use crate::{
-    schema::cache_limits::CacheLimits, schema::doorkeeper::Doorkeeper,
+    schema::cache_limits::{CacheLimits, SchemaCache},
+    schema::doorkeeper::Doorkeeper,
     schema::operation::PreparedOperation,
 };
 
 /// The cache of one schema.
 #[derive(Debug)]
 pub struct OperationCache {
-    entries: Option<Cache<Key, Arc<PreparedOperation>, ByBytes, foldhash::fast::RandomState>>,
+    entries: Option<SchemaCache<Key, Arc<PreparedOperation>, ByBytes>>,
     doorkeeper: Doorkeeper,
 }
 
@@ -68,15 +69,7 @@ impl OperationCache {
     pub fn new(limits: Option<CacheLimits>) -> Self {
         OperationCache {
             doorkeeper: Doorkeeper::default(),
-            entries: limits.map(|limits| {
-                Cache::with(
-                    limits.entries_max,
-                    limits.bytes_max as u64,
-                    ByBytes(limits),
-                    foldhash::fast::RandomState::default(),
-                    quick_cache::sync::DefaultLifecycle::default(),
-                )
-            }),
+            entries: limits.map(|limits| limits.cache(ByBytes(limits))),
         }
     }
     /// The entry of this document and operation name.

@@ -19,7 +19,9 @@ use ogive_planner::Quality;
 use quick_cache::{Weighter, sync::Cache};
 
 use crate::{
-    schema::cache_limits::CacheLimits, schema::doorkeeper::Doorkeeper, schema::fingerprint::Part,
+    schema::cache_limits::{CacheLimits, SchemaCache},
+    schema::doorkeeper::Doorkeeper,
+    schema::fingerprint::Part,
 };
 
 /// Where the plan of a request came from.
@@ -169,7 +171,7 @@ pub struct PlanCache {
 }
 
 type Key = Arc<[u8]>;
-type Entries = Cache<Key, Entry, ByBytes, foldhash::fast::RandomState>;
+type Entries = SchemaCache<Key, Entry, ByBytes>;
 
 /// A slot, and what weighs while this is its entry: the weight of an entry must not change.
 #[derive(Clone, Debug)]
@@ -201,15 +203,7 @@ impl PlanCache {
     /// A cache within limits; `None` keeps nothing but bundled plans.
     pub fn new(limits: Option<CacheLimits>) -> Self {
         PlanCache {
-            entries: limits.map(|limits| {
-                Cache::with(
-                    limits.entries_max,
-                    limits.bytes_max as u64,
-                    ByBytes(limits),
-                    foldhash::fast::RandomState::default(),
-                    quick_cache::sync::DefaultLifecycle::default(),
-                )
-            }),
+            entries: limits.map(|limits| limits.cache(ByBytes(limits))),
             doorkeeper: Doorkeeper::default(),
             bundled: FastMap::default(),
             counts: Default::default(),

@@ -7,14 +7,14 @@ use ogive_execute::ExecuteStats;
 /// Learns from executions whether the rest of a fetch that was sent in two parts has something to ask. If it has, the
 /// early part was one request too many.
 #[derive(Debug, Default)]
-pub struct Early {
+pub struct SplitFetch {
     /// Executions in a row in which some rest had something to ask.
     misses: AtomicU32,
     /// Executions since.
     since: AtomicU32,
 }
 
-impl Early {
+impl SplitFetch {
     /// After so many misses parts are no longer sent early,
     const MISSES_MAX: u32 = 2;
     /// but in one of so many executions, to see whether the data has changed.

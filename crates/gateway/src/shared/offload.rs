@@ -9,14 +9,14 @@
 //! At most one piece of work per core runs at a time. Others wait in the order in which they came, and give up their
 //! place when their client leaves; their number is that of the requests under way.
 //!
-//! Operations that nobody has asked for before are validated and planned in turns ([`Heavy::turn`]): fewer at a time than
+//! Operations that nobody has asked for before need a permit to be validated and planned ([`Offload::plan_permit`]): fewer at a time than
 //! there are cores, and so many waiting, so that whoever asks for what is known neither waits behind them nor shares every
-//! core with them. A turn is kept from the document to the plan: what has a syntax tree does not wait a second time.
+//! core with them. A permit is kept from the document to the plan: what has a syntax tree does not wait a second time.
 //! A worker does small ones by itself, but only for a small share of its time ([`Share`]).
 //!
 //! On Linux these threads have a lower priority than the workers ([`NICE`]): where there are not enough cores for all, a
 //! worker has ten times as much of them. When such a thread gives way is another question, which `ogive` answers by what
-//! it calls when one starts ([`Heavy::starting`]). The priority is not so low that the work never ends: beside a worker
+//! it calls when one starts ([`Offload::starting`]). The priority is not so low that the work never ends: beside a worker
 //! that is never at rest, a thread still has about a tenth of their core.
 
 use std::{
@@ -51,25 +51,25 @@ const NICE: i32 = 10;
 
 /// Threads for heavy work, started when there is some.
 #[derive(Debug)]
-pub struct Heavy {
+pub struct Offload {
     permits: Arc<Semaphore>,
     /// Lends its blocking threads; nothing else runs on it. `None` once it is dropped, or if there are no threads to be
     /// had.
     threads: Option<Runtime>,
     done: AtomicU64,
-    /// Turns of operations that are not known.
-    turns: Arc<Semaphore>,
+    /// For operations that are not known.
+    plans: Arc<Semaphore>,
     /// How many wait for one.
     waiting: AtomicUsize,
     waiting_max: AtomicUsize,
 }
 
-/// Most operations that wait for a turn, unless [`Heavy::set_waiting_max`] says another number.
+/// Most operations that wait for a permit, unless [`Offload::set_waiting_max`] says another number.
 const WAITING_MAX: usize = 500;
 
-/// A turn of an operation that is not known; over when it is dropped.
+/// An operation that is not known may be validated and planned until this is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct PlanPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -77,7 +77,7 @@ pub struct Turn {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueFull;
 
-/// One that waits counts until it has its turn or leaves.
+/// One that waits counts until it has its permit or leaves.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -86,13 +86,13 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Default for Heavy {
+impl Default for Offload {
     fn default() -> Self {
-        Heavy::new(Heavy::threads())
+        Offload::new(Offload::threads())
     }
 }
 
-impl Heavy {
+impl Offload {
     /// One per core.
     pub fn threads() -> NonZeroUsize {
         std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
@@ -100,7 +100,7 @@ impl Heavy {
 
     /// At most `threads` at a time; default one per core.
     pub fn new(threads: NonZeroUsize) -> Self {
-        Heavy::starting(threads, || {})
+        Offload::starting(threads, || {})
     }
 
     /// The same; every thread calls `start` first.
@@ -114,33 +114,33 @@ impl Heavy {
                 start();
             })
             .build();
-        Heavy {
+        Offload {
             permits: Arc::new(Semaphore::new(threads.get())),
             threads: runtime.ok(),
             done: AtomicU64::new(0),
-            turns: Arc::new(Semaphore::new((threads.get() / 2).max(1))),
+            plans: Arc::new(Semaphore::new((threads.get() / 2).max(1))),
             waiting: AtomicUsize::new(0),
             waiting_max: AtomicUsize::new(WAITING_MAX),
         }
     }
 
-    /// How many operations that are not known may wait for their turn; default 500.
+    /// How many operations that are not known may wait for a permit; default 500.
     pub fn set_waiting_max(&self, most: usize) {
         self.waiting_max.store(most, Ordering::Relaxed);
     }
 
-    /// How many wait for their turn.
+    /// How many wait for a permit.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for the turn of an operation that is not known, in the order in which they came. There are half as many turns
+    /// Waits for the permit of an operation that is not known, in the order in which they came. There are half as many
     /// at a time as there are threads, at least one.
-    pub async fn turn(&self) -> Result<Turn, QueueFull> {
-        let turns = Arc::clone(&self.turns);
-        if let Ok(permit) = Arc::clone(&turns).try_acquire_owned() {
+    pub async fn plan_permit(&self) -> Result<PlanPermit, QueueFull> {
+        let plans = Arc::clone(&self.plans);
+        if let Ok(permit) = Arc::clone(&plans).try_acquire_owned() {
             let _permit = Some(permit);
-            return Ok(Turn { _permit });
+            return Ok(PlanPermit { _permit });
         }
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
@@ -148,8 +148,8 @@ impl Heavy {
             return Err(QueueFull);
         }
         // The semaphore is never closed.
-        let _permit = turns.acquire_owned().await.ok();
-        Ok(Turn { _permit })
+        let _permit = plans.acquire_owned().await.ok();
+        Ok(PlanPermit { _permit })
     }
 
     /// Does work on another thread. A panic in it goes on in the caller. Work that was begun is finished even if the
@@ -219,7 +219,7 @@ fn step_back() {
     }
 }
 
-impl Drop for Heavy {
+impl Drop for Offload {
     fn drop(&mut self) {
         // Waiting for threads is not allowed where this may happen.
         if let Some(threads) = self.threads.take() {
@@ -239,10 +239,10 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_worker_goes_on_while_work_is_done_elsewhere() {
-        let heavy = Heavy::new(ONE);
+        let offload = Offload::new(ONE);
         let (go, gone) = mpsc::channel::<()>();
         let here = thread::current().id();
-        let work = heavy.run(move || {
+        let work = offload.run(move || {
             gone.recv().unwrap();
             thread::current().id()
         });
@@ -253,7 +253,7 @@ mod tests {
         };
         let (there, ()) = tokio::join!(work, other);
         assert_ne!(there, here);
-        assert_eq!(heavy.done(), 1);
+        assert_eq!(offload.done(), 1);
     }
 
     #[cfg(target_os = "linux")]
@@ -261,36 +261,36 @@ mod tests {
     async fn workers_go_first() {
         use rustix::process::getpriority_process;
         let here = getpriority_process(None).unwrap();
-        let heavy = Heavy::new(ONE);
-        let there = heavy.run(|| getpriority_process(None).unwrap()).await;
+        let offload = Offload::new(ONE);
+        let there = offload.run(|| getpriority_process(None).unwrap()).await;
         // 19 is the lowest.
         assert_eq!(there, (here + NICE).min(19));
         assert_eq!(getpriority_process(None).unwrap(), here);
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn turns_come_in_order_and_whoever_finds_the_queue_full_is_refused() {
-        let heavy = Heavy::new(ONE);
-        heavy.set_waiting_max(1);
-        let first = heavy.turn().await.unwrap();
-        let mut second = pin!(heavy.turn());
+    async fn permits_come_in_order_and_whoever_finds_the_queue_full_is_refused() {
+        let offload = Offload::new(ONE);
+        offload.set_waiting_max(1);
+        let first = offload.plan_permit().await.unwrap();
+        let mut second = pin!(offload.plan_permit());
         let waits = futures_now(second.as_mut());
         assert!(waits.is_none());
-        assert_eq!(heavy.waiting(), 1);
-        assert_eq!(heavy.turn().await.unwrap_err(), QueueFull);
-        assert_eq!(heavy.waiting(), 1, "who was refused does not wait");
-        // Known work needs no turn.
-        assert_eq!(heavy.run(|| 3).await, 3);
+        assert_eq!(offload.waiting(), 1);
+        assert_eq!(offload.plan_permit().await.unwrap_err(), QueueFull);
+        assert_eq!(offload.waiting(), 1, "who was refused does not wait");
+        // Known work needs no permit.
+        assert_eq!(offload.run(|| 3).await, 3);
         drop(first);
         let second = futures_now(second.as_mut()).unwrap().unwrap();
-        assert_eq!(heavy.waiting(), 0);
+        assert_eq!(offload.waiting(), 0);
         {
-            let leaves = pin!(heavy.turn());
+            let leaves = pin!(offload.plan_permit());
             assert!(futures_now(leaves).is_none());
         }
-        assert_eq!(heavy.waiting(), 0, "who leaves gives up its place");
+        assert_eq!(offload.waiting(), 0, "who leaves gives up its place");
         drop(second);
-        assert!(heavy.turn().await.is_ok());
+        assert!(offload.plan_permit().await.is_ok());
     }
 
     fn futures_now<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
@@ -322,12 +322,12 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn whoever_leaves_gives_up_the_place_and_a_panic_ends_nothing_else() {
-        let heavy = Heavy::new(ONE);
+        let offload = Offload::new(ONE);
         let (go, gone) = mpsc::channel::<()>();
-        let first = heavy.run(move || gone.recv().unwrap());
+        let first = offload.run(move || gone.recv().unwrap());
         let leaves = async {
             // Never begun: the only thread is busy.
-            let waiting = heavy.run(|| unreachable!("its client has left"));
+            let waiting = offload.run(|| unreachable!("its client has left"));
             tokio::select! {
                 () = waiting => {}
                 () = tokio::task::yield_now() => {}
@@ -336,9 +336,9 @@ mod tests {
         };
         tokio::join!(first, leaves);
         assert_eq!(
-            contained(pin!(heavy.run(|| panic!("on purpose")))).await,
+            contained(pin!(offload.run(|| panic!("on purpose")))).await,
             None::<()>
         );
-        assert_eq!(heavy.run(|| 3).await, 3);
+        assert_eq!(offload.run(|| 3).await, 3);
     }
 }

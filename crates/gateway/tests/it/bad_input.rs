@@ -433,13 +433,13 @@ async fn unknown_operations_wait_in_a_queue_that_is_bounded() {
     for _ in 0..2 {
         assert_eq!(post(&gateway, "", known).await.status, 200);
     }
-    // All turns are taken, and one waits.
-    let mut turns = Vec::new();
+    // All permits are taken, and one waits.
+    let mut permits = Vec::new();
     let waits = loop {
-        let mut turn = Box::pin(gateway.heavy().turn());
-        match futures_now(turn.as_mut()) {
-            Some(turn) => turns.push(turn.unwrap()),
-            None => break turn,
+        let mut permit = Box::pin(gateway.offload().plan_permit());
+        match futures_now(permit.as_mut()) {
+            Some(granted) => permits.push(granted.unwrap()),
+            None => break permit,
         }
     };
     let long = |name: &str| {
@@ -453,9 +453,9 @@ async fn unknown_operations_wait_in_a_queue_that_is_bounded() {
     );
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(post(&gateway, "", known).await.status, 200);
-    drop((waits, turns));
+    drop((waits, permits));
     assert_eq!(post(&gateway, "", long("A")).await.status, 200);
-    assert_eq!(gateway.heavy().waiting(), 0);
+    assert_eq!(gateway.offload().waiting(), 0);
 }
 
 fn futures_now<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {

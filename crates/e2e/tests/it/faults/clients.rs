@@ -155,11 +155,11 @@ fn attacks_are_refused_and_nobody_else_notices() {
 #[test]
 fn workers_hand_over_what_takes_long() {
     let graph = Graph::with("http: { workers: 1 }");
-    let (address, heavy) = (graph.address(), graph.served.gateway.heavy());
+    let (address, offload) = (graph.address(), graph.served.gateway.offload());
     for small in ["{ me { name } }", "{ __typename }", "{ nope }"] {
         post(address, small);
     }
-    assert_eq!(heavy.done(), 0);
+    assert_eq!(offload.done(), 0);
     let many = repeat(2_000, |_| "me { name }".into());
     let variables = format!(
         r#"{{"query":"{{ __typename }}","variables":{{"a":[{}0]}}}}"#,
@@ -177,19 +177,19 @@ fn workers_hand_over_what_takes_long() {
         ("many variables", 2, &|| body(address, &variables)),
     ];
     for (what, least, bomb) in bombs {
-        let before = heavy.done();
+        let before = offload.done();
         bomb();
-        let done = heavy.done() - before;
+        let done = offload.done() - before;
         assert!(done >= least, "{what}: {done} times");
     }
     // Planning, of an operation that is quickly read.
-    let before = heavy.done();
+    let before = offload.done();
     let wide = repeat(50, |i| format!("a{i}: me {{ name }}"));
     assert_eq!(query(address, &wide).status, 200);
-    assert!(heavy.done() > before);
-    let before = heavy.done();
+    assert!(offload.done() > before);
+    let before = offload.done();
     assert_eq!(query(address, &wide).status, 200);
-    assert_eq!(heavy.done(), before, "known by now");
+    assert_eq!(offload.done(), before, "known by now");
 }
 
 /// While one client sends bombs, the requests of another are answered in between, on a single worker.

@@ -139,7 +139,7 @@ pub(super) async fn text(
 
 /// A file that somebody will want.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct FileContent {
     head: String,
     pieces: Vec<Bytes>,
 }
@@ -235,7 +235,7 @@ impl Uploads {
                 out.send(piece).await?;
             }
             if let Some(pieces) = tee {
-                let kept = State::Kept(Kept { head, pieces });
+                let kept = State::Kept(FileContent { head, pieces });
                 self.files.borrow_mut()[file].state = kept;
             }
             return Ok(());
@@ -286,13 +286,13 @@ impl Uploads {
     }
 
     /// Reads a file for later.
-    async fn keep(&self, mut field: Field<'static>, head: String) -> Result<Kept, Refusal> {
+    async fn keep(&self, mut field: Field<'static>, head: String) -> Result<FileContent, Refusal> {
         let mut pieces = Vec::new();
         let mut size = 0;
         loop {
             let piece = self.piece(&mut field, &mut size).await?;
             if piece.is_empty() {
-                return Ok(Kept { head, pieces });
+                return Ok(FileContent { head, pieces });
             }
             if !self.reserve(piece.len()) {
                 let what = "a file is wanted before another one that comes first";

@@ -3,13 +3,13 @@
 //! A request comes as the fields `operations` and `map` followed by the files. The first two are read at once; where
 //! `map` says that a file belongs, the variables get a token that only this request knows. A request to a subgraph
 //! whose variables hold tokens is sent as multipart, too ([`outgoing`]), and the files go from connection to connection
-//! while they arrive ([`incoming`]). Files come in one after another, so requests that want some take turns ([`turns`]),
+//! while they arrive ([`incoming`]). Files come in one after another, so requests that want some queue for them ([`read_queue`]),
 //! the one with the earliest file first. A file is kept, within a limit, only if one behind it is wanted first or if
 //! more than one request wants it.
 
 mod incoming;
 mod outgoing;
-mod turns;
+mod read_queue;
 
 use std::{
     cell::{Cell, RefCell},
@@ -37,11 +37,11 @@ use crate::{
     shared::error::{RequestError, no_memory},
     shared::json_value,
     shared::measured::{Exceeded, note},
-    shared::offload::{Heavy, LIGHT_BODY},
+    shared::offload::{LIGHT_BODY, Offload},
 };
 use incoming::Chunks;
 use ogive_server::drain_body::{linger, read_refused};
-use turns::Turns;
+use read_queue::ReadQueue;
 
 /// What clients may send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,7 +134,7 @@ pub struct Uploads {
     /// The first thing that was wrong with what the client sent.
     failed: RefCell<Option<Refusal>>,
     answered: Cell<bool>,
-    turns: Turns,
+    readers: ReadQueue,
 }
 
 /// One file of `map`.
@@ -146,7 +146,7 @@ struct File {
 
 enum State {
     Coming,
-    Kept(incoming::Kept),
+    Kept(incoming::FileContent),
     /// It has been passed on.
     Gone,
 }
@@ -181,7 +181,7 @@ pub(crate) async fn receive<B>(
     options: &UploadOptions,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
-    (heavy, memory): (&Heavy, &Reservation),
+    (offload, memory): (&Offload, &Reservation),
     exceeded: &mut Exceeded,
 ) -> Result<(Received, Uploads), RequestError>
 where
@@ -227,7 +227,7 @@ where
             note(&limits.body_timeout, &began.elapsed(), exceeded);
             note(&limits.body, &operations.len().max(map.len()), exceeded);
             let limits = (*options, *limits);
-            placed(operations, map, limits, document_id, (heavy, memory)).await
+            placed(operations, map, limits, document_id, (offload, memory)).await
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -250,7 +250,7 @@ async fn placed(
     map: Bytes,
     (options, limits): (UploadOptions, ReceiveLimits),
     document_id: Option<&str>,
-    (heavy, memory): (&Heavy, &Reservation),
+    (offload, memory): (&Offload, &Reservation),
 ) -> Result<(Received, Placed), RequestError> {
     let bytes = operations.len() + map.len();
     // Their tables, and the operations with tokens in them.
@@ -264,7 +264,7 @@ async fn placed(
     };
     let done = match bytes <= LIGHT_BODY {
         true => work(),
-        false => heavy.run(work).await,
+        false => offload.run(work).await,
     };
     memory.shrink(about);
     done
@@ -437,7 +437,7 @@ impl Uploads {
             memory,
             failed: RefCell::default(),
             answered: Cell::new(false),
-            turns: Turns::default(),
+            readers: ReadQueue::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use ogive_telemetry::codes;
 use ogive_transport::{Attachment, FeedError, Files, PieceSender, upload::channel};
 use serde_json::{Map, Value};
 
-use super::{Uploads, turns::Turn};
+use super::{Uploads, read_queue::ReadPermit};
 use crate::shared::json_value;
 
 /// A file that a request wants, and where in its operation.
@@ -24,7 +24,7 @@ impl Files for Uploads {
         let wanted = self.wanted(body);
         let first = wanted.iter().flatten().next().map_or(0, |w| w.file);
         // From now on others whose files come later wait.
-        let turn = self.turns.join(first);
+        let permit = self.readers.join(first);
         let operations = self.without_tokens(body);
         Some(Attachment {
             content_type: HeaderValue::try_from(content_type).ok()?,
@@ -34,7 +34,8 @@ impl Files for Uploads {
                     code: codes::EXECUTION_LIMIT_EXCEEDED,
                     message: "a request with files is nested too deeply".into(),
                 })?;
-                self.feed(&boundary, operations, wanted, turn, sender).await
+                self.feed(&boundary, operations, wanted, permit, sender)
+                    .await
             }),
         })
     }
@@ -109,10 +110,10 @@ impl Uploads {
         boundary: &str,
         operations: Vec<u8>,
         wanted: Vec<Wanted>,
-        mut turn: Turn<'_>,
+        mut permit: ReadPermit<'_>,
         out: PieceSender,
     ) -> Result<(), FeedError> {
-        turn.comes().await;
+        permit.granted().await;
         let map: Map<String, Value> = wanted
             .iter()
             .enumerate()

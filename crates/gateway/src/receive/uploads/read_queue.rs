@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 /// Requests that want files.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct ReadQueue {
     /// Number and first file of each.
     waiting: RefCell<Vec<(u64, usize)>>,
     next: Cell<u64>,
@@ -15,38 +15,38 @@ pub(super) struct Turns {
 }
 
 /// A request's place; given up with it.
-pub(super) struct Turn<'a> {
-    turns: &'a Turns,
+pub(super) struct ReadPermit<'a> {
+    queue: &'a ReadQueue,
     number: u64,
     reading: bool,
 }
 
-impl Turns {
+impl ReadQueue {
     /// A place for a request whose first file is `first`.
-    pub(super) fn join(&self, first: usize) -> Turn<'_> {
+    pub(super) fn join(&self, first: usize) -> ReadPermit<'_> {
         let number = self.next.get();
         self.next.set(number + 1);
         self.waiting.borrow_mut().push((number, first));
-        Turn {
-            turns: self,
+        ReadPermit {
+            queue: self,
             number,
             reading: false,
         }
     }
 }
 
-impl Turn<'_> {
+impl ReadPermit<'_> {
     fn is_first(&self) -> bool {
-        let waiting = self.turns.waiting.borrow();
+        let waiting = self.queue.waiting.borrow();
         let first = waiting.iter().min_by_key(|(number, file)| (*file, *number));
         first.is_some_and(|(number, _)| *number == self.number)
     }
-    /// Waits until it is this request's turn.
-    pub(super) async fn comes(&mut self) {
+    /// Waits until this request may read.
+    pub(super) async fn granted(&mut self) {
         loop {
-            let changed = self.turns.changed.notified();
-            if self.is_first() && !self.turns.busy.get() {
-                self.turns.busy.set(true);
+            let changed = self.queue.changed.notified();
+            if self.is_first() && !self.queue.busy.get() {
+                self.queue.busy.set(true);
                 self.reading = true;
                 return;
             }
@@ -55,13 +55,13 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ReadPermit<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.turns.waiting.borrow_mut();
+        let mut waiting = self.queue.waiting.borrow_mut();
         waiting.retain(|(number, _)| *number != self.number);
         if self.reading {
-            self.turns.busy.set(false);
+            self.queue.busy.set(false);
         }
-        self.turns.changed.notify_waiters();
+        self.queue.changed.notify_waiters();
     }
 }
