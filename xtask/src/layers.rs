@@ -44,8 +44,23 @@ const TABLE: &[(u8, &str, &[&str])] = &[
     ),
     (
         5,
+        "signing",
+        &[
+            "execute",
+            "planner",
+            "plan",
+            "federation",
+            "compose",
+            "operation",
+            "schema",
+            "syntax",
+        ],
+    ),
+    (
+        5,
         "config",
         &[
+            "signing",
             "execute",
             "transport",
             "planner",
@@ -61,6 +76,7 @@ const TABLE: &[(u8, &str, &[&str])] = &[
         5,
         "telemetry",
         &[
+            "signing",
             "execute",
             "transport",
             "planner",
@@ -99,6 +115,7 @@ const TABLE: &[(u8, &str, &[&str])] = &[
             "planner",
             "execute",
             "transport",
+            "signing",
             "config",
             "telemetry",
             "server",
@@ -117,6 +134,7 @@ const TABLE: &[(u8, &str, &[&str])] = &[
             "planner",
             "execute",
             "transport",
+            "signing",
             "config",
             "telemetry",
             "server",

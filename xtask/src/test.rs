@@ -85,6 +85,9 @@ impl Run<'_> {
         ) && self.step(
             "composition: npm packages",
             "npm ci --prefix oracle/compose --no-audit --no-fund",
+        ) && self.step(
+            "signatures: npm packages",
+            "npm ci --prefix oracle/signing --no-audit --no-fund",
         );
     }
 

@@ -37,6 +37,30 @@ const TIMES: &[&[&str]] = &[
         "circuit_breaker",
         "window",
     ],
+    &["authentication", "subgraph", "all", "bearer", "timeout"],
+    &[
+        "authentication",
+        "subgraph",
+        "all",
+        "message_signature",
+        "expires",
+    ],
+    &[
+        "authentication",
+        "subgraph",
+        "subgraphs",
+        "*",
+        "bearer",
+        "timeout",
+    ],
+    &[
+        "authentication",
+        "subgraph",
+        "subgraphs",
+        "*",
+        "message_signature",
+        "expires",
+    ],
     &["telemetry", "exporters", "metrics", "otlp", "interval"],
     &["telemetry", "exporters", "metrics", "otlp", "timeout"],
     &["telemetry", "exporters", "tracing", "otlp", "timeout"],
@@ -104,6 +128,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
             }
         }
     }
+    crate::subgraph_authentication::check(root, config, errors);
     paths(root, config, errors);
     addresses(root, config, errors);
     for node in nodes(root, &["cors", "policies"]) {

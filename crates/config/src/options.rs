@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration, FileMode, HeaderName,
-    HeaderRule, LabelShare, Listen, LogFormat, Path, Pattern, PeerRange, PersistedMode,
-    PlanProfile, ResponseHeaderRule, ReuseWord, TelemetryOptions, Url, WarnOnly, WhenMissing,
-    decode::section, scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
+    AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration,
+    FileMode, HeaderName, HeaderRule, LabelShare, Listen, LogFormat, Path, Pattern, PeerRange,
+    PersistedMode, PlanProfile, ResponseHeaderRule, ReuseWord, TelemetryOptions, Url, WarnOnly,
+    WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
+    traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -54,6 +55,8 @@ section! {
         pub query_planning: QueryPlanningOptions = QueryPlanningOptions::default(),
         /// Execution of plans.
         pub execution: ExecutionOptions = ExecutionOptions::default(),
+        /// Who is who.
+        pub authentication: AuthenticationOptions = AuthenticationOptions::default(),
         /// Who may see what.
         pub authorization: AuthorizationOptions = AuthorizationOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
@@ -568,6 +571,10 @@ impl Config {
                 &self.include_subgraph_errors.subgraphs,
             ))
             .chain(keys("execution.subgraphs", &self.execution.subgraphs))
+            .chain(keys(
+                "authentication.subgraph.subgraphs",
+                &self.authentication.subgraph.subgraphs,
+            ))
     }
 }
 

@@ -80,6 +80,7 @@ leaf! {
     u32, "number", |v| v.to_string();
     NonZeroUsize, "number", |v| v.to_string();
     String, "text", |v| v.clone();
+    crate::SecretText, "text", |_v| String::new();
     Duration, "duration", |v| v.to_string();
     ByteSize, "size", |v| v.to_string();
     Listen, "`HOST:PORT` or a unix socket", |v| v.0.clone();
@@ -148,6 +149,14 @@ sample! {
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();
+    crate::SubgraphAuthentication = crate::SubgraphAuthentication::default();
+    crate::AwsSigV4Options = crate::AwsSigV4Options::default();
+    crate::AwsChainOptions = crate::AwsChainOptions::default();
+    crate::AwsHardcodedOptions = crate::AwsHardcodedOptions::default();
+    crate::AwsRoleOptions = crate::AwsRoleOptions::default();
+    crate::HmacOptions = crate::HmacOptions::default();
+    crate::MessageSignatureOptions = crate::MessageSignatureOptions::default();
+    crate::BearerOptions = crate::BearerOptions::default();
 }
 
 impl Describe for Vec<CorsPolicy> {

@@ -10,7 +10,7 @@ use ogive_server::tls::listener_tls;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::{Http2, Source};
 
-use crate::{background::export, documents::Manifest, tls};
+use crate::{background::export, documents::Manifest, schema::signers::proof, tls};
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,6 +122,15 @@ pub fn problems(config: &Config) -> Vec<Problem> {
     for name in of_subgraphs.subgraphs.keys() {
         if let Err(error) = tls::subgraph_tls(config, name, Http2::Enable) {
             problem(&["tls", "subgraph", "subgraphs", name], error.to_string());
+        }
+    }
+    let proved = &config.authentication.subgraph;
+    if let Err(error) = proof(&proved.all) {
+        problem(&["authentication", "subgraph", "all"], error);
+    }
+    for (name, own) in &proved.subgraphs {
+        if let Err(error) = proof(own) {
+            problem(&["authentication", "subgraph", "subgraphs", name], error);
         }
     }
     let urls = config.traffic_shaping.subgraphs.iter();

@@ -200,6 +200,9 @@ codes! {
     SCHEMA_NOT_LOADED 503 Gateway
         "There is no supergraph yet: its source has not answered since the start, and `supergraph.when_missing` is `wait`."
         "Come back after the seconds of `retry-after`; look at the source of the supergraph."
+    SUBREQUEST_CREDENTIALS_UNAVAILABLE 200 Subgraph
+        "The gateway cannot prove to the subgraph who it is: no token or no credentials are to be had, or the request cannot be signed. The subgraph was not asked; the fields concerned are null."
+        "Look at the log, which says who gave no token and why; see `authentication.subgraph`."
     SUBREQUEST_GRAPHQL_ERROR 200 Subgraph
         "A subgraph reported an error, and what it said is kept from clients (`include_subgraph_errors`)."
         "Look for the request in the gateway's log, which has what the subgraph said, and its code."

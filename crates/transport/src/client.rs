@@ -31,6 +31,7 @@ use crate::{
     pool::{Age, Ages, Origin, Pool, Ready},
     request::{Flown, RequestKey},
     resolve::{Names, Resolver},
+    sign,
 };
 
 macro_rules! user_agent {
@@ -162,20 +163,29 @@ impl Client {
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         let (mut encoding, mut _copy) = (None, None);
+        // Beside what it was made of, which may be sent to others.
+        let beside = |bytes: usize| {
+            budget.process().map(|process| {
+                let copy = process.beside();
+                copy.count(bytes);
+                copy
+            })
+        };
+        if let Some(signer) = &endpoint.signer
+            && let Some(signed) = sign::body(&**signer, endpoint, &body)?
+        {
+            _copy = beside(signed.len());
+            body = signed;
+        }
         if let Some(wanted) = endpoint.traffic.compression
             && body.len() >= ENCODED_BYTES_MIN
             && let Ok(encoded) = encoding::encode(wanted, &body)
         {
-            // Beside what it was made of, which may be sent to others.
-            _copy = budget.process().map(|process| {
-                let copy = process.beside();
-                copy.count(encoded.len());
-                copy
-            });
+            _copy = beside(encoded.len());
             body = encoded.into();
             encoding = Some(wanted);
         }
-        let ask = Ask {
+        let mut ask = Ask {
             endpoint,
             address,
             headers,
@@ -187,6 +197,9 @@ impl Client {
             origin: origin(endpoint, address, tls),
         };
         if let Some(ready) = self.idle(&ask, idempotent).await {
+            if let Some(signer) = &endpoint.signer {
+                Box::pin(sign::sign(&**signer, &mut ask)).await?;
+            }
             match self.attempt(&ask, ready).await {
                 Ok(response) => return Ok(response),
                 Err(Failed::Final(error)) => return Err(error),
@@ -201,13 +214,16 @@ impl Client {
             }
         }
         // In a box, because futures are moved, and connecting takes most of the room while it hardly ever happens.
-        Box::pin(self.exchange_anew(&ask)).await
+        Box::pin(self.exchange_anew(ask)).await
     }
 
     /// The same on a new connection.
-    async fn exchange_anew(&self, ask: &Ask<'_>) -> Result<Exchanged, ExchangeError> {
-        let ready = self.connected(ask).await?;
-        match self.attempt(ask, ready).await {
+    async fn exchange_anew(&self, mut ask: Ask<'_>) -> Result<Exchanged, ExchangeError> {
+        let ready = self.connected(&ask).await?;
+        if let Some(signer) = &ask.endpoint.signer {
+            sign::sign(&**signer, &mut ask).await?;
+        }
+        match self.attempt(&ask, ready).await {
             Ok(response) => Ok(response),
             Err(Failed::Final(error)) => Err(error),
             Err(Failed::Stale { error, .. }) => Err(transient(error)),

@@ -8,6 +8,7 @@ use ogive_execute::RequestLimits;
 
 use crate::{
     CircuitBreaker, ClientTls, Encoding, HeaderRules, Health, Hedge, ResponseHeaderRules, Retry,
+    Signer,
     balance::{OutlierEjection, Replicas},
 };
 
@@ -123,6 +124,8 @@ pub struct Endpoint {
     pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
     pub shows_errors: bool,
+    /// Who proves to it who asks; default nobody.
+    pub signer: Option<Arc<dyn Signer>>,
     /// TLS for `https` URLs; an error is reported by the first fetch that needs it.
     pub tls: Result<Option<Arc<ClientTls>>, EndpointError>,
     /// Where it is; an error if one of its URLs cannot be used, reported by the first fetch.
@@ -222,6 +225,7 @@ impl Endpoint {
             response_headers: ResponseHeaderRules::default(),
             health: Arc::default(),
             shows_errors: true,
+            signer: None,
             tls: Ok(None),
             replicas,
         }

@@ -17,7 +17,7 @@
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), [`mod@fetch`] and [`source`] (single requests
 //! outside the hot path), `connect`, `resolve`, `race` and `pool` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
 //! [`flights`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
-//! replicas), [`upload`] (bodies made while they are sent), `error`.
+//! replicas), [`upload`] (bodies made while they are sent), [`mod@sign`] (proof of who asks), `error`.
 
 mod answer;
 pub mod balance;
@@ -42,6 +42,7 @@ pub mod request;
 pub mod resilience;
 mod resolve;
 pub mod response_headers;
+pub mod sign;
 pub mod source;
 pub mod stream;
 pub mod tls;
@@ -63,6 +64,7 @@ pub use resolve::{LOOKUPS_MAX, Resolver, Resolving, SystemResolver};
 pub use response_headers::{
     ADDED_BYTES_MAX, Collected, Merge, ResponseHeaderRule, ResponseHeaderRules,
 };
+pub use sign::{SignError, Signer, Signing, Unsigned};
 pub use source::Source;
 pub use stream::{Socket, Stream};
 pub use tls::{

@@ -16,7 +16,7 @@ use crate::{
     connect::{Sender, connect, speak_http1, speak_http2},
     endpoint::{Address, Endpoint},
     error::{ExchangeError, HTTP_ERROR, chain, failed},
-    growth,
+    growth, sign,
     upload::{Attachment, FeedError, Pieces},
 };
 
@@ -50,8 +50,12 @@ impl Client {
         if endpoint.traffic.accept_compression {
             headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
         }
-        let mut request = build(headers, attachment.pieces);
         let content_type = attachment.content_type;
+        if let Some(signer) = &endpoint.signer {
+            let to = (endpoint, address);
+            sign::sign_upload(&**signer, to, &content_type, &mut headers).await?;
+        }
+        let mut request = build(headers, attachment.pieces);
         request
             .headers_mut()
             .insert(header::CONTENT_TYPE, content_type);

@@ -28,6 +28,7 @@ use crate::{
     flights::{Landed, Whose},
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
+    sign::{CREDENTIALS_UNAVAILABLE, Renewal},
     upload::{Attachment, Files},
 };
 
@@ -491,6 +492,7 @@ impl RequestTransport<'_> {
         }
         let mut attempt = 0;
         let mut avoid = None;
+        let mut renewal = Renewal::of(endpoint);
         loop {
             let Some(permit) = health.admit(traffic.breaker) else {
                 return Err(left_alone(endpoint));
@@ -500,6 +502,12 @@ impl RequestTransport<'_> {
             let exchanged = self.hedged(request, (replicas, chosen)).await;
             if permit.done(is_well(&exchanged)) {
                 tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
+            }
+            if let (Some(renewal), Ok(exchanged)) = (&mut renewal, &exchanged)
+                && renewal.helps(exchanged.response.status)
+                && idempotent
+            {
+                continue;
             }
             let (may_retry, at_least) = match &exchanged {
                 Ok(e) => (
@@ -567,8 +575,8 @@ fn is_of_subgraph(code: &str) -> bool {
 fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
     match exchanged {
         Ok(exchanged) => exchanged.response.status < 500,
-        // It did answer; that others have, too, is not its fault.
-        Err(error) => error.error.code == REQUEST_MEMORY,
+        // It did answer, or was not asked; that is not its fault.
+        Err(error) => matches!(error.error.code, REQUEST_MEMORY | CREDENTIALS_UNAVAILABLE),
     }
 }
 

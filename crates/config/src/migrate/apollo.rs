@@ -5,7 +5,7 @@ use super::{
     cors, headers,
     nodes::{at, is_on, plain, scalar, text},
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
-    settings, telemetry,
+    settings, signatures, telemetry,
     why::{
         BUDGET, CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES, SUBSCRIPTIONS,
     },
@@ -337,6 +337,11 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("license", "there is nothing to license"),
     unneeded("fleet_detector", STUDIO),
     no("subscription", SUBSCRIPTIONS),
+    call("authentication.subgraph.all.aws_sig_v4", signatures::aws),
+    call(
+        "authentication.subgraph.subgraphs.*.aws_sig_v4",
+        signatures::aws,
+    ),
     no("authentication.subgraph", SIGNATURES),
     no("authentication.connector", CONNECTORS),
     no("authentication", CLAIMS),

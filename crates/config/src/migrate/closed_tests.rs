@@ -22,6 +22,8 @@ fn loaded(migration: &Migration) -> Config {
 const APOLLO: &[&str] = &[
     "authentication: { router: { jwt: { jwks: [ { url: 'https://e/jwks' } ] } } }",
     "authentication: { subgraph: { all: { aws_sig_v4: { default_chain: { region: x } } } } }",
+    "authentication: { subgraph: { subgraphs: { a: { aws_sig_v4: { default_chain: { region: x, service_name: y, other: z } } } } } }",
+    "authentication: { subgraph: { all: { aws_sig_v4: { hardcoded: { region: x, service_name: y, access_key_id: z } } } } }",
     "authorization: { require_authentication: true }",
     "authorization: { require_authentication: '${env.REQUIRED}' }",
     "authorization: { preview_directives: { enabled: true } }",
@@ -56,7 +58,8 @@ const HIVE: &[&str] = &[
     "limits: { max_breadth: { n: 3 } }",
     "coprocessor: { url: x }",
     "demand_control: { enabled: true, max_cost: 3 }",
-    "hmac_signature: { enabled: true, secret: x }",
+    "hmac_signature: { enabled: { expression: 'true' }, secret: x }",
+    "hmac_signature: { enabled: true, secret: x, other: y }",
     "aws_sig_v4: { all: { region: x } }",
     "plugins: { mine: { enabled: true } }",
     "error_masking: { all: { enabled: false, extensions: { mode: deny, keys: [stack] } } }",
@@ -251,6 +254,15 @@ fn what_is_brought_over_is_not_called_lost() {
         (
             Format::Hive,
             "authorization: { directives: { enabled: true, unauthorized: { mode: reject } } }",
+        ),
+        (
+            Format::Apollo,
+            "authentication: { subgraph: { all: { aws_sig_v4: { default_chain: { region: x, service_name: y, \
+             assume_role: { role_arn: r, session_name: s } } } } } }",
+        ),
+        (
+            Format::Hive,
+            "hmac_signature: { enabled: true, secret: x, extension_name: y }",
         ),
         (Format::Grafbase, "[operation_limits]\ndepth = 3"),
         (

@@ -6,7 +6,7 @@ use super::{
     nodes::{at, is_on, list, map, plain, scalar, set_key, text},
     rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
-    settings, telemetry,
+    settings, signatures, telemetry,
     why::{CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::tree::{Node, Value};
@@ -262,7 +262,7 @@ pub(super) const RULES: &[Rule] = &[
     no("demand_control", COSTS),
     no("coprocessor", CODE),
     no("plugins", CODE),
-    no("hmac_signature", SIGNATURES),
+    call("hmac_signature", signatures::hmac),
     no("aws_sig_v4", SIGNATURES),
     no("subscriptions", SUBSCRIPTIONS),
     no("websocket", SUBSCRIPTIONS),

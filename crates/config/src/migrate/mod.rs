@@ -24,6 +24,7 @@ mod report;
 mod rules;
 mod section;
 mod settings;
+mod signatures;
 mod telemetry;
 mod why;
 mod write;

@@ -10,7 +10,8 @@ pub(super) const CODE: &str =
 pub(super) const COSTS: &str = "costs of fields are not known here; `limits.max_height`, `limits.max_depth` and `limits.max_aliases` bound operations";
 pub(super) const CACHES: &str =
     "answers are not kept from one request to the next; equal requests under way are sent once";
-pub(super) const SIGNATURES: &str = "requests to subgraphs are not signed; show them a certificate (`tls.subgraph`) or insert a secret header";
+pub(super) const SIGNATURES: &str =
+    "what proves to subgraphs who asks is written otherwise: see `authentication.subgraph`";
 pub(super) const MUTATIONS: &str = "mutations are not refused as such; `persisted_queries.mode: require` and a manifest without any do it";
 pub(super) const CONNECTORS: &str = "every subgraph speaks GraphQL";
 pub(super) const TOOLS: &str = "operations are served as GraphQL over HTTP only";

@@ -26,6 +26,7 @@ mod resilience;
 mod reuse;
 mod scenarios;
 mod sharing;
+mod subgraph_authentication;
 mod subgraph_faults;
 mod telemetry;
 mod tls;

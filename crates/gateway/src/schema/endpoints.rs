@@ -12,6 +12,7 @@ use ogive_transport::{
     OutlierEjection, ResponseHeaderRule, ResponseHeaderRules, Retry, Traffic,
 };
 
+use super::signers::{own_headers, signer};
 use crate::tls::subgraph_tls;
 
 /// One subgraph.
@@ -97,6 +98,7 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
             config
                 .request_header_rules(name)
                 .filter_map(header_rule)
+                .chain(own_headers(config, name))
                 .collect(),
         ),
     );
@@ -106,6 +108,7 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
     if endpoint.is_https() {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
+    endpoint.signer = signer(config, name);
     endpoint.shows_errors = config.includes_subgraph_errors(name);
     endpoint
 }

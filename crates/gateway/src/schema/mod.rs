@@ -14,5 +14,6 @@ pub mod options;
 pub mod plan_cache;
 pub mod refine;
 pub mod refinement;
+pub(crate) mod signers;
 pub mod split_fetch;
 pub mod state;

@@ -17,7 +17,7 @@ mod telling;
 
 use std::fmt::Write;
 
-use crate::http_client::Answer;
+use crate::{http_client::Answer, subgraph_authentication};
 
 /// What an answer looks like: `200 SUBREQUEST_HTTP_ERROR`, `431` without a body.
 pub(crate) fn seen(answer: &Answer) -> String {
@@ -61,6 +61,20 @@ fn the_page_of_faults_is_up_to_date() {
         "\n## Subgraphs\n\n| fault | status | code | what survives |\n|---|---|---|---|\n",
     );
     for case in subgraphs::CASES {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} |",
+            case.fault,
+            columns(case.seen),
+            case.survives
+        );
+    }
+    page.push_str(
+        "\n## Token servers\n\nA subgraph that needs a bearer token of the gateway ([subgraph-authentication.md](subgraph-authentication.md)), \
+         and a token endpoint with the fault. It is left alone for a second, then two, up to a minute.\n\n\
+         | fault | status | code | what survives |\n|---|---|---|---|\n",
+    );
+    for case in subgraph_authentication::CASES {
         let _ = writeln!(
             page,
             "| {} | {} | {} |",

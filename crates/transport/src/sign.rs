@@ -1,0 +1,177 @@
+//! Proof towards a subgraph of who asks: the seam to whoever signs requests or adds credentials.
+//!
+//! A [`Signer`] is asked after all header rules, once the bytes of the body are what the connection carries, and again for
+//! every try, so that no two tries share a time or a signature. What it adds replaces headers of the same name, whoever
+//! set them. An endpoint without one costs nothing.
+//!
+//! What is added belongs to the endpoint, never to the client that asks: equal requests of several clients stay equal.
+
+use std::{fmt, future::Future, pin::Pin};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header, uri::PathAndQuery};
+use tokio::time::Instant;
+
+use crate::{
+    client::{ACCEPT, ACCEPT_ENCODING, Ask, JSON, USER_AGENT},
+    endpoint::{Address, Endpoint},
+    error::{ExchangeError, failed},
+};
+use ogive_execute::TransportError;
+
+/// The gateway cannot prove who it is, so the subgraph was not asked.
+pub(crate) const CREDENTIALS_UNAVAILABLE: &str = "SUBREQUEST_CREDENTIALS_UNAVAILABLE";
+
+/// A request as it is about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsigned<'a> {
+    /// Whether TLS is spoken.
+    pub https: bool,
+    /// The `host` header, or `:authority`.
+    pub authority: &'a HeaderValue,
+    /// What is asked for.
+    pub target: &'a PathAndQuery,
+    /// All headers, `content-length` included and `host` not. The method is POST.
+    pub headers: &'a HeaderMap,
+    /// The body, encoded as it is sent; `None` if it is made while it is sent.
+    pub body: Option<&'a Bytes>,
+}
+
+/// Why a request cannot be signed; for the operator, and without anything secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignError(pub String);
+
+impl fmt::Display for SignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SignError {}
+
+/// The headers that prove who asks, once they are known.
+pub type Signing<'a> = Pin<Box<dyn Future<Output = Result<HeaderMap, SignError>> + 'a>>;
+
+/// Whoever proves to a subgraph who asks. One value serves all workers.
+pub trait Signer: fmt::Debug + Send + Sync {
+    /// What is sent instead of a request's JSON; `None` if it stays as it is. Comes before any encoding.
+    fn body(&self, body: &Bytes) -> Result<Option<Bytes>, SignError> {
+        let _ = body;
+        Ok(None)
+    }
+    /// The headers to add to a request.
+    fn sign<'a>(&'a self, request: Unsigned<'a>) -> Signing<'a>;
+    /// A request that was begun then was answered with 401. Whether another try will have other credentials.
+    fn refused(&self, began: Instant) -> bool {
+        let _ = began;
+        false
+    }
+}
+
+fn unavailable(endpoint: &Endpoint, error: &SignError) -> TransportError {
+    failed(
+        CREDENTIALS_UNAVAILABLE,
+        &endpoint.name,
+        "the gateway has no credentials for the subgraph now",
+        error.to_string(),
+    )
+}
+
+/// One more try of a request that was answered with 401, if there are other credentials by then. Mutations have no use for
+/// it: nobody knows what became of the first try.
+pub(crate) struct Renewal<'e> {
+    signer: &'e dyn Signer,
+    began: Instant,
+    spent: bool,
+}
+
+impl<'e> Renewal<'e> {
+    /// That of a request that begins now.
+    pub(crate) fn of(endpoint: &'e Endpoint) -> Option<Self> {
+        endpoint.signer.as_deref().map(|signer| Renewal {
+            signer,
+            began: Instant::now(),
+            spent: false,
+        })
+    }
+    /// Whether an answer of this status is worth another try; renews the credentials if so.
+    pub(crate) fn helps(&mut self, status: u16) -> bool {
+        status == 401
+            && !std::mem::replace(&mut self.spent, true)
+            && self.signer.refused(self.began)
+    }
+}
+
+/// The body that is sent instead, if it is another one.
+pub(crate) fn body(
+    signer: &dyn Signer,
+    endpoint: &Endpoint,
+    body: &Bytes,
+) -> Result<Option<Bytes>, ExchangeError> {
+    let signed = signer.body(body);
+    signed.map_err(|error| unavailable(endpoint, &error).into())
+}
+
+/// Adds proof to a request that is about to be sent.
+pub(crate) async fn sign(signer: &dyn Signer, ask: &mut Ask<'_>) -> Result<(), ExchangeError> {
+    let mut headers = ask.headers.clone().into_map();
+    complete(&mut headers, ask.endpoint);
+    if let Some(encoding) = ask.encoding {
+        let name = HeaderValue::from_static(encoding.name());
+        headers.insert(header::CONTENT_ENCODING, name);
+    }
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(ask.body.len()));
+    let request = unsigned(ask.address, &headers, Some(&ask.body));
+    let proof = signer.sign(request).await;
+    let proof = proof.map_err(|error| unavailable(ask.endpoint, &error))?;
+    // Sends anew what an earlier try has added.
+    ask.headers.own.extend(proof);
+    Ok(())
+}
+
+/// Adds proof to a request whose body is made while it is sent.
+pub(crate) async fn sign_upload(
+    signer: &dyn Signer,
+    (endpoint, address): (&Endpoint, &Address),
+    content_type: &HeaderValue,
+    headers: &mut HeaderMap,
+) -> Result<(), ExchangeError> {
+    let mut all = headers.clone();
+    complete(&mut all, endpoint);
+    all.insert(header::CONTENT_TYPE, content_type.clone());
+    let proof = signer.sign(unsigned(address, &all, None)).await;
+    headers.extend(proof.map_err(|error| unavailable(endpoint, &error))?);
+    Ok(())
+}
+
+/// The headers that every request has.
+fn complete(headers: &mut HeaderMap, endpoint: &Endpoint) {
+    for name in [
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::HOST,
+        header::TRANSFER_ENCODING,
+    ] {
+        headers.remove(name);
+    }
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(header::ACCEPT, ACCEPT);
+    headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
+    if endpoint.traffic.accept_compression {
+        headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
+    }
+}
+
+fn unsigned<'a>(
+    address: &'a Address,
+    headers: &'a HeaderMap,
+    body: Option<&'a Bytes>,
+) -> Unsigned<'a> {
+    Unsigned {
+        https: address.https,
+        authority: &address.host,
+        target: &address.path,
+        headers,
+        body,
+    }
+}
