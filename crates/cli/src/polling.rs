@@ -193,11 +193,14 @@ impl Poller {
 pub(crate) struct Polling {
     poller: Poller,
     feeder: Arc<Feeder>,
+    /// Whether the URL has not been asked yet, because the gateway waits for a supergraph while it answers.
+    waits: bool,
 }
 
 impl Polling {
     /// Fetches for the first time; `None` if no URL is asked for. If the URL does not answer with a supergraph, what it
-    /// gave last is taken from disk.
+    /// gave last is taken from disk. With `when_missing: wait` both are left to [`Polling::run`], so that a URL that is slow
+    /// to answer keeps nobody from health and from an answer that says so.
     pub(crate) async fn start(config: &Config) -> Result<Option<Polling>> {
         let options = &config.supergraph;
         let Some(url) = &options.url else {
@@ -223,16 +226,13 @@ impl Polling {
                 terminal::error(why, "correct `supergraph.url` in the configuration")
             })?,
             feeder: Arc::new(Feeder::new("the URL has another supergraph")),
+            waits: options.when_missing == WhenMissing::Wait,
         };
-        let take = polling.take();
-        if let Err(why) = polling.poller.fetch(&take).await
-            && let Err(error) = polling.fall_back(&why)
-        {
-            if options.when_missing == WhenMissing::Fail {
-                return Err(error);
+        if !polling.waits {
+            let take = polling.take();
+            if let Err(why) = polling.poller.fetch(&take).await {
+                polling.fall_back(&why).await?;
             }
-            let url = polling.poller.shown();
-            tracing::warn!(url, "no supergraph yet, waiting for one: {why}");
         }
         Ok(Some(polling))
     }
@@ -248,8 +248,15 @@ impl Polling {
     }
 
     /// Fetches again and again.
-    pub(crate) async fn run(self) -> Infallible {
+    pub(crate) async fn run(mut self) -> Infallible {
         let take = self.take();
+        if self.waits
+            && let Err(why) = self.poller.fetch(&take).await
+            && self.fall_back(&why).await.is_err()
+        {
+            let url = self.poller.shown();
+            tracing::warn!(url, "no supergraph yet, waiting for one: {why}");
+        }
         self.poller.run(take).await
     }
 
@@ -262,7 +269,7 @@ impl Polling {
         })
     }
 
-    fn fall_back(&mut self, why: &str) -> Result<()> {
+    async fn fall_back(&mut self, why: &str) -> Result<()> {
         let kept = self.poller.kept();
         let (url, path) = (self.poller.shown(), self.poller.kept_path().display());
         let text = kept.map_err(|error| {
@@ -272,7 +279,12 @@ impl Polling {
                  file `supergraph.last_known_good`, and `supergraph.when_missing: wait` starts without one",
             )
         })?;
-        supergraph_text(&path.to_string(), &text)?;
+        let (called, text) = (path.to_string(), Arc::<str>::from(text));
+        let read = Arc::clone(&text);
+        // On a thread of its own, as what is fetched.
+        let reading =
+            tokio::task::spawn_blocking(move || supergraph_text(&called, &read).map(|_| ()));
+        reading.await??;
         tracing::warn!(
             url,
             "no supergraph, serving the last good one from {path}: {why}"

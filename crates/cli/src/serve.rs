@@ -84,6 +84,8 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
             }
         };
         tokio::select! {
+            // The first thing to be done is to listen.
+            biased;
             served = serve(bound, gateway, ServeOptions::new(&config), announce) => served,
             never = reloading.run() => match never {},
             never = sources.run() => match never {},

@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ogive_testbase::subgraph::ManualSubgraph;
+
 use crate::process::{Running, address, answer, ask, demo, file, folder};
 
 const QUERY: &str = r#"{"query":"{ __typename }"}"#;
@@ -282,9 +284,9 @@ fn without_a_supergraph_it_waits_if_that_is_asked_for() {
         ),
     );
     let mut serve = Running::start(&["serve", "-c", &config]);
-    serve.logged("no supergraph yet, waiting for one: it answers 503");
     let gateway =
         address(&serve.logged(" answers 503 until there is a supergraph: waiting for http://"));
+    serve.logged("no supergraph yet, waiting for one: it answers 503");
     let health = |path: &str| answer(ask(&gateway, "GET", path, "")).0;
     let mut refused = String::new();
     ask(&gateway, "POST", "/graphql", QUERY)
@@ -325,6 +327,56 @@ fn without_a_supergraph_it_waits_if_that_is_asked_for() {
     fs::rename(beside, &later).unwrap();
     serve.logged("later.graphql` has changed: reloaded");
     assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
+}
+
+/// Whoever is slow to give the supergraph keeps nobody from being told so.
+#[test]
+fn it_listens_while_the_first_supergraph_is_on_its_way() {
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    for kept_text in [None, Some(&schema)] {
+        let registry = ManualSubgraph::start();
+        let kept = folder().join("slow/last.graphql");
+        fs::create_dir_all(kept.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&kept);
+        if let Some(text) = kept_text {
+            fs::write(&kept, text).unwrap();
+        }
+        let config = file(
+            "slow.yaml",
+            format!(
+                "listen: 127.0.0.1:0\nsupergraph: {{ url: '{}', when_missing: wait, poll_interval: 1h, \
+                 last_known_good: '{}' }}\n",
+                registry.url(),
+                kept.display()
+            ),
+        );
+        let mut serve = Running::start(&["serve", "-c", &config]);
+        let gateway = address(&serve.logged(" answers 503 until there is a supergraph"));
+        let mut asked = registry.next();
+        let ready = || answer(ask(&gateway, "GET", "/readiness", "")).0;
+        let (status, body) = answer(ask(&gateway, "POST", "/graphql", QUERY));
+        assert!(
+            status == 503 && body.contains("SCHEMA_NOT_LOADED"),
+            "{body}"
+        );
+        assert_eq!(
+            (ready(), answer(ask(&gateway, "GET", "/health", "")).0),
+            (503, 200)
+        );
+        match kept_text {
+            None => asked.answer(200, "", &schema),
+            Some(_) => {
+                asked.answer(500, "", "");
+                serve.logged("no supergraph, serving the last good one from ");
+            }
+        }
+        serve.logged("the URL has another supergraph: reloaded");
+        assert_eq!(ready(), 200);
+        assert_eq!(
+            answer(ask(&gateway, "POST", "/graphql", QUERY)),
+            (200, ANSWER.into())
+        );
+    }
 }
 
 #[test]
