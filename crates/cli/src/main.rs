@@ -30,6 +30,7 @@ mod plan;
 mod played;
 mod polling;
 mod reload;
+mod restart;
 mod schedule;
 mod serve;
 mod serve_arguments;

@@ -15,15 +15,24 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::{Config, Limit, SupergraphOptions, WhenMissing};
+use ogive_config::Config;
 use ogive_gateway::Gateway;
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{changes, config_url::RemoteText, feed::Feed, serve_arguments::Arguments};
+use crate::{
+    changes,
+    config_url::RemoteText,
+    feed::Feed,
+    restart::{held, needs_restart},
+    serve_arguments::Arguments,
+};
 
 /// Shortest time between two looks at the files.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// Most keys that are named because they are gone.
+const GONE_SHOWN_MAX: usize = 20;
 
 /// What a file looks like from outside; `None` if it is not there.
 type Look = Option<(u64, u64, i64, i64)>;
@@ -32,6 +41,8 @@ type Look = Option<(u64, u64, i64, i64)>;
 pub(crate) struct Reloading {
     arguments: Arc<Arguments>,
     config: Config,
+    /// The one of the start.
+    first: Arc<Config>,
     gateway: Arc<Gateway>,
     hangup: Signal,
     seen: Vec<(PathBuf, Look)>,
@@ -51,12 +62,14 @@ impl Reloading {
             feed: arguments.feed(),
             remote: arguments.remote(),
             arguments: Arc::new(arguments),
+            first: Arc::new(config.clone()),
             config,
             gateway,
             hangup,
             seen: Vec::new(),
         };
         reloading.seen = reloading.look();
+        reloading.arguments.take();
         Ok(reloading)
     }
 
@@ -71,19 +84,31 @@ impl Reloading {
             // Looked at before it is read: a change in between is found the next time.
             self.seen = self.look();
             let (arguments, gateway) = (Arc::clone(&self.arguments), Arc::clone(&self.gateway));
+            // Whoever sends a signal has written all of it, and nobody may look again.
+            let seen = match self.config.hot_reload.enabled && why != "SIGHUP" {
+                true => self.seen.clone(),
+                false => Vec::new(),
+            };
+            let first = Arc::clone(&self.first);
             let loaded = tokio::task::spawn_blocking(move || -> Result<_> {
                 let config = arguments.config()?;
-                let (state, options) = arguments.compile(&config)?;
-                Ok((gateway.reload_all(state, options), config))
+                let (state, options) = arguments.compile(&held(&first, &config))?;
+                if seen.iter().any(|(path, before)| look(path) != *before) {
+                    return Ok(None);
+                }
+                Ok(Some((gateway.reload_all(state, options), config)))
             });
             match loaded.await {
-                Ok(Ok((warm, config))) => {
+                // Somebody writes: it is read again when nobody does any more.
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some((warm, config)))) => {
                     self.count(Event::Reloaded);
                     tracing::info!(
                         plans_kept = warm.kept,
                         operations_planned = warm.planned,
                         "{why}: reloaded"
                     );
+                    tell_gone(&self.arguments.take());
                     for key in needs_restart(&self.config, &config) {
                         tracing::warn!("`{key}` has changed; it needs a restart");
                     }
@@ -115,6 +140,7 @@ impl Reloading {
             };
         }
         let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
+        let mut pending = Vec::new();
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => return "SIGHUP".to_owned(),
@@ -124,7 +150,7 @@ impl Reloading {
             }
             // A file that is gone is being replaced; what comes after it counts.
             let now = self.look();
-            if now != self.seen && now.iter().all(|(_, look)| look.is_some()) {
+            if is_settled(&self.seen, &mut pending, &now) {
                 return changed(&self.seen, &now);
             }
         }
@@ -163,6 +189,34 @@ impl Reloading {
             }
         }
         now
+    }
+}
+
+/// Whether files have changed and are whole: one that still changes from look to look is being written, and the first
+/// half of a configuration may be valid, without what protects.
+fn is_settled(
+    seen: &[(PathBuf, Look)],
+    pending: &mut Vec<(PathBuf, Look)>,
+    now: &[(PathBuf, Look)],
+) -> bool {
+    let is_other = now != seen && now.iter().all(|(_, look)| look.is_some());
+    let is_settled = is_other && pending.as_slice() == now;
+    *pending = now.to_vec();
+    is_settled
+}
+
+/// Says which keys a configuration does not set any more: what protected may be gone by mistake.
+fn tell_gone(keys: &[String]) {
+    let shown = &keys[..keys.len().min(GONE_SHOWN_MAX)];
+    let more = match keys.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    if !keys.is_empty() {
+        tracing::warn!(
+            "the configuration does not set `{}`{more} any more: defaults hold",
+            shown.join("`, `")
+        );
     }
 }
 
@@ -206,111 +260,33 @@ fn look(path: &Path) -> Look {
     Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
 }
 
-/// Limits of the server, which reads them once.
-const MEASURED_AT_START: [Limit; 5] = [
-    Limit::Headers,
-    Limit::HeaderSize,
-    Limit::Connections,
-    Limit::ClientConnections,
-    Limit::HeaderTimeout,
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Keys that are read once.
-fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
-    let (old, new) = (&before.http, &after.http);
-    let changed = [
-        ("listen", before.listen != after.listen),
-        ("listen_mode", before.listen_mode != after.listen_mode),
-        (
-            "supergraph.subgraphs",
-            before.supergraph.subgraphs != after.supergraph.subgraphs,
-        ),
-        ("http.workers", old.workers != new.workers),
-        (
-            "http.connections_max",
-            old.connections_max != new.connections_max,
-        ),
-        (
-            "http.connections_per_client_max",
-            old.connections_per_client_max != new.connections_per_client_max,
-        ),
-        (
-            "http.trusted_proxies",
-            old.trusted_proxies != new.trusted_proxies,
-        ),
-        (
-            "http.header_read_timeout",
-            old.header_read_timeout != new.header_read_timeout,
-        ),
-        ("http.write_timeout", old.write_timeout != new.write_timeout),
-        ("http.http2", old.http2 != new.http2),
-        ("http.drain_delay", old.drain_delay != new.drain_delay),
-        (
-            "http.drain_idle_timeout",
-            old.drain_idle_timeout != new.drain_idle_timeout,
-        ),
-        (
-            "tls.supergraph",
-            before.tls.supergraph != after.tls.supergraph,
-        ),
-        (
-            "tls.reload_interval",
-            before.tls.reload_interval != after.tls.reload_interval,
-        ),
-        (
-            "http.connection_shutdown_timeout",
-            old.connection_shutdown_timeout != new.connection_shutdown_timeout,
-        ),
-        (
-            "limits.http1_max_request_headers",
-            before.limits.http1_max_request_headers != after.limits.http1_max_request_headers,
-        ),
-        (
-            "limits.http1_max_request_buf_size",
-            before.limits.http1_max_request_buf_size != after.limits.http1_max_request_buf_size,
-        ),
-        (
-            "limits.warn_only",
-            MEASURED_AT_START.iter().any(|limit| {
-                let held = |config: &Config| config.limits.warn_only.holds_for(*limit);
-                held(before) != held(after)
-            }),
-        ),
-        (
-            "apq.router.cache.in_memory.limit",
-            before.apq.router.cache != after.apq.router.cache,
-        ),
-        ("log", before.log != after.log),
-        (
-            "supergraph.url",
-            polled(&before.supergraph) != polled(&after.supergraph),
-        ),
-        (
-            "health_check.listen",
-            before.health_check.listen != after.health_check.listen,
-        ),
-        (
-            "telemetry.exporters",
-            before.telemetry.exporters != after.telemetry.exporters,
-        ),
-        (
-            "telemetry.access_log",
-            before.telemetry.access_log != after.telemetry.access_log,
-        ),
-    ];
-    changed
-        .into_iter()
-        .filter(|(_, is)| *is)
-        .map(|(key, _)| key)
-        .collect()
-}
+    fn files(sizes: &[Option<u64>]) -> Vec<(PathBuf, Look)> {
+        let look = |size: &Option<u64>| size.map(|size| (1, size, 0, 0));
+        let files = sizes.iter().enumerate();
+        files
+            .map(|(at, size)| (PathBuf::from(at.to_string()), look(size)))
+            .collect()
+    }
 
-/// What polling began with.
-fn polled(options: &SupergraphOptions) -> SupergraphOptions {
-    SupergraphOptions {
-        path: None,
-        introspection: false,
-        when_missing: WhenMissing::Fail,
-        ..options.clone()
+    #[test]
+    fn a_file_counts_once_two_looks_agree() {
+        let seen = files(&[Some(9), Some(9)]);
+        let mut pending = Vec::new();
+        for (now, settled) in [
+            (files(&[Some(9), Some(9)]), false),
+            (files(&[Some(9), Some(0)]), false),
+            (files(&[Some(9), Some(4)]), false),
+            // Gone, as while it is replaced.
+            (files(&[Some(9), None]), false),
+            (files(&[Some(9), None]), false),
+            (files(&[Some(9), Some(8)]), false),
+            (files(&[Some(9), Some(8)]), true),
+        ] {
+            assert_eq!(is_settled(&seen, &mut pending, &now), settled, "{now:?}");
+        }
     }
 }

@@ -2,14 +2,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::Result;
-use ogive_config::{Config, WhenMissing};
+use ogive_config::{Config, WhenMissing, keys_set};
 use ogive_files::Pipes;
 use ogive_gateway::{GatewayOptions, SchemaState};
 use ogive_workshop::inputs::Inputs;
@@ -60,9 +57,9 @@ pub(crate) struct Arguments {
     /// Files that values of the configuration came from when it was read last.
     #[arg(skip)]
     pub(crate) secrets: Mutex<Vec<PathBuf>>,
-    /// Whether the configuration has set anything so far.
+    /// What the configuration was and is.
     #[arg(skip)]
-    pub(crate) has_said: AtomicBool,
+    pub(crate) texts: Mutex<Texts>,
     /// Address to serve on, such as 127.0.0.1:4000, or unix:///run/ogive.sock; port 0 picks a free one; wins over `listen`
     #[arg(short, long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
@@ -85,6 +82,15 @@ pub(crate) struct Arguments {
     pub(crate) log: Option<String>,
 }
 
+/// Texts of the configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    /// The one that is served with.
+    taken: Arc<str>,
+    /// The one that was read last.
+    read: Arc<str>,
+}
+
 /// Stands in for a supergraph that is not there yet.
 const NOTHING: &str = include_str!("nothing.graphql");
 
@@ -105,7 +111,7 @@ impl Arguments {
             dev: true,
             feed: None,
             secrets: Mutex::default(),
-            has_said: AtomicBool::default(),
+            texts: Mutex::default(),
             listen: Some(listen),
             config,
             config_url: ConfigUrlArguments::default(),
@@ -202,7 +208,7 @@ impl Arguments {
             ),
             (None, None) => ("the environment".into(), "".into()),
         };
-        self.refuse_emptied(&called, &text)?;
+        self.refuse_half(&called, &text)?;
         let config = load::config_text(&called, &text, &mut files);
         // Of a configuration that is refused, too: what is wrong may be in one of them.
         *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = files;
@@ -227,18 +233,40 @@ impl Arguments {
         }
         Ok(config)
     }
-    /// Refuses a configuration that sets nothing any more. Whoever writes a file empties it first, and stops there if the
-    /// disk is full: that must not take every protection away.
-    fn refuse_emptied(&self, called: &str, text: &str) -> Result<()> {
-        if !load::says_nothing(text) {
-            self.has_said.store(true, Ordering::Relaxed);
-        } else if self.has_said.load(Ordering::Relaxed) {
-            return Err(terminal::error(
-                format_args!("the configuration `{called}` has become empty"),
-                "write it anew; to serve with the defaults, start again",
-            ));
+    /// Refuses a configuration that sets nothing any more, or that is the beginning of the one before and ends within a line.
+    /// Whoever writes a file empties it first, and stops in between if the disk is full: that must not take protections
+    /// away, and what is left out is valid.
+    fn refuse_half(&self, called: &str, text: &Arc<str>) -> Result<()> {
+        let mut texts = self.texts();
+        let what = if load::says_nothing(text) && !load::says_nothing(&texts.taken) {
+            "has become empty"
+        } else if is_cut_off(text, &texts.taken) {
+            "ends in the middle of a line of the one before, as if it were half written"
+        } else {
+            texts.read = Arc::clone(text);
+            return Ok(());
+        };
+        Err(terminal::error(
+            format_args!("the configuration `{called}` {what}"),
+            "write it anew; to serve with what it says now, start again",
+        ))
+    }
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Notes that the configuration that was read last is served with. Gives the keys that the one before has set and this
+    /// one does not.
+    pub(crate) fn take(&self) -> Vec<String> {
+        let mut texts = self.texts();
+        let before = std::mem::take(&mut texts.taken);
+        texts.taken = Arc::clone(&texts.read);
+        if before == texts.taken {
+            return Vec::new();
         }
-        Ok(())
+        let now = keys_set(&texts.taken);
+        let mut gone = keys_set(&before);
+        gone.retain(|key| now.binary_search(key).is_err());
+        gone
     }
     /// Where the supergraph is.
     pub(crate) fn supergraph_path(&self, config: &Config) -> Result<PathBuf> {
@@ -321,6 +349,15 @@ pub(crate) fn with_work_shown(config: &Config) -> Config {
     // A trace that needs a secret keeps it.
     config.telemetry.execution_trace.enabled = true;
     config
+}
+
+/// Whether a text is the beginning of another one up to the middle of a line.
+fn is_cut_off(text: &str, before: &str) -> bool {
+    let rest = before.strip_prefix(text).unwrap_or_default();
+    !text.is_empty()
+        && !text.ends_with('\n')
+        && !rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n')
+        && !rest.trim().is_empty()
 }
 
 /// A file that TLS towards a subgraph needs must be good: without it every request to the subgraph would fail.

@@ -131,6 +131,28 @@ pub fn load_whole(
     }
 }
 
+/// The keys that a text sets, with dots between their parts; a list counts as one value.
+pub fn keys_set(text: &str) -> Vec<String> {
+    let mut errors = decode::Errors::new(SourceId(0));
+    let mut keys = Vec::new();
+    let mut open: Vec<(String, tree::Node)> = yaml::parse(text, &mut errors)
+        .map(|root| (String::new(), root))
+        .into_iter()
+        .collect();
+    while let Some((path, node)) = open.pop() {
+        match node.value {
+            tree::Value::Map(entries) => {
+                let below = entries.into_iter();
+                open.extend(below.map(|(key, node)| (reference::join(&path, &key.text), node)));
+            }
+            _ if path.is_empty() => {}
+            _ => keys.push(path),
+        }
+    }
+    keys.sort();
+    keys
+}
+
 /// Where a text sets a key, if it does: `["tls", "supergraph", "key"]`.
 pub fn place_of(text: &str, path: &[String]) -> Option<Span> {
     let mut errors = decode::Errors::new(SourceId(0));

@@ -104,7 +104,8 @@ section! {
     pub struct HotReloadOptions {
         /// Whether the files of configuration and supergraph are watched. SIGHUP reloads them whatever is set here.
         pub enabled: bool = false,
-        /// How often they are looked at.
+        /// How often they are looked at. A change counts once two looks agree, so that a file that is being written is left
+        /// alone.
         pub interval: Duration = Duration::seconds(1),
     }
 

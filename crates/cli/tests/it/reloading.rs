@@ -137,8 +137,20 @@ fn watched_files_are_reloaded_and_options_take_hold() {
         let (status, _) = answer(ask(&gateway, "POST", "/graphql", QUERY));
         assert_eq!(status, 400, "as before");
     }
-    replace(&path, &config("http: { workers: 1 }"));
+    // Half of it is valid, too.
+    let whole = config("limits: { max_depth: 1 }");
+    replace(&path, whole.split("{ max_depth").next().unwrap().trim_end());
+    let refused = serve.logged("reload refused");
+    assert!(refused.contains("half written"), "{refused}");
+    assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 400);
+    replace(
+        &path,
+        &config("http: { workers: 1 }\ntelemetry: { service_name: shop, resource: { a: b } }"),
+    );
+    serve.logged("the configuration does not set `limits.max_depth` any more: defaults hold");
     serve.logged("`http.workers` has changed; it needs a restart");
+    serve.logged("`telemetry.service_name` has changed; it needs a restart");
+    serve.logged("`telemetry.resource` has changed; it needs a restart");
     assert_eq!(
         answer(ask(&gateway, "POST", "/graphql", QUERY)),
         (200, ANSWER.into())

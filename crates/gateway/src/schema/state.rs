@@ -63,12 +63,6 @@ impl SchemaState {
                 ));
             }
         }
-        if config.traffic_shaping.all.urls.is_some() {
-            notes.push(
-                "`traffic_shaping.all.urls` means nothing: replicas belong to one subgraph, below `subgraphs`"
-                    .to_owned(),
-            );
-        }
         let endpoints: Vec<Endpoint> = supergraph
             .subgraphs
             .iter()
