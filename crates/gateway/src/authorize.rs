@@ -8,7 +8,7 @@
 //! [`ClaimsSource::take`]; ignoring restrictions takes them out of the supergraph, so that no plan made while they were
 //! ignored is good for a gateway that enforces them (the fingerprints differ).
 
-use http::{HeaderMap, HeaderName, request::Parts};
+use http::{HeaderMap, HeaderName};
 use ogive_config::{AuthorizationDirectives, Config, Peer, PeerRange};
 use ogive_execute::refused_places;
 use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
@@ -223,9 +223,17 @@ fn invalid(why: &'static str) -> RequestError {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     /// What restrictions ask for.
-    claims: Claims,
+    pub(crate) claims: Claims,
     /// Further claims by name, such as `sub`; texts as they are, other values as JSON.
     named: Vec<(Box<str>, Box<str>)>,
+}
+
+impl Caller {
+    /// What a claim says. What an unauthenticated caller claims counts for nothing.
+    pub(crate) fn claim(&self, name: &str) -> Option<&str> {
+        let mut named = self.named.iter().filter(|_| self.claims.authenticated);
+        named.find(|(n, _)| **n == *name).map(|(_, value)| &**value)
+    }
 }
 
 /// `{"authenticated": true, "scopes": ["a"], "policies": ["p"], "claims": {"sub": "x"}}`; all members may be left out,
@@ -273,30 +281,4 @@ fn caller(json: &[u8]) -> Result<Caller, &'static str> {
         }
     }
     Ok(Caller { claims: out, named })
-}
-
-/// The claims of a request's caller, as an extension of the request.
-#[derive(Clone, Debug)]
-pub(crate) struct CallerClaims(pub(crate) Result<Caller, RequestError>);
-
-impl CallerClaims {
-    /// Those of a request; none if nobody looked.
-    pub(crate) fn of(parts: &Parts) -> Result<Claims, RequestError> {
-        let found = parts.extensions.get::<CallerClaims>();
-        found.map_or_else(
-            || Ok(Claims::default()),
-            |found| match &found.0 {
-                Ok(caller) => Ok(caller.claims.clone()),
-                Err(error) => Err(error.clone()),
-            },
-        )
-    }
-
-    /// What a claim says. What an unauthenticated caller claims counts for nothing.
-    pub(crate) fn named<'p>(parts: &'p Parts, name: &str) -> Option<&'p str> {
-        let found = parts.extensions.get::<CallerClaims>()?;
-        let caller = found.0.as_ref().ok()?;
-        let mut named = caller.named.iter().filter(|_| caller.claims.authenticated);
-        named.find(|(n, _)| **n == *name).map(|(_, value)| &**value)
-    }
 }

@@ -23,9 +23,9 @@ use tokio::time::Instant;
 use crate::{
     prepare::Prepared,
     schema::feedback::Timed,
-    schema::operation::PlannedOperation,
+    schema::operation::{PlannedOperation, PreparedOperation},
     schema::state::SchemaState,
-    shared::context::RequestContext,
+    shared::context::OperationContext,
     shared::error::RequestError,
     shared::failures::Telling,
     shared::measured::{code, note},
@@ -38,7 +38,7 @@ pub async fn execute(
     state: &SchemaState,
     prepared: Prepared,
     planned: &PlannedOperation,
-    context: &RequestContext<'_>,
+    context: &OperationContext<'_>,
     worker: &WorkerState,
     trace: bool,
 ) -> Result<ExecuteOutput, RequestError> {
@@ -51,33 +51,21 @@ pub async fn execute(
         true => Some(&timed as &dyn Observer),
         false => watch,
     };
-    let name = prepared.operation.definition.name;
-    let telling = context.telemetry().map(|telemetry| Telling {
-        telemetry,
-        watch: context.watch(),
-        operation: name.map(|name| prepared.operation.document.name(name)),
-    });
+    let telling = telling(context, &prepared.operation);
     let values = prepared.variables.values.iter().flatten();
     let held = values.map(|value| value.len()).sum();
-    let transport = RequestTransport::new(
-        &worker.client,
-        &state.endpoints,
-        context.headers,
-        Some(deadline),
-    )
-    .observed_by(observer)
-    .within(state.options.request_memory.ceiling)
-    .counted_in(context.memory(), held)
-    .with_files(uploads.map(|entry| entry.uploads as &dyn Files))
-    .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
+    let (client, endpoints) = (&worker.client, &state.endpoints);
+    let transport = RequestTransport::new(client, endpoints, context.headers, Some(deadline))
+        .observed_by(observer)
+        .within(state.options.request_memory.ceiling)
+        .counted_in(context.memory(), held)
+        .with_files(uploads.map(|entry| entry.uploads as &dyn Files))
+        .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
     let locals = locals(state, &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
-    let granted =
-        state
-            .options
-            .authorization
-            .granted(&planned.plan, &variables, &context.claims)?;
+    let authorization = &state.options.authorization;
+    let granted = authorization.granted(&planned.plan, &variables, &context.claims)?;
     if let Some(entry) = uploads {
         entry.plan(&planned.plan, &variables);
     }
@@ -99,24 +87,17 @@ pub async fn execute(
     let key = (is_shared && !worker.personal.knows(asked))
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
+    let by_caller = !planned.plan.requirements.is_empty();
     let execution = || async {
         let output = pin!(ogive_execute::execute(&planned.plan, input, &transport)).await;
         // The response shares memory with the answers, not with the objects.
         transport.holds(0);
         planned.early.learn(&output.stats);
-        let by_caller = !planned.plan.requirements.is_empty();
+        let whose = whose(&output, &transport, deadline);
+        if is_shared && whose == Whose::Personal {
+            worker.personal.note(asked);
+        }
         let (headers, headers_of_others) = transport.response_headers(output.errors > 0, by_caller);
-        let was_late = output.errors > 0 && Instant::now() >= deadline;
-        let whose = match (transport.is_personal(), was_late) {
-            (true, _) => {
-                if is_shared {
-                    worker.personal.note(asked);
-                }
-                Whose::Personal
-            }
-            (false, true) => Whose::OwnAffair,
-            (false, false) => Whose::Everybodys,
-        };
         Executed {
             output,
             headers,
@@ -131,11 +112,7 @@ pub async fn execute(
             let shared = operations.fly_until(deadline, Rc::new(key), lead, |e| e.whose);
             match Box::pin(shared).await {
                 Landed::Led(executed) => executed,
-                Landed::Joined(mut executed) => {
-                    let own = executed.headers_of_others.take();
-                    executed.headers = own.unwrap_or(executed.headers);
-                    executed
-                }
+                Landed::Joined(executed) => of_another(executed),
                 // In the latter case it says what did not come in time, and asks nobody.
                 Landed::Alone | Landed::TooLate => pin!(execution()).await,
             }
@@ -146,17 +123,57 @@ pub async fn execute(
         output, headers, ..
     } = executed;
     context.add(headers);
+    note_exceeded(state, context, &transport);
+    let refused = uploads.and_then(|entry| entry.uploads.refused());
+    match refused.filter(|_| output.errors > 0) {
+        Some(error) => Err(error),
+        None => Ok(output),
+    }
+}
+
+/// Who tells operators what goes wrong.
+fn telling<'a>(
+    context: &OperationContext<'a>,
+    operation: &'a PreparedOperation,
+) -> Option<Telling<'a>> {
+    let telemetry = context.telemetry()?;
+    let name = operation.definition.name;
+    Some(Telling {
+        telemetry,
+        watch: context.watch(),
+        operation: name.map(|name| operation.document.name(name)),
+    })
+}
+
+/// Whom a response is for: others who ask for the same may have more time than whoever asked.
+fn whose(output: &ExecuteOutput, transport: &RequestTransport<'_>, deadline: Instant) -> Whose {
+    let was_late = output.errors > 0 && Instant::now() >= deadline;
+    match (transport.is_personal(), was_late) {
+        (true, _) => Whose::Personal,
+        (false, true) => Whose::OwnAffair,
+        (false, false) => Whose::Everybodys,
+    }
+}
+
+/// What somebody else has executed, with the headers that are not theirs alone.
+fn of_another(mut executed: Executed) -> Executed {
+    if let Some(headers) = executed.headers_of_others.take() {
+        executed.headers = headers;
+    }
+    executed
+}
+
+/// Notes limits of the execution that are exceeded and only measured.
+fn note_exceeded(
+    state: &SchemaState,
+    context: &OperationContext<'_>,
+    transport: &RequestTransport<'_>,
+) {
     let mut exceeded = context.exceeded();
     let held = transport.held_most();
     note(&state.options.request_memory, &held, &mut exceeded);
     if transport.had_large_answer() {
         exceeded.push(code(Limit::Response));
-    }
-    drop(exceeded);
-    let refused = uploads.and_then(|entry| entry.uploads.refused());
-    match refused.filter(|_| output.errors > 0) {
-        Some(error) => Err(error),
-        None => Ok(output),
     }
 }
 

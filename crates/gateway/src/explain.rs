@@ -15,7 +15,7 @@ use crate::{
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
     schema::state::SchemaState,
-    shared::context::RequestContext,
+    shared::context::OperationContext,
     shared::error::RequestError,
     shared::worker::WorkerState,
 };
@@ -83,7 +83,7 @@ async fn stops(
             state,
             prepared,
             &planned,
-            &RequestContext::new(headers),
+            &OperationContext::new(headers),
             worker,
             true,
         )

@@ -1,4 +1,4 @@
-//! What every response gets, whatever it says.
+//! What every response gets, whatever it says: encoding, CORS.
 
 use std::sync::Arc;
 
@@ -17,16 +17,28 @@ pub(crate) struct Answered<'a> {
     pub(crate) memory: &'a Arc<MemoryBudget>,
 }
 
-/// Encodes what is large enough, as the client accepts it.
-pub(crate) fn encode_body(answered: &Answered<'_>, response: &mut Response<ResponseBody>) {
-    if let Some(bytes_min) = answered.options.encoded_bytes_min {
-        let reserve = || answered.worker.reserve(answered.memory);
-        encode(&answered.parts.headers, bytes_min, response, reserve);
+/// Completes a response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FinishStage {
+    /// Encodes what has so many bytes, as the client accepts it.
+    Encode(usize),
+    /// Says what pages of other origins may do with a response of the GraphQL endpoint.
+    Cors,
+}
+
+impl FinishStage {
+    pub(crate) fn finish(self, answered: &Answered<'_>, response: &mut Response<ResponseBody>) {
+        match self {
+            FinishStage::Encode(bytes_min) => {
+                let reserve = || answered.worker.reserve(answered.memory);
+                encode(&answered.parts.headers, bytes_min, response, reserve);
+            }
+            FinishStage::Cors => write_cors(answered, response),
+        }
     }
 }
 
-/// Says what pages of other origins may do with a response of the GraphQL endpoint.
-pub(crate) fn write_headers(answered: &Answered<'_>, response: &mut Response<ResponseBody>) {
+fn write_cors(answered: &Answered<'_>, response: &mut Response<ResponseBody>) {
     let Answered { options, parts, .. } = answered;
     if parts.uri.path().starts_with(&options.graphql_path) {
         let is_preflight = Cors::is_preflight(parts);

@@ -17,7 +17,6 @@
 //! Stages that are switched off are not in the [`Stages`], which are composed when a configuration is swapped.
 
 use std::{
-    fmt::Display,
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::atomic::Ordering,
@@ -25,35 +24,34 @@ use std::{
 };
 
 use http::{HeaderMap, Method, Request, Response, request::Parts};
-use hyper::body::Body;
 use ogive_base::Reservation;
 use ogive_config::Peer;
+use ogive_execute::ExecuteOutput;
 use ogive_telemetry::{Record, Stop, codes, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
-    admit::{AdmissionOptions, Admitted},
-    authorize::CallerClaims,
+    admit::{AdmissionOptions, Admitted, RateState},
     documents::resolve,
     execute::execute,
     finish::Answered,
     gateway::{Gateway, Serving},
-    identify::Head,
     options::GatewayOptions,
     plan::plan_fairly,
     prepare::{Means, prepare_fairly},
     receive::uploads::{self, Entry, Uploads},
-    receive::{GraphqlRequest, Received, receive},
+    receive::{GraphqlRequest, Received, RequestBody, receive},
     respond::expose::{Exposed, add_extensions, dry_run, plan_extension},
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
     router::{Destination, no_websockets},
-    shared::context::RequestContext,
+    schema::operation::PlannedOperation,
+    shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, internal, no_memory},
     shared::failures,
     shared::json_value::JsonObject,
     shared::measured::Exceeded,
     shared::media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
-    shared::observe::{Lent, Watch},
+    shared::observe::Watch,
     shared::panic::contained,
     shared::worker::WorkerState,
 };
@@ -69,60 +67,47 @@ const REQUEST_BYTES: usize = 8 << 10;
 impl Gateway {
     /// Answers one HTTP request of a peer. `worker` belongs to the calling thread. Dropping the future stops all work for the
     /// request, upstream requests included.
-    pub async fn handle<B>(
+    pub async fn handle<B: RequestBody>(
         &self,
         request: Request<B>,
         peer: Peer,
         worker: &WorkerState,
-    ) -> Response<ResponseBody>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Display,
-    {
+    ) -> Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         self.answer_parts(&mut parts, body, peer, worker).await
     }
 
     /// The same for a request in parts: what many futures within one another need is kept by the outermost and lent to
     /// the others, because each of them would have room for it, and room is moved with every request.
-    pub(crate) async fn answer_parts<B>(
+    pub(crate) async fn answer_parts<B: RequestBody>(
         &self,
         parts: &mut Parts,
         body: B,
         peer: Peer,
         worker: &WorkerState,
-    ) -> Response<ResponseBody>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Display,
-    {
+    ) -> Response<ResponseBody> {
         let serving = self.serving.load_full();
-        let mut head = Head {
-            client: peer.client(),
-            parts,
-            peer,
-        };
+        let mut identity = Identity::of(peer);
         for stage in &serving.stages.identify {
-            stage(&serving.options, &mut head);
+            stage(&serving.options, &mut parts.headers, &mut identity);
         }
-        let Head { parts, client, .. } = head;
         let parts = &*parts;
         // In a box, because most requests have none.
         let record = self.begin(&serving.options, parts).map(Box::new);
-        let lent = Lent {
+        let context = RequestContext {
+            parts,
+            identity: &identity,
             worker,
             telemetry: &self.telemetry,
             record: record.as_deref(),
-            client,
         };
-        let ended = contained(pin!(self.route(&serving, parts, body, lent))).await;
+        let ended = contained(pin!(self.route(&serving, body, context))).await;
         let mut response = ended.unwrap_or_else(|| {
-            failures::panicked(&self.telemetry, lent.record);
+            failures::panicked(&self.telemetry, context.record);
             refuse(&internal(), media_of(parts))
         });
         if let Some(record) = &record {
+            let client = identity.client;
             self.end(&serving.options, record, parts, client, &mut response);
         }
         let answered = Answered {
@@ -132,32 +117,27 @@ impl Gateway {
             memory: &self.memory,
         };
         for stage in &serving.stages.finish {
-            stage(&answered, &mut response);
+            stage.finish(&answered, &mut response);
         }
         response
     }
 
-    async fn route<B>(
+    async fn route<B: RequestBody>(
         &self,
         serving: &Serving,
-        parts: &Parts,
         body: B,
-        lent: Lent<'_>,
-    ) -> Response<ResponseBody>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Display,
-    {
+        context: RequestContext<'_>,
+    ) -> Response<ResponseBody> {
+        let parts = context.parts;
         match self.destination(&serving.options, parts) {
-            Destination::Graphql(id) => self.graphql(serving, parts, body, lent, id).await,
+            Destination::Graphql(id) => self.graphql(serving, body, context, id).await,
             Destination::Answered(response) => {
                 read_refused(&parts.headers, body).await;
                 response
             }
             Destination::Refused(error) => {
                 read_refused(&parts.headers, body).await;
-                self.refuse_elsewhere(&serving.options, parts, lent, &error)
+                self.refuse_elsewhere(&serving.options, context, &error)
             }
         }
     }
@@ -166,48 +146,42 @@ impl Gateway {
     fn refuse_elsewhere(
         &self,
         options: &GatewayOptions,
-        parts: &Parts,
-        lent: Lent<'_>,
+        context: RequestContext<'_>,
         error: &RequestError,
     ) -> Response<ResponseBody> {
-        let observe = &options.observe;
-        let is_wanted = lent.record.is_none()
+        let (parts, observe) = (context.parts, &options.observe);
+        let is_wanted = context.record.is_none()
             && (self.telemetry.is_on() || observe.is_on())
             && parts.method != Method::OPTIONS;
         let own = is_wanted.then(|| self.record(observe, parts));
-        let lent = Lent {
-            record: own.as_ref().or(lent.record),
-            ..lent
+        let context = RequestContext {
+            record: own.as_ref().or(context.record),
+            ..context
         };
-        let mut response = refused(lent, error, media_of(parts));
+        let mut response = refused(context, error, media_of(parts));
         if let Some(record) = &own {
-            self.end(options, record, parts, lent.client, &mut response);
+            let client = context.identity.client;
+            self.end(options, record, parts, client, &mut response);
         }
         response
     }
 
     /// The five stops.
-    async fn graphql<B>(
+    async fn graphql<B: RequestBody>(
         &self,
         serving: &Serving,
-        parts: &Parts,
         body: B,
-        lent: Lent<'_>,
+        context: RequestContext<'_>,
         document_id: Option<&str>,
-    ) -> Response<ResponseBody>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Display,
-    {
-        let (media, admitted) = match self.admit(&serving.options, parts, lent) {
+    ) -> Response<ResponseBody> {
+        let (media, admitted) = match self.admit(&serving.options, context) {
             Ok(admitted) => admitted,
             Err(refused) => {
-                read_refused(&parts.headers, body).await;
+                read_refused(&context.parts.headers, body).await;
                 return *refused;
             }
         };
-        let answer = pin!(self.admitted(serving, parts, body, media, lent, document_id));
+        let answer = pin!(self.admitted(serving, body, media, context, document_id));
         let mut answer = answer.await;
         if let Some(rate) = admitted.rate {
             rate.write(answer.headers_mut());
@@ -219,14 +193,15 @@ impl Gateway {
     fn admit(
         &self,
         options: &GatewayOptions,
-        parts: &Parts,
-        lent: Lent<'_>,
+        context: RequestContext<'_>,
     ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
+        let parts = context.parts;
         let Some(media) = graphql_media(&parts.headers) else {
-            return Err(Box::new(refused(lent, &not_acceptable(parts), Media::Json)));
+            let error = not_acceptable(parts);
+            return Err(Box::new(refused(context, &error, Media::Json)));
         };
         if parts.method == Method::GET && asks_for_websocket(&parts.headers) {
-            return Err(Box::new(refused(lent, &no_websockets(), media)));
+            return Err(Box::new(refused(context, &no_websockets(), media)));
         }
         if self.waiting.load(Ordering::Acquire) {
             let error = RequestError {
@@ -236,17 +211,12 @@ impl Gateway {
                     "the gateway has no schema yet: come back in a moment",
                 )
             };
-            return Err(Box::new(refused(lent, &error, media)));
+            return Err(Box::new(refused(context, &error, media)));
         }
-        let (asked, headers) = (&options.admission, &parts.headers);
-        let claim = |name: &str| CallerClaims::named(parts, name);
-        match self.admission.admit(asked, headers, lent.client, claim) {
-            Ok(admitted) => {
-                self.exceeded(admitted.exceeded.iter());
-                Ok((media, admitted))
-            }
+        match self.let_in(options, context) {
+            Ok(admitted) => Ok((media, admitted)),
             Err((error, rate)) => {
-                let mut response = refused(lent, &error, media);
+                let mut response = refused(context, &error, media);
                 if let Some(rate) = rate {
                     rate.write(response.headers_mut());
                 }
@@ -255,25 +225,34 @@ impl Gateway {
         }
     }
 
+    /// Counts a request, or an entry of a batch, against the limits that everybody shares and those of its caller.
+    fn let_in(
+        &self,
+        options: &GatewayOptions,
+        context: RequestContext<'_>,
+    ) -> Result<Admitted, (RequestError, Option<RateState>)> {
+        let (headers, identity) = (&context.parts.headers, context.identity);
+        let claim = |name: &str| identity.claim(name);
+        let admission = &self.admission;
+        let admitted = admission.admit(&options.admission, headers, identity.client, claim)?;
+        self.exceeded(admitted.exceeded.iter());
+        Ok(admitted)
+    }
+
     /// Lets an entry of a batch in, or refuses it: each of them costs as much as a request of its own. The first one was let
     /// in with the request.
     fn admit_entry(
         &self,
         options: &GatewayOptions,
-        parts: &Parts,
-        lent: Lent<'_>,
+        context: RequestContext<'_>,
         at: usize,
     ) -> Result<Option<Admitted>, RequestError> {
         if at == 0 {
             return Ok(None);
         }
-        let (asked, headers) = (&options.admission, &parts.headers);
-        let claim = |name: &str| CallerClaims::named(parts, name);
-        let admitted = self.admission.admit(asked, headers, lent.client, claim);
         // A list is answered with one head, which says nothing of the rate of one entry.
-        let admitted = admitted.map_err(|(error, _)| error)?;
-        self.exceeded(admitted.exceeded.iter());
-        Ok(Some(admitted))
+        let admitted = self.let_in(options, context);
+        admitted.map(Some).map_err(|(error, _)| error)
     }
 
     /// Rates of operations are taken from when it is known which operation it is.
@@ -281,7 +260,7 @@ impl Gateway {
         &self,
         options: &AdmissionOptions,
         name: Option<&str>,
-        context: &RequestContext<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<(), RequestError> {
         let admitted = self.admission.admit_operation(options, name);
         // One that is refused says with `retry-after` when to come back.
@@ -295,30 +274,25 @@ impl Gateway {
         Ok(())
     }
 
-    async fn admitted<B>(
+    async fn admitted<B: RequestBody>(
         &self,
         serving: &Serving,
-        parts: &Parts,
         body: B,
         media: Media,
-        lent: Lent<'_>,
+        context: RequestContext<'_>,
         document_id: Option<&str>,
-    ) -> Response<ResponseBody>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Display,
-    {
-        let from = lent.record.map(Record::now);
+    ) -> Response<ResponseBody> {
+        let parts = context.parts;
+        let from = context.record.map(Record::now);
         let mut exceeded = Exceeded::new();
-        let memory = lent.worker.reserve(&self.memory);
+        let memory = context.worker.reserve(&self.memory);
         if memory.grow(REQUEST_BYTES).is_err() {
             read_refused(&parts.headers, body).await;
-            return refused(lent, &no_memory(), media);
+            return refused(context, &no_memory(), media);
         }
         let (received, uploads) = {
             let body = (body, &memory);
-            let received = pin!(self.received(serving, parts, body, document_id, &mut exceeded));
+            let received = pin!(self.received(serving, context, body, document_id, &mut exceeded));
             match received.await {
                 Ok((received, uploads)) => (Ok(received), uploads),
                 Err(error) => (Err(error), None),
@@ -326,7 +300,7 @@ impl Gateway {
         };
         self.exceeded(exceeded.iter());
         let files = |at| uploads.as_deref().map(|uploads| Entry { uploads, at });
-        if let (Some(record), Some(from)) = (lent.record, from) {
+        if let (Some(record), Some(from)) = (context.record, from) {
             record.received(from);
         }
         let answer = match received {
@@ -334,11 +308,10 @@ impl Gateway {
                 let files = files(None);
                 let sent = memory.used().saturating_sub(REQUEST_BYTES);
                 let means = (files, memory, sent);
-                let answer =
-                    pin!(self.four_stops(serving, parts, &mut request, media, lent, means));
+                let answer = pin!(self.four_stops(serving, context, &mut request, media, means));
                 match answer.await {
                     Ok(response) => response,
-                    Err(error) => refused(lent, &error, media),
+                    Err(error) => refused(context, &error, media),
                 }
             }
             Ok(Received::Batch(requests)) => {
@@ -347,15 +320,15 @@ impl Gateway {
                     async move {
                         let answer = async {
                             let mut request = request?;
-                            let _admitted = self.admit_entry(&serving.options, parts, lent, at)?;
+                            let _admitted = self.admit_entry(&serving.options, context, at)?;
                             memory.grow(REQUEST_BYTES)?;
                             // All of them share the body.
                             let means = (files, memory, 0);
-                            self.four_stops(serving, parts, &mut request, media, lent, means)
+                            self.four_stops(serving, context, &mut request, media, means)
                                 .await
                         };
                         let response = answer.await;
-                        response.unwrap_or_else(|error| refused(lent, &error, media))
+                        response.unwrap_or_else(|error| refused(context, &error, media))
                     }
                 });
                 let entries = join_all(entries).await;
@@ -365,7 +338,7 @@ impl Gateway {
                 response.body_mut().hold(memory);
                 response
             }
-            Err(error) => refused(lent, &error, media),
+            Err(error) => refused(context, &error, media),
         };
         if let Some(uploads) = &uploads {
             Box::pin(uploads.linger()).await;
@@ -374,21 +347,17 @@ impl Gateway {
     }
 
     /// Stop 1.
-    async fn received<B>(
+    async fn received<B: RequestBody>(
         &self,
         serving: &Serving,
-        parts: &Parts,
+        context: RequestContext<'_>,
         (body, memory): (B, &Reservation),
         document_id: Option<&str>,
         exceeded: &mut Exceeded,
-    ) -> Result<(Received, Option<Box<Uploads>>), RequestError>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Display,
-    {
+    ) -> Result<(Received, Option<Box<Uploads>>), RequestError> {
+        let parts = context.parts;
         let checked = serving.options.csrf.check(parts);
-        if let Err(error) = checked.and_then(|()| CallerClaims::of(parts)) {
+        if let Err(error) = checked.and_then(|()| context.identity.claims()) {
             read_refused(&parts.headers, body).await;
             return Err(error);
         }
@@ -421,23 +390,22 @@ impl Gateway {
     async fn four_stops(
         &self,
         serving: &Serving,
-        parts: &Parts,
+        context: RequestContext<'_>,
         request: &mut GraphqlRequest,
         media: Media,
-        lent: Lent<'_>,
         (files, memory, sent): (Option<Entry<'_>>, Reservation, usize),
     ) -> Result<Response<ResponseBody>, RequestError> {
         let options = &serving.options.observe;
-        let watch = lent.record.map(|record| Watch::new(record, options));
-        let context = RequestContext::new(&parts.headers)
-            .claimed(CallerClaims::of(parts)?)
+        let watch = context.record.map(|record| Watch::new(record, options));
+        let operation = OperationContext::new(&context.parts.headers)
+            .claimed(context.identity.claims()?)
             .watched(watch.as_ref())
             .told_to(&self.telemetry)
             .with_uploads(files)
             .counted_in(&memory);
-        let means = (lent.worker, &memory, sent);
-        let mut answer = pin!(self.stops(serving, request, media, means, &context)).await;
-        drop(context);
+        let means = (context.worker, &memory, sent);
+        let mut answer = pin!(self.stops(serving, request, media, means, &operation)).await;
+        drop(operation);
         if let Ok(response) = &mut answer {
             response.body_mut().hold(memory);
         }
@@ -453,7 +421,7 @@ impl Gateway {
         request: &mut GraphqlRequest,
         media: Media,
         (worker, memory, sent): (&WorkerState, &Reservation, usize),
-        context: &RequestContext<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let (state, headers, watch) = (&serving.state, context.headers, context.watch());
         let register = resolve(request, &serving.options.documents, &self.registered)?;
@@ -527,22 +495,8 @@ impl Gateway {
             watch.stop(Stop::Execute, from)
         });
         let response = stop_span!(spans::RESPOND).in_scope(|| {
-            let mut extensions = Vec::new();
-            if exposed == Exposed::WithResponse {
-                extensions.push(("apolloQueryPlan", plan_extension(&planned)));
-            }
-            if let Some(watch) = watch.filter(|_| serving.options.observe.traces(headers)) {
-                extensions.push(("ogiveTrace", watch.timeline(&state.endpoints)));
-            }
-            let mut response = match extensions.as_slice() {
-                [] => respond(output, media),
-                all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
-            };
-            let added = context.take_added();
-            if !added.is_empty() {
-                add_headers(&mut response, added, !extensions.is_empty());
-            }
-            response
+            let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
+            responded(serving, output, media, plan, context)
         });
         if let (Some(watch), Some(from)) = (watch, from) {
             watch.stop(Stop::Respond, from);
@@ -551,9 +505,40 @@ impl Gateway {
     }
 }
 
-fn refused(lent: Lent<'_>, error: &RequestError, media: Media) -> Response<ResponseBody> {
+/// Stop 5, with the plan if the client asked for it.
+fn responded(
+    serving: &Serving,
+    output: ExecuteOutput,
+    media: Media,
+    plan: Option<&PlannedOperation>,
+    context: &OperationContext<'_>,
+) -> Response<ResponseBody> {
+    let mut extensions = Vec::new();
+    if let Some(plan) = plan {
+        extensions.push(("apolloQueryPlan", plan_extension(plan)));
+    }
+    let traces = |_: &&Watch<'_>| serving.options.observe.traces(context.headers);
+    if let Some(watch) = context.watch().filter(traces) {
+        extensions.push(("ogiveTrace", watch.timeline(&serving.state.endpoints)));
+    }
+    let mut response = match extensions.as_slice() {
+        [] => respond(output, media),
+        all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
+    };
+    let added = context.take_added();
+    if !added.is_empty() {
+        add_headers(&mut response, added, !extensions.is_empty());
+    }
+    response
+}
+
+fn refused(
+    context: RequestContext<'_>,
+    error: &RequestError,
+    media: Media,
+) -> Response<ResponseBody> {
     let _span = stop_span!(spans::RESPOND).entered();
-    failures::refused(lent.telemetry, lent.record, error);
+    failures::refused(context.telemetry, context.record, error);
     refuse(error, media)
 }
 

@@ -1,14 +1,14 @@
 //! The stages that some configurations have and others do not. What is switched off is not among them, so it costs no
 //! request anything.
 
-use http::Response;
+use http::HeaderMap;
 
 use crate::{
-    finish::{Answered, encode_body, write_headers},
-    identify::{Head, find_client, take_claims},
+    finish::FinishStage,
+    identify::{find_client, take_claims},
     options::GatewayOptions,
+    shared::context::Identity,
 };
-use ogive_server::ResponseBody;
 
 /// Those of one configuration, in the order in which they happen.
 #[derive(Debug, Default)]
@@ -20,9 +20,7 @@ pub(crate) struct Stages {
 }
 
 /// Learns who asks.
-pub(crate) type IdentifyStage = fn(&GatewayOptions, &mut Head<'_>);
-/// Completes a response.
-pub(crate) type FinishStage = fn(&Answered<'_>, &mut Response<ResponseBody>);
+pub(crate) type IdentifyStage = fn(&GatewayOptions, &mut HeaderMap, &mut Identity);
 
 impl Stages {
     /// The stages that these options ask for.
@@ -31,21 +29,12 @@ impl Stages {
             (options.claims.is_on(), take_claims as IdentifyStage),
             (options.proxies.is_on(), find_client),
         ];
-        let finish = [
-            (
-                options.encoded_bytes_min.is_some(),
-                encode_body as FinishStage,
-            ),
-            (options.cors.is_on(), write_headers),
-        ];
+        let identify = identify.into_iter().filter(|(is_on, _)| *is_on);
+        let encode = options.encoded_bytes_min.map(FinishStage::Encode);
+        let cors = options.cors.is_on().then_some(FinishStage::Cors);
         Stages {
-            identify: switched_on(identify),
-            finish: switched_on(finish),
+            identify: identify.map(|(_, stage)| stage).collect(),
+            finish: encode.into_iter().chain(cors).collect(),
         }
     }
-}
-
-fn switched_on<S>(stages: impl IntoIterator<Item = (bool, S)>) -> Box<[S]> {
-    let stages = stages.into_iter().filter(|(is_on, _)| *is_on);
-    stages.map(|(_, stage)| stage).collect()
 }

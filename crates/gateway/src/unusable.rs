@@ -114,6 +114,20 @@ pub fn problems(config: &Config) -> Vec<Problem> {
     if let Err(error) = listener_tls(config) {
         problem(&["tls", "supergraph"], error);
     }
+    of_subgraphs(config, &mut problem);
+    of_access_log(config, &mut problem);
+    for (key, error) in export::problems(config) {
+        problem(&["telemetry", "exporters", key, "otlp"], error);
+    }
+    // Subgraphs that are composed win over a URL, which is never asked then.
+    if config.supergraph.subgraphs.is_none() {
+        found.extend(supergraph_url(&config.supergraph).err());
+    }
+    found
+}
+
+/// What is wrong with the keys and URLs of subgraphs.
+fn of_subgraphs(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
     let of_subgraphs = &config.tls.subgraph;
     // A name that nobody has stands for all others.
     if let Err(error) = tls::subgraph_tls(config, "", Http2::Enable) {
@@ -153,6 +167,10 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             problem(&path, format!("`{}` cannot be asked: {error}", url.0));
         }
     }
+}
+
+/// What is wrong with the access log.
+fn of_access_log(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
     let access = &config.telemetry.access_log;
     for (index, word) in access.fields.iter().enumerate() {
         if Field::parse(word).is_none() {
@@ -183,12 +201,4 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             problem(&["telemetry", "access_log", "path"], message);
         }
     }
-    for (key, error) in export::problems(config) {
-        problem(&["telemetry", "exporters", key, "otlp"], error);
-    }
-    // Subgraphs that are composed win over a URL, which is never asked then.
-    if config.supergraph.subgraphs.is_none() {
-        found.extend(supergraph_url(&config.supergraph).err());
-    }
-    found
 }

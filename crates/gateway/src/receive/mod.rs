@@ -10,6 +10,7 @@ pub(crate) mod percent;
 pub mod uploads;
 
 use std::{
+    fmt::Display,
     future::{Future as _, poll_fn},
     ops::Range,
     pin::pin,
@@ -101,19 +102,20 @@ impl Default for ReceiveLimits {
 /// Bytes of a body that are read in one go; then other requests have their turn.
 const TURN: usize = 64 << 10;
 
+/// The body of a request, wherever it comes from.
+pub trait RequestBody: Body<Data: Send, Error: Display> + Send + 'static {}
+
+impl<B: Body<Data: Send, Error: Display> + Send + 'static> RequestBody for B {}
+
 /// Reads a request. `document_id` is that of the path, if it has one; `exceeded` gets the limits that are only measured.
-pub async fn receive<B>(
+pub async fn receive<B: RequestBody>(
     parts: &Parts,
     body: B,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
     (offload, memory): (&Offload, &Reservation),
     exceeded: &mut Exceeded,
-) -> Result<Received, RequestError>
-where
-    B: Body,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Received, RequestError> {
     match parts.method {
         Method::GET => {
             let query = parts.uri.query().unwrap_or_default();
@@ -222,17 +224,13 @@ async fn decoded(
     })
 }
 
-async fn read_body<B>(
+async fn read_body<B: RequestBody>(
     headers: &HeaderMap,
     body: B,
     limits: &ReceiveLimits,
     memory: &Reservation,
     exceeded: &mut Exceeded,
-) -> Result<Bytes, RequestError>
-where
-    B: Body,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Bytes, RequestError> {
     let max = limits.body.ceiling;
     let too_large = || {
         RequestError::http(

@@ -11,7 +11,7 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::bounded_name;
-use ogive_config::{Client, Config, LogFormat};
+use ogive_config::{Config, LogFormat};
 use ogive_execute::Failure;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
@@ -23,7 +23,7 @@ use ogive_telemetry::{
 };
 use ogive_transport::{Answered, Endpoint, Observer};
 
-use crate::{shared::error::RequestError, shared::worker::WorkerState};
+use crate::shared::error::RequestError;
 
 /// Longest id of a request that a client may choose.
 const REQUEST_ID_MAX: usize = 128;
@@ -167,16 +167,6 @@ fn access_log(config: &Config) -> Result<AccessLog, String> {
             path.unwrap_or("-")
         )
     })
-}
-
-/// What is lent to a request: its thread's possessions, its record and what is known of its client.
-#[derive(Clone, Copy)]
-pub(crate) struct Lent<'a> {
-    pub(crate) worker: &'a WorkerState,
-    pub(crate) telemetry: &'a Telemetry,
-    pub(crate) record: Option<&'a Record>,
-    /// Who asks: the client that proxies name, if they are trusted.
-    pub(crate) client: Client,
 }
 
 /// Notes what becomes of one operation.

@@ -13,7 +13,6 @@ mod read_queue;
 
 use std::{
     cell::{Cell, RefCell},
-    fmt::Display,
     hash::{BuildHasher, RandomState},
     pin::pin,
     time::{Duration, Instant},
@@ -21,7 +20,6 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, header, request::Parts};
-use hyper::body::Body;
 use multer::Multipart;
 use ogive_base::{FastMap, OutOfMemory, Reservation, bounded_name};
 use ogive_config::{Config, Limit};
@@ -33,7 +31,7 @@ use ogive_telemetry::codes;
 
 use crate::{
     prepare::Prepared,
-    receive::{ReceiveLimits, Received, note_batch, received},
+    receive::{ReceiveLimits, Received, RequestBody, note_batch, received},
     shared::error::{RequestError, no_memory},
     shared::json_value,
     shared::measured::{Exceeded, note},
@@ -175,7 +173,7 @@ pub(crate) fn is_multipart(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a request up to its first file.
-pub(crate) async fn receive<B>(
+pub(crate) async fn receive<B: RequestBody>(
     parts: &Parts,
     body: B,
     options: &UploadOptions,
@@ -183,12 +181,7 @@ pub(crate) async fn receive<B>(
     document_id: Option<&str>,
     (offload, memory): (&Offload, &Reservation),
     exceeded: &mut Exceeded,
-) -> Result<(Received, Uploads), RequestError>
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Display,
-{
+) -> Result<(Received, Uploads), RequestError> {
     let headers = &parts.headers;
     let boundary = match boundary(headers) {
         Ok(boundary) => boundary,
