@@ -31,7 +31,7 @@ use crate::{
     shared::Shared,
 };
 
-/// Threads per worker for what cannot be done without blocking: resolving the names of hosts.
+/// Threads that a worker may start for what blocks. Nothing does: heavy work and names of hosts have threads of their own.
 const BLOCKING_THREADS_MAX: usize = 4;
 /// Connections begun in one go. In a burst of newcomers, those who are there already have their turn after so many.
 const BEGUN_MAX: usize = 8;
