@@ -59,7 +59,7 @@ enum Command {
     /// Try a whole federated graph: subgraphs, gateway and GraphiQL in one process
     Demo(demo::Arguments),
     /// Serve a supergraph, or subgraphs that are composed and followed
-    Serve(serve_arguments::Arguments),
+    Serve(Box<serve_arguments::Arguments>),
     /// Develop subgraphs: compose them, serve them, follow every change
     Dev(dev::Arguments),
     /// Ask a running subgraph for its schema, and write it as SDL
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
-        Command::Serve(arguments) => serve::run(arguments),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),

@@ -169,7 +169,7 @@ fn a_pipe_in_the_place_of_a_watched_file_is_refused_and_watched_on() {
     let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
     let gateway = address(&serve.logged("serving http://"));
     for (path, good) in [
-        (&supergraph, schema.clone()),
+        (&supergraph, schema),
         (&config, fs::read_to_string(&config).unwrap()),
     ] {
         fs::rename(pipe("in-the-way"), path).unwrap();
