@@ -450,6 +450,28 @@ fn programs_of_others_verify_what_is_signed() {
             }
         }
     }
+    for (algorithm, kind, options) in [
+        ("ecdsa-p256-sha256", "ec", "{namedCurve: 'P-256'}"),
+        ("ecdsa-p384-sha384", "ec", "{namedCurve: 'P-384'}"),
+        ("rsa-pss-sha512", "rsa", "{modulusLength: 2048}"),
+        ("rsa-v1_5-sha256", "rsa", "{modulusLength: 2048}"),
+        ("ed25519", "ed25519", "{}"),
+    ] {
+        let (private, public) = key_pair(kind, options);
+        let private = private.replace('\n', "\\n");
+        let proof = format!(
+            "message_signature: {{ algorithm: {algorithm}, key: \"{private}\", key_id: k3 }}"
+        );
+        let subgraph = subgraph();
+        let graph = graph(&subgraph.url(), &proof, "");
+        assert_eq!(
+            post(graph.address(), QUERY).codes(),
+            Vec::<String>::new(),
+            "{algorithm}"
+        );
+        let known = json!({"algorithm": algorithm, "publicKey": public, "keyid": "k3"});
+        questions.push(question("message", &subgraph, "/", &known));
+    }
     let answers = verified(&folder, &questions);
     for (answer, question) in answers.iter().zip(&questions) {
         assert_eq!(*answer, json!(true), "{question:#}");
@@ -467,6 +489,18 @@ fn programs_of_others_verify_what_is_signed() {
     let answers = verified(&folder, &changed);
     assert_eq!(answers.len(), questions.len());
     assert!(answers.iter().all(Value::is_string), "{answers:?}");
+}
+
+/// A private and a public key, in PEM.
+fn key_pair(kind: &str, options: &str) -> (String, String) {
+    let script = format!(
+        "const k = require('crypto').generateKeyPairSync('{kind}', {options});\
+         console.log(JSON.stringify([k.privateKey.export({{type: 'pkcs8', format: 'pem'}}), k.publicKey.export({{type: 'spki', format: 'pem'}})]))"
+    );
+    let output = Command::new("node").args(["-e", &script]).output().unwrap();
+    let keys: [String; 2] = serde_json::from_slice(&output.stdout).unwrap();
+    let [private, public] = keys;
+    (private, public)
 }
 
 fn verified(folder: &std::path::Path, questions: &[Value]) -> Vec<Value> {

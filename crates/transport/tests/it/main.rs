@@ -15,6 +15,7 @@ mod flights;
 mod http1;
 mod server;
 mod sharing;
+mod signing;
 mod tls;
 
 use std::time::Duration;
