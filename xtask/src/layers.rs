@@ -89,10 +89,25 @@ const TABLE: &[(u8, &str, &[&str])] = &[
         ],
     ),
     (
+        5,
+        "identity",
+        &[
+            "execute",
+            "config",
+            "planner",
+            "federation",
+            "compose",
+            "operation",
+            "schema",
+            "syntax",
+        ],
+    ),
+    (
         6,
         "server",
         &[
             "telemetry",
+            "identity",
             "execute",
             "planner",
             "plan",

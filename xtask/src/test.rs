@@ -88,6 +88,9 @@ impl Run<'_> {
         ) && self.step(
             "signatures: npm packages",
             "npm ci --prefix oracle/signing --no-audit --no-fund",
+        ) && self.step(
+            "tokens: npm packages",
+            "npm ci --prefix oracle/identity --no-audit --no-fund",
         );
     }
 

@@ -62,6 +62,9 @@ macro_rules! codes {
 }
 
 codes! {
+    AUTHENTICATION_UNAVAILABLE 503 Gateway
+        "The token cannot be checked: the keys of its issuer have not come yet, or whoever judges it does not answer."
+        "Come back after the seconds of `retry-after`; the log says which key set cannot be fetched, and why."
     BATCHING_NOT_ENABLED 400 Client
         "The request is a list of requests, and `batching.enabled` is off."
         "Send one request at a time, or switch batching on."
@@ -107,12 +110,21 @@ codes! {
     INTROSPECTION_DISABLED 400 Client
         "The operation asks for `__schema` or `__type`, and `supergraph.introspection` is off."
         "Read the schema elsewhere, or switch introspection on."
+    INVALID_API_KEY 401 Client
+        "The API key that came with the request is not in the file of keys, or has expired."
+        "Ask with a key that the gateway knows; see `authentication.router.api_keys`."
     INVALID_CLAIMS 400 Client
         "The header in which a trusted proxy says who the caller is holds no claims, or is there more than once."
         "Let the proxy send the header of `authorization.claims.header` once, as JSON such as `{\"scopes\": [\"user:read\"]}`."
+    INVALID_CREDENTIALS 400 Client
+        "It cannot be told which token is meant: a header or cookie is there twice, has no token, or another prefix."
+        "Send one token, as `authorization: Bearer TOKEN` unless `authentication.router.jwt` says otherwise."
     INVALID_GRAPHQL_REQUEST 400 Client
         "The HTTP request holds no well-formed GraphQL request."
         "Send a JSON object with at least `query`, a string."
+    INVALID_TOKEN 401 Client
+        "The token cannot be read, its signature is not good, or its key or algorithm is none that is allowed."
+        "Get a new one; `www-authenticate` says what is wrong, and `ogive explain --token` which key set was asked."
     MAX_ALIASES_LIMIT 400 Client
         "The operation has more aliases than `limits.max_aliases`."
         "Use fewer aliases, or raise the limit."
@@ -230,9 +242,21 @@ codes! {
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client
         "Subscriptions are not served, over no protocol (POST, GET, WebSocket, `text/event-stream`), and neither are answers in parts (`multipart/mixed`). With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
         "Send a query or a mutation, and accept `application/json`."
+    TOKEN_EXPIRED 401 Client
+        "The token has expired (`exp`)."
+        "Get a new one; `authentication.router.jwt.clock_skew` allows for clocks that differ."
+    TOKEN_NOT_YET_VALID 401 Client
+        "The token does not hold yet, or was issued in the future (`nbf`, `iat`)."
+        "Come back later; `authentication.router.jwt.clock_skew` allows for clocks that differ."
+    UNAUTHENTICATED 401 Client
+        "Nobody is known to ask, and `authorization.require_authentication` wants somebody."
+        "Send a token or a key."
     UNAUTHORIZED_FIELD_OR_TYPE 403 Client
         "The schema shows a field or a type to some callers only (`@authenticated`, `@requiresScopes`, `@policy`), and this caller is none of them. The field is null; with `authorization.reject_unauthorized` the whole operation is refused."
         "Ask as somebody who has the scopes or policies, or leave the field out."
+    UNKNOWN_ISSUER 401 Client
+        "The token is of an issuer (`iss`) for which there is no key set."
+        "Name the issuer in `authentication.router.jwt.jwks[].issuers`, if its tokens are to count."
     UNSUPPORTED_MEDIA_TYPE 415 Client
         "The request's body is of a media type the gateway does not read."
         "Send `content-type: application/json`."
@@ -254,6 +278,9 @@ codes! {
     VALIDATION_TOO_COMPLEX 400 Client
         "The document has too many selections, or comparing fields that answer the same response key exceeds a limit."
         "Select fewer fields, above all under the same keys."
+    WRONG_AUDIENCE 401 Client
+        "The token is for somebody else (`aud`)."
+        "Get one for this gateway; see `authentication.router.jwt.jwks[].audiences`."
 }
 
 /// The row of a code; `None` for codes that only subgraphs use.

@@ -1,0 +1,96 @@
+//! What is known of a caller: whether anybody is there at all, what restrictions ask for, and further claims.
+
+use std::borrow::Cow;
+
+use ogive_plan::Claims;
+use serde_json::{Map, Value};
+
+/// How claims of tokens are read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallerOptions {
+    /// The claims with the scopes, each a text with spaces between them or a list; those of all that are there count. A dot leads
+    /// into an object, unless there is a claim of the whole name.
+    pub scopes: Vec<Box<str>>,
+    /// The claims with the policies, likewise.
+    pub policies: Vec<Box<str>>,
+}
+
+impl Default for CallerOptions {
+    fn default() -> Self {
+        CallerOptions {
+            scopes: vec!["scope".into(), "scp".into()],
+            policies: Vec::new(),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// What restrictions ask for.
+    pub granted: Claims,
+    /// Everything that is claimed.
+    pub claims: Map<String, Value>,
+}
+
+impl Caller {
+    /// A caller whose claims are proved.
+    pub fn proved(claims: Map<String, Value>, options: &CallerOptions) -> Self {
+        let all = |names: &[Box<str>]| -> Vec<Box<str>> {
+            let mut out: Vec<Box<str>> = Vec::new();
+            for text in names.iter().flat_map(|name| texts(at(&claims, name))) {
+                if !out.iter().any(|known| **known == *text) {
+                    out.push(text.into());
+                }
+            }
+            out
+        };
+        Caller {
+            granted: Claims {
+                authenticated: true,
+                scopes: all(&options.scopes),
+                policies: all(&options.policies),
+            },
+            claims,
+        }
+    }
+
+    /// What a claim says, texts as they are, other values as JSON. What an unauthenticated caller claims counts for nothing.
+    pub fn claim(&self, path: &str) -> Option<Cow<'_, str>> {
+        if !self.granted.authenticated {
+            return None;
+        }
+        match at(&self.claims, path)? {
+            Value::Null => None,
+            Value::String(text) => Some(Cow::Borrowed(text)),
+            other => Some(Cow::Owned(other.to_string())),
+        }
+    }
+}
+
+/// The claim of a name or of a path: `.sub`, `sub`, `realm_access.roles`, `https://example.com/roles`.
+fn at<'c>(claims: &'c Map<String, Value>, path: &str) -> Option<&'c Value> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    if let Some(found) = claims.get(path) {
+        return Some(found);
+    }
+    let mut steps = path.split('.');
+    let mut value = claims.get(steps.next()?)?;
+    for step in steps {
+        value = match value {
+            Value::Object(members) => members.get(step)?,
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// The words of a text, or the texts of a list.
+fn texts(value: Option<&Value>) -> Vec<&str> {
+    match value {
+        Some(Value::String(text)) => text.split_ascii_whitespace().collect(),
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}

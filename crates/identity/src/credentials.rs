@@ -1,0 +1,112 @@
+//! Where a request has its token: headers and cookies, in an order. The first of them that is there counts; if its token is
+//! bad, no other is looked at.
+
+use http::{HeaderMap, HeaderName, header};
+
+use crate::error::TokenError;
+
+/// One place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TokenSource {
+    /// A header.
+    Header {
+        /// Its name.
+        name: HeaderName,
+        /// What stands before the token, such as `Bearer`; empty: nothing.
+        prefix: Box<str>,
+    },
+    /// A cookie.
+    Cookie {
+        /// Its name.
+        name: Box<str>,
+    },
+}
+
+/// All places, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Credentials {
+    /// They.
+    pub sources: Vec<TokenSource>,
+    /// Whether a header with another prefix counts as if it was not there.
+    pub ignore_other_prefixes: bool,
+}
+
+impl Credentials {
+    /// The token of a request; `None` if it brings none.
+    pub fn find<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h str>, TokenError> {
+        for source in &self.sources {
+            let found = match source {
+                TokenSource::Header { name, prefix } => self.in_header(headers, name, prefix)?,
+                TokenSource::Cookie { name } => in_cookie(headers, name)?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn in_header<'h>(
+        &self,
+        headers: &'h HeaderMap,
+        name: &HeaderName,
+        prefix: &str,
+    ) -> Result<Option<&'h str>, TokenError> {
+        let mut values = headers.get_all(name).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        if values.next().is_some() {
+            return Err(TokenError::Request(
+                "the header with the token is there more than once",
+            ));
+        }
+        let Ok(value) = value.to_str() else {
+            return Err(TokenError::Request("the header with the token is no text"));
+        };
+        let value = value.trim();
+        let token = match prefix {
+            "" => Some(value),
+            // Names of schemes are read in any case (RFC 9110, section 11.1).
+            _ => match value.get(..prefix.len()) {
+                Some(found) if found.eq_ignore_ascii_case(prefix) => {
+                    let rest = &value[prefix.len()..];
+                    (rest.is_empty() || rest.starts_with(' ')).then(|| rest.trim_start())
+                }
+                _ => None,
+            },
+        };
+        match token {
+            Some("") => Err(TokenError::Request("the header has no token")),
+            Some(token) => Ok(Some(token)),
+            None if self.ignore_other_prefixes => Ok(None),
+            None => Err(TokenError::Request(
+                "the header with the token has another prefix",
+            )),
+        }
+    }
+}
+
+fn in_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, TokenError> {
+    let mut found = None;
+    for line in headers.get_all(header::COOKIE) {
+        let Ok(line) = line.to_str() else {
+            continue;
+        };
+        for pair in line.split(';') {
+            let Some((_, value)) = pair.split_once('=').filter(|(n, _)| n.trim() == name) else {
+                continue;
+            };
+            // Whoever owns a neighbouring domain can set a second one.
+            if found.is_some() {
+                return Err(TokenError::Request(
+                    "the cookie with the token is there more than once",
+                ));
+            }
+            let value = value.trim();
+            let quoted = value.strip_prefix('"').and_then(|v| v.strip_suffix('"'));
+            found = Some(quoted.unwrap_or(value));
+        }
+    }
+    Ok(found.filter(|token| !token.is_empty()))
+}

@@ -1,0 +1,114 @@
+//! JSON of tokens and key sets, read strictly: no member twice, no deep nesting, no recursion.
+//!
+//! Readers differ about which of two members with one name counts, so whoever signs could mean one and whoever checks
+//! could read the other.
+
+use ogive_json::{Kind, ScanError, Scanner};
+use serde_json::{Map, Number, Value};
+
+/// Most objects and lists open at a time.
+const DEPTH_MAX: u32 = 32;
+
+/// A collection that is still open.
+enum Open {
+    List(Vec<Value>),
+    /// With the name of the member that is being read.
+    Object(Map<String, Value>, String),
+}
+
+/// Reads an object; `None` if the text is no JSON, another value, nested too deep, or has a member twice.
+pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
+    let mut scanner = Scanner::with_depth_max(text, DEPTH_MAX);
+    let value = value(&mut scanner).ok()??;
+    scanner.finish().ok()?;
+    match value {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
+}
+
+/// Reads the next value; `None` if a member is there twice.
+fn value(scanner: &mut Scanner<'_>) -> Result<Option<Value>, ScanError> {
+    let mut open: Vec<Open> = Vec::new();
+    loop {
+        let mut value = match scanner.peek()? {
+            Kind::Object if scanner.begin_object()? => {
+                let name = scanner.key()?.unescape().into_owned();
+                open.push(Open::Object(Map::new(), name));
+                continue;
+            }
+            Kind::Array if scanner.begin_array()? => {
+                open.push(Open::List(Vec::new()));
+                continue;
+            }
+            Kind::Object => Value::Object(Map::new()),
+            Kind::Array => Value::Array(Vec::new()),
+            Kind::String => Value::String(scanner.string()?.unescape().into_owned()),
+            Kind::Number => {
+                let range = scanner.number()?.range;
+                let text = std::str::from_utf8(&scanner.text()[range]);
+                let number = text.ok().and_then(|text| text.parse::<Number>().ok());
+                number.map_or(Value::Null, Value::Number)
+            }
+            Kind::True | Kind::False => Value::Bool(scanner.boolean()?),
+            Kind::Null => {
+                scanner.null()?;
+                Value::Null
+            }
+        };
+        // Put it where it belongs, and close what ends with it.
+        loop {
+            match open.pop() {
+                None => return Ok(Some(value)),
+                Some(Open::List(mut items)) => {
+                    items.push(value);
+                    if scanner.next_item()? {
+                        open.push(Open::List(items));
+                        break;
+                    }
+                    value = Value::Array(items);
+                }
+                Some(Open::Object(mut members, name)) => {
+                    if members.insert(name, value).is_some() {
+                        return Ok(None);
+                    }
+                    if scanner.next_member()? {
+                        let name = scanner.key()?.unescape().into_owned();
+                        open.push(Open::Object(members, name));
+                        break;
+                    }
+                    value = Value::Object(members);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_has_one_meaning() {
+        let read = object(br#"{"a":[1,{"b":null}],"c":1.50}"#).unwrap();
+        assert_eq!(
+            Value::Object(read).to_string(),
+            r#"{"a":[1,{"b":null}],"c":1.50}"#
+        );
+        for text in [
+            "",
+            "[]",
+            "\"a\"",
+            "{\"a\":1,\"a\":1}",
+            // The same name, written in another way.
+            "{\"a\":1,\"\\u0061\":2}",
+            "{\"x\":{\"a\":1,\"a\":2}}",
+            "{} {}",
+            "{\"a\":1,}",
+        ] {
+            assert!(object(text.as_bytes()).is_none(), "{text}");
+        }
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(40), "]".repeat(40));
+        assert!(object(deep.as_bytes()).is_none());
+    }
+}

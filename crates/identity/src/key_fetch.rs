@@ -1,0 +1,204 @@
+//! Fetching a key set once: from a file, a URL, or where an issuer says that it has it (OpenID Connect Discovery 1.0,
+//! RFC 8414).
+//!
+//! Whoever answers is not trusted with more than keys: answers have a largest size and a longest time, redirects are not
+//! followed, certificates are checked, and plain http is for this machine unless the configuration says otherwise.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use ogive_transport::{Http2, Source};
+use serde_json::Value;
+
+use crate::{
+    json,
+    key_origin::{KeyOrigin, KeySourceOptions, check_way, shown},
+};
+
+/// Largest answer, in bytes.
+pub(crate) const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// How long what an issuer said of where its keys are is believed.
+const DISCOVERY_AGE_MAX: Duration = Duration::from_secs(3_600);
+
+/// What came.
+pub(crate) enum Answer {
+    /// The same as before.
+    Same,
+    /// A set.
+    Text {
+        text: Bytes,
+        /// How long it is fresh, as the answer says.
+        max_age: Option<Duration>,
+    },
+}
+
+/// What a file looks like from outside.
+type Look = (u64, u64, i64, i64);
+
+/// Fetches a set again and again.
+pub(crate) struct KeyReader<'o> {
+    options: &'o KeySourceOptions,
+    validators: [Option<HeaderValue>; 2],
+    look: Option<Look>,
+    /// Where the issuer has its keys, and since when that is known.
+    discovered: Option<(String, Instant)>,
+}
+
+const VALIDATORS: [(HeaderName, HeaderName); 2] = [
+    (header::ETAG, header::IF_NONE_MATCH),
+    (header::LAST_MODIFIED, header::IF_MODIFIED_SINCE),
+];
+
+impl<'o> KeyReader<'o> {
+    pub(crate) fn new(options: &'o KeySourceOptions) -> Self {
+        KeyReader {
+            options,
+            validators: [None, None],
+            look: None,
+            discovered: None,
+        }
+    }
+
+    /// What was fetched last could not be used: it is asked for as a whole the next time.
+    pub(crate) fn forget(&mut self) {
+        self.validators = [None, None];
+        self.look = None;
+        self.discovered = None;
+    }
+
+    /// The error is for the operator.
+    pub(crate) async fn fetch(&mut self) -> Result<Answer, String> {
+        match &self.options.origin {
+            KeyOrigin::File(path) => self.read(path),
+            KeyOrigin::Url(url) => self.ask(url).await,
+            KeyOrigin::Discovery(issuer) => {
+                let known = self.discovered.take();
+                let known = known.filter(|(_, since)| since.elapsed() < DISCOVERY_AGE_MAX);
+                let (url, since) = match known {
+                    Some(known) => known,
+                    None => (self.discover(issuer).await?, Instant::now()),
+                };
+                // Where it was is not believed any more if it does not answer.
+                let answer = self.ask(&url).await?;
+                self.discovered = Some((url, since));
+                Ok(answer)
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Path) -> Result<Answer, String> {
+        let read = || {
+            let file = fs::File::open(path)?;
+            let found = file.metadata()?;
+            let look = (found.ino(), found.size(), found.mtime(), found.mtime_nsec());
+            if Some(look) == self.look {
+                return Ok(None);
+            }
+            let mut text = Vec::new();
+            let mut file = file.take(ANSWER_BYTES_MAX as u64 + 1);
+            file.read_to_end(&mut text)?;
+            Ok(Some((look, text)))
+        };
+        match read() {
+            Ok(None) => Ok(Answer::Same),
+            Ok(Some((_, text))) if text.len() > ANSWER_BYTES_MAX => {
+                Err(format!("it is larger than {ANSWER_BYTES_MAX} bytes"))
+            }
+            Ok(Some((look, text))) => {
+                self.look = Some(look);
+                let text = text.into();
+                let max_age = None;
+                Ok(Answer::Text { text, max_age })
+            }
+            Err(error) => {
+                let error: std::io::Error = error;
+                Err(error.to_string())
+            }
+        }
+    }
+
+    async fn discover(&self, issuer: &str) -> Result<String, String> {
+        let base = issuer.strip_suffix('/').unwrap_or(issuer);
+        let url = format!("{base}/.well-known/openid-configuration");
+        let (status, _, body) = self.get(&url, HeaderMap::new()).await?;
+        let what = format!("`{}`", shown(&url));
+        if status != 200 {
+            return Err(format!("{what} answers {status}"));
+        }
+        let Some(members) = json::object(&body) else {
+            return Err(format!("{what} answers with no JSON object"));
+        };
+        // OpenID Connect Discovery 1.0, section 4.3: exactly the same.
+        if members.get("issuer").and_then(Value::as_str) != Some(issuer) {
+            return Err(format!("{what} is about another issuer"));
+        }
+        match members.get("jwks_uri").and_then(Value::as_str) {
+            Some(found) => {
+                let way = check_way(found, self.options.allow_plain_http);
+                way.map_err(|why| format!("{what} names a `jwks_uri` that is not asked: {why}"))?;
+                Ok(found.to_owned())
+            }
+            None => Err(format!("{what} names no `jwks_uri`")),
+        }
+    }
+
+    async fn ask(&mut self, url: &str) -> Result<Answer, String> {
+        let mut headers = self.options.headers.clone();
+        for (known, (_, asked)) in self.validators.iter().zip(VALIDATORS) {
+            if let Some(known) = known {
+                headers.insert(asked, known.clone());
+            }
+        }
+        let (status, headers, text) = self.get(url, headers).await?;
+        match status {
+            200 => {}
+            304 => return Ok(Answer::Same),
+            300..=399 => return Err(format!("it answers {status}; redirects are not followed")),
+            status => return Err(format!("it answers {status}")),
+        }
+        self.validators = VALIDATORS.map(|(name, _)| headers.get(name).cloned());
+        let max_age = max_age(&headers);
+        Ok(Answer::Text { text, max_age })
+    }
+
+    async fn get(
+        &self,
+        url: &str,
+        mut headers: HeaderMap,
+    ) -> Result<(u16, HeaderMap, Bytes), String> {
+        let mut source = Source::new(url, Http2::Disable)?;
+        source.timeout = self.options.timeout;
+        source.body_bytes_max = ANSWER_BYTES_MAX;
+        let json = HeaderValue::from_static("application/json");
+        headers.entry(header::ACCEPT).or_insert(json);
+        let answer = source.send(Method::GET, headers, Bytes::new()).await?;
+        Ok((answer.status, answer.headers, answer.body))
+    }
+}
+
+/// How long an answer is fresh (RFC 9111, section 5.2.2); not at all if it must not be kept.
+fn max_age(headers: &HeaderMap) -> Option<Duration> {
+    let lines = headers.get_all(header::CACHE_CONTROL).iter();
+    let text: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
+    for directive in text.iter().flat_map(|line| line.split(',')) {
+        let directive = directive.trim().to_ascii_lowercase();
+        if directive == "no-store" || directive == "no-cache" {
+            return Some(Duration::ZERO);
+        }
+        if let Some(seconds) = directive.strip_prefix("max-age=") {
+            return seconds
+                .trim_matches('"')
+                .parse()
+                .ok()
+                .map(Duration::from_secs);
+        }
+    }
+    None
+}

@@ -1,0 +1,114 @@
+//! Where a key set is, and how it is fetched from there.
+
+use std::{path::PathBuf, time::Duration};
+
+use http::HeaderMap;
+use ring::digest::{SHA256, digest};
+
+use crate::{algorithm::AlgorithmSet, base64url};
+
+/// Where a key set is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeyOrigin {
+    /// In a file, which is watched.
+    File(PathBuf),
+    /// Behind a URL.
+    Url(String),
+    /// Where this issuer says.
+    Discovery(String),
+}
+
+/// How a key set is kept up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeySourceOptions {
+    /// Where it is.
+    pub origin: KeyOrigin,
+    /// What its keys may be used for.
+    pub algorithms: AlgorithmSet,
+    /// Headers to ask with.
+    pub headers: HeaderMap,
+    /// How often it is fetched; `None`: as often as the answer says, within bounds.
+    pub poll_interval: Option<Duration>,
+    /// How long a fetch may take.
+    pub timeout: Duration,
+    /// Shortest time between two fetches because of keys that are not there.
+    pub refetch_interval: Duration,
+    /// How long a key that is gone is still good.
+    pub grace: Duration,
+    /// The folder in which the last good set is kept.
+    pub kept: Option<PathBuf>,
+    /// Whether plain http to other machines is allowed.
+    pub allow_plain_http: bool,
+}
+
+impl KeySourceOptions {
+    /// With defaults.
+    pub fn new(origin: KeyOrigin) -> Self {
+        let algorithms = match origin {
+            KeyOrigin::File(_) => AlgorithmSet::EVERY,
+            KeyOrigin::Url(_) | KeyOrigin::Discovery(_) => AlgorithmSet::PUBLIC,
+        };
+        KeySourceOptions {
+            origin,
+            algorithms,
+            headers: HeaderMap::new(),
+            poll_interval: None,
+            timeout: Duration::from_secs(5),
+            refetch_interval: Duration::from_secs(10),
+            grace: Duration::from_secs(300),
+            kept: None,
+            allow_plain_http: false,
+        }
+    }
+    /// Where it is, without anything secret.
+    pub fn shown(&self) -> String {
+        match &self.origin {
+            KeyOrigin::File(path) => path.display().to_string(),
+            KeyOrigin::Url(url) | KeyOrigin::Discovery(url) => shown(url),
+        }
+    }
+    /// The file in which the last good set is kept.
+    pub(crate) fn kept_file(&self) -> Option<PathBuf> {
+        let (KeyOrigin::Url(url) | KeyOrigin::Discovery(url)) = &self.origin else {
+            return None;
+        };
+        let name = base64url::encode(&digest(&SHA256, url.as_bytes()).as_ref()[..12]);
+        Some(self.kept.as_ref()?.join(format!("{name}.jwks.json")))
+    }
+}
+
+/// Whoever is on the way to a key set over plain http can put keys of their own into it. The error is for the operator.
+pub fn check_way(url: &str, allow_plain_http: bool) -> Result<(), String> {
+    if url.starts_with("https://") || allow_plain_http && url.starts_with("http://") {
+        return Ok(());
+    }
+    let authority = url.strip_prefix("http://").unwrap_or_default();
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address = host.parse::<std::net::IpAddr>();
+    let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
+    match host == "localhost" || is_loopback {
+        true => Ok(()),
+        false => Err(format!(
+            "whoever is on the way to `{}` could change the keys: use https",
+            shown(url)
+        )),
+    }
+}
+
+/// A URL without user, password and query, which may be secrets.
+pub fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}

@@ -1,0 +1,323 @@
+//! A key set that is kept up beside requests, on a thread of its own.
+//!
+//! It is fetched at the start, then again and again, and at once if a token names a key that is not there
+//! ([`KeySource::refetch`]): all requests that wait for that share one fetch, and there is one in so much time at the most,
+//! whatever names tokens have. A fetch that fails changes nothing. What came last is kept on disk, and used if the first
+//! fetch fails.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::watch;
+
+use crate::{
+    jwk::KeySet,
+    key_fetch::{Answer, KeyReader},
+    key_origin::{KeyOrigin, KeySourceOptions},
+};
+
+/// How often a set is fetched whose answer does not say how long it is fresh.
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(60);
+/// What an answer may say of that.
+const INTERVAL_MIN: Duration = Duration::from_secs(30);
+const INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+/// How often a file is looked at.
+const FILE_INTERVAL: Duration = Duration::from_secs(1);
+/// The first of the pauses after fetches that failed.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// A key set that is kept up as long as this lives.
+#[derive(Debug)]
+pub struct KeySource {
+    shared: Arc<Shared>,
+    /// Ends the thread when it is dropped.
+    _stop: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: KeySourceOptions,
+    keys: ArcSwapOption<KeySet>,
+    /// Whether the first fetch is over.
+    tried: watch::Sender<bool>,
+    /// Fetches that requests have asked for, numbered.
+    demand: watch::Sender<u64>,
+    /// When the last of them was asked for.
+    last_demand: Mutex<Option<Instant>>,
+    /// The last of the numbered fetches that is over.
+    answered: watch::Sender<u64>,
+    fetches: AtomicU64,
+    failures: AtomicU64,
+    /// Why the last fetch failed.
+    failure: Mutex<Option<String>>,
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
+
+impl KeySource {
+    /// Begins to keep a set up.
+    pub fn start(options: KeySourceOptions) -> Self {
+        let (stop, stopped) = watch::channel(());
+        let shared = Arc::new(Shared {
+            options,
+            keys: ArcSwapOption::empty(),
+            tried: watch::channel(false).0,
+            demand: watch::channel(0).0,
+            last_demand: Mutex::default(),
+            answered: watch::channel(0).0,
+            fetches: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            failure: Mutex::default(),
+        });
+        let keeping = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("ogive-keys".into());
+        let started = thread.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build();
+            match runtime {
+                Ok(runtime) => {
+                    runtime.block_on(keep_up(&keeping, stopped));
+                    // Looking up a name must not hold up the end.
+                    runtime.shutdown_background();
+                }
+                Err(error) => keeping.failed(&error.to_string()),
+            }
+        });
+        if let Err(error) = started {
+            shared.failed(&error.to_string());
+        }
+        KeySource {
+            shared,
+            _stop: stop,
+        }
+    }
+
+    /// How it is kept up.
+    pub fn options(&self) -> &KeySourceOptions {
+        &self.shared.options
+    }
+    /// The keys; `None` as long as none have come.
+    pub fn keys(&self) -> Option<Arc<KeySet>> {
+        self.shared.keys.load_full()
+    }
+    /// How often keys were fetched.
+    pub fn fetches(&self) -> u64 {
+        self.shared.fetches.load(Ordering::Relaxed)
+    }
+    /// How often that failed.
+    pub fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
+    }
+    /// Why the last fetch failed, if it did.
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.shared.failure.lock();
+        failure.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the first fetch is over. Tells whether there are keys.
+    pub async fn tried(&self) -> bool {
+        let mut tried = self.shared.tried.subscribe();
+        let limit = self.limit();
+        let _ = tokio::time::timeout(limit, tried.wait_for(|tried| *tried)).await;
+        self.keys().is_some()
+    }
+
+    /// Has the keys fetched again, unless that was done a short while ago. Tells whether they were.
+    pub async fn refetch(&self) -> bool {
+        let mut answered = self.shared.answered.subscribe();
+        let number = {
+            let last = self.shared.last_demand.lock();
+            let mut last = last.unwrap_or_else(PoisonError::into_inner);
+            let number = *self.shared.demand.borrow();
+            let is_soon = |last: Instant| last.elapsed() < self.shared.options.refetch_interval;
+            if number > *answered.borrow_and_update() {
+                number
+            } else if last.is_some_and(is_soon) {
+                return false;
+            } else {
+                *last = Some(Instant::now());
+                self.shared.demand.send_replace(number + 1);
+                number + 1
+            }
+        };
+        let limit = self.limit();
+        let over = answered.wait_for(|done| *done >= number);
+        tokio::time::timeout(limit, over).await.is_ok()
+    }
+
+    /// Fetching may take two requests, one of them for where the keys are.
+    fn limit(&self) -> Duration {
+        self.shared.options.timeout * 2 + Duration::from_secs(1)
+    }
+}
+
+/// Fetches until whoever wants the keys is gone.
+async fn keep_up(shared: &Shared, mut stopped: watch::Receiver<()>) {
+    tokio::select! {
+        () = fetch_for_ever(shared) => {}
+        // Nothing is ever sent: it is an error when the other end goes.
+        _ = stopped.changed() => {}
+    }
+}
+
+async fn fetch_for_ever(shared: &Shared) {
+    let options = &shared.options;
+    let mut fetcher = KeyReader::new(options);
+    let mut demand = shared.demand.subscribe();
+    let mut failed_in_a_row = 0u32;
+    loop {
+        // Whoever asks from now on may mean something newer.
+        let number = *demand.borrow_and_update();
+        let is_file = matches!(options.origin, KeyOrigin::File(_));
+        let fetched = match fetcher.fetch().await {
+            Ok(Answer::Same) => Ok(None),
+            Ok(Answer::Text { text, max_age }) => {
+                shared.fetches.fetch_add(1, Ordering::Relaxed);
+                let taken = shared.take(&text);
+                if taken.is_err() {
+                    fetcher.forget();
+                }
+                taken.map(|()| max_age)
+            }
+            Err(why) => Err(why),
+        };
+        let usual = match options.poll_interval {
+            _ if is_file => FILE_INTERVAL,
+            Some(interval) => interval,
+            None => INTERVAL_DEFAULT,
+        };
+        let pause = match fetched {
+            Ok(max_age) => {
+                if failed_in_a_row > 0 {
+                    tracing::info!(from = options.shown(), "the key set can be fetched again");
+                }
+                failed_in_a_row = 0;
+                shared.succeeded();
+                match max_age.filter(|_| options.poll_interval.is_none()) {
+                    Some(age) => age.clamp(INTERVAL_MIN, INTERVAL_MAX),
+                    None => usual,
+                }
+            }
+            Err(why) => {
+                shared.failed(&why);
+                let pause = BACKOFF * 2u32.saturating_pow(failed_in_a_row.min(8));
+                failed_in_a_row = failed_in_a_row.saturating_add(1);
+                pause.min(usual)
+            }
+        };
+        shared.tried.send_replace(true);
+        shared.answered.send_replace(number);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = demand.changed() => {}
+        }
+    }
+}
+
+impl Shared {
+    /// Takes a set, and keeps it on disk.
+    fn take(&self, text: &[u8]) -> Result<(), String> {
+        let is_other = self.read(text)?;
+        if is_other
+            && let Some(path) = self.options.kept_file()
+            && let Err(error) = keep(&path, text)
+        {
+            let path = path.display().to_string();
+            tracing::warn!(%error, path, "the key set cannot be kept on disk");
+        }
+        Ok(())
+    }
+
+    /// Tells whether it is another set.
+    fn read(&self, text: &[u8]) -> Result<bool, String> {
+        let set = KeySet::parse(text, self.options.algorithms)?;
+        let from = self.options.shown();
+        let (now, before) = (now(), self.keys.load_full());
+        let names = |set: &KeySet| -> Vec<String> {
+            let names = set
+                .keys()
+                .iter()
+                .map(|key| key.kid().unwrap_or("-").to_owned());
+            names.collect()
+        };
+        let mut is_other = before.is_none();
+        let skipped = set.skipped.clone();
+        let set = match &before {
+            Some(before) => {
+                let (old, new) = (names(before), names(&set));
+                is_other = old != new || before.skipped != set.skipped;
+                set.after(before, now, self.options.grace.as_secs())
+            }
+            None => set,
+        };
+        if is_other {
+            tracing::info!(from, keys = set.len(now), "key set");
+            for why in skipped {
+                tracing::warn!(from, "a key is left out: {why}");
+            }
+        }
+        self.keys.store(Some(Arc::new(set)));
+        Ok(is_other)
+    }
+
+    fn succeeded(&self) {
+        let failure = self.failure.lock();
+        *failure.unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Notes and logs a failure; falls back on the disk if there are no keys at all.
+    fn failed(&self, why: &str) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let failure = self.failure.lock();
+        *failure.unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+        let from = self.options.shown();
+        if self.keys.load().is_some() {
+            tracing::warn!(
+                from,
+                "no key set, going on with the keys that are known: {why}"
+            );
+            return;
+        }
+        let kept = self
+            .options
+            .kept_file()
+            .and_then(|path| std::fs::read(path).ok());
+        match kept.map(|text| self.read(&text)) {
+            Some(Ok(_)) => {
+                tracing::warn!(
+                    from,
+                    "no key set, going on with the last one that was kept: {why}"
+                );
+            }
+            _ => tracing::error!(from, "no key set, its tokens are refused: {why}"),
+        }
+    }
+}
+
+/// Writes a file as a whole, for its owner only.
+fn keep(path: &std::path::Path, text: &[u8]) -> std::io::Result<()> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}

@@ -1,0 +1,339 @@
+//! Key sets that change, do not come, or come wrong.
+
+use std::time::Duration;
+
+use ogive_identity::{
+    Authenticator, AuthenticatorOptions, KeyOrigin, KeySetOptions, KeySource, KeySourceOptions,
+    TokenError, authenticator::SignatureCheck, key_origin::check_way, key_source::now,
+};
+use serde_json::json;
+
+use crate::made::{Folder, Made, Server, claims, jwks, ok};
+
+async fn judge_at(authenticator: &Authenticator, token: &str, now: u64) -> Result<(), TokenError> {
+    let check = async |check: SignatureCheck| check();
+    authenticator.judge(token, now, &check).await.map(|_| ())
+}
+
+async fn judge(authenticator: &Authenticator, token: &str) -> Result<(), TokenError> {
+    judge_at(authenticator, token, now()).await
+}
+
+fn start(set: KeySetOptions) -> Authenticator {
+    let options = AuthenticatorOptions {
+        sets: vec![set],
+        ..AuthenticatorOptions::default()
+    };
+    Authenticator::start(options, None)
+}
+
+/// A set that is not fetched unless a token wants it.
+fn at(url: String) -> KeySetOptions {
+    let mut set = KeySetOptions::new(KeyOrigin::Url(url));
+    set.source.poll_interval = Some(Duration::from_secs(3_600));
+    set.source.timeout = Duration::from_secs(2);
+    set
+}
+
+#[tokio::test]
+async fn a_new_key_is_fetched_once_for_all_who_wait_and_the_old_one_stays_for_a_while() {
+    let (old, new) = (Made::new("old"), Made::new("new"));
+    let server = Server::json(&jwks(&[&old]));
+    let mut set = at(server.url());
+    set.source.grace = Duration::from_secs(300);
+    let authenticator = start(set);
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    server.answer(Some(ok(&jwks(&[&new]), "")));
+    let token = new.token(&claims("i"));
+    let all = (0..50).map(|_| judge(&authenticator, &token));
+    for judged in futures(all).await {
+        assert_eq!(judged, Ok(()));
+    }
+    assert_eq!(
+        server.requests().len(),
+        2,
+        "one for the start, one for the new key"
+    );
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    let mut late = claims("i");
+    late["exp"] = json!(now() + 10_000);
+    let (late, later) = (old.token(&late), now() + 302);
+    let digest = authenticator.recall(&late, now()).unwrap_err();
+    let check = async |check: SignatureCheck| check();
+    authenticator
+        .prove(&late, digest, now(), check)
+        .await
+        .unwrap();
+    assert!(authenticator.recall(&late, now()).is_ok());
+    assert!(
+        authenticator.recall(&late, later).is_err(),
+        "what a key proved that is gone"
+    );
+    assert_eq!(
+        judge_at(&authenticator, &late, later).await,
+        Err(TokenError::UnknownKey)
+    );
+    // Whatever names tokens have, nothing is fetched again for a while.
+    for i in 0..20 {
+        let token = Made::new(&format!("{i}")).token(&claims("i"));
+        assert_eq!(
+            judge(&authenticator, &token).await,
+            Err(TokenError::UnknownKey)
+        );
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+/// All of them at a time.
+async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut all: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
+    std::future::poll_fn(move |cx| {
+        let mut waits = false;
+        for (future, output) in &mut all {
+            if output.is_none() {
+                match future.as_mut().poll(cx) {
+                    std::task::Poll::Ready(done) => *output = Some(done),
+                    std::task::Poll::Pending => waits = true,
+                }
+            }
+        }
+        match waits {
+            true => std::task::Poll::Pending,
+            false => {
+                std::task::Poll::Ready(all.drain(..).filter_map(|(_, output)| output).collect())
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_token_without_the_name_of_a_key_finds_a_new_one_too() {
+    let (old, new) = (Made::new("old"), Made::new("new"));
+    let server = Server::json(&jwks(&[&old]));
+    let authenticator = start(at(server.url()));
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    server.answer(Some(ok(&jwks(&[&old, &new]), "")));
+    let token = new.signed(r#"{"alg":"EdDSA"}"#, &claims("i").to_string());
+    assert_eq!(judge(&authenticator, &token).await, Ok(()));
+}
+
+#[tokio::test]
+async fn whatever_becomes_of_the_server_the_keys_that_are_there_stay() {
+    let key = Made::new("a");
+    let good = jwks(&[&key]);
+    let folder = Folder::new();
+    let faults = [
+        ("closes", None),
+        ("answers HTML", Some(ok("<html>sign in</html>", ""))),
+        ("answers no keys", Some(ok("{\"keys\":[]}", ""))),
+        ("answers with a list", Some(ok("[]", ""))),
+        (
+            "answers 500",
+            Some("HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n".to_owned()),
+        ),
+        (
+            "sends elsewhere",
+            Some(
+                "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
+                    .to_owned(),
+            ),
+        ),
+        (
+            "is huge",
+            Some(ok(&format!("{{\"keys\":[{}]}}", "1,".repeat(1 << 20)), "")),
+        ),
+        (
+            "announces more than it may",
+            Some("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n{".to_owned()),
+        ),
+        (
+            "stops in the middle",
+            Some("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"keys\":[".to_owned()),
+        ),
+        ("speaks no HTTP", Some("hello\r\n\r\n".to_owned())),
+        (
+            "answers a member twice",
+            Some(ok("{\"keys\":[],\"keys\":[]}", "")),
+        ),
+    ];
+    for (fault, answer) in faults {
+        let server = Server::json(&good);
+        let mut set = at(server.url());
+        set.source.kept = Some(folder.path().into());
+        set.source.refetch_interval = Duration::ZERO;
+        let authenticator = start(set.clone());
+        let token = key.token(&claims("i"));
+        assert_eq!(judge(&authenticator, &token).await, Ok(()), "{fault}");
+        server.answer(answer);
+        let unknown = Made::new("b").token(&claims("i"));
+        let refused = judge(&authenticator, &unknown).await;
+        assert_eq!(refused, Err(TokenError::UnknownKey), "{fault}");
+        let source = &authenticator.sources()[0];
+        assert!(
+            source.failures() > 0 && source.failure().is_some(),
+            "{fault}"
+        );
+        assert_eq!(judge(&authenticator, &token).await, Ok(()), "{fault}");
+        // Neither does a new start need the server.
+        let again = start(set);
+        assert_eq!(judge(&again, &token).await, Ok(()), "{fault}");
+        // Without anything on disk there are no keys, which is no fault of the token.
+        let mut set = at(server.url());
+        set.source.refetch_interval = Duration::ZERO;
+        let nothing = start(set);
+        assert_eq!(
+            judge(&nothing, &token).await,
+            Err(TokenError::NoKeys),
+            "{fault}"
+        );
+        // It comes back, and the next token has the keys fetched.
+        server.answer(Some(ok(&good, "")));
+        assert_eq!(judge(&nothing, &token).await, Ok(()), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_says_where_its_keys_are_and_speaks_for_itself_only() {
+    let key = Made::new("a");
+    let keys = Server::json(&jwks(&[&key]));
+    let about = Server::json("{}");
+    let issuer = format!("http://{}", about.address);
+    let tell = |issuer: &str, url: &str| {
+        about.answer(Some(ok(
+            &json!({ "issuer": issuer, "jwks_uri": url }).to_string(),
+            "",
+        )));
+    };
+    let begin = || {
+        let mut set = KeySetOptions::new(KeyOrigin::Discovery(issuer.clone()));
+        set.source.poll_interval = Some(Duration::from_secs(3_600));
+        start(set)
+    };
+    tell(&issuer, &keys.url());
+    let authenticator = begin();
+    assert_eq!(
+        judge(&authenticator, &key.token(&claims(&issuer))).await,
+        Ok(())
+    );
+    let asked = about.requests()[0].lines().next().map(str::to_owned);
+    assert_eq!(
+        asked.as_deref(),
+        Some("GET /.well-known/openid-configuration HTTP/1.1")
+    );
+    // Its set is for its tokens.
+    let other = judge(&authenticator, &key.token(&claims("https://other"))).await;
+    assert_eq!(other, Err(TokenError::UnknownIssuer));
+    for (about, url) in [
+        ("https://other", keys.url()),
+        (&format!("{issuer}/"), keys.url()),
+        (&issuer, "http://keys.example/jwks".to_owned()),
+        (&issuer, "file:///etc/passwd".to_owned()),
+    ] {
+        tell(about, &url);
+        let authenticator = begin();
+        let refused = judge(&authenticator, &key.token(&claims(&issuer))).await;
+        assert_eq!(refused, Err(TokenError::NoKeys), "{about} {url}");
+    }
+    assert_eq!(keys.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_is_watched_and_a_bad_one_changes_nothing() {
+    let folder = Folder::new();
+    let (old, new) = (Made::new("old"), Made::new("new"));
+    let path = folder.write("keys.json", &jwks(&[&old]));
+    let authenticator = start(KeySetOptions::new(KeyOrigin::File(path)));
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    folder.write("keys.json", "{");
+    assert_eq!(
+        judge(&authenticator, &new.token(&claims("i"))).await,
+        Err(TokenError::UnknownKey)
+    );
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    folder.write("keys.json", &jwks(&[&new]));
+    let token = new.token(&claims("i"));
+    while judge(&authenticator, &token).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_answer_says_of_caches_and_validators_is_kept_to() {
+    let key = Made::new("a");
+    let server = Server::new(&ok(&jwks(&[&key]), "etag: \"1\"\r\n"));
+    let mut options = KeySourceOptions::new(KeyOrigin::Url(server.url()));
+    options.refetch_interval = Duration::ZERO;
+    options
+        .headers
+        .insert("x-key", http::HeaderValue::from_static("k"));
+    let source = KeySource::start(options);
+    assert!(source.tried().await);
+    server.answer(Some(
+        "HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\n\r\n".to_owned(),
+    ));
+    assert!(source.refetch().await);
+    let requests = server.requests();
+    assert!(!requests[0].contains("if-none-match") && requests[0].contains("x-key: k"));
+    assert!(
+        requests[1].contains("if-none-match: \"1\""),
+        "{}",
+        requests[1]
+    );
+    assert_eq!((source.fetches(), source.failures()), (1, 0));
+}
+
+#[tokio::test]
+async fn key_sets_that_stay_the_same_go_on_when_the_configuration_changes() {
+    let key = Made::new("a");
+    let server = Server::json(&jwks(&[&key]));
+    let before = start(at(server.url()));
+    assert_eq!(judge(&before, &key.token(&claims("i"))).await, Ok(()));
+    let mut options = before.options().clone();
+    options.sets[0].audiences = vec!["us".into()];
+    let after = Authenticator::start(options, Some(&before));
+    drop(before);
+    assert_eq!(
+        judge(&after, &key.token(&claims("i"))).await,
+        Err(TokenError::Audience)
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn plain_http_is_for_this_machine() {
+    for url in [
+        "https://a/",
+        "http://127.0.0.1:1/",
+        "http://[::1]/",
+        "http://localhost/x",
+    ] {
+        assert_eq!(check_way(url, false), Ok(()), "{url}");
+    }
+    for url in [
+        "http://a/",
+        "http://127.0.0.1.example/",
+        "http://localhost@evil/",
+        "http://10.0.0.1/",
+        "ftp://127.0.0.1/",
+        "file:///a",
+    ] {
+        assert!(check_way(url, false).is_err(), "{url}");
+    }
+    assert_eq!(check_way("http://a/", true), Ok(()));
+}
