@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_files::Pipes;
-use ogive_gateway::{SchemaState, WorkerState, explain};
+use ogive_gateway::{
+    SchemaState, WorkerState, explain_for, identify::explain_token::explain_token,
+};
 use ogive_workshop::pages;
 
 use crate::{demo, load, operation::OperationArguments, serving, terminal};
@@ -36,6 +38,9 @@ pub(crate) struct Arguments {
     /// A header of the client's request, such as 'authorization: Bearer x'; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
+    /// A token to judge as the configuration says, and to ask with; - reads it from standard input
+    #[arg(long, value_name = "TOKEN", requires = "config")]
+    token: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -67,6 +72,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => load::config_text("the environment", "", &mut Vec::new())?,
     };
     let headers = headers(&arguments.headers)?;
+    let token = match arguments.token.as_deref() {
+        Some("-") => Some(load::read(
+            "-".as_ref(),
+            "token",
+            "write it to standard input",
+        )?),
+        token => token.map(str::to_owned),
+    };
     let (supergraph, _subgraphs) = match &arguments.supergraph {
         Some(path) => (load::supergraph(path, Pipes::Read)?, None),
         None => {
@@ -81,7 +94,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let text = serving::runtime()?.block_on(async {
         let worker = arguments.execute.then(WorkerState::new);
-        let explanation = explain(&state, request, &headers, worker.as_ref()).await;
+        let asked_by = match &token {
+            Some(token) => Some(explain_token(&config, token.trim()).await),
+            None => None,
+        };
+        let explanation = explain_for(&state, request, &headers, worker.as_ref(), asked_by).await;
         explanation.text(arguments.execute)
     });
     terminal::print(&text);

@@ -61,6 +61,14 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
         let tls = listener_tls(&config).map_err(|error| {
             terminal::error(error, "correct `tls.supergraph` in the configuration")
         })?;
+        if let Some(authentication) = gateway.authentication() {
+            authentication.ready().await.map_err(|why| {
+                terminal::error(
+                    why,
+                    "check `authentication.router.jwt.jwks`; with `when_missing: refuse_tokens` the start does not need it",
+                )
+            })?;
+        }
         schedule::of_worker();
         let bound = bind(&config.listen, config.listen_mode)
             .await?

@@ -183,13 +183,94 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     let rate = config.traffic_shaping.router.rate_limit.as_ref();
     if rate.is_some_and(|rate| rate.key == RateLimitKey::Claim)
         && config.authorization.claims.header.is_none()
+        && !config.knows_callers()
     {
         let at = ["traffic_shaping", "router", "rate_limit", "key"];
         errors.invalid(
             span(root, &at),
             "rates by `claim` need to know the claims of callers",
-            "set `authorization.claims.header`, and `trusted` beside it",
+            "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`",
         );
+    }
+    authentication(root, config, errors);
+}
+
+/// Key sets that are nowhere, or can be changed by whoever is on the way; and callers that must be known and cannot be.
+fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
+    const JWKS: [&str; 4] = ["authentication", "router", "jwt", "jwks"];
+    let router = &config.authentication.router;
+    let jwt = &router.jwt;
+    let is_asked_for = *jwt != crate::JwtOptions::default() || !nodes(root, &JWKS).is_empty();
+    if jwt.jwks.is_empty() && is_asked_for {
+        errors.invalid(
+            span(root, &JWKS[..3]),
+            "without a key set no token can be good",
+            "name one in `jwks`, such as `- discovery: https://issuer.example.com`",
+        );
+    }
+    let sets = nodes(root, &JWKS).into_iter().flat_map(items);
+    for (set, node) in jwt.jwks.iter().zip(sets) {
+        if let Err((message, help)) = key_set(set) {
+            errors.invalid(node.span, message, help);
+        }
+    }
+    if router
+        .api_keys
+        .as_ref()
+        .is_some_and(|keys| keys.file.is_empty())
+    {
+        let at = span(root, &["authentication", "router", "api_keys"]);
+        errors.invalid(at, "`api_keys` needs `file`", "");
+    }
+    let options = &config.authorization;
+    let requires = options.require_authentication || !options.require_authentication_for.is_empty();
+    if requires && !config.knows_callers() && options.claims.header.is_none() {
+        let key = match options.require_authentication {
+            true => "require_authentication",
+            false => "require_authentication_for",
+        };
+        errors.invalid(
+            span(root, &["authorization", key]),
+            "nobody can be known, so every operation is refused",
+            "say how callers are known: `authentication.router`, or `authorization.claims`",
+        );
+    }
+}
+
+/// What is wrong with a key set, and what to do.
+fn key_set(set: &crate::JwksOptions) -> Result<(), (&'static str, &'static str)> {
+    let url = match (&set.url, &set.discovery) {
+        (Some(crate::KeySetUrl::Http(url)), None) | (None, Some(url)) => url,
+        (Some(crate::KeySetUrl::File(_)), None) => return no_empty_list(set),
+        _ => return Err(("a key set needs one of `url` and `discovery`", "")),
+    };
+    if !url.0.starts_with("http") {
+        return Err(("the key set is behind no `https://` URL", ""));
+    }
+    if url.0.starts_with("http://") && !is_loopback(&url.0) && !set.allow_plain_http {
+        return Err((
+            "whoever is on the way to the key set could put keys of their own into it",
+            "use https; or, if nobody is on the way, set `allow_plain_http: true`",
+        ));
+    }
+    if set.poll_interval == Some(Duration::seconds(0))
+        || set.request_timeout == Duration::seconds(0)
+    {
+        return Err((
+            "the key set is fetched in no time at all",
+            "write a time such as `60s`",
+        ));
+    }
+    no_empty_list(set)
+}
+
+fn no_empty_list(set: &crate::JwksOptions) -> Result<(), (&'static str, &'static str)> {
+    match &set.algorithms {
+        Some(list) if list.is_empty() => Err((
+            "no algorithm is allowed, so no token can be good",
+            "leave `algorithms` out, or name some",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -320,7 +401,29 @@ impl Config {
         self.note_without_effect(&mut notes);
         self.note_limits(&mut notes);
         self.note_header_rules(&mut notes);
+        self.note_tokens(&mut notes);
         notes.0
+    }
+    /// Whether there are tokens or keys by which callers are known.
+    pub fn knows_callers(&self) -> bool {
+        let router = &self.authentication.router;
+        !router.jwt.jwks.is_empty() || router.api_keys.is_some()
+    }
+    /// Tokens that were made for others, and that nobody would notice.
+    fn note_tokens(&self, notes: &mut Notes) {
+        for set in &self.authentication.router.jwt.jwks {
+            let name = match (&set.url, &set.discovery) {
+                (Some(crate::KeySetUrl::Http(url)), _) | (None, Some(url)) => &url.0,
+                (Some(crate::KeySetUrl::File(path)), _) => path,
+                (None, None) => continue,
+            };
+            let name = name.split('?').next().unwrap_or_default();
+            if set.audiences.is_empty() {
+                notes.0.push(format!(
+                    "tokens that its issuer made for other services are good here, too: the key set `{name}` has no `audiences`"
+                ));
+            }
+        }
     }
     /// Persisted documents that are not asked for, and credentials that no page may send.
     fn note_documents_and_origins(&self, notes: &mut Notes) {
@@ -518,7 +621,8 @@ fn written_by_request_rule(rule: &HeaderRule) -> Option<&str> {
             from: HeaderSelector::Named(name),
             ..
         }
-        | HeaderRule::Insert { name, .. } => Some(name),
+        | HeaderRule::Insert { name, .. }
+        | HeaderRule::InsertClaim { name, .. } => Some(name),
         HeaderRule::Propagate { .. } | HeaderRule::Remove(_) => None,
     }
 }

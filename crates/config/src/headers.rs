@@ -38,6 +38,15 @@ pub enum HeaderRule {
         /// Its value.
         value: String,
     },
+    /// Sets a header to what a claim of the caller says, whatever it was before; takes it back if there is no such claim.
+    InsertClaim {
+        /// Its name.
+        name: String,
+        /// The claim, as in `.sub` or `.realm.roles`.
+        path: String,
+        /// Sent if there is no such claim.
+        default: Option<String>,
+    },
     /// Takes back headers that earlier steps have set.
     Remove(HeaderSelector),
 }
@@ -127,6 +136,67 @@ fn insert(body: &Node, errors: &mut Errors) -> Option<(String, String)> {
     Some((header_name(name, errors)?, header_value(value, errors)?))
 }
 
+/// The words in which Apollo Router calls the claims of a token.
+const CLAIMS: &str = "apollo::authentication::jwt_claims";
+
+/// `{ name, value }`, or `{ name, from_context, path }`.
+fn insert_request(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
+    let names = ["name", "value", "from_context", "path", "default"];
+    let [name, value, context, path, default] = fields(body, names, errors)?;
+    let Some(name) = name else {
+        errors.invalid(body.span, "`insert` needs `name` and `value`", "");
+        return None;
+    };
+    let name = header_name(name, errors)?;
+    match (value, context) {
+        (Some(value), None) => {
+            if let Some(extra) = path.or(default) {
+                let message = "`path` and `default` go with `from_context`, not with `value`";
+                errors.invalid(extra.span, message, "");
+                return None;
+            }
+            let value = header_value(value, errors)?;
+            Some(HeaderRule::Insert { name, value })
+        }
+        (None, Some(context)) => {
+            let found = errors.scalar(context, "a key of the context")?;
+            if found != CLAIMS {
+                let message = format!("`{found}` is nothing that a header can be taken from");
+                errors.invalid(context.span, message, &format!("write `{CLAIMS}`"));
+                return None;
+            }
+            let Some(path) = path else {
+                let help = "write the claim, such as `path: .sub`";
+                errors.invalid(body.span, "`from_context` needs `path`", help);
+                return None;
+            };
+            let text = errors.scalar(path, "a path")?.to_owned();
+            if text.trim_start_matches('.').is_empty() {
+                errors.invalid(
+                    path.span,
+                    "the path names no claim",
+                    "write it such as `.sub`",
+                );
+                return None;
+            }
+            let default = match default {
+                Some(node) => Some(header_value(node, errors)?),
+                None => None,
+            };
+            Some(HeaderRule::InsertClaim {
+                name,
+                path: text,
+                default,
+            })
+        }
+        _ => {
+            let message = "`insert` needs `name` and `value`, or `from_context` and `path` instead of `value`";
+            errors.invalid(body.span, message, "");
+            None
+        }
+    }
+}
+
 /// The only step of a rule; `example` is a header that a rule may be about.
 fn step<'n>(node: &'n Node, example: &str, errors: &mut Errors) -> Option<(&'n Key, &'n Node)> {
     let entries = errors.entries(node)?;
@@ -157,9 +227,7 @@ impl Decode for HeaderRule {
                 let parts = fields(body, names, errors)?;
                 propagate(body, parts, errors)
             }
-            "insert" => {
-                insert(body, errors).map(|(name, value)| HeaderRule::Insert { name, value })
-            }
+            "insert" => insert_request(body, errors),
             "remove" => remove(body, errors).map(HeaderRule::Remove),
             _ => {
                 errors.unknown_key(step, STEPS.into_iter());
@@ -197,7 +265,7 @@ fn propagate(
 }
 
 /// The values of these keys, none of them required, no other key allowed.
-fn fields<'n, const N: usize>(
+pub(crate) fn fields<'n, const N: usize>(
     node: &'n Node,
     names: [&'static str; N],
     errors: &mut Errors,
@@ -258,7 +326,7 @@ pub(crate) fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
     Some(text.to_ascii_lowercase())
 }
 
-fn header_value(node: &Node, errors: &mut Errors) -> Option<String> {
+pub(crate) fn header_value(node: &Node, errors: &mut Errors) -> Option<String> {
     let text = errors.scalar(node, "a header value")?;
     if text.bytes().any(|b| b < 0x20 && b != b'\t' || b == 0x7f) {
         errors.invalid(

@@ -12,6 +12,7 @@
 //! [`reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file), [`migrate`] (other gateways' files).
 //! Two further files are read in the same way: [`subgraphs`] (`supergraph.yaml`) and [`checks`].
 
+pub mod authentication;
 pub mod checks;
 mod contradictions;
 mod decode;
@@ -38,6 +39,7 @@ mod yaml;
 
 use ogive_base::{Diagnostic, SourceId, Span};
 
+pub use authentication::*;
 use decode::Decode;
 pub use decode::{OptionDoc, Section};
 pub use headers::{HeaderRule, HeaderSelector, ResponseHeaderRule};
@@ -116,6 +118,7 @@ pub fn load_whole(
         Some(mut root) => {
             overrides::apply(&mut root, overrides, &mut errors);
             expand::expand(&mut root, from, &mut errors);
+            flatten(&mut root, &mut errors);
             let config = Config::decode(&root, &mut errors).unwrap_or_default();
             contradictions::check(&root, &config, &mut errors);
             config

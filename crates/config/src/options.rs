@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration,
-    FileMode, HeaderName, HeaderRule, LabelShare, Listen, LogFormat, Path, Pattern, PeerRange,
-    PersistedMode, PlanProfile, ResponseHeaderRule, ReuseWord, TelemetryOptions, Url, WarnOnly,
-    WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
+    FileMode, HeaderName, HeaderRule, LabelShare, Listen, LogFormat, OperationWord, Path, Pattern,
+    PeerRange, PersistedMode, PlanProfile, ResponseHeaderRule, ReuseWord, TelemetryOptions, Url,
+    WarnOnly, WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
     traffic::TrafficShapingOptions,
 };
 
@@ -462,14 +462,21 @@ section! {
         /// What becomes of `@authenticated`, `@requiresScopes` and `@policy` in the supergraph: `refuse` does not serve a
         /// supergraph that has them; `enforce` shows what is restricted to those only who may see it, for all others
         /// it is null with the error `UNAUTHORIZED_FIELD_OR_TYPE` and no subgraph is asked for it; `ignore` serves it
-        /// as if nothing was restricted, for graphs whose subgraphs check by themselves.
+        /// as if nothing was restricted, for graphs whose subgraphs check by themselves. Apollo Router's form is read, too:
+        /// `{ enabled: true, reject_unauthorized: false, dry_run: false }`.
         pub directives: AuthorizationDirectives = AuthorizationDirectives::Refuse,
         /// With `enforce`: refuse an operation as a whole if it asks for anything its caller may not see.
         pub reject_unauthorized: bool = false,
         /// With `enforce`: only log what would be kept from whom, and show it. For trying a policy out, never for
         /// protecting anything.
         pub dry_run: bool = false,
-        /// How the gateway learns who a caller is. Without it nobody is authenticated.
+        /// Whether every operation needs a caller that is known; others are refused with `UNAUTHENTICATED`. GraphiQL and health
+        /// are for everybody.
+        pub require_authentication: bool = false,
+        /// Kinds of operations, `query` and `mutation`, that need one if not all do.
+        pub require_authentication_for: Vec<OperationWord> = Vec::new(),
+        /// A header from which the gateway learns who a caller is; tokens are below `authentication`. Without either nobody is
+        /// authenticated.
         pub claims: ClaimsOptions = ClaimsOptions::default(),
     }
 

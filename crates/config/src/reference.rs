@@ -102,6 +102,12 @@ leaf! {
     };
     crate::WarnOnly, "`true`, `false` or list of limits", |_v| "false".to_owned();
     Vec<HeaderRule>, "list of rules", |_v| String::new();
+    Vec<crate::TokenSourceRule>, "list of rules", |_v| String::new();
+    Vec<crate::NamedHeader>, "list of rules", |_v| String::new();
+    Vec<crate::TokenAlgorithm>, "list of texts", |_v| String::new();
+    Vec<crate::OperationWord>, "list of texts", |_v| String::new();
+    crate::KeySetUrl, "URL", |_v| String::new();
+    crate::ClaimNames, "text or list of texts", |v| if v.0.is_empty() { String::new() } else { format!("[{}]", v.0.join(", ")) };
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
     Vec<Url>, "list of URLs", |_v| String::new();
@@ -157,11 +163,20 @@ sample! {
     crate::HmacOptions = crate::HmacOptions::default();
     crate::MessageSignatureOptions = crate::MessageSignatureOptions::default();
     crate::BearerOptions = crate::BearerOptions::default();
+    crate::ApiKeyOptions = crate::ApiKeyOptions::default();
+    crate::KeySetUrl = crate::KeySetUrl::File(String::new());
+    Vec<crate::TokenAlgorithm> = Vec::new();
 }
 
 impl Describe for Vec<CorsPolicy> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
         CorsPolicy::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::JwksOptions> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        crate::JwksOptions::default().describe(&format!("{path}[]"), &[], rows);
     }
 }
 

@@ -106,6 +106,9 @@ fn kind(kind: &str) -> String {
             r#""type": ["array", "null"], "items": { "type": ["string", "number", "boolean"] }"#
                 .into()
         }
+        "text or list of texts" => {
+            r#""type": ["array", "string", "null"], "items": { "type": "string" }"#.into()
+        }
         "list of numbers" => {
             r#""type": ["array", "null"], "items": { "type": ["number", "string"] }"#.into()
         }
@@ -136,7 +139,7 @@ fn json_default(row: &OptionRow) -> String {
         "true or false" | "number" | "list of numbers" | "`true`, `false` or list of limits" => {
             row.default.clone()
         }
-        "list of texts" => {
+        "list of texts" | "text or list of texts" => {
             let inner = row.default.trim_matches(['[', ']']);
             let items: Vec<String> = inner.split(", ").map(quoted).collect();
             format!("[{}]", items.join(", "))
@@ -187,6 +190,7 @@ fn write_defaults(place: &Place, depth: usize, out: &mut String) {
                     | "duration"
                     | "share"
                     | "list of texts"
+                    | "text or list of texts"
                     | "list of numbers"
                     | "`true`, `false` or list of limits" => row.default.clone(),
                     _ => quoted(&row.default),

@@ -64,6 +64,8 @@ words! {
 section! {
     /// `authentication`
     pub struct AuthenticationOptions {
+        /// How the gateway learns who a client is.
+        pub router: crate::RouterAuthentication = crate::RouterAuthentication::default(),
         /// How the gateway proves to subgraphs who it is.
         pub subgraph: SubgraphsAuthentication = SubgraphsAuthentication::default(),
     }

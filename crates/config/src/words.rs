@@ -147,6 +147,14 @@ words! {
         Enforce = "enforce",
     }
 
+    /// Kinds of operations.
+    pub enum OperationWord {
+        /// Queries.
+        Query = "query",
+        /// Mutations.
+        Mutation = "mutation",
+    }
+
     /// What becomes of a start without a supergraph.
     pub enum WhenMissing {
         /// It fails.

@@ -136,7 +136,7 @@ impl Admission {
         options: &AdmissionOptions,
         headers: &HeaderMap,
         client: Client,
-        claim: impl FnOnce(&str) -> Option<&'a str>,
+        claim: impl FnOnce(&str) -> Option<std::borrow::Cow<'a, str>>,
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
         let mut admitted = Admitted::default();
         // Counted only on demand: a counter that all threads write to costs each of them.

@@ -9,13 +9,14 @@
 //! ignored is good for a gateway that enforces them (the fingerprints differ).
 
 use http::{HeaderMap, HeaderName};
-use ogive_config::{AuthorizationDirectives, Config, Peer, PeerRange};
+use ogive_config::{AuthorizationDirectives, Config, OperationWord, Peer, PeerRange};
 use ogive_execute::refused_places;
 use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
-use ogive_plan::{Claims, Granted, Plan};
+use ogive_identity::Caller;
+use ogive_plan::{Claims, Granted, OperationKind, Plan};
 use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{shared::error::RequestError, shared::json_value};
 
@@ -82,9 +83,9 @@ pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String
         return notes;
     }
     match (&options.claims.header, options.claims.trusted.as_slice()) {
-        (None, _) if !supergraph.restrictions.is_empty() => notes.push(
-            "nobody may see what the supergraph restricts: `authorization.claims.header` is not set, so every caller is \
-             unauthenticated"
+        (None, _) if !supergraph.restrictions.is_empty() && !config.knows_callers() => notes.push(
+            "nobody may see what the supergraph restricts: neither `authentication.router` nor \
+             `authorization.claims.header` is set, so every caller is unauthenticated"
                 .to_owned(),
         ),
         (Some(header), []) => notes.push(format!(
@@ -109,6 +110,15 @@ pub struct EnforceOptions {
     pub reject: bool,
     /// They are only logged.
     pub dry_run: bool,
+    /// Whether queries need a caller that is known.
+    pub queries_need_caller: bool,
+    /// Whether mutations do.
+    pub mutations_need_caller: bool,
+}
+
+fn needs_caller(config: &Config, word: OperationWord) -> bool {
+    let options = &config.authorization;
+    options.require_authentication || options.require_authentication_for.contains(&word)
 }
 
 /// Most places named in an error or in the log.
@@ -122,6 +132,16 @@ impl EnforceOptions {
         EnforceOptions {
             reject: enforces && options.reject_unauthorized,
             dry_run: enforces && options.dry_run,
+            queries_need_caller: needs_caller(config, OperationWord::Query),
+            mutations_need_caller: needs_caller(config, OperationWord::Mutation),
+        }
+    }
+
+    /// Whether operations of a kind need a caller that is known.
+    pub(crate) fn needs_caller(&self, kind: OperationKind) -> bool {
+        match kind {
+            OperationKind::Query => self.queries_need_caller,
+            _ => self.mutations_need_caller,
         }
     }
 
@@ -183,7 +203,7 @@ impl ClaimsSource {
 
     /// Takes the claims out of a request's headers, whoever sent it. They count only if a trusted peer did.
     pub fn take(&self, headers: &mut HeaderMap, peer: Peer) -> Result<Claims, RequestError> {
-        self.take_all(headers, peer).map(|caller| caller.claims)
+        self.take_all(headers, peer).map(|caller| caller.granted)
     }
 
     /// The same with what else is said of the caller.
@@ -219,23 +239,6 @@ fn invalid(why: &'static str) -> RequestError {
     )
 }
 
-/// What is known of a caller.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Caller {
-    /// What restrictions ask for.
-    pub(crate) claims: Claims,
-    /// Further claims by name, such as `sub`; texts as they are, other values as JSON.
-    named: Vec<(Box<str>, Box<str>)>,
-}
-
-impl Caller {
-    /// What a claim says. What an unauthenticated caller claims counts for nothing.
-    pub(crate) fn claim(&self, name: &str) -> Option<&str> {
-        let mut named = self.named.iter().filter(|_| self.claims.authenticated);
-        named.find(|(n, _)| **n == *name).map(|(_, value)| &**value)
-    }
-}
-
 /// `{"authenticated": true, "scopes": ["a"], "policies": ["p"], "claims": {"sub": "x"}}`; all members may be left out,
 /// others are refused, so that a misspelt one is noticed.
 fn caller(json: &[u8]) -> Result<Caller, &'static str> {
@@ -258,27 +261,20 @@ fn caller(json: &[u8]) -> Result<Caller, &'static str> {
         authenticated: true,
         ..Claims::default()
     };
-    let mut named = Vec::new();
+    let mut claims = Map::new();
     for (name, value) in members {
         match (name.as_str(), value) {
             ("authenticated", Value::Bool(authenticated)) => out.authenticated = authenticated,
             ("authenticated", _) => return Err("`authenticated` is true or false"),
             ("scopes", value) => out.scopes = names(value)?,
             ("policies", value) => out.policies = names(value)?,
-            ("claims", Value::Object(members)) => {
-                let text = |value| match value {
-                    Value::Null => None,
-                    Value::String(text) => Some(text.into_boxed_str()),
-                    other => Some(other.to_string().into_boxed_str()),
-                };
-                let members = members.into_iter();
-                named.extend(members.filter_map(|(name, value)| {
-                    text(value).map(|text| (name.into_boxed_str(), text))
-                }));
-            }
+            ("claims", Value::Object(members)) => claims = members,
             ("claims", _) => return Err("`claims` is a JSON object"),
             _ => return Err("its members are `authenticated`, `scopes`, `policies` and `claims`"),
         }
     }
-    Ok(Caller { claims: out, named })
+    Ok(Caller {
+        granted: out,
+        claims,
+    })
 }

@@ -56,6 +56,7 @@ pub async fn execute(
     let held = values.map(|value| value.len()).sum();
     let (client, endpoints) = (&worker.client, &state.endpoints);
     let transport = RequestTransport::new(client, endpoints, context.headers, Some(deadline))
+        .asked_by(Some(context))
         .observed_by(observer)
         .within(state.options.request_memory.ceiling)
         .counted_in(context.memory(), held)
@@ -65,7 +66,7 @@ pub async fn execute(
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
     let authorization = &state.options.authorization;
-    let granted = authorization.granted(&planned.plan, &variables, &context.claims)?;
+    let granted = authorization.granted(&planned.plan, &variables, context.claims())?;
     if let Some(entry) = uploads {
         entry.plan(&planned.plan, &variables);
     }
@@ -87,7 +88,8 @@ pub async fn execute(
     let key = (is_shared && !worker.personal.knows(asked))
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
-    let by_caller = !planned.plan.requirements.is_empty();
+    let by_caller =
+        !planned.plan.requirements.is_empty() || authorization.needs_caller(planned.plan.kind);
     let execution = || async {
         let output = pin!(ogive_execute::execute(&planned.plan, input, &transport)).await;
         // The response shares memory with the answers, not with the objects.

@@ -5,12 +5,14 @@ use std::{fmt::Write, sync::Arc};
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_execute::{ExecuteOutput, FetchTrace};
+use ogive_identity::Caller;
 use ogive_operation::describe;
 use ogive_plan::Plan;
 use serde_json::Value;
 
 use crate::{
     execute::execute,
+    identify::explain_token::restrictions,
     plan::plan_for,
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
@@ -25,6 +27,8 @@ use crate::{
 pub struct Explanation {
     /// Stop 1: the request.
     pub request: GraphqlRequest,
+    /// Who asks, and what restrictions make of that; `None` if nobody was said to ask.
+    pub caller: Option<String>,
     /// Stop 2: normal form and coerced variables, as text.
     pub prepared: Option<String>,
     /// Stop 3: the plan.
@@ -47,7 +51,20 @@ pub async fn explain(
     headers: &HeaderMap,
     worker: Option<&WorkerState>,
 ) -> Explanation {
+    explain_for(state, request, headers, worker, None).await
+}
+
+/// The same for a request of a caller, with what is to be said of them.
+pub async fn explain_for(
+    state: &SchemaState,
+    request: GraphqlRequest,
+    headers: &HeaderMap,
+    worker: Option<&WorkerState>,
+    asked_by: Option<(String, Option<Arc<Caller>>)>,
+) -> Explanation {
+    let (told, caller) = asked_by.map_or((None, None), |(told, caller)| (Some(told), caller));
     let mut explanation = Explanation {
+        caller: told,
         request,
         prepared: None,
         plan: None,
@@ -56,7 +73,7 @@ pub async fn explain(
         fetches: None,
         response: None,
     };
-    if let Err(error) = stops(state, headers, worker, &mut explanation).await {
+    if let Err(error) = stops(state, headers, worker, caller, &mut explanation).await {
         explanation.response = Some(error.to_json().into());
     }
     explanation
@@ -66,12 +83,17 @@ async fn stops(
     state: &SchemaState,
     headers: &HeaderMap,
     worker: Option<&WorkerState>,
+    caller: Option<Arc<Caller>>,
     explanation: &mut Explanation,
 ) -> Result<(), RequestError> {
     let prepared = prepare(state, &explanation.request)?;
     explanation.prepared = Some(prepared_text(state, &prepared));
     let (planned, _) = plan_for(state, &prepared.operation, headers).await?;
     explanation.plan = Some(Arc::clone(&planned.plan));
+    if let Some(told) = &mut explanation.caller {
+        let claims = caller.as_ref().map(|caller| caller.granted.clone());
+        told.push_str(&restrictions(&planned.plan, &claims.unwrap_or_default()));
+    }
     explanation.tier = Some(planned.shared.describe());
     let names = &planned.plan.variables;
     let literals = planned.binding.literals();
@@ -83,7 +105,7 @@ async fn stops(
             state,
             prepared,
             &planned,
-            &OperationContext::new(headers),
+            &OperationContext::new(headers).asked_by(caller),
             worker,
             true,
         )
@@ -113,6 +135,9 @@ impl Explanation {
     pub fn text(&self, timings: bool) -> String {
         let mut out = String::new();
         section(&mut out, "1. receive", &self.receive_text());
+        if let Some(caller) = &self.caller {
+            section(&mut out, "who asks", caller);
+        }
         let none = "(not reached)";
         let prepared = self.prepared.as_deref().unwrap_or(none);
         section(&mut out, "2. prepare", prepared);

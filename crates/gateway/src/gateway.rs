@@ -13,8 +13,9 @@ use ogive_base::MemoryBudget;
 use ogive_telemetry::Telemetry;
 
 use crate::{
-    admit::Admission, documents::Registered, options::GatewayOptions, schema::refinement::Wakeup,
-    schema::state::SchemaState, shared::offload::Offload, stages::Stages,
+    admit::Admission, documents::Registered, identify::tokens::Authentication,
+    options::GatewayOptions, schema::refinement::Wakeup, schema::state::SchemaState,
+    shared::offload::Offload, stages::Stages,
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -46,6 +47,20 @@ pub(crate) struct Serving {
     pub(crate) options: Arc<GatewayOptions>,
     /// The stages that the options ask for.
     pub(crate) stages: Stages,
+    /// What judges tokens and keys, if the options ask for it.
+    pub(crate) authentication: Option<Arc<Authentication>>,
+}
+
+/// What judges tokens and keys; what was there before goes on if the options ask for the same.
+fn authentication(
+    options: &GatewayOptions,
+    before: Option<Arc<Authentication>>,
+) -> Option<Arc<Authentication>> {
+    let asked = options.authentication.as_ref()?;
+    Some(match before {
+        Some(before) if before.is_for(asked) => before,
+        before => Arc::new(Authentication::start(asked.clone(), before.as_deref())),
+    })
 }
 
 impl Gateway {
@@ -61,6 +76,7 @@ impl Gateway {
             admission: Admission::default(),
             serving: ArcSwap::from_pointee(Serving {
                 stages: Stages::new(&options),
+                authentication: authentication(&options, None),
                 state: Arc::new(state),
                 options: Arc::new(options),
             }),
@@ -132,6 +148,7 @@ impl Gateway {
         self.memory.set_limit(options.memory_max);
         self.offload.set_waiting_max(options.waiting_max);
         self.serving.store(Arc::new(Serving {
+            authentication: authentication(&options, self.authentication()),
             stages: Stages::new(&options),
             state,
             options,
@@ -142,6 +159,10 @@ impl Gateway {
     }
     pub(crate) fn wakeup(&self) -> &Arc<Wakeup> {
         &self.wakeup
+    }
+    /// What judges tokens and keys, if the configuration asks for it.
+    pub fn authentication(&self) -> Option<Arc<Authentication>> {
+        self.serving.load().authentication.clone()
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {

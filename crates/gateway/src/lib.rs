@@ -41,7 +41,7 @@ pub mod unusable;
 pub use ogive_server::ResponseBody;
 
 pub use background::Background;
-pub use explain::{Explanation, explain};
+pub use explain::{Explanation, explain, explain_for};
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
 pub use receive::GraphqlRequest;

@@ -1,12 +1,14 @@
 //! What a gateway does not take from the schema, as a configuration asks for it.
 
 use ogive_config::Config;
+use ogive_identity::api_keys::ApiKeys;
 
 use crate::{
     admit::AdmissionOptions,
     authorize::ClaimsSource,
     documents::DocumentOptions,
     identify::proxies::Proxies,
+    identify::tokens::AuthenticationOptions,
     receive::{ReceiveLimits, uploads::UploadOptions},
     respond::expose::ExposeOptions,
     router::cors::{Cors, Csrf},
@@ -36,6 +38,10 @@ pub struct GatewayOptions {
     pub proxies: Proxies,
     /// How the caller of a request is known.
     pub claims: ClaimsSource,
+    /// How callers are known by what they bring; `None` if they are not.
+    pub authentication: Option<AuthenticationOptions>,
+    /// Whether every operation needs a caller that is known.
+    pub caller_required: bool,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// The guard against requests that any page can cause.
@@ -59,8 +65,12 @@ pub struct GatewayOptions {
 }
 
 impl GatewayOptions {
-    /// The options that a configuration asks for, and the manifests it names. The error is for the operator.
+    /// The options that a configuration asks for, and the files it names. The error is for the operator.
     pub fn load(config: &Config) -> Result<Self, String> {
+        if let Some(keys) = &config.authentication.router.api_keys {
+            ApiKeys::check(keys.file.as_ref())
+                .map_err(|why| format!("`authentication.router.api_keys`: {why}"))?;
+        }
         Ok(GatewayOptions {
             documents: DocumentOptions::new(config)?,
             ..Self::new(config)
@@ -83,6 +93,8 @@ impl GatewayOptions {
             admission: AdmissionOptions::new(config),
             proxies: Proxies::new(config),
             claims: ClaimsSource::new(config),
+            authentication: AuthenticationOptions::new(config),
+            caller_required: config.authorization.require_authentication,
             cors: Cors::new(config),
             csrf: Csrf::new(config),
             documents: DocumentOptions {

@@ -36,6 +36,7 @@ use crate::{
     execute::execute,
     finish::Answered,
     gateway::{Gateway, Serving},
+    identify::tokens::unauthenticated,
     options::GatewayOptions,
     plan::plan_fairly,
     prepare::{Means, prepare_fairly},
@@ -94,6 +95,18 @@ impl Gateway {
         let parts = &*parts;
         // In a box, because most requests have none.
         let record = self.begin(&serving.options, parts).map(Box::new);
+        if let Some(authentication) = &serving.authentication
+            && may_be_graphql(&serving.options, parts)
+        {
+            let identified = pin!(authentication.identify(&parts.headers, &self.offload));
+            let caller = contained(identified).await.unwrap_or_else(|| {
+                failures::panicked(&self.telemetry, record.as_deref());
+                Some(Err(internal()))
+            });
+            if let Some(caller) = caller {
+                identity.caller = Some(Box::new(caller));
+            }
+        }
         let context = RequestContext {
             parts,
             identity: &identity,
@@ -357,7 +370,8 @@ impl Gateway {
     ) -> Result<(Received, Option<Box<Uploads>>), RequestError> {
         let parts = context.parts;
         let checked = serving.options.csrf.check(parts);
-        if let Err(error) = checked.and_then(|()| context.identity.claims()) {
+        let required = serving.options.caller_required;
+        if let Err(error) = checked.and_then(|()| context.identity.check(required)) {
             read_refused(&parts.headers, body).await;
             return Err(error);
         }
@@ -398,7 +412,7 @@ impl Gateway {
         let options = &serving.options.observe;
         let watch = context.record.map(|record| Watch::new(record, options));
         let operation = OperationContext::new(&context.parts.headers)
-            .claimed(context.identity.claims()?)
+            .asked_by(context.identity.caller()?)
             .watched(watch.as_ref())
             .told_to(&self.telemetry)
             .with_uploads(files)
@@ -442,6 +456,10 @@ impl Gateway {
         let name = name
             .as_ref()
             .map(|name| prepared.operation.document.name(*name));
+        let kind = prepared.operation.definition.kind;
+        if state.options.authorization.needs_caller(kind) && !context.claims().authenticated {
+            return Err(unauthenticated());
+        }
         self.admit_operation(&serving.options.admission, name, context)?;
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
         if let Some(files) = context.uploads() {
@@ -530,6 +548,11 @@ fn responded(
         add_headers(&mut response, added, !extensions.is_empty());
     }
     response
+}
+
+/// Whether somebody has to be known for it: browsers ask whether they may ask without saying who they are.
+fn may_be_graphql(options: &GatewayOptions, parts: &Parts) -> bool {
+    parts.method != Method::OPTIONS && parts.uri.path().starts_with(&options.graphql_path)
 }
 
 fn refused(

@@ -6,7 +6,6 @@
 
 use std::{
     fs,
-    io::Read,
     os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, Instant},
@@ -14,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use ogive_files::Pipes;
 use ogive_transport::{Http2, Source};
 use serde_json::Value;
 
@@ -94,34 +94,17 @@ impl<'o> KeyReader<'o> {
     }
 
     fn read(&mut self, path: &Path) -> Result<Answer, String> {
-        let read = || {
-            let file = fs::File::open(path)?;
-            let found = file.metadata()?;
-            let look = (found.ino(), found.size(), found.mtime(), found.mtime_nsec());
-            if Some(look) == self.look {
-                return Ok(None);
-            }
-            let mut text = Vec::new();
-            let mut file = file.take(ANSWER_BYTES_MAX as u64 + 1);
-            file.read_to_end(&mut text)?;
-            Ok(Some((look, text)))
-        };
-        match read() {
-            Ok(None) => Ok(Answer::Same),
-            Ok(Some((_, text))) if text.len() > ANSWER_BYTES_MAX => {
-                Err(format!("it is larger than {ANSWER_BYTES_MAX} bytes"))
-            }
-            Ok(Some((look, text))) => {
-                self.look = Some(look);
-                let text = text.into();
-                let max_age = None;
-                Ok(Answer::Text { text, max_age })
-            }
-            Err(error) => {
-                let error: std::io::Error = error;
-                Err(error.to_string())
-            }
+        // Looked at first: a change while it is read is found the next time.
+        let found = fs::metadata(path).map_err(|error| error.to_string())?;
+        let look = (found.ino(), found.size(), found.mtime(), found.mtime_nsec());
+        if Some(look) == self.look {
+            return Ok(Answer::Same);
         }
+        let text = ogive_files::read(path, ANSWER_BYTES_MAX as u64, Pipes::Refused);
+        let text = text.map_err(|error| error.to_string())?.into();
+        self.look = Some(look);
+        let max_age = None;
+        Ok(Answer::Text { text, max_age })
     }
 
     async fn discover(&self, issuer: &str) -> Result<String, String> {

@@ -14,11 +14,12 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use ogive_files::Pipes;
 use tokio::sync::watch;
 
 use crate::{
     jwk::KeySet,
-    key_fetch::{Answer, KeyReader},
+    key_fetch::{ANSWER_BYTES_MAX, Answer, KeyReader},
     key_origin::{KeyOrigin, KeySourceOptions},
 };
 
@@ -288,10 +289,9 @@ impl Shared {
             );
             return;
         }
-        let kept = self
-            .options
-            .kept_file()
-            .and_then(|path| std::fs::read(path).ok());
+        let kept = self.options.kept_file().and_then(|path| {
+            ogive_files::read(&path, ANSWER_BYTES_MAX as u64, Pipes::Refused).ok()
+        });
         match kept.map(|text| self.read(&text)) {
             Some(Ok(_)) => {
                 tracing::warn!(

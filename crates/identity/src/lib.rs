@@ -13,9 +13,11 @@
 //! - Of keys that are gone nothing is remembered.
 //!
 //! Reading order: [`error`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
-//! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`].
+//! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`],
+//! [`api_keys`].
 
 pub mod algorithm;
+pub mod api_keys;
 pub mod authenticator;
 pub mod base64url;
 pub mod caller;

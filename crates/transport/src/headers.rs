@@ -3,6 +3,9 @@
 //! Without rules nothing travels. Steps run in order; `propagate` leaves a header that an earlier step has set as it
 //! is, `insert` replaces, `remove` takes back.
 //!
+//! What a claim of the caller says is the gateway's to write: a client's own header of that name is never copied, whether
+//! there is such a claim or not.
+//!
 //! What a client's `connection` names is never copied from the client, as if it had not been sent. That is all it can do:
 //! what the operator inserts, and the default of a header that is missing, stay. Headers for all recipients, such as
 //! credentials and what proxies say about the client, cannot be named (RFC 9110, section 7.6.1). Other headers that a proxy adds
@@ -25,8 +28,23 @@ pub enum HeaderRule {
     },
     /// Sets a header.
     Insert(HeaderName, HeaderValue),
+    /// Sets a header to what a claim of the caller says; without such a claim there is no such header.
+    InsertClaim {
+        /// The header.
+        name: HeaderName,
+        /// The claim.
+        path: Box<str>,
+        /// Value if there is no such claim.
+        default: Option<HeaderValue>,
+    },
     /// Takes headers back.
     Remove(NameMatch),
+}
+
+/// What is claimed of the caller of a request.
+pub trait CallerContext {
+    /// What a claim says, as a header says it; `None` if there is none, or if no header can say it.
+    fn claim(&self, path: &str) -> Option<HeaderValue>;
 }
 
 /// Which header names.
@@ -55,16 +73,30 @@ impl NameMatch {
 #[derive(Clone, Debug, Default)]
 pub struct HeaderRules {
     rules: Vec<HeaderRule>,
+    /// Headers that claims are written to.
+    claimed: Vec<HeaderName>,
 }
 
 impl HeaderRules {
     /// Rules in the order in which they are applied.
     pub fn new(rules: Vec<HeaderRule>) -> Self {
-        HeaderRules { rules }
+        let claimed = rules.iter().filter_map(|rule| match rule {
+            HeaderRule::InsertClaim { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        HeaderRules {
+            claimed: claimed.collect(),
+            rules,
+        }
+    }
+
+    /// Whether what a subgraph is sent depends on who asks.
+    pub fn claims(&self) -> bool {
+        !self.claimed.is_empty()
     }
 
     /// The headers to send besides those of the exchange itself.
-    pub fn apply(&self, client: &HeaderMap) -> HeaderMap {
+    pub fn apply(&self, client: &HeaderMap, caller: Option<&dyn CallerContext>) -> HeaderMap {
         let mut out = HeaderMap::new();
         if self.rules.is_empty() {
             return out;
@@ -73,6 +105,7 @@ impl HeaderRules {
         let is_copied = |name: &HeaderName| {
             !is_copied_never(name) && (!named.has(name) || is_for_everybody(name))
         };
+        let is_claimed = |name: &HeaderName| self.claimed.contains(name);
         for rule in &self.rules {
             match rule {
                 HeaderRule::Propagate {
@@ -82,6 +115,9 @@ impl HeaderRules {
                 } => {
                     let target = rename.as_ref().unwrap_or(name);
                     if is_hop_by_hop(target) || is_hop_by_hop(name) || out.contains_key(target) {
+                        continue;
+                    }
+                    if is_claimed(target) {
                         continue;
                     }
                     if is_copied(name) {
@@ -100,6 +136,9 @@ impl HeaderRules {
                         if !from.matches(name) || !is_copied(name) || out.contains_key(name) {
                             continue;
                         }
+                        if is_claimed(name) {
+                            continue;
+                        }
                         for value in client.get_all(name) {
                             out.append(name, value.clone());
                         }
@@ -108,6 +147,22 @@ impl HeaderRules {
                 HeaderRule::Insert(name, value) => {
                     if !is_hop_by_hop(name) {
                         out.insert(name, value.clone());
+                    }
+                }
+                HeaderRule::InsertClaim {
+                    name,
+                    path,
+                    default,
+                } => {
+                    let claim = caller.and_then(|caller| caller.claim(path));
+                    match claim.or_else(|| default.clone()) {
+                        _ if is_hop_by_hop(name) => {}
+                        Some(value) => {
+                            out.insert(name, value);
+                        }
+                        None => {
+                            out.remove(name);
+                        }
                     }
                 }
                 HeaderRule::Remove(names) => {
@@ -148,7 +203,12 @@ impl HeaderRules {
 
     /// Whether anything of a client's headers may reach the subgraph.
     pub fn copies(&self) -> bool {
-        let copies = |rule: &HeaderRule| matches!(rule, HeaderRule::Propagate { .. });
+        let copies = |rule: &HeaderRule| {
+            matches!(
+                rule,
+                HeaderRule::Propagate { .. } | HeaderRule::InsertClaim { .. }
+            )
+        };
         self.rules.iter().any(copies)
     }
 }
@@ -244,13 +304,58 @@ mod tests {
                 HeaderValue::from_static(value),
             );
         }
-        let out = HeaderRules::new(rules).apply(&map);
+        let out = HeaderRules::new(rules).apply(&map, None);
         let mut out: Vec<String> = out
             .iter()
             .map(|(n, v)| format!("{n}: {}", v.to_str().unwrap()))
             .collect();
         out.sort();
         out
+    }
+
+    struct Ida;
+    impl CallerContext for Ida {
+        fn claim(&self, path: &str) -> Option<HeaderValue> {
+            (path == ".sub").then(|| HeaderValue::from_static("ida"))
+        }
+    }
+
+    #[test]
+    fn what_a_claim_says_is_never_the_clients_to_say() {
+        let claim = |path: &str, default| HeaderRule::InsertClaim {
+            name: HeaderName::from_static("x-user"),
+            path: path.into(),
+            default,
+        };
+        let renamed = HeaderRule::Propagate {
+            from: named("x-other"),
+            rename: Some(HeaderName::from_static("x-user")),
+            default: Some(HeaderValue::from_static("nobody")),
+        };
+        let mut client = HeaderMap::new();
+        for name in ["x-user", "x-other"] {
+            client.append(name, HeaderValue::from_static("root"));
+        }
+        let user = |rules: Vec<HeaderRule>, caller: Option<&dyn CallerContext>| {
+            let out = HeaderRules::new(rules).apply(&client, caller);
+            out.get("x-user")
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
+        let ida: Option<&dyn CallerContext> = Some(&Ida);
+        let copies = [propagate(all()), propagate(named("x-user")), renamed];
+        for copy in copies {
+            for rules in [
+                vec![claim(".sub", None), copy.clone()],
+                vec![copy.clone(), claim(".sub", None)],
+            ] {
+                assert_eq!(user(rules.clone(), ida).as_deref(), Some("ida"));
+                assert_eq!(user(rules, None), None);
+            }
+            let defaulted = claim(".tenant", Some(HeaderValue::from_static("none")));
+            let rules = vec![copy, defaulted];
+            assert_eq!(user(rules, ida).as_deref(), Some("none"));
+        }
+        assert!(HeaderRules::new(vec![claim(".sub", None)]).copies());
     }
 
     #[test]
@@ -374,7 +479,7 @@ mod tests {
         for (name, value) in client {
             map.append(name, HeaderValue::from_static(value));
         }
-        let out = HeaderRules::new(vec![propagate(all())]).apply(&map);
+        let out = HeaderRules::new(vec![propagate(all())]).apply(&map, None);
         let mut names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         let expected = ["authorization", "cookie", "forwarded", "x-forwarded-for"];
@@ -389,7 +494,7 @@ mod tests {
         map.append("x-mine", HeaderValue::from_static("1"));
         map.append("content-language", HeaderValue::from_static("de"));
         let rules = HeaderRules::new(vec![propagate(all())]);
-        assert!(rules.apply(&map).is_empty());
+        assert!(rules.apply(&map, None).is_empty());
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub use encoding::Encoding;
 pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
 pub use fetch::{Fetched, fetch};
 pub use flights::{Flights, Landed, Whose};
-pub use headers::{HeaderRule, HeaderRules, NameMatch};
+pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch};
 pub use observe::{Answered, Observer, Reporter};
 pub use personal::Personal;
 pub use request::RequestTransport;

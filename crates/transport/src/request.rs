@@ -16,7 +16,7 @@ use ogive_execute::{
 use tokio::time::Instant;
 
 use crate::{
-    Answered, Client, Collected, Endpoint, Observer, Reporter,
+    Answered, CallerContext, Client, Collected, Endpoint, Observer, Reporter,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -49,6 +49,7 @@ pub struct RequestTransport<'a> {
     client: &'a Client,
     endpoints: &'a [Endpoint],
     client_headers: &'a HeaderMap,
+    caller: Option<&'a dyn CallerContext>,
     deadline: Option<Instant>,
     outgoing: Box<[OnceCell<Outgoing>]>,
     /// What the answers' headers add to the client's response; `None` where no endpoint has rules for them.
@@ -141,6 +142,7 @@ impl<'a> RequestTransport<'a> {
             client,
             endpoints,
             client_headers,
+            caller: None,
             deadline,
             outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
             collected: endpoints
@@ -169,6 +171,12 @@ impl<'a> RequestTransport<'a> {
     pub fn counted_in(self, memory: Option<&'a Reservation>, held: usize) -> Self {
         let budget = self.budget.of_process(memory, held);
         RequestTransport { budget, ..self }
+    }
+
+    /// Takes headers that say who asks from there.
+    #[must_use]
+    pub fn asked_by(self, caller: Option<&'a dyn CallerContext>) -> Self {
+        RequestTransport { caller, ..self }
     }
 
     /// Tells `observer` of every request.
@@ -214,6 +222,7 @@ impl<'a> RequestTransport<'a> {
         errors: bool,
         by_caller: bool,
     ) -> (HeaderMap, Option<HeaderMap>) {
+        let by_caller = by_caller || self.tells_who_asks();
         let Some(collected) = &self.collected else {
             let mut headers = HeaderMap::new();
             if by_caller {
@@ -248,7 +257,7 @@ impl RequestTransport<'_> {
         let endpoint = self.endpoints.get(subgraph as usize)?;
         let outgoing = self.outgoing.get(subgraph as usize)?;
         let outgoing = outgoing.get_or_init(|| {
-            let headers = endpoint.headers.apply(self.client_headers);
+            let headers = endpoint.headers.apply(self.client_headers, self.caller);
             Outgoing {
                 binds: binds(&headers),
                 headers,
@@ -256,6 +265,12 @@ impl RequestTransport<'_> {
             }
         });
         Some((endpoint, outgoing))
+    }
+
+    /// Whether a subgraph was told who asks.
+    fn tells_who_asks(&self) -> bool {
+        let mut asked = self.endpoints.iter().zip(&self.outgoing);
+        asked.any(|(endpoint, outgoing)| outgoing.get().is_some() && endpoint.headers.claims())
     }
 
     /// Everything that decides what a subgraph is sent for this client request besides bodies, and who asks, as bytes

@@ -177,3 +177,67 @@ fn notes_about_the_configuration_are_logged() {
     serve.signal("TERM");
     assert_eq!(serve.ended().0, Some(0));
 }
+
+#[test]
+fn a_start_may_need_the_keys_of_tokens() {
+    let config = |when_missing: &str| {
+        let text = format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}' }}\n\
+             authentication: {{ router: {{ jwt: {{ last_known_good: '', when_missing: {when_missing}, \
+             jwks: [{{ url: 'http://127.0.0.1:1/jwks', audiences: [us] }}] }} }} }}\n",
+            demo("supergraph.graphql")
+        );
+        file(&format!("keys-{when_missing}.yaml"), text)
+    };
+    let fails = Running::start(&["serve", "--config", &config("fail")]);
+    let (code, said) = fails.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("there is no key set from `http://127.0.0.1:1/jwks`"),
+        "{said}"
+    );
+    // Else it serves whoever has no token.
+    let mut serves = Running::start(&["serve", "--config", &config("refuse_tokens")]);
+    let gateway = address(&serves.logged("serving http://"));
+    let query = r#"{"query":"{ __typename }"}"#;
+    assert_eq!(answer(ask(&gateway, "POST", "/graphql", query)).0, 200);
+}
+
+#[test]
+fn a_token_is_explained() {
+    let keys = file(
+        "explain-jwks.json",
+        r#"{"keys":[{"kty":"oct","kid":"s","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}"#,
+    );
+    let config = file(
+        "explain.yaml",
+        format!(
+            "authentication: {{ router: {{ jwt: {{ jwks: [{{ url: 'file://{keys}' }}] }} }} }}"
+        ),
+    );
+    // HS256 with 32 zeros: {"sub":"ida","scope":"a b","exp":9999999999}
+    let good = include_str!("token.txt").trim();
+    let explained = |token: &str| {
+        let schema = demo("supergraph.graphql");
+        let query = file("explain.graphql", "{ me { name } }");
+        let arguments = [
+            "explain", "-s", &schema, "-c", &config, "--token", token, &query,
+        ];
+        let (code, out, err) = crate::process::run(&arguments);
+        assert_eq!(code, Some(0), "{err}");
+        out
+    };
+    let out = explained(good);
+    for line in [
+        "proved by key set 0, key s, HS256",
+        "scopes: a b",
+        "claim sub: \"ida\"",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    let out = explained(&good.replace('.', ".x"));
+    assert!(
+        out.contains("refused: ") && out.contains("(INVALID_TOKEN)"),
+        "{out}"
+    );
+}

@@ -19,6 +19,7 @@ mod graph;
 mod headers;
 mod http2;
 mod http_client;
+mod identity;
 mod measured;
 mod network;
 mod refine;

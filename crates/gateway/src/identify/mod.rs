@@ -1,7 +1,11 @@
 //! Who asks: what is claimed of the caller, and the client behind proxies. What is found is the [`Identity`] that all
 //! later stages read.
 
+pub mod explain_token;
 pub mod proxies;
+pub mod tokens;
+
+use std::sync::Arc;
 
 use http::HeaderMap;
 
@@ -14,7 +18,7 @@ pub(crate) fn take_claims(
     identity: &mut Identity,
 ) {
     let caller = options.claims.take_all(headers, identity.peer);
-    identity.caller = Some(Box::new(caller));
+    identity.caller = Some(Box::new(caller.map(Arc::new)));
 }
 
 /// From here on it is the client that counts, not a proxy.

@@ -96,6 +96,13 @@ pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
         let seconds = HeaderValue::from(seconds);
         response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
+    if let Some(challenge) = &error.challenge
+        && let Ok(challenge) = HeaderValue::from_str(challenge)
+    {
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge);
+    }
     if let Some(allow) = error.allow {
         let allow = HeaderValue::from_static(allow);
         response.headers_mut().insert(header::ALLOW, allow);

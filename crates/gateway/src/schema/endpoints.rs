@@ -141,6 +141,17 @@ fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
         ogive_config::HeaderRule::Insert { name, value } => {
             HeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
         }
+        ogive_config::HeaderRule::InsertClaim {
+            name,
+            path,
+            default,
+        } => HeaderRule::InsertClaim {
+            name: header_name(name)?,
+            path: path.as_str().into(),
+            default: default
+                .as_deref()
+                .and_then(|v| HeaderValue::from_str(v).ok()),
+        },
         ogive_config::HeaderRule::Remove(from) => HeaderRule::Remove(selector(from)?),
     })
 }

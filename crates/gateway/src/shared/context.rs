@@ -4,16 +4,22 @@
 //! - [`RequestContext`], of one HTTP request: its head, who asks ([`Identity`]), and what accompanies it;
 //! - [`OperationContext`], of one GraphQL operation in it: what the caller may see, and what is decided on the way.
 
-use std::cell::{RefCell, RefMut};
+use std::{
+    borrow::Cow,
+    cell::{RefCell, RefMut},
+    sync::Arc,
+};
 
-use http::{HeaderMap, request::Parts};
+use http::{HeaderMap, HeaderValue, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::{Client, Peer};
+use ogive_identity::Caller;
 use ogive_plan::Claims;
 use ogive_telemetry::{Record, Telemetry};
+use ogive_transport::CallerContext;
 
 use crate::{
-    authorize::Caller, receive::uploads::Entry, shared::error::RequestError,
+    identify::tokens::unauthenticated, receive::uploads::Entry, shared::error::RequestError,
     shared::measured::Exceeded, shared::observe::Watch, shared::worker::WorkerState,
 };
 
@@ -26,7 +32,7 @@ pub(crate) struct Identity {
     pub(crate) client: Client,
     /// What is known of the caller, or why it cannot be believed, which refuses what is GraphQL; `None` if nobody looked. In
     /// a box, because most requests have none.
-    pub(crate) caller: Option<Box<Result<Caller, RequestError>>>,
+    pub(crate) caller: Option<Box<Result<Arc<Caller>, RequestError>>>,
 }
 
 impl Identity {
@@ -38,16 +44,28 @@ impl Identity {
             caller: None,
         }
     }
-    /// What restrictions ask for.
-    pub(crate) fn claims(&self) -> Result<Claims, RequestError> {
+    /// The caller, if anybody is known.
+    pub(crate) fn caller(&self) -> Result<Option<Arc<Caller>>, RequestError> {
         match self.caller.as_deref() {
-            None => Ok(Claims::default()),
-            Some(Ok(caller)) => Ok(caller.claims.clone()),
+            None => Ok(None),
+            Some(Ok(caller)) => Ok(Some(Arc::clone(caller))),
             Some(Err(error)) => Err(error.clone()),
         }
     }
+    /// Checks that somebody is known to ask, if that is required.
+    pub(crate) fn check(&self, is_required: bool) -> Result<(), RequestError> {
+        let is_known = match self.caller.as_deref() {
+            None => false,
+            Some(Ok(caller)) => caller.granted.authenticated,
+            Some(Err(error)) => return Err(error.clone()),
+        };
+        match is_required && !is_known {
+            true => Err(unauthenticated()),
+            false => Ok(()),
+        }
+    }
     /// What a claim says. What an unauthenticated caller claims counts for nothing.
-    pub(crate) fn claim(&self, name: &str) -> Option<&str> {
+    pub(crate) fn claim(&self, name: &str) -> Option<Cow<'_, str>> {
         let caller = self.caller.as_deref()?.as_ref().ok()?;
         caller.claim(name)
     }
@@ -70,8 +88,8 @@ pub(crate) struct RequestContext<'a> {
 pub struct OperationContext<'a> {
     /// The client's headers.
     pub headers: &'a HeaderMap,
-    /// What is known of the caller; nothing unless [`claimed`](Self::claimed) says more.
-    pub claims: Claims,
+    /// Who asks, if anybody is known.
+    caller: Option<Arc<Caller>>,
     /// What the subgraphs' answers add to the response's headers.
     added: RefCell<HeaderMap>,
     watch: Option<&'a Watch<'a>>,
@@ -86,7 +104,7 @@ impl<'a> OperationContext<'a> {
     pub fn new(headers: &'a HeaderMap) -> Self {
         OperationContext {
             headers,
-            claims: Claims::default(),
+            caller: None,
             added: RefCell::default(),
             watch: None,
             telemetry: None,
@@ -97,8 +115,19 @@ impl<'a> OperationContext<'a> {
     }
     /// Says who the caller is.
     #[must_use]
-    pub fn claimed(self, claims: Claims) -> Self {
-        OperationContext { claims, ..self }
+    pub fn asked_by(self, caller: Option<Arc<Caller>>) -> Self {
+        OperationContext { caller, ..self }
+    }
+    /// What restrictions ask of the caller.
+    pub(crate) fn claims(&self) -> &Claims {
+        const NOTHING: &Claims = &Claims {
+            authenticated: false,
+            scopes: Vec::new(),
+            policies: Vec::new(),
+        };
+        self.caller
+            .as_ref()
+            .map_or(NOTHING, |caller| &caller.granted)
     }
     /// Lets `watch` note what happens.
     pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {
@@ -149,5 +178,15 @@ impl<'a> OperationContext<'a> {
     /// The headers added so far.
     pub(crate) fn take_added(&self) -> HeaderMap {
         self.added.take()
+    }
+}
+
+/// Header rules read claims. A claim that no header can hold is none.
+impl CallerContext for OperationContext<'_> {
+    fn claim(&self, path: &str) -> Option<HeaderValue> {
+        let claim = self.caller.as_ref()?.claim(path)?;
+        let mut value = HeaderValue::from_bytes(claim.as_bytes()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
     }
 }

@@ -22,6 +22,8 @@ pub struct RequestError {
     pub allow: Option<&'static str>,
     /// Seconds after which to come back.
     pub retry_after: Option<u64>,
+    /// Value of the `www-authenticate` header, for 401.
+    pub challenge: Option<Box<str>>,
     /// At least one.
     pub errors: Vec<GraphqlError>,
 }
@@ -45,6 +47,7 @@ impl RequestError {
             well_formed: false,
             allow: None,
             retry_after: None,
+            challenge: None,
             errors: vec![GraphqlError {
                 // Names in it are as long as clients write them.
                 message: bounded_string(message.into(), MESSAGE_BYTES_MAX),
@@ -79,6 +82,7 @@ impl RequestError {
             well_formed: true,
             allow: None,
             retry_after: None,
+            challenge: None,
             errors,
         }
     }

@@ -84,6 +84,19 @@ fn the_page_of_faults_is_up_to_date() {
         );
     }
     page.push_str(
+        "\n## Identity providers\n\n\
+         What a client is answered with a good token of a key that is known, with one of a key that is not, and while no keys \
+         have come since the start and none are kept.\n\n\
+         | fault | known key | unknown key | no keys yet |\n|---|---|---|---|\n",
+    );
+    for case in crate::identity::providers::CASES {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} |",
+            case.fault, case.known, case.unknown, case.never
+        );
+    }
+    page.push_str(
         "\n## Clients\n\n| attack | status | code | what survives |\n|---|---|---|---|\n",
     );
     for case in clients::CASES {

@@ -1,0 +1,93 @@
+//! What `ogive explain` shows of a token: which key set and which key prove it, what it claims, or why it does not count.
+
+use std::{fmt::Write, sync::Arc};
+
+use ogive_config::Config;
+use ogive_identity::{
+    Authenticator, Caller, TokenError, authenticator::SignatureCheck, key_source::now,
+};
+use ogive_plan::{Claims, Plan};
+
+use crate::identify::tokens::{Authentication, AuthenticationOptions};
+
+/// Judges a token as the configuration says; fetches key sets for it.
+pub async fn explain_token(config: &Config, token: &str) -> (String, Option<Arc<Caller>>) {
+    let mut out = String::new();
+    let options = AuthenticationOptions::new(config);
+    let authentication = options.map(|options| Authentication::start(options, None));
+    let Some(jwt) = authentication.as_ref().and_then(Authentication::jwt) else {
+        out.push_str("`authentication.router.jwt` is not set: tokens mean nothing\n");
+        return (out, None);
+    };
+    for (at, source) in jwt.sources().iter().enumerate() {
+        source.tried().await;
+        let _ = write!(out, "key set {at}: {}", source.options().shown());
+        match (source.keys(), source.failure()) {
+            (Some(keys), _) => {
+                let names = keys.keys().iter().map(|key| {
+                    let kid = key.kid().unwrap_or("(no kid)");
+                    format!("{kid} {:?}", key.allowed())
+                });
+                let _ = writeln!(out, ": {}", names.collect::<Vec<_>>().join(", "));
+                for why in &keys.skipped {
+                    let _ = writeln!(out, "  left out: {why}");
+                }
+            }
+            (None, Some(why)) => {
+                let _ = writeln!(out, ": no keys: {why}");
+            }
+            (None, None) => out.push_str(": no keys yet\n"),
+        }
+    }
+    match judge(jwt, token, &mut out).await {
+        Ok(caller) => (out, Some(caller)),
+        Err(error) => {
+            let _ = writeln!(out, "refused: {} ({})", error.description(), error.code());
+            (out, None)
+        }
+    }
+}
+
+async fn judge(
+    jwt: &Authenticator,
+    token: &str,
+    out: &mut String,
+) -> Result<Arc<Caller>, TokenError> {
+    let check = async |check: SignatureCheck| check();
+    let (judged, _) = jwt.judge(token, now(), &check).await?;
+    let end = match judged.end {
+        u64::MAX => "never".to_owned(),
+        end => format!("in {} s", end.saturating_sub(now())),
+    };
+    let kid = judged.kid.as_deref().unwrap_or("(no kid)");
+    let _ = writeln!(
+        out,
+        "proved by key set {}, key {kid}, {}; ends {end}",
+        judged.set,
+        judged.algorithm.name()
+    );
+    let caller = judged.caller;
+    let list = |names: &[Box<str>]| match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(" "),
+    };
+    let _ = writeln!(out, "scopes: {}", list(&caller.granted.scopes));
+    let _ = writeln!(out, "policies: {}", list(&caller.granted.policies));
+    for (name, value) in &caller.claims {
+        let _ = writeln!(out, "claim {name}: {value}");
+    }
+    Ok(caller)
+}
+
+/// What the restrictions of a plan make of a caller; nothing if there are none.
+pub(crate) fn restrictions(plan: &Plan, claims: &Claims) -> String {
+    let mut out = String::new();
+    for requirement in &plan.requirements {
+        let met = match requirement.is_met_by(claims) {
+            true => "met",
+            false => "not met",
+        };
+        let _ = writeln!(out, "restriction {requirement}: {met}");
+    }
+    out
+}

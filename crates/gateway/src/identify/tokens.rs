@@ -1,0 +1,283 @@
+//! Who asks, by what the client brings: a token, or an API key.
+//!
+//! What was proved before is looked up at once. Signatures are checked beside the worker ([`Offload`]), because they take as
+//! long as many requests. A request that brings nothing goes on without a caller, or with what a trusted proxy says of it;
+//! whether that is enough is decided later.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::{
+    ClaimNames, Config, JwksOptions, JwtOptions, KeySetUrl, OnTokenError, TokenAlgorithm,
+    TokenSourceRule, WhenKeysMissing,
+};
+use ogive_identity::{
+    Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,
+    Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
+    api_keys::ApiKeys, authenticator::SignatureCheck, key_source::now,
+};
+use ogive_telemetry::codes;
+
+use crate::shared::{error::RequestError, offload::Offload};
+
+/// After how many seconds clients come back whose token could not be judged.
+const RETRY_SECONDS: u64 = 1;
+/// What a client is asked for that brings nothing (RFC 6750, section 3).
+const CHALLENGE: &str = "Bearer realm=\"graphql\"";
+
+/// How callers are known by what they bring.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AuthenticationOptions {
+    jwt: Option<AuthenticatorOptions>,
+    api_keys: Option<(HeaderName, std::path::PathBuf)>,
+    goes_on: bool,
+    when_missing: WhenKeysMissing,
+}
+
+impl AuthenticationOptions {
+    /// The options that a configuration asks for; `None` if nobody is known by what they bring.
+    pub fn new(config: &Config) -> Option<Self> {
+        let router = &config.authentication.router;
+        if !config.knows_callers() {
+            return None;
+        }
+        let jwt = Some(&router.jwt).filter(|jwt| !jwt.jwks.is_empty());
+        Some(AuthenticationOptions {
+            jwt: jwt.map(authenticator_options),
+            api_keys: router.api_keys.as_ref().and_then(|keys| {
+                let name = HeaderName::from_bytes(keys.header_name.0.as_bytes()).ok()?;
+                Some((name, keys.file.clone().into()))
+            }),
+            goes_on: jwt.is_some_and(|jwt| jwt.on_error == OnTokenError::Continue),
+            when_missing: jwt.map_or(WhenKeysMissing::RefuseTokens, |jwt| jwt.when_missing),
+        })
+    }
+}
+
+fn authenticator_options(jwt: &JwtOptions) -> AuthenticatorOptions {
+    let header = |name: &str, prefix: &str| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        let prefix = prefix.trim().into();
+        Some(TokenSource::Header { name, prefix })
+    };
+    let first = header(&jwt.header_name.0, &jwt.header_value_prefix);
+    let others = jwt.sources.iter().filter_map(|source| match source {
+        TokenSourceRule::Header { name, value_prefix } => header(name, value_prefix),
+        TokenSourceRule::Cookie { name } => Some(TokenSource::Cookie {
+            name: name.as_str().into(),
+        }),
+    });
+    let names = |names: &ClaimNames| names.0.iter().map(|name| name.as_str().into()).collect();
+    AuthenticatorOptions {
+        credentials: Credentials {
+            sources: first.into_iter().chain(others).collect(),
+            ignore_other_prefixes: jwt.ignore_other_prefixes,
+        },
+        sets: jwt
+            .jwks
+            .iter()
+            .filter_map(|set| key_set(set, jwt))
+            .collect(),
+        caller: CallerOptions {
+            scopes: names(&jwt.scopes_claim),
+            policies: names(&jwt.policies_claim),
+        },
+        clock_skew: jwt.clock_skew.0,
+        token_bytes_max: jwt.max_token_size.0,
+        cache_bytes_max: jwt.cache_memory.0,
+    }
+}
+
+/// The configuration was checked when it was read, so no set is lost here.
+fn key_set(set: &JwksOptions, jwt: &JwtOptions) -> Option<KeySetOptions> {
+    let origin = match (&set.url, &set.discovery) {
+        (Some(KeySetUrl::File(path)), _) => KeyOrigin::File(path.into()),
+        (Some(KeySetUrl::Http(url)), _) => KeyOrigin::Url(url.0.clone()),
+        (None, Some(issuer)) => KeyOrigin::Discovery(issuer.0.clone()),
+        (None, None) => return None,
+    };
+    let defaults = KeySetOptions::new(origin);
+    let texts = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
+    let allowed = set.algorithms.as_ref().map(|words| {
+        let all: Vec<Algorithm> = words.iter().filter_map(algorithm).collect();
+        AlgorithmSet::of(&all)
+    });
+    let mut headers = HeaderMap::new();
+    for header in &set.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
+        let mut value = HeaderValue::from_str(&header.value).ok()?;
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    Some(KeySetOptions {
+        source: KeySourceOptions {
+            algorithms: allowed.unwrap_or(defaults.source.algorithms),
+            headers,
+            poll_interval: set.poll_interval.map(|interval| interval.0),
+            timeout: set.request_timeout.0,
+            refetch_interval: jwt.refetch_interval.0,
+            grace: jwt.removed_keys_grace.0,
+            kept: (!jwt.last_known_good.is_empty()).then(|| jwt.last_known_good.clone().into()),
+            allow_plain_http: set.allow_plain_http,
+            ..defaults.source
+        },
+        issuers: match set.issuers.as_slice() {
+            [] => defaults.issuers,
+            named => texts(named),
+        },
+        audiences: texts(&set.audiences),
+        allow_missing_exp: set.allow_missing_exp,
+    })
+}
+
+fn algorithm(word: &TokenAlgorithm) -> Option<Algorithm> {
+    Algorithm::parse(word.word())
+}
+
+/// What keeps the key sets up, and knows who was known before.
+#[derive(Debug)]
+pub struct Authentication {
+    options: AuthenticationOptions,
+    jwt: Option<Authenticator>,
+    api_keys: Option<(HeaderName, ApiKeys)>,
+}
+
+/// Who asks, as far as it can be said at once.
+enum Found {
+    /// Nobody says.
+    Nobody,
+    /// Known, or refused.
+    Settled(Result<Arc<Caller>, TokenError>),
+    /// To be proved.
+    Token(String, ogive_identity::token_cache::Digest),
+}
+
+impl Authentication {
+    /// Begins to keep up what the options ask for; what `before` keeps up goes on.
+    pub(crate) fn start(options: AuthenticationOptions, before: Option<&Authentication>) -> Self {
+        let known = before.and_then(|before| before.jwt.as_ref());
+        let jwt = options.jwt.clone();
+        Authentication {
+            jwt: jwt.map(|jwt| Authenticator::start(jwt, known)),
+            api_keys: options
+                .api_keys
+                .clone()
+                .map(|(header, path)| (header, ApiKeys::start(path))),
+            options,
+        }
+    }
+    /// Whether it is what these options ask for.
+    pub(crate) fn is_for(&self, options: &AuthenticationOptions) -> bool {
+        self.options == *options
+    }
+    /// What judges tokens.
+    pub fn jwt(&self) -> Option<&Authenticator> {
+        self.jwt.as_ref()
+    }
+
+    /// Waits for keys, if the configuration asks for it. The error says what does not come, and why.
+    pub async fn ready(&self) -> Result<(), String> {
+        let wait = self.options.when_missing;
+        if wait == WhenKeysMissing::RefuseTokens {
+            return Ok(());
+        }
+        for source in self.jwt.iter().flat_map(Authenticator::sources) {
+            while !source.tried().await {
+                if wait == WhenKeysMissing::Fail {
+                    let why = source
+                        .failure()
+                        .unwrap_or_else(|| "it takes too long".into());
+                    return Err(format!(
+                        "there is no key set from `{}`: {why}",
+                        source.options().shown()
+                    ));
+                }
+                // It is asked for again and again.
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Who asks, by what a request brings; `None` if it brings nothing.
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        offload: &Offload,
+    ) -> Option<Result<Arc<Caller>, RequestError>> {
+        let found = match self.find(headers) {
+            Found::Nobody => return None,
+            Found::Settled(found) => found,
+            Found::Token(token, digest) => Box::pin(self.prove(&token, digest, offload)).await,
+        };
+        Some(match found {
+            Ok(caller) => Ok(caller),
+            Err(error) if self.options.goes_on && error.bearer_error().is_some() => {
+                tracing::debug!(%error, "a token is bad; its request goes on without a caller");
+                Ok(Arc::default())
+            }
+            Err(error) => Err(refusal(error)),
+        })
+    }
+
+    fn find(&self, headers: &HeaderMap) -> Found {
+        if let Some(jwt) = &self.jwt {
+            match jwt.options().credentials.find(headers) {
+                Ok(None) => {}
+                Ok(Some(token)) => {
+                    return match jwt.recall(token, now()) {
+                        Ok(caller) => Found::Settled(Ok(caller)),
+                        Err(digest) => Found::Token(token.to_owned(), digest),
+                    };
+                }
+                Err(error) => return Found::Settled(Err(error)),
+            }
+        }
+        match &self.api_keys {
+            Some((name, keys)) if headers.contains_key(name) => {
+                Found::Settled(keys.caller(headers.get_all(name), now()))
+            }
+            _ => Found::Nobody,
+        }
+    }
+
+    async fn prove(
+        &self,
+        token: &str,
+        digest: ogive_identity::token_cache::Digest,
+        offload: &Offload,
+    ) -> Result<Arc<Caller>, TokenError> {
+        let Some(jwt) = &self.jwt else {
+            return Err(TokenError::NoKeys);
+        };
+        let check = async |check: SignatureCheck| offload.run(check).await;
+        jwt.prove(token, digest, now(), check).await
+    }
+}
+
+/// What a client is told (RFC 6750, section 3.1).
+fn refusal(error: TokenError) -> RequestError {
+    let unavailable = matches!(error, TokenError::NoKeys | TokenError::Unanswered);
+    let challenge = error.bearer_error().map(|word| {
+        let description = error.description();
+        format!("{CHALLENGE}, error=\"{word}\", error_description=\"{description}\"")
+    });
+    RequestError {
+        retry_after: unavailable.then_some(RETRY_SECONDS),
+        challenge: challenge
+            .or_else(|| (!unavailable).then(|| CHALLENGE.to_owned()))
+            .map(Into::into),
+        ..RequestError::http(error.code(), error.description())
+    }
+}
+
+/// What a client is told of whom nothing is known.
+pub(crate) fn unauthenticated() -> RequestError {
+    RequestError {
+        challenge: Some(CHALLENGE.into()),
+        ..RequestError::http(
+            codes::UNAUTHENTICATED,
+            "nobody is known to ask: send a token",
+        )
+    }
+}
