@@ -123,13 +123,14 @@ section! {
         /// How often the set is fetched. Default: as long as the answer is fresh (`cache-control`), 30 s at the least and an
         /// hour at the most; 60 s if it does not say.
         pub poll_interval: Option<Duration> = None,
-        /// How long a fetch may take.
+        /// How long a fetch may take; default `5s`.
         pub request_timeout: Duration = Duration::seconds(5),
         /// Headers to send along, as `{ name: x-key, value: "${env.KEY}" }`.
         pub headers: Vec<NamedHeader> = Vec::new(),
-        /// Whether a token without an end (`exp`) counts.
+        /// Whether a token without an end (`exp`) counts; default no.
         pub allow_missing_exp: bool = false,
         /// Whether the URL may be an `http://` one of another machine. Whoever is on the way can then be anybody.
+        /// Default no.
         pub allow_plain_http: bool = false,
     }
 

@@ -176,7 +176,11 @@ impl Describe for Vec<CorsPolicy> {
 
 impl Describe for Vec<crate::JwksOptions> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
         crate::JwksOptions::default().describe(&format!("{path}[]"), &[], rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
     }
 }
 
