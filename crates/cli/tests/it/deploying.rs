@@ -193,13 +193,16 @@ fn the_table_of_features_is_true_of_this_gateway() {
         ("Explains its plan", "query_planning.expose."),
         ("Custom error answers", "include_subgraph_errors."),
         ("Structured logs", "log.format"),
-        ("Authentication (JWT)", "authentication"),
+        ("Authentication (JWT)", "authentication.router."),
         ("Subscriptions", "subscription"),
         ("`@defer`, answered in parts", "incremental"),
         ("Caching of answers", "response_cache"),
         ("Limits by cost of fields", "demand_control"),
         ("Programs of one's own in the request path", "coprocessor"),
-        ("Signing of subgraph requests", "message_signatures"),
+        (
+            "Signing of subgraph requests",
+            "authentication.subgraph.all.message_signature.",
+        ),
     ] {
         let row = features.row.iter().find(|row| row.title == title);
         let cell = &row.unwrap_or_else(|| panic!("no row {title}")).cells["ogive"];
