@@ -144,6 +144,11 @@ section! {
     }
 }
 
+/// Names of the algorithms that tokens may be signed with.
+pub(crate) fn words_of_tokens() -> &'static [&'static str] {
+    TokenAlgorithm::WORDS
+}
+
 /// Names of claims: one, or a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClaimNames(pub Vec<String>);

@@ -6,6 +6,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{Config, SupergraphOptions, is_loopback, without_secrets};
+use ogive_identity::api_keys::ApiKeys;
 use ogive_server::tls::listener_tls;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::{Http2, Source};
@@ -110,6 +111,11 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             let index = index.to_string();
             problem(&["persisted_queries", "local_manifests", &index], error);
         }
+    }
+    if let Some(keys) = &config.authentication.router.api_keys
+        && let Err(error) = ApiKeys::check(keys.file.as_ref())
+    {
+        problem(&["authentication", "router", "api_keys", "file"], error);
     }
     if let Err(error) = listener_tls(config) {
         problem(&["tls", "supergraph"], error);

@@ -5,7 +5,7 @@ use super::{
     cors, headers,
     nodes::{at, is_on, plain, scalar, text},
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
-    settings, signatures, telemetry,
+    settings, signatures, telemetry, tokens,
     why::{
         BUDGET, CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES, SUBSCRIPTIONS,
     },
@@ -344,6 +344,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     no("authentication.subgraph", SIGNATURES),
     no("authentication.connector", CONNECTORS),
+    call("authentication.router.jwt", tokens::apollo),
     no("authentication", CLAIMS),
     no("tls.connector", CONNECTORS),
     with(
@@ -360,10 +361,7 @@ pub(super) const RULES: &[Rule] = &[
         "authorization.directives.errors",
         "what may not be seen is an error of the response, and logged with `dry_run`",
     ),
-    call(
-        "authorization.require_authentication",
-        settings::authentication,
-    ),
+    call("authorization.require_authentication", tokens::required),
     no("authorization", CLAIMS),
     no("coprocessor", CODE),
     no("rhai", CODE),

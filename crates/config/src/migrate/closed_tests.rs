@@ -20,7 +20,11 @@ fn loaded(migration: &Migration) -> Config {
 }
 
 const APOLLO: &[&str] = &[
-    "authentication: { router: { jwt: { jwks: [ { url: 'https://e/jwks' } ] } } }",
+    "authentication: { router: { jwt: { jwks: [ { url: 'http://e/jwks' } ] } } }",
+    "authentication: { router: { jwt: { jwks: [ { url: 'https://e/jwks', algorithms: [ES512] } ] } } }",
+    "authentication: { router: { jwt: { jwks: [ { url: 'https://e/jwks', other: 1 } ] } } }",
+    "authentication: { router: { jwt: { other: 1, jwks: [ { url: 'https://e/jwks' } ] } } }",
+    "authentication: { router: { jwt: { jwks: [] } } }",
     "authentication: { subgraph: { all: { aws_sig_v4: { default_chain: { region: x } } } } }",
     "authentication: { subgraph: { subgraphs: { a: { aws_sig_v4: { default_chain: { region: x, service_name: y, other: z } } } } } }",
     "authentication: { subgraph: { all: { aws_sig_v4: { hardcoded: { region: x, service_name: y, access_key_id: z } } } } }",
@@ -377,5 +381,31 @@ fn events_of_apollo_are_the_access_log() {
             .telemetry
             .access_log
             .enabled
+    );
+}
+
+#[test]
+fn key_sets_and_required_callers_are_brought_over_together() {
+    let text = "authentication: { router: { jwt: { header_value_prefix: Token, on_error: Continue, \
+        sources: [ { type: cookie, name: session } ], jwks: [ { url: 'https://e/jwks', issuer: 'https://e', \
+        audiences: [us], algorithms: [RS256], poll_interval: 30s, headers: [ { name: x, value: '${env.KEY}' } ] } ] } } }\n\
+        authorization: { require_authentication: true }";
+    let migration = migrated(Format::Apollo, text);
+    let config = loaded(&migration);
+    let jwt = &config.authentication.router.jwt;
+    assert_eq!(jwt.header_value_prefix, "Token");
+    assert_eq!(jwt.on_error, crate::OnTokenError::Continue);
+    assert_eq!((jwt.sources.len(), jwt.jwks.len()), (1, 1));
+    assert_eq!(jwt.jwks[0].issuers, ["https://e"]);
+    assert_eq!(jwt.jwks[0].audiences, ["us"]);
+    assert_eq!(
+        jwt.jwks[0].poll_interval,
+        Some(crate::Duration::seconds(30))
+    );
+    assert!(config.authorization.require_authentication);
+    assert!(
+        !migration.yaml.contains("# authentication"),
+        "{}",
+        migration.yaml
     );
 }

@@ -26,6 +26,7 @@ mod section;
 mod settings;
 mod signatures;
 mod telemetry;
+mod tokens;
 mod why;
 mod write;
 

@@ -3,8 +3,7 @@
 pub(super) const OFF: &str = "it is off, as is the default";
 pub(super) const BUDGET: &str = "the budget is one of ten seconds";
 pub(super) const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
-pub(super) const CLAIMS: &str =
-    "a proxy in front checks who callers are, and says so: `authorization.claims`";
+pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
 pub(super) const CODE: &str =
     "the gateway runs no code of others; a proxy in front of it or a subgraph can do the same";
 pub(super) const COSTS: &str = "costs of fields are not known here; `limits.max_height`, `limits.max_depth` and `limits.max_aliases` bound operations";
