@@ -44,9 +44,6 @@ const IMPURE: &[&str] = &[
     "std::collections::HashSet",
 ];
 
-/// Crates that cycles and long functions are being taken out of.
-const NOT_YET: &[&str] = &["execute", "transport"];
-
 /// Checks everything; fails with all violations listed.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let mut wrong = Vec::new();
@@ -85,10 +82,8 @@ fn code(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     for krate in crate::code::read(root)? {
         wrong.extend(names::check(&krate, &terms));
         wrong.extend(reading::check(&krate));
-        if !NOT_YET.contains(&&*krate.name) {
-            wrong.extend(cycles::check(&krate));
-            wrong.extend(functions::check(&krate));
-        }
+        wrong.extend(cycles::check(&krate));
+        wrong.extend(functions::check(&krate));
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub const CODES: &[CodeInfo] = &[
     CodeInfo {
         code: DOWNSTREAM_SERVICE_ERROR,
         meaning: "A subgraph reported an error and gave it no code.",
-        remedy: "Look at the subgraph's log; let the subgraph set `extensions.code`.",
+        remedy: "ScanPartial at the subgraph's log; let the subgraph set `extensions.code`.",
     },
     CodeInfo {
         code: ERRORS_TRUNCATED,
@@ -66,7 +66,7 @@ pub const CODES: &[CodeInfo] = &[
     CodeInfo {
         code: SUBREQUEST_GRAPHQL_ERROR,
         meaning: "A subgraph reported an error, and what it said is kept from the client.",
-        remedy: "Look for it in the log, which has what the subgraph said.",
+        remedy: "ScanPartial for it in the log, which has what the subgraph said.",
     },
     CodeInfo {
         code: SUBREQUEST_HTTP_ERROR,

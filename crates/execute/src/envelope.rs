@@ -11,8 +11,7 @@ use ogive_plan::{Fetch, Lookup};
 
 use crate::{
     limits::{ExecuteLimits, ExecuteOptions},
-    scan::Stop,
-    store::LimitReached,
+    stop::{KeyComparisons, Stop},
 };
 
 /// A value of the answer: what it is and where it stands.
@@ -32,26 +31,6 @@ impl Part {
 
 /// Most steps of an error's path: more than any operation is deep, lists counted.
 const PATH_STEPS_MAX: usize = 256;
-
-/// How much was compared in one answer with keys that nobody asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InVain {
-    left: u64,
-}
-
-impl InVain {
-    pub(crate) fn new(limits: &ExecuteLimits) -> Self {
-        InVain {
-            left: limits.key_comparisons_max,
-        }
-    }
-    /// A key was compared with so many others, and is none of them.
-    pub(crate) fn count(&mut self, comparisons: usize) -> Result<(), LimitReached> {
-        let left = self.left.checked_sub(comparisons as u64);
-        self.left = left.ok_or(LimitReached("key_comparisons_max"))?;
-        Ok(())
-    }
-}
 
 /// Where the parts of a GraphQL response stand.
 #[derive(Debug, Default)]
@@ -172,7 +151,7 @@ pub(crate) fn lookup_of(lookups: &[Lookup], key: JsonStr<'_>, expected: usize) -
 pub(crate) fn find_lookups(
     scanner: &mut Scanner<'_>,
     fetch: &Fetch,
-    in_vain: &mut InVain,
+    in_vain: &mut KeyComparisons,
 ) -> Result<Vec<Option<Part>>, Stop> {
     let mut lookups = vec![None; fetch.lookups.len()];
     let mut expected = 0;

@@ -3,91 +3,18 @@
 //! Errors are collected while fetches complete in any order, and written in the order of the plan's fetches, so that
 //! the response does not depend on timing. Each of them is noted for operators, too ([`crate::failure`]).
 
-use std::{borrow::Cow, cell::Cell};
+use std::cell::Cell;
 
-use bytes::Bytes;
 use ogive_base::FastSet;
-use ogive_json::write_string;
 use ogive_plan::ShapeId;
 
-use crate::{codes, failure::Noted, limits::ExecuteLimits, store::RecordId};
-
-/// One step of a client path.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum PathStep<'p> {
-    Key(&'p str),
-    Index(u32),
-}
-
-pub(crate) type Path<'p> = Vec<PathStep<'p>>;
-
-/// One entry of the response's `errors`.
-#[derive(Clone, Debug)]
-pub(crate) struct GraphqlError<'p> {
-    pub(crate) message: Cow<'static, str>,
-    pub(crate) path: Option<Path<'p>>,
-    pub(crate) code: Cow<'static, str>,
-    /// Name of the subgraph to blame, if it may be told.
-    pub(crate) service: Option<&'p str>,
-    /// Further members of `extensions`, as JSON without braces, each followed by a comma. Shared by all places of one
-    /// error.
-    pub(crate) extensions: Bytes,
-    /// The code that operators are told instead.
-    pub(crate) own_code: Option<Cow<'static, str>>,
-    /// What operators are told instead of the message.
-    pub(crate) cause: Option<Cow<'static, str>>,
-    /// The subgraph to blame, where that is not the one whose answer is read.
-    pub(crate) subgraph: Option<u32>,
-    /// Whether the subgraph reported it itself.
-    pub(crate) is_reported: bool,
-}
-
-impl<'p> GraphqlError<'p> {
-    pub(crate) fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        GraphqlError {
-            message: message.into(),
-            path: None,
-            code: Cow::Borrowed(code),
-            service: None,
-            extensions: Bytes::new(),
-            own_code: None,
-            cause: None,
-            subgraph: None,
-            is_reported: false,
-        }
-    }
-    pub(crate) fn at(mut self, path: Path<'p>) -> Self {
-        self.path = (!path.is_empty()).then_some(path);
-        self
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"message\":");
-        write_string(out, &self.message);
-        if let Some(path) = &self.path {
-            out.extend_from_slice(b",\"path\":[");
-            for (i, step) in path.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                match step {
-                    PathStep::Key(key) => write_string(out, key),
-                    PathStep::Index(index) => out.extend_from_slice(index.to_string().as_bytes()),
-                }
-            }
-            out.push(b']');
-        }
-        out.extend_from_slice(b",\"extensions\":{");
-        out.extend_from_slice(&self.extensions);
-        out.extend_from_slice(b"\"code\":");
-        write_string(out, &self.code);
-        if let Some(service) = self.service {
-            out.extend_from_slice(b",\"service\":");
-            write_string(out, service);
-        }
-        out.extend_from_slice(b"}}");
-    }
-}
+use crate::{
+    codes,
+    failure::FailureRecord,
+    graphql_error::{GraphqlError, Path, PathStep},
+    limits::ExecuteLimits,
+    store::RecordId,
+};
 
 /// How many errors there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +58,7 @@ pub(crate) struct Errors<'p> {
     /// Every path of the list and every prefix of one; built when first asked for.
     reported: Option<FastSet<Path<'p>>>,
     /// What operators were not told of yet.
-    news: Vec<Noted>,
+    news: Vec<FailureRecord>,
     /// Errors of objects that are still to be placed.
     of_objects: Vec<ObjectError>,
     /// Objects that were looked at to find the places of errors.
@@ -199,7 +126,7 @@ impl<'p> Errors<'p> {
         !self.news.is_empty()
     }
     /// What operators were not told of yet.
-    pub(crate) fn take_news(&mut self) -> Vec<Noted> {
+    pub(crate) fn take_news(&mut self) -> Vec<FailureRecord> {
         std::mem::take(&mut self.news)
     }
     /// Keeps an error of an object until all is read.
@@ -212,7 +139,7 @@ impl<'p> Errors<'p> {
     }
     /// Notes what clients do not see, in so many places.
     pub(crate) fn note(&mut self, error: &GraphqlError<'p>, places: u32) {
-        Noted::note(&mut self.news, error, places);
+        FailureRecord::note(&mut self.news, error, places);
     }
 
     pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
@@ -253,7 +180,7 @@ impl<'p> Errors<'p> {
     }
 
     /// Appends the `errors` array.
-    pub(crate) fn write(mut self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>) {
         self.list.sort_by_key(|(stage, _)| *stage);
         if self.left_out > 0 {
             let message = format!("{} further errors are left out.", self.left_out);

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::errors::{GraphqlError, PathStep};
+use crate::graphql_error::{GraphqlError, PathStep};
 
 /// Most failures of one answer that are told apart by what happened; those beyond are told apart by code.
 const NOTED_MAX: usize = 10;
@@ -36,7 +36,7 @@ pub struct Failure<'a> {
 
 /// A failure whose answer is still at hand.
 #[derive(Clone, Debug)]
-pub(crate) struct Noted {
+pub(crate) struct FailureRecord {
     pub(crate) subgraph: Option<u32>,
     code: Cow<'static, str>,
     is_reported: bool,
@@ -45,17 +45,17 @@ pub(crate) struct Noted {
     places: u32,
 }
 
-impl Noted {
+impl FailureRecord {
     /// Notes an error in so many places, with others like it.
-    pub(crate) fn note(all: &mut Vec<Noted>, error: &GraphqlError<'_>, places: u32) {
+    pub(crate) fn note(all: &mut Vec<FailureRecord>, error: &GraphqlError<'_>, places: u32) {
         let cause = error.cause.as_ref().unwrap_or(&error.message);
         let code = error.own_code.as_ref().unwrap_or(&error.code);
-        let same = |noted: &&mut Noted| noted.code == *code && noted.cause == *cause;
+        let same = |noted: &&mut FailureRecord| noted.code == *code && noted.cause == *cause;
         if let Some(noted) = all.iter_mut().find(same) {
             noted.places = noted.places.saturating_add(places);
             return;
         }
-        let alike = |noted: &&mut Noted| noted.code == *code;
+        let alike = |noted: &&mut FailureRecord| noted.code == *code;
         if all.len() >= NOTED_MAX
             && let Some(noted) = all.iter_mut().find(alike)
         {
@@ -66,7 +66,7 @@ impl Noted {
         if all.len() >= 2 * NOTED_MAX {
             return;
         }
-        all.push(Noted {
+        all.push(FailureRecord {
             subgraph: error.subgraph,
             code: code.clone(),
             is_reported: error.is_reported,

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Futures under way, each with a tag.
-pub(crate) struct InFlight<'f, K, T> {
+pub(crate) struct InflightFutures<'f, K, T> {
     entries: Vec<Entry<'f, K, T>>,
     /// How many of them were polled: new ones come first, so that they are on their way before anything that has
     /// arrived is dealt with.
@@ -51,9 +51,9 @@ impl Wake for Flag {
     }
 }
 
-impl<'f, K: Copy, T> InFlight<'f, K, T> {
+impl<'f, K: Copy, T> InflightFutures<'f, K, T> {
     pub(crate) fn new() -> Self {
-        InFlight {
+        InflightFutures {
             entries: Vec::new(),
             polled: 0,
             parent: Arc::default(),
@@ -136,7 +136,7 @@ mod tests {
             Poll::Pending
         }))
     }
-    fn next(set: &mut InFlight<'_, char, ()>) -> Poll<Option<char>> {
+    fn next(set: &mut InflightFutures<'_, char, ()>) -> Poll<Option<char>> {
         let mut context = Context::from_waker(Waker::noop());
         let done = pin!(set.next()).as_mut().poll(&mut context);
         done.map(|done| done.map(|(name, ())| name))
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn new_ones_are_polled_before_those_that_have_arrived() {
         let polled = RefCell::default();
-        let mut set = InFlight::new();
+        let mut set = InflightFutures::new();
         set.push('a', waiting(&polled, 'a', 1));
         set.push('b', waiting(&polled, 'b', 1));
         assert_eq!(next(&mut set), Poll::Pending);

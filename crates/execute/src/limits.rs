@@ -1,7 +1,5 @@
 //! What one execution may use, and what it may tell.
 
-use crate::reuse::Reuse;
-
 /// Bounds of one execution. Reaching one ends the fetch concerned with an error, never the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecuteLimits {
@@ -63,6 +61,18 @@ impl Default for ExecuteLimits {
     }
 }
 
+/// What may be reused inside one operation; a greater value allows more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reuse {
+    /// Nothing: every look-up is sent.
+    Off,
+    /// Answers of identical entity look-ups.
+    #[default]
+    Entities,
+    /// Those, and leaves that the same subgraph has brought for the same entity in any other way.
+    All,
+}
+
 /// What the response says about subgraphs, and what the caller wants to know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecuteOptions {
@@ -74,7 +84,7 @@ pub struct ExecuteOptions {
     pub reuse: Reuse,
     /// Whether fetches may be sent in two parts, where the second one is likely to have nothing to ask; only with
     /// [`Reuse::All`]. What came of it is in [`ExecuteStats`](crate::ExecuteStats).
-    pub early: bool,
+    pub prefetch: bool,
     /// Records every fetch in [`ExecuteOutput::trace`](crate::ExecuteOutput::trace).
     pub trace: bool,
 }

@@ -5,7 +5,7 @@
 //! ancestor began is taken back and replaced by null. An error is added unless one already lies at or below the
 //! place, or the value was marked as failed.
 //!
-//! Look here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
+//! ScanPartial here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
@@ -19,11 +19,12 @@ use ogive_plan::{
 use crate::{
     codes,
     condition::Conditions,
-    errors::{Errors, GraphqlError, Path, PathStep, Stage},
-    failure::Noted,
+    errors::{Errors, Stage},
+    failure::FailureRecord,
+    graphql_error::{GraphqlError, Path, PathStep},
     leaf,
     output::{Output, Position, ResponseBody},
-    places::{LOOKED_AT_ALL_MAX, has_value, lacks_type},
+    shown::{LOOKED_AT_ALL_MAX, has_value, lacks_type},
     store::{ListRange, RecordId, Slots, Store, TypeState, Value},
 };
 
@@ -32,7 +33,7 @@ pub(crate) struct Respond<'e, 'p> {
     pub(crate) store: &'e Store<'p>,
     pub(crate) conditions: &'e Conditions,
     pub(crate) locals: &'e [Bytes],
-    pub(crate) errors: Errors<'p>,
+    pub(crate) errors: &'e mut Errors<'p>,
     /// Whether errors name the subgraph to blame, by its index.
     pub(crate) tells_service: &'e dyn Fn(u32) -> bool,
 }
@@ -45,13 +46,13 @@ pub(crate) struct Responded {
     /// ... and of all there are.
     pub(crate) errors_total: usize,
     /// What operators were not told of yet.
-    pub(crate) news: Vec<Noted>,
+    pub(crate) news: Vec<FailureRecord>,
 }
 
 /// Writes the response.
 pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
     let plan = input.store.plan();
-    let (store, conditions, mut errors) = (input.store, input.conditions, input.errors);
+    let (store, conditions, errors) = (input.store, input.conditions, input.errors);
     // Where an error was told, a value may have come since.
     let left = Cell::new(LOOKED_AT_ALL_MAX);
     errors.forget_paths(|path| has_value(store, conditions, path, &left));
@@ -104,11 +105,11 @@ struct Emit<'e, 'p> {
     store: &'e Store<'p>,
     conditions: &'e Conditions,
     locals: &'e [Bytes],
-    errors: Errors<'p>,
+    errors: &'e mut Errors<'p>,
     out: Output<'e, 'p>,
     frames: Vec<Frame<'p>>,
     derived: &'p Derived,
-    /// The text of objects that have twins ([`Store::twin`]), where no null had to be explained, and how often text had
+    /// The text of objects that have duplicates ([`Store::duplicate`]), where no null had to be explained, and how often text had
     /// been taken back before: what is older may be gone.
     written: Option<FastMap<RecordId, (u32, Range<usize>)>>,
     /// Those of them that are open.
@@ -117,7 +118,7 @@ struct Emit<'e, 'p> {
     nulls: u32,
     /// How often text was taken back. Emptying `written` each time would take as long as it has ever been.
     taken_back: u32,
-    /// How often in a row twins differed.
+    /// How often in a row duplicates differed.
     differences: u32,
     /// Room to compare them in.
     compared: Vec<(RecordId, RecordId)>,
@@ -137,7 +138,7 @@ struct Writing {
     nulls: u32,
 }
 
-/// How often in a row twins may differ before they are no longer compared.
+/// How often in a row duplicates may differ before they are no longer compared.
 const DIFFERENCES_MAX: u32 = 16;
 
 /// So many items of a list are written before it is seen to that the response does not become too long. (What is between
@@ -396,8 +397,8 @@ impl<'p> Emit<'_, 'p> {
 
     #[inline(always)]
     fn open_object(&mut self, record: RecordId, id: LayoutId) {
-        if let Some(twin) = self.store.twin(record)
-            && self.open_twin(record, twin)
+        if let Some(duplicate) = self.store.duplicate(record)
+            && self.open_duplicate(record, duplicate)
         {
             return;
         }
@@ -413,13 +414,13 @@ impl<'p> Emit<'_, 'p> {
         self.out.byte(b'{');
     }
 
-    /// Writes the text of an object's twin, or notes that its own is to be written again.
+    /// Writes the text of an object's duplicate, or notes that its own is to be written again.
     #[inline(never)]
-    fn open_twin(&mut self, record: RecordId, twin: RecordId) -> bool {
-        if self.put_again(record, twin) {
+    fn open_duplicate(&mut self, record: RecordId, duplicate: RecordId) -> bool {
+        if self.put_again(record, duplicate) {
             return true;
         }
-        if record == twin {
+        if record == duplicate {
             self.being_written.push(Writing {
                 record,
                 frames: self.frames.len(),
@@ -430,14 +431,16 @@ impl<'p> Emit<'_, 'p> {
         false
     }
 
-    /// Writes the text of an object's twin, if it was written and looks the same.
-    fn put_again(&mut self, record: RecordId, twin: RecordId) -> bool {
-        let written = self.written.as_ref().and_then(|all| all.get(&twin));
+    /// Writes the text of an object's duplicate, if it was written and looks the same.
+    fn put_again(&mut self, record: RecordId, duplicate: RecordId) -> bool {
+        let written = self.written.as_ref().and_then(|all| all.get(&duplicate));
         let Some((_, text)) = written.filter(|(before, _)| *before == self.taken_back) else {
             return false;
         };
         if self.differences >= DIFFERENCES_MAX
-            || !self.store.are_alike((record, twin), &mut self.compared)
+            || !self
+                .store
+                .are_alike((record, duplicate), &mut self.compared)
         {
             self.differences += 1;
             return false;

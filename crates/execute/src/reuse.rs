@@ -7,7 +7,7 @@
 //! loader does, one level up. Mutations never reuse anything.
 //!
 //! [`Reuse::All`] goes one step further: what the same subgraph has said of an entity in another place, by a root field
-//! or deep in an answer, counts as well, if it is all leaves ([`ogive_plan::donors`]).
+//! or deep in an answer, counts as well, if it is all leaves ([`ogive_plan::reuse_sources`]).
 //!
 //! Nothing is reused of an answer that came with any error, nor an entity that was null: it is asked for again. A fetch
 //! of which all representations are on their way waits for them; one of which only some are sends those too, because
@@ -25,26 +25,14 @@ use hashbrown::HashTable;
 use ogive_plan::FetchId;
 
 use crate::{
-    few::Few,
+    inline_list::InlineList,
     limits::ExecuteLimits,
     store::{RawRange, RecordId, Source},
 };
 
-/// What may be reused inside one operation; a greater value allows more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reuse {
-    /// Nothing: every look-up is sent.
-    Off,
-    /// Answers of identical entity look-ups.
-    #[default]
-    Entities,
-    /// Those, and leaves that the same subgraph has brought for the same entity in any other way.
-    All,
-}
-
 /// What became of a representation that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum ReuseState {
     /// Nobody sent it, or the answer is no good.
     No,
     /// The fetch is under way.
@@ -68,8 +56,8 @@ pub(crate) struct Entities {
     bytes: Vec<u8>,
     /// Fetches, or parts of them, that were answered without errors.
     clean: Vec<FetchId>,
-    /// Fetches a part of which was sent early, as what.
-    split: Few<(FetchId, FetchId), 4>,
+    /// Fetches a part of which was prefetched, as what.
+    split: InlineList<(FetchId, FetchId), 4>,
 }
 
 /// What a row is counted as, with its place in the table.
@@ -81,7 +69,7 @@ struct Row {
     selection: u32,
     start: u32,
     len: u32,
-    known: Known,
+    known: ReuseState,
 }
 
 /// What a representation is known by.
@@ -101,7 +89,7 @@ impl Entities {
             rows: Vec::new(),
             bytes: Vec::new(),
             clean: Vec::new(),
-            split: Few::Empty,
+            split: InlineList::Empty,
         }
     }
 
@@ -122,20 +110,20 @@ impl Entities {
     }
 
     /// What became of a representation.
-    pub(crate) fn get(&self, key: Key<'_>) -> Known {
+    pub(crate) fn get(&self, key: Key<'_>) -> ReuseState {
         let (_, row) = self.find(key);
-        row.map_or(Known::No, |at| self.rows[at as usize].known)
+        row.map_or(ReuseState::No, |at| self.rows[at as usize].known)
     }
 
     /// Notes that a part of a fetch is sent by itself, as `part`.
-    pub(crate) fn sent_early(&mut self, fetch: FetchId, part: FetchId) {
+    pub(crate) fn prefetched(&mut self, fetch: FetchId, part: FetchId) {
         self.split.push((fetch, part));
     }
     /// Notes that a fetch, or what is known as one, was answered without errors.
     pub(crate) fn answered_well(&mut self, fetch: FetchId) {
         self.clean.push(fetch);
     }
-    /// Whether it was, and the part that was sent early as well.
+    /// Whether it was, and the part that was prefetched as well.
     pub(crate) fn is_clean(&self, fetch: FetchId) -> bool {
         let mut parts = self.split.iter().filter(|(whole, _)| *whole == fetch);
         self.clean.contains(&fetch) && parts.all(|(_, part)| self.clean.contains(part))
@@ -146,12 +134,12 @@ impl Entities {
         match self.find(key) {
             (_, Some(at)) => {
                 let row = &mut self.rows[at as usize];
-                if row.known == Known::No {
-                    row.known = Known::Held(record);
+                if row.known == ReuseState::No {
+                    row.known = ReuseState::Held(record);
                 }
             }
             (hash, None) => {
-                self.insert(hash, key, Known::Held(record));
+                self.insert(hash, key, ReuseState::Held(record));
             }
         }
     }
@@ -162,17 +150,17 @@ impl Entities {
         let (hash, found) = self.find(key);
         if let Some(at) = found {
             let row = &mut self.rows[at as usize];
-            let free = row.known == Known::No;
+            let free = row.known == ReuseState::No;
             if free {
-                row.known = Known::UnderWay(fetch);
+                row.known = ReuseState::UnderWay(fetch);
             }
             return free.then_some(at);
         }
-        self.insert(hash, key, Known::UnderWay(fetch))
+        self.insert(hash, key, ReuseState::UnderWay(fetch))
     }
 
     /// A new row; None if the table is full.
-    fn insert(&mut self, hash: u64, key: Key<'_>, known: Known) -> Option<u32> {
+    fn insert(&mut self, hash: u64, key: Key<'_>, known: ReuseState) -> Option<u32> {
         let (start, len) = (self.bytes.len(), key.representation.len());
         if start + len + (self.rows.len() + 1) * ROW_BYTES > self.bytes_max {
             return None;
@@ -204,14 +192,14 @@ impl Entities {
     /// Says that nobody will answer a representation any more, unless somebody has.
     pub(crate) fn give_up(&mut self, ticket: u32) {
         if let Some(row) = self.rows.get_mut(ticket as usize)
-            && let Known::UnderWay(_) = row.known
+            && let ReuseState::UnderWay(_) = row.known
         {
-            row.known = Known::No;
+            row.known = ReuseState::No;
         }
     }
 
     /// Says what became of a representation that was sent.
-    pub(crate) fn settle(&mut self, ticket: u32, known: Known) {
+    pub(crate) fn settle(&mut self, ticket: u32, known: ReuseState) {
         if let Some(row) = self.rows.get_mut(ticket as usize) {
             row.known = known;
         }

@@ -11,21 +11,23 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{EarlyPart, FetchId, Granted, OperationKind, Plan, ShapeId};
+use ogive_plan::{FetchId, Granted, OperationKind, Plan, Prefetch};
 
 use crate::{
-    ahead::Aheads,
     answer::{self, Absorb},
     condition::Conditions,
     errors::Errors,
     failure::Failure,
-    inflight::InFlight,
-    limits::{ExecuteLimits, ExecuteOptions},
+    gather::{FetchPart, Gather, Gathered, gather},
+    inflight::InflightFutures,
+    limits::{ExecuteLimits, ExecuteOptions, Reuse},
     output::ResponseBody,
-    request::{self, Gather, Gathered},
+    request,
     respond::{Respond, Responded, respond},
-    reuse::{Entities, Reuse},
-    store::{LimitReached, Source, Store},
+    reuse::Entities,
+    stop::LimitReached,
+    store::{Source, Store},
+    stream_scan::StreamScans,
     transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
 
@@ -72,16 +74,16 @@ pub struct ExecuteStats {
     pub representations: u64,
     /// Objects that got an entity of an earlier answer instead of having it asked for again.
     pub reused: u64,
-    /// Parts of fetches that were sent early.
-    pub early: u32,
+    /// Parts of fetches that were prefetched.
+    pub prefetched: u32,
     /// Of those, the ones whose fetch had nothing else to ask.
-    pub early_sufficed: u32,
+    pub prefetch_sufficed: u32,
     /// Bytes of request bodies.
     pub request_bytes: u64,
     /// Bytes of answers.
     pub answer_bytes: u64,
     /// Of those, bytes that were known to be as expected before their answer was whole.
-    pub ahead_bytes: u64,
+    pub streamed_bytes: u64,
     /// Objects in the response store.
     pub records: u32,
     /// Objects that were looked at to find the places of errors.
@@ -110,9 +112,8 @@ pub async fn execute(
     transport: &dyn Transport,
 ) -> ExecuteOutput {
     let conditions = Conditions::evaluate(plan, input.variables, input.granted);
-    let aheads = Aheads::new(plan, conditions.for_patterns(), &input.limits);
-    let mut run = Run::new(plan, &input, transport, (&conditions, &aheads));
-    let mut in_flight = InFlight::new();
+    let streams = StreamScans::new(plan, conditions.for_patterns(), &input.limits);
+    let mut run = Run::new(plan, &input, transport, (&conditions, &streams));
     let mut ready: Vec<FetchId> = plan
         .fetches
         .ids()
@@ -129,24 +130,21 @@ pub async fn execute(
                 Prepared::Done => run.complete(fetch, &mut ready),
                 Prepared::Wait => parked.push(fetch),
             }
-            run.send(&mut in_flight);
         }
-        let Some((source, result)) = in_flight.next().await else {
+        let Some((source, result)) = run.in_flight.next().await else {
             break;
         };
         if run.absorb(source, result) {
             run.complete(source.fetch(), &mut ready);
         }
-        run.send(&mut in_flight);
         ready.append(&mut parked);
     }
-    drop(in_flight);
     run.finish()
 }
 
 /// What to do with a fetch whose dependencies are complete.
 enum Prepared {
-    /// Its requests are in the outbox.
+    /// Its requests are under way.
     Sent,
     /// There is nothing to ask.
     Done,
@@ -176,19 +174,19 @@ struct Run<'e> {
     transport: &'e dyn Transport,
     conditions: &'e Conditions,
     /// What was found out about answers while they arrived.
-    aheads: &'e Aheads<'e>,
+    streams: &'e StreamScans<'e>,
     store: Store<'e>,
     errors: Errors<'e>,
-    /// Where every fetch stands; after the fetches, the parts that can be sent early.
+    /// Where every fetch stands; after the fetches, the parts that can be prefetched.
     progress: Vec<Progress>,
-    /// The parts that can be sent early.
-    early: &'e [EarlyPart],
+    /// The parts that can be prefetched.
+    prefetches: &'e [Prefetch],
     /// Of those, the ones that were sent.
-    sent_early: Vec<bool>,
+    is_prefetched: Vec<bool>,
     /// Representations of all requests but the first of each fetch.
     further: Option<FastMap<Source, Gathered>>,
-    /// Requests to send, with what is expected of the answer if that is known before it is whole.
-    outbox: Vec<(Source, SubgraphRequest, Option<ShapeId>)>,
+    /// Requests that are not answered yet.
+    in_flight: InflightFutures<'e, Source, Result<SubgraphResponse, TransportError>>,
     /// What was sent and may be reused; none if nothing can be.
     entities: Option<Entities>,
     stats: ExecuteStats,
@@ -201,16 +199,18 @@ impl<'e> Run<'e> {
         plan: &'e Plan,
         input: &'e ExecuteInput<'e>,
         transport: &'e dyn Transport,
-        (conditions, aheads): (&'e Conditions, &'e Aheads<'e>),
+        (conditions, streams): (&'e Conditions, &'e StreamScans<'e>),
     ) -> Self {
         let fetches = plan.fetches.as_slice();
-        let early = match input.options {
-            options if options.early && options.reuse == Reuse::All => &*plan.reusable().early,
+        let prefetches = match input.options {
+            options if options.prefetch && options.reuse == Reuse::All => {
+                &*plan.reusable().prefetches
+            }
             _ => &[],
         };
         let dependencies = fetches.iter().map(|fetch| &fetch.dependencies);
-        let dependencies = dependencies.chain(early.iter().map(|part| &part.dependencies));
-        let mut progress = Vec::with_capacity(fetches.len() + early.len());
+        let dependencies = dependencies.chain(prefetches.iter().map(|part| &part.dependencies));
+        let mut progress = Vec::with_capacity(fetches.len() + prefetches.len());
         progress.extend(dependencies.map(|dependencies| Progress {
             waits_for: dependencies.len() as u32,
             ..Progress::default()
@@ -220,14 +220,14 @@ impl<'e> Run<'e> {
             input,
             transport,
             conditions,
-            aheads,
-            store: Store::new(plan, input.limits),
+            streams,
+            store: Store::new(plan, &input.limits),
             errors: Errors::new(&input.limits),
             progress,
             further: None,
-            outbox: Vec::new(),
-            early,
-            sent_early: vec![false; early.len()],
+            in_flight: InflightFutures::new(),
+            prefetches,
+            is_prefetched: vec![false; prefetches.len()],
             entities: (plan.kind == OperationKind::Query
                 && match input.options.reuse {
                     Reuse::Off => false,
@@ -235,7 +235,7 @@ impl<'e> Run<'e> {
                     Reuse::All => {
                         plan.derived().asks_twice || {
                             let reusable = plan.reusable();
-                            !reusable.donors.is_empty() || !reusable.early.is_empty()
+                            !reusable.sources.is_empty() || !reusable.prefetches.is_empty()
                         }
                     }
                 })
@@ -247,22 +247,24 @@ impl<'e> Run<'e> {
     }
 
     /// The part that an id beyond the fetches stands for.
-    fn part_of(&self, id: FetchId) -> Option<&'e EarlyPart> {
-        self.early
+    fn part_of(&self, id: FetchId) -> Option<&'e Prefetch> {
+        self.prefetches
             .get(id.index().checked_sub(self.plan.fetches.len())?)
     }
     /// The fetch of the plan that an id stands for.
     fn whole(&self, id: FetchId) -> FetchId {
         self.part_of(id).map_or(id, |part| part.fetch)
     }
-    /// The part of a fetch that was sent early, and whether `id` is it.
-    fn split(&self, id: FetchId) -> Option<(&'e EarlyPart, bool)> {
+    /// What of a fetch an id stands for.
+    fn part_of_fetch(&self, id: FetchId) -> FetchPart<'e> {
         if let Some(part) = self.part_of(id) {
-            return Some((part, true));
+            return FetchPart::Prefetch(part);
         }
-        let sent = self.early.iter().zip(&self.sent_early);
-        let mut sent = sent.filter(|(part, sent)| **sent && part.fetch == id);
-        sent.next().map(|(part, _)| (part, false))
+        let prefetches = self.prefetches.iter().zip(&self.is_prefetched);
+        let mut prefetched = prefetches.filter(|(part, is_sent)| **is_sent && part.fetch == id);
+        prefetched
+            .next()
+            .map_or(FetchPart::Whole, |(part, _)| FetchPart::Rest(part))
     }
 
     /// What may be reused of a subgraph's answers.
@@ -271,37 +273,21 @@ impl<'e> Run<'e> {
         allowed.min(self.input.options.reuse)
     }
 
-    /// Sends what is in the outbox.
-    fn send(
-        &mut self,
-        in_flight: &mut InFlight<'e, Source, Result<SubgraphResponse, TransportError>>,
-    ) {
-        for (source, request, root) in self.outbox.drain(..) {
-            let answer = match root {
-                None => self.transport.send(request),
-                Some(shape) => self.transport.send_ahead(request, self.aheads.of(shape)),
-            };
-            in_flight.push(source, answer);
-        }
-    }
-
-    /// Builds the requests of a fetch, or of a part that is sent early, whose dependencies are complete: one, unless it
+    /// Builds the requests of a fetch, or of a part that is prefetched, whose dependencies are complete: one, unless it
     /// has more representations than the subgraph takes at a time.
     fn prepare(&mut self, id: FetchId) -> Prepared {
-        let (whole, split) = (self.whole(id), self.split(id));
+        let (whole, part) = (self.whole(id), self.part_of_fetch(id));
         let fetch = &self.plan.fetches[whole];
         let reuse = self.reuse_of(fetch.subgraph);
-        let gathered = request::gather(Gather {
+        let gathered = gather(Gather {
             store: &self.store,
             conditions: self.conditions,
             id: whole,
             fetch,
             sent_as: id,
-            part: split,
+            part,
             reuse,
             entities: self.entities.as_mut().filter(|_| reuse != Reuse::Off),
-            unsent_left: 0,
-            offers_left: 0,
         });
         let first = Source::new(id, 0);
         let mut gathered = match gathered {
@@ -360,14 +346,14 @@ impl<'e> Run<'e> {
         match sent {
             0 => {
                 self.stats.fetches_skipped += 1;
-                self.stats.early_sufficed += u32::from(matches!(split, Some((_, false))));
+                self.stats.prefetch_sufficed += u32::from(matches!(part, FetchPart::Rest(_)));
                 Prepared::Done
             }
             _ => Prepared::Sent,
         }
     }
 
-    /// Puts requests of a fetch into the outbox; says how many there are.
+    /// Sends requests of a fetch; says how many there are.
     fn post(&mut self, id: FetchId, parts: impl IntoIterator<Item = Gathered>) -> u32 {
         let whole = self.whole(id);
         let fetch = &self.plan.fetches[whole];
@@ -413,7 +399,12 @@ impl<'e> Run<'e> {
                 body,
                 idempotent: fetch.kind == OperationKind::Query,
             };
-            self.outbox.push((source, request, root));
+            // What is expected of the answer is known before it is whole.
+            let answer = match root {
+                None => self.transport.send(request),
+                Some(shape) => self.transport.send_scanned(request, self.streams.of(shape)),
+            };
+            self.in_flight.push(source, answer);
         }
         sent
     }
@@ -471,11 +462,11 @@ impl<'e> Run<'e> {
             return self.progress[id.index()].unanswered == 0;
         }
         let head = result.as_ref().ok();
-        let head = head.and_then(|response| self.aheads.take(&response.body));
-        self.stats.ahead_bytes += head.as_ref().map_or(0, |head| head.bytes() as u64);
+        let head = head.and_then(|response| self.streams.take(&response.body));
+        self.stats.streamed_bytes += head.as_ref().map_or(0, |head| head.bytes() as u64);
         self.with(source, &gathered, |mut absorb| {
             absorb.head = head;
-            answer::absorb(absorb, result);
+            answer::absorb(&mut absorb, result);
         });
         self.give_up(&gathered);
         self.transport.holds(self.store.heap_bytes());
@@ -548,7 +539,7 @@ impl<'e> Run<'e> {
             // The fetch waited for its part too.
             return self.arrive(part.fetch, ready);
         }
-        for (at, part) in self.early.iter().enumerate() {
+        for (at, part) in self.prefetches.iter().enumerate() {
             let subgraph = self.plan.fetches[part.fetch].subgraph;
             if !part.dependencies.contains(&id) || self.reuse_of(subgraph) != Reuse::All {
                 continue;
@@ -559,11 +550,11 @@ impl<'e> Run<'e> {
             // A fetch that can be sent whole now is better sent whole.
             if is_ready && !self.is_last_for(id, part.fetch) {
                 self.progress[part.fetch.index()].waits_for += 1;
-                self.sent_early[at] = true;
+                self.is_prefetched[at] = true;
                 if let Some(entities) = &mut self.entities {
-                    entities.sent_early(part.fetch, FetchId::from_usize(n_fetches + at));
+                    entities.prefetched(part.fetch, FetchId::from_usize(n_fetches + at));
                 }
-                self.stats.early += 1;
+                self.stats.prefetched += 1;
                 ready.push(FetchId::from_usize(n_fetches + at));
             }
         }
@@ -588,7 +579,7 @@ impl<'e> Run<'e> {
         }
     }
 
-    fn finish(mut self) -> ExecuteOutput {
+    fn finish(&mut self) -> ExecuteOutput {
         self.stats.records = self.store.len() as u32;
         self.stats.looked_at = self.errors.looked_at();
         self.store.learn_sizes();
@@ -604,7 +595,7 @@ impl<'e> Run<'e> {
             store: &self.store,
             conditions: self.conditions,
             locals: self.input.locals,
-            errors: self.errors,
+            errors: &mut self.errors,
             tells_service: &tells_service,
         });
         for noted in &responded.news {

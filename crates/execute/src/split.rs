@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use bytes::Bytes;
 
 use crate::{
-    request::{Gathered, GatheredLookup, Instance},
+    gather::{Gathered, GatheredLookup, Instance},
     store::Source,
 };
 

@@ -14,9 +14,10 @@ use ogive_base::{FastMap, define_id, id::Id};
 use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, SlotIndex};
 
 use crate::{
-    errors::{Path, PathStep},
-    few::Few,
+    graphql_error::{Path, PathStep},
+    inline_list::InlineList,
     limits::ExecuteLimits,
+    stop::LimitReached,
 };
 
 define_id! {
@@ -168,12 +169,10 @@ const VALUES_RESERVED_MAX: usize = 4096;
 /// Room is made for as many values as the last execution of the plan had, up to so many: a mebibyte.
 const LEARNED_MAX: usize = 1 << 16;
 
-/// So many slots of a record are made in one step.
+/// Up to so many slots of a record are made one by one.
 const SLOTS_AT_ONCE: usize = 4;
-
-/// A limit was reached; the name is the option's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LimitReached(pub(crate) &'static str);
+/// More are copied from here.
+const ABSENT: [Value; 64] = [Value::Absent; 64];
 
 /// Where a new record hangs.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +204,7 @@ pub(crate) struct Extent {
 #[derive(Debug)]
 pub(crate) struct Store<'p> {
     plan: &'p Plan,
-    limits: ExecuteLimits,
+    limits: &'p ExecuteLimits,
     /// Bytes of answers that were read more than once.
     rescanned: u64,
     /// Answers by fetch.
@@ -218,9 +217,9 @@ pub(crate) struct Store<'p> {
     likely: usize,
     items: Vec<Value>,
     indexes: Vec<u32>,
-    by_layout: Vec<Few<RecordId, 3>>,
-    /// By record, the one it was copied from ([`Store::twin`]); may be shorter than there are records.
-    twins: Vec<RecordId>,
+    by_layout: Vec<InlineList<RecordId, 3>>,
+    /// By record, the one it was copied from ([`Store::duplicate`]); may be shorter than there are records.
+    duplicates: Vec<RecordId>,
     /// What was overwritten since [`Store::begin`], oldest first.
     undo: Vec<Undo>,
     /// The latest mark: what was made after it need not be kept track of.
@@ -248,9 +247,9 @@ enum Undo {
 impl<'p> Store<'p> {
     /// The record of the response's root.
     pub(crate) const ROOT: RecordId = RecordId(0);
-    const NO_TWIN: RecordId = RecordId(u32::MAX);
+    const NO_DUPLICATE: RecordId = RecordId(u32::MAX);
 
-    pub(crate) fn new(plan: &'p Plan, limits: ExecuteLimits) -> Self {
+    pub(crate) fn new(plan: &'p Plan, limits: &'p ExecuteLimits) -> Self {
         // As much as the last execution took, within bounds, or a little.
         let (records, values) = plan.derived().sizes.get();
         let mut store = Store {
@@ -260,12 +259,12 @@ impl<'p> Store<'p> {
             answers: vec![Bytes::new(); plan.fetches.len()],
             further: FastMap::default(),
             records: Vec::with_capacity(records.clamp(32, LEARNED_MAX / 4)),
-            values: Vec::with_capacity(values.clamp(128, LEARNED_MAX) + SLOTS_AT_ONCE),
+            values: Vec::with_capacity(values.clamp(128, LEARNED_MAX)),
             likely: 0,
             items: Vec::new(),
             indexes: Vec::new(),
-            by_layout: vec![Few::Empty; plan.layouts.len()],
-            twins: Vec::new(),
+            by_layout: vec![InlineList::Empty; plan.layouts.len()],
+            duplicates: Vec::new(),
             undo: Vec::new(),
             mark: None,
         };
@@ -296,8 +295,8 @@ impl<'p> Store<'p> {
     pub(crate) fn plan(&self) -> &'p Plan {
         self.plan
     }
-    pub(crate) fn limits(&self) -> &ExecuteLimits {
-        &self.limits
+    pub(crate) fn limits(&self) -> &'p ExecuteLimits {
+        self.limits
     }
     /// Counts bytes of an answer that are read again.
     pub(crate) fn rescan(&mut self, bytes: u64) -> Result<(), LimitReached> {
@@ -314,7 +313,7 @@ impl<'p> Store<'p> {
             self.further.insert(source, body);
             return;
         }
-        // Parts of fetches that are sent early are numbered after the fetches.
+        // Parts of fetches that are prefetched are numbered after the fetches.
         let at = source.fetch().index();
         // Room for what is likely in it, so that little is moved later; made when the first of many records is, because
         // an answer that passes as it stands needs none.
@@ -325,6 +324,7 @@ impl<'p> Store<'p> {
         }
         self.answers[at] = body;
     }
+    #[inline(always)]
     fn find_answer(&self, source: Source) -> Option<&Bytes> {
         match source.part() {
             0 => self.answers.get(source.fetch().index()),
@@ -347,6 +347,7 @@ impl<'p> Store<'p> {
             .map_or(&[], |answer| answer)
     }
     /// The bytes of a leaf.
+    #[inline(always)]
     pub(crate) fn raw(&self, range: RawRange) -> &[u8] {
         let start = range.start as usize;
         self.find_answer(range.source())
@@ -399,7 +400,7 @@ impl<'p> Store<'p> {
                 records.pop();
             }
         }
-        self.twins.truncate(mark.records);
+        self.duplicates.truncate(mark.records);
         self.values.truncate(mark.values);
         self.items.truncate(mark.items);
         self.indexes.truncate(mark.indexes);
@@ -475,8 +476,8 @@ impl<'p> Store<'p> {
         if !place.indexes.is_empty() {
             self.indexes.extend_from_slice(place.indexes);
         }
-        if self.values.len() + slots + SLOTS_AT_ONCE > self.values.capacity() {
-            self.make_room(slots + SLOTS_AT_ONCE);
+        if self.values.len() + slots > self.values.capacity() {
+            self.make_room(slots);
         }
         self.push_absent(slots);
         if let Some(records) = self.by_layout.get_mut(layout.index()) {
@@ -484,15 +485,17 @@ impl<'p> Store<'p> {
         }
         id
     }
-    /// Appends empty slots, a few in each step.
+    /// Appends empty slots. Few are put there one by one: whether `extend_from_slice` is a call is up to the compiler.
     #[inline(always)]
-    fn push_absent(&mut self, slots: usize) {
-        let len = self.values.len() + slots;
-        while self.values.len() < len {
-            self.values
-                .extend_from_slice(&[Value::Absent; SLOTS_AT_ONCE]);
+    fn push_absent(&mut self, mut slots: usize) {
+        while slots > SLOTS_AT_ONCE {
+            let n = slots.min(ABSENT.len());
+            self.values.extend_from_slice(&ABSENT[..n]);
+            slots -= n;
         }
-        self.values.truncate(len);
+        for _ in 0..slots {
+            self.values.push(Value::Absent);
+        }
     }
     /// How much there is now.
     #[inline]
@@ -559,24 +562,24 @@ impl<'p> Store<'p> {
         };
         copy_within(&mut self.values, values, moved);
         copy_within(&mut self.items, items, moved);
-        // Whatever was copied is its own twin, unless it was a copy itself.
-        self.twins.resize(root.index(), Self::NO_TWIN);
+        // Whatever was copied is its own duplicate, unless it was a copy itself.
+        self.duplicates.resize(root.index(), Self::NO_DUPLICATE);
         for at in from.records..to.records {
-            let mut twin = self.twins[at as usize];
-            if twin == Self::NO_TWIN {
-                twin = RecordId(at);
-                self.twins[at as usize] = twin;
+            let mut duplicate = self.duplicates[at as usize];
+            if duplicate == Self::NO_DUPLICATE {
+                duplicate = RecordId(at);
+                self.duplicates[at as usize] = duplicate;
             }
-            self.twins.push(twin);
+            self.duplicates.push(duplicate);
         }
         Some(root)
     }
-    /// The record whose object had the same bytes in the same answer, if there is one; the first of them is the twin of
+    /// The record whose object had the same bytes in the same answer, if there is one; the first of them is the duplicate of
     /// itself. What other fetches have brought may differ.
     #[inline]
-    pub(crate) fn twin(&self, record: RecordId) -> Option<RecordId> {
-        let twin = self.twins.get(record.index()).copied();
-        twin.filter(|twin| *twin != Self::NO_TWIN)
+    pub(crate) fn duplicate(&self, record: RecordId) -> Option<RecordId> {
+        let duplicate = self.duplicates.get(record.index()).copied();
+        duplicate.filter(|duplicate| *duplicate != Self::NO_DUPLICATE)
     }
     /// Whether two records of one layout have the same in their slots, and so on in all objects below them. `open` is
     /// room to work in.
@@ -618,11 +621,13 @@ impl<'p> Store<'p> {
     }
 
     /// All records of a layout, in order of creation.
+    #[inline]
     pub(crate) fn of_layout(&self, layout: LayoutId) -> &[RecordId] {
         self.by_layout
             .get(layout.index())
             .map_or(&[], |records| records)
     }
+    #[inline(always)]
     pub(crate) fn layout(&self, record: RecordId) -> LayoutId {
         self.records[record.index()].layout
     }
@@ -630,7 +635,7 @@ impl<'p> Store<'p> {
     pub(crate) fn parent(&self, record: RecordId) -> Option<RecordId> {
         (record != Self::ROOT).then(|| self.records[record.index()].parent)
     }
-    #[inline]
+    #[inline(always)]
     pub(crate) fn type_state(&self, record: RecordId) -> TypeState {
         self.records[record.index()].state
     }
@@ -642,7 +647,7 @@ impl<'p> Store<'p> {
         *held = state;
     }
     /// The record's concrete type, if it is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn known_type(&self, record: RecordId) -> Option<RuntimeType> {
         match self.type_state(record) {
             TypeState::Known(ty) => Some(ty),
@@ -651,6 +656,7 @@ impl<'p> Store<'p> {
     }
 
     /// What a slot holds.
+    #[inline(always)]
     pub(crate) fn value(&self, record: RecordId, slot: SlotIndex) -> Value {
         let at = self.records[record.index()].values as usize + usize::from(slot);
         self.values.get(at).copied().unwrap_or(Value::Absent)
@@ -667,7 +673,7 @@ impl<'p> Store<'p> {
     }
 
     /// Where the values of a record are.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slots(&self, record: RecordId) -> Slots {
         let base = self.records[record.index()].values;
         Slots {
@@ -802,6 +808,7 @@ fn copy_within(values: &mut Vec<Value>, range: Range<u32>, moved: impl Fn(&Value
 }
 
 /// Whether values are equal; of objects that `open` knows what is still to be compared.
+#[inline(always)]
 fn values_alike<'v>(
     items: &'v [Value],
     values: impl Iterator<Item = (&'v Value, &'v Value)>,
@@ -901,7 +908,8 @@ mod tests {
             locals: 0,
             derived: DerivedCell::default(),
         };
-        let mut store = Store::new(&plan, ExecuteLimits::default());
+        let limits = ExecuteLimits::default();
+        let mut store = Store::new(&plan, &limits);
         let list = store.push_list(&[Value::Absent]).unwrap();
         let seen = |s: &Store<'_>| {
             format!(

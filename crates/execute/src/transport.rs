@@ -4,7 +4,7 @@ use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use bytes::Bytes;
 
-use crate::{ahead::ReadAhead, failure::Failure, reuse::Reuse};
+use crate::{failure::Failure, limits::Reuse, stream_scan::StreamScan};
 
 /// One request to a subgraph.
 #[derive(Clone, Debug)]
@@ -72,10 +72,10 @@ pub trait Transport {
 
     /// Sends one request whose answer may be large, and lets `ahead` look at the body while it arrives, if it comes as it
     /// is, in one piece of memory. Default: nobody looks.
-    fn send_ahead<'a>(
+    fn send_scanned<'a>(
         &'a self,
         request: SubgraphRequest,
-        ahead: ReadAhead<'a>,
+        ahead: StreamScan<'a>,
     ) -> TransportFuture<'a> {
         let _ = ahead;
         self.send(request)

@@ -17,7 +17,7 @@ use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::introspection::OUTPUT_BYTES_MAX;
 use ogive_telemetry::codes;
-use ogive_transport::{Files, Landed, Observer, Reporter, RequestTransport, Whose};
+use ogive_transport::{Coalesced, Files, Observer, Reporter, RequestTransport, SharingScope};
 use tokio::time::Instant;
 
 use crate::{
@@ -77,7 +77,7 @@ pub async fn execute(
         limits: state.options.execute,
         options: ExecuteOptions {
             trace,
-            early: planned.early.try_it(),
+            prefetch: planned.prefetch.try_it(),
             ..state.options.tell
         },
         error_extensions: &state.options.error_extensions,
@@ -94,9 +94,9 @@ pub async fn execute(
         let output = pin!(ogive_execute::execute(&planned.plan, input, &transport)).await;
         // The response shares memory with the answers, not with the objects.
         transport.holds(0);
-        planned.early.learn(&output.stats);
-        let whose = whose(&output, &transport, deadline);
-        if is_shared && whose == Whose::Personal {
+        planned.prefetch.learn(&output.stats);
+        let scope = sharing_scope(&output, &transport, deadline);
+        if is_shared && scope == SharingScope::Personal {
             worker.personal.note(asked);
         }
         let (headers, headers_of_others) = transport.response_headers(output.errors > 0, by_caller);
@@ -104,19 +104,19 @@ pub async fn execute(
             output,
             headers,
             headers_of_others,
-            whose,
+            scope,
         }
     };
     let executed = match key {
         Some(key) => {
             let lead = || -> Pin<Box<dyn Future<Output = Executed> + '_>> { Box::pin(execution()) };
             let operations = &worker.operations;
-            let shared = operations.fly_until(deadline, Rc::new(key), lead, |e| e.whose);
+            let shared = operations.join_until(deadline, Rc::new(key), lead, |e| e.scope);
             match Box::pin(shared).await {
-                Landed::Led(executed) => executed,
-                Landed::Joined(executed) => of_another(executed),
+                Coalesced::Led(executed) => executed,
+                Coalesced::Joined(executed) => of_another(executed),
                 // In the latter case it says what did not come in time, and asks nobody.
-                Landed::Alone | Landed::TooLate => pin!(execution()).await,
+                Coalesced::Alone | Coalesced::TooLate => pin!(execution()).await,
             }
         }
         None => pin!(execution()).await,
@@ -148,12 +148,16 @@ fn telling<'a>(
 }
 
 /// Whom a response is for: others who ask for the same may have more time than whoever asked.
-fn whose(output: &ExecuteOutput, transport: &RequestTransport<'_>, deadline: Instant) -> Whose {
+fn sharing_scope(
+    output: &ExecuteOutput,
+    transport: &RequestTransport<'_>,
+    deadline: Instant,
+) -> SharingScope {
     let was_late = output.errors > 0 && Instant::now() >= deadline;
     match (transport.is_personal(), was_late) {
-        (true, _) => Whose::Personal,
-        (false, true) => Whose::OwnAffair,
-        (false, false) => Whose::Everybodys,
+        (true, _) => SharingScope::Personal,
+        (false, true) => SharingScope::OwnAffair,
+        (false, false) => SharingScope::Everybody,
     }
 }
 

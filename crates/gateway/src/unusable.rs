@@ -167,7 +167,7 @@ fn of_subgraphs(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
     let overridden = config.override_subgraph_url.iter();
     let overridden = overridden.map(|(name, url)| (vec!["override_subgraph_url", name], None, url));
     for (path, index, url) in overridden.chain(replicas) {
-        if let Err(error) = ogive_transport::endpoint::Address::parse(&url.0) {
+        if let Err(error) = ogive_transport::address::Address::parse(&url.0) {
             let index = index.map(|index| index.to_string());
             let path: Vec<&str> = path.into_iter().chain(index.as_deref()).collect();
             problem(&path, format!("`{}` cannot be asked: {error}", url.0));

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use ogive_base::SourceId;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, ReadAhead, SubgraphRequest,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, StreamScan, SubgraphRequest,
     SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
@@ -294,15 +294,15 @@ impl Canned<'_> {
 }
 
 impl Transport for Canned<'_> {
-    fn send_ahead<'a>(
+    fn send_scanned<'a>(
         &'a self,
         request: SubgraphRequest,
-        ahead: ReadAhead<'a>,
+        ahead: StreamScan<'a>,
     ) -> TransportFuture<'a> {
         let body = self.next(&request);
         if body.len() > self.piece {
             let mut arriving = ahead.begin();
-            let mut came = ReadAhead::BYTES_MIN;
+            let mut came = StreamScan::BYTES_MIN;
             while let Some(so_far) = body.get(..came) {
                 arriving.look(so_far);
                 came += self.piece;

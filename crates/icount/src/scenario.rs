@@ -115,7 +115,7 @@ impl Scenario {
                     Box::new(move || {
                         let output = prepared.run_in_pieces(64 << 10)?;
                         // All but the last piece and what a look leaves.
-                        let unknown = output.stats.answer_bytes - output.stats.ahead_bytes;
+                        let unknown = output.stats.answer_bytes - output.stats.streamed_bytes;
                         ensure!(output.errors == 0 && unknown < 160 << 10);
                         black_box(into_segments(output));
                         Ok(())
@@ -213,7 +213,7 @@ impl Executed {
         let all = matches!(name, "execute-reuse" | "execute-many");
         let options = ExecuteOptions {
             reuse: if all { Reuse::All } else { Reuse::Entities },
-            early: all,
+            prefetch: all,
             ..ExecuteOptions::default()
         };
         Some(Executed {

@@ -18,14 +18,14 @@ use ogive_json::{Pattern, PatternField, PatternScalar, PatternValue};
 
 use crate::{
     derived::{Derived, FieldFacts, Reusable, ShapeFacts},
-    donors::{donors, writers},
-    early::early_parts,
     ids::*,
     ir::*,
     keys::{KeyTable, needs_no_escapes},
     lookups::lookup_facts,
-    order::{KnownOrder, LearnedOrder},
+    order::{LearnedOrder, MemberOrder},
+    prefetch::prefetches,
     representation::Member,
+    reuse_sources::{reuse_sources, writers},
     sizes::LearnedSizes,
     steps::{note_lists, out_steps, shape_steps},
 };
@@ -40,8 +40,8 @@ impl Plan {
         self.derived().reuse.get_or_init(|| {
             let writers = writers(self);
             Reusable {
-                donors: donors(self, &writers),
-                early: early_parts(self, &writers),
+                sources: reuse_sources(self, &writers),
+                prefetches: prefetches(self, &writers),
             }
         })
     }
@@ -55,7 +55,7 @@ impl LearnedOrder {
         shape: ShapeId,
         field: usize,
         next: usize,
-    ) -> KnownOrder<'o> {
+    ) -> MemberOrder<'o> {
         let n_fields = || plan.shapes.iter().map(|(_, shape)| shape.fields.len());
         self.note(n_fields, shape, field, next)
     }

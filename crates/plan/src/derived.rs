@@ -81,9 +81,9 @@ pub struct Derived {
 #[derive(Debug)]
 pub struct Reusable {
     /// Which look-ups could be answered from what other places hold.
-    pub donors: Donors,
+    pub sources: ReuseSources,
     /// Which fetches could be sent in two parts.
-    pub early: Vec<EarlyPart>,
+    pub prefetches: Vec<Prefetch>,
 }
 
 /// What is known of a shape.
@@ -203,7 +203,7 @@ pub struct Prefix {
 
 /// A place whose records may hold what a look-up would ask.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Donor {
+pub struct ReuseSource {
     /// The place.
     pub layout: LayoutId,
     /// The fetches that bring the values, in order. All must have answered, and without errors.
@@ -214,34 +214,34 @@ pub struct Donor {
     pub values: Vec<(SlotIndex, SlotIndex)>,
 }
 
-/// The donors of all targets.
+/// The reuse sources of all targets.
 #[derive(Debug, Default)]
-pub struct Donors {
+pub struct ReuseSources {
     /// By fetch, look-up and target; empty if there is none.
-    pub(crate) targets: IdVec<FetchId, Vec<Vec<Vec<Donor>>>>,
+    pub(crate) targets: IdVec<FetchId, Vec<Vec<Vec<ReuseSource>>>>,
 }
 
-impl Donors {
+impl ReuseSources {
     /// All of them, by fetch, look-up and target.
-    pub(crate) fn table(&self) -> &IdVec<FetchId, Vec<Vec<Vec<Donor>>>> {
+    pub(crate) fn table(&self) -> &IdVec<FetchId, Vec<Vec<Vec<ReuseSource>>>> {
         &self.targets
     }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
-    /// The donors of one target, by fetch, index of the look-up and index of the target.
-    pub fn of(&self, fetch: FetchId, lookup: usize, target: usize) -> &[Donor] {
+    /// The reuse sources of one target, by fetch, index of the look-up and index of the target.
+    pub fn of(&self, fetch: FetchId, lookup: usize, target: usize) -> &[ReuseSource] {
         let lookups = self.targets.get(fetch);
         let targets = lookups.and_then(|lookups| lookups.get(lookup));
-        let donors = targets.and_then(|targets| targets.get(target));
-        donors.map_or(&[], Vec::as_slice)
+        let reuse_sources = targets.and_then(|targets| targets.get(target));
+        reuse_sources.map_or(&[], Vec::as_slice)
     }
 }
 
 /// A part of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EarlyPart {
+pub struct Prefetch {
     /// The fetch.
     pub fetch: FetchId,
     /// What must be complete before the part can be sent.

@@ -15,9 +15,7 @@ pub mod deferral;
 mod derive;
 pub mod derived;
 pub mod describe;
-mod donors;
 pub mod dot;
-mod early;
 pub mod encode;
 pub mod graph;
 pub mod ids;
@@ -27,8 +25,10 @@ mod keys;
 mod lookups;
 pub mod mermaid;
 pub mod order;
+mod prefetch;
 pub mod representation;
 pub mod requirement;
+mod reuse_sources;
 pub mod shared;
 pub mod size;
 pub mod sizes;
@@ -41,8 +41,8 @@ pub use binary::{DecodeError, stable_hash};
 pub use bundle::{Bundle, BundledPlan};
 pub use deferral::{Deferral, DeferredGroup, DeferredOutput};
 pub use derived::{
-    Derived, DerivedCell, Donor, EarlyPart, FieldFacts, LookupFacts, OutStep, Prefix, Programs,
-    ReadStep, ShapeFacts, ShapeSteps, StringStep,
+    Derived, DerivedCell, FieldFacts, LookupFacts, OutStep, Prefetch, Prefix, Programs, ReadStep,
+    ReuseSource, ShapeFacts, ShapeSteps, StringStep,
 };
 pub use dot::dot;
 pub use encode::{Header, decode, encode};
@@ -51,7 +51,7 @@ pub use ids::*;
 pub use ir::*;
 pub use json_form::json;
 pub use mermaid::mermaid;
-pub use order::{KnownOrder, LearnedOrder};
+pub use order::{LearnedOrder, MemberOrder};
 pub use representation::{Member, Representation};
 pub use requirement::{Claims, Granted, Requirement};
 pub use shared::Shared;

@@ -44,8 +44,8 @@ impl LearnedOrder {
         n_fields.map(of).sum()
     }
     /// What is noted; `None` before the first surprise.
-    pub fn get(&self) -> Option<KnownOrder<'_>> {
-        self.0.get().map(KnownOrder)
+    pub fn get(&self) -> Option<MemberOrder<'_>> {
+        self.0.get().map(MemberOrder)
     }
     /// Notes that field `next` of a shape came behind `field`. `n_fields` are the numbers of fields of all shapes.
     pub(crate) fn note<'o, N: Iterator<Item = usize>>(
@@ -54,12 +54,12 @@ impl LearnedOrder {
         shape: ShapeId,
         field: usize,
         next: usize,
-    ) -> KnownOrder<'o> {
+    ) -> MemberOrder<'o> {
         let orders = self.0.get_or_init(|| n_fields().map(as_asked).collect());
         if let Some(noted) = orders.get(shape).and_then(|order| order.get(field)) {
             noted.store(next as u32, Ordering::Relaxed);
         }
-        KnownOrder(orders)
+        MemberOrder(orders)
     }
 }
 
@@ -71,9 +71,9 @@ fn as_asked(n_fields: usize) -> Box<[AtomicU32]> {
 
 /// What is noted of a plan of which something is.
 #[derive(Clone, Copy, Debug)]
-pub struct KnownOrder<'o>(&'o Orders);
+pub struct MemberOrder<'o>(&'o Orders);
 
-impl KnownOrder<'_> {
+impl MemberOrder<'_> {
     /// The field to expect behind `field`, or first if that is the number of fields; may be the number of fields for
     /// none.
     #[inline]

@@ -7,8 +7,8 @@ use ogive_base::{BitSet, FastMap, IdVec};
 use crate::{
     deferral::{Deferral, DeferredGroup, DeferredOutput},
     derived::{
-        Derived, Donor, Donors, EarlyPart, FieldFacts, LookupFacts, OutStep, Prefix, Programs,
-        ReadStep, Reusable, ShapeFacts, ShapeSteps,
+        Derived, FieldFacts, LookupFacts, OutStep, Prefetch, Prefix, Programs, ReadStep, Reusable,
+        ReuseSource, ReuseSources, ShapeFacts, ShapeSteps,
     },
     ids::*,
     ir::*,
@@ -157,7 +157,7 @@ impl Heap for ogive_json::Key {
         self.len()
     }
 }
-impl Heap for Donors {
+impl Heap for ReuseSources {
     fn heap(&self) -> usize {
         self.table().heap()
     }
@@ -238,7 +238,7 @@ parts! {
     LookupFacts { key, variable, programs }
     Programs { numbers, by_type, prefixes }
     Prefix { text }
-    Reusable { donors, early }
-    Donor { fetches, representation, values }
-    EarlyPart { dependencies, targets }
+    Reusable { sources, prefetches }
+    ReuseSource { fetches, representation, values }
+    Prefetch { dependencies, targets }
 }

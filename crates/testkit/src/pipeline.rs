@@ -27,7 +27,7 @@ use ogive_operation::{
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::Schema;
-use ogive_transport::Flights;
+use ogive_transport::Coalescer;
 use serde_json::{Value as Json, value::RawValue};
 
 use crate::{
@@ -216,13 +216,13 @@ impl<'a> Gateway<'a> {
             requests: RefCell::default(),
             complaints: RefCell::default(),
             fails,
-            flights: shared.then(Flights::default),
+            flights: shared.then(Coalescer::default),
         };
         let (transport, granted) = (&transport, Granted::default());
         let run = || {
             let options = ExecuteOptions {
                 reuse: mode.reuse,
-                early: mode.early,
+                prefetch: mode.early,
                 ..ExecuteOptions::default()
             };
             let input = ExecuteInput {
@@ -328,7 +328,7 @@ struct InProcess<'a> {
     complaints: RefCell<Vec<String>>,
     fails: Option<usize>,
     /// Requests under way, if they are shared.
-    flights: Option<Flights<(u32, Bytes), Result<SubgraphResponse, TransportError>>>,
+    flights: Option<Coalescer<(u32, Bytes), Result<SubgraphResponse, TransportError>>>,
 }
 
 impl InProcess<'_> {
@@ -387,7 +387,7 @@ impl Transport for InProcess<'_> {
         match &self.flights {
             Some(flights) if request.idempotent => {
                 let key = (request.subgraph, request.body.clone());
-                Box::pin(flights.fly(key, move || self.ask(request)))
+                Box::pin(flights.join_or_lead(key, move || self.ask(request)))
             }
             _ => self.ask(request),
         }

@@ -17,7 +17,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::endpoint::Address;
+use crate::address::Address;
 
 /// When a replica is left alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

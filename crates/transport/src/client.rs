@@ -7,66 +7,36 @@
 use std::{cell::RefCell, io::ErrorKind, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
+use http::{HeaderMap, header};
 use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
-use ogive_execute::{ReadAhead, TransportError};
+use ogive_execute::{StreamScan, TransportError};
 
 use crate::{
     ClientTls,
+    address::Address,
+    age::Age,
     answer::{Exchanged, Head, Intake, no_redirect, whole},
     budget::Budget,
+    coalescing::Coalescer,
     connect::{connect, speak_http2},
     encoding::{self, Encoding},
-    endpoint::{Address, ENCODED_BYTES_MIN, Endpoint},
+    endpoint::{ENCODED_BYTES_MIN, Endpoint},
     error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
-    flights::Flights,
-    http1::{
-        Asked, Connection, Unanswered,
-        framing::Wanted,
-        request::{self, Headers},
+    exchange::{
+        ACCEPT_ENCODING_LINE, ExchangeRequest, JSON_LINES, RequestKey, SharedOutcome,
+        USER_AGENT_LINE, tls_of,
     },
+    http1::framing::HeaderScope,
+    http1::request::{self, Headers},
+    http1::{Connection, OutgoingRequest, Unanswered},
     over_hyper,
     personal::Personal,
-    pool::{Age, Ages, Origin, Pool, Ready},
-    request::{Flown, RequestKey},
+    pool::{Ages, Origin, Pool, Ready},
     resolve::{Names, Resolver},
     sign,
+    upload::Attachment,
 };
-
-macro_rules! user_agent {
-    () => {
-        concat!("ogive/", env!("CARGO_PKG_VERSION"))
-    };
-}
-macro_rules! json {
-    () => {
-        "application/json"
-    };
-}
-macro_rules! accept {
-    () => {
-        "application/graphql-response+json, application/json;q=0.9"
-    };
-}
-macro_rules! accept_encoding {
-    () => {
-        "zstd, br, gzip"
-    };
-}
-
-/// What the gateway calls itself.
-pub(crate) const USER_AGENT: HeaderValue = HeaderValue::from_static(user_agent!());
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static(json!());
-pub(crate) const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static(accept_encoding!());
-pub(crate) const ACCEPT: HeaderValue = HeaderValue::from_static(accept!());
-
-/// The same as lines.
-pub(crate) const USER_AGENT_LINE: &[u8] = concat!("user-agent: ", user_agent!(), "\r\n").as_bytes();
-const JSON_LINES: &[u8] =
-    concat!("content-type: ", json!(), "\r\naccept: ", accept!(), "\r\n").as_bytes();
-const ACCEPT_ENCODING_LINE: &[u8] =
-    concat!("accept-encoding: ", accept_encoding!(), "\r\n").as_bytes();
 
 /// The subgraph client of one worker thread.
 #[derive(Default)]
@@ -75,26 +45,11 @@ pub struct Client {
     /// What is known of hosts.
     pub(crate) names: Names,
     /// The queries under way that others may join.
-    pub(crate) flights: Flights<RequestKey, Flown>,
+    pub(crate) queries: Coalescer<RequestKey, SharedOutcome>,
     /// Those that others better do not join.
     pub(crate) personal: Personal,
     /// Room to write down what a request is known by.
     pub(crate) scratch: RefCell<Vec<u8>>,
-}
-
-/// A request to send.
-pub(crate) struct Ask<'a> {
-    pub(crate) endpoint: &'a Endpoint,
-    pub(crate) address: &'a Address,
-    pub(crate) headers: Headers<'a>,
-    pub(crate) body: Bytes,
-    /// What the body is encoded in.
-    pub(crate) encoding: Option<Encoding>,
-    pub(crate) budget: &'a Budget<'a>,
-    /// Who looks at the answer while it arrives.
-    ahead: Option<ReadAhead<'a>>,
-    tls: Option<&'a ClientTls>,
-    origin: Origin<'a>,
 }
 
 /// How a try ended without an answer.
@@ -151,6 +106,26 @@ impl Client {
         self.pool.trim()
     }
 
+    /// Sends a body that is made while it is sent, on a connection of its own: it can be sent only once. Reads the
+    /// whole answer.
+    pub(crate) async fn upload(
+        &self,
+        endpoint: &Endpoint,
+        address: &Address,
+        headers: HeaderMap,
+        attachment: Attachment<'_>,
+        budget: &Budget<'_>,
+    ) -> Result<Exchanged, ExchangeError> {
+        over_hyper::upload(
+            &self.names,
+            endpoint,
+            address,
+            headers,
+            (attachment, budget),
+        )
+        .await
+    }
+
     /// Sends `body` with `headers` to one of the endpoint's replicas and reads the whole answer. `idempotent` allows a
     /// second try when a kept-alive connection was stale.
     pub(crate) async fn exchange(
@@ -159,7 +134,7 @@ impl Client {
         address: &Address,
         headers: Headers<'_>,
         (mut body, idempotent): (Bytes, bool),
-        (budget, ahead): (&Budget<'_>, Option<ReadAhead<'_>>),
+        (budget, ahead): (&Budget<'_>, Option<StreamScan<'_>>),
     ) -> Result<Exchanged, ExchangeError> {
         let tls = tls_of(endpoint, address)?;
         let (mut encoding, mut _copy) = (None, None);
@@ -185,7 +160,7 @@ impl Client {
             body = encoded.into();
             encoding = Some(wanted);
         }
-        let mut ask = Ask {
+        let mut ask = ExchangeRequest {
             endpoint,
             address,
             headers,
@@ -218,7 +193,10 @@ impl Client {
     }
 
     /// The same on a new connection.
-    async fn exchange_anew(&self, mut ask: Ask<'_>) -> Result<Exchanged, ExchangeError> {
+    async fn exchange_anew(
+        &self,
+        mut ask: ExchangeRequest<'_>,
+    ) -> Result<Exchanged, ExchangeError> {
         let ready = self.connected(&ask).await?;
         if let Some(signer) = &ask.endpoint.signer {
             sign::sign(&**signer, &mut ask).await?;
@@ -231,7 +209,7 @@ impl Client {
     }
 
     /// A kept-alive connection that is ready for a request.
-    async fn idle(&self, ask: &Ask<'_>, idempotent: bool) -> Option<Ready> {
+    async fn idle(&self, ask: &ExchangeRequest<'_>, idempotent: bool) -> Option<Ready> {
         let ages = ages(ask.endpoint);
         while let Some(mut ready) = self.pool.take(&ask.origin, ages) {
             let usable = match &mut ready {
@@ -254,7 +232,7 @@ impl Client {
     }
 
     /// A new connection; requests that can share one wait for it instead of making one each.
-    async fn connected(&self, ask: &Ask<'_>) -> Result<Ready, ExchangeError> {
+    async fn connected(&self, ask: &ExchangeRequest<'_>) -> Result<Ready, ExchangeError> {
         let gate = self.pool.gate(&ask.origin);
         let _first = match &gate {
             Some(gate) => {
@@ -282,13 +260,13 @@ impl Client {
         Ok(Ready::Http2(shared, age))
     }
 
-    fn keep(&self, ask: &Ask<'_>, ready: Ready) {
+    fn keep(&self, ask: &ExchangeRequest<'_>, ready: Ready) {
         let traffic = &ask.endpoint.traffic;
         let max = (traffic.idle_max, traffic.idle_total_max);
         self.pool.keep(&ask.origin, ready, ages(ask.endpoint), max);
     }
 
-    async fn attempt(&self, ask: &Ask<'_>, ready: Ready) -> Result<Exchanged, Failed> {
+    async fn attempt(&self, ask: &ExchangeRequest<'_>, ready: Ready) -> Result<Exchanged, Failed> {
         match ready {
             Ready::Http1(connection) => self.over_http1(ask, connection).await,
             // Futures are moved: the rare one stays out of the other's room.
@@ -298,19 +276,19 @@ impl Client {
 
     async fn over_http1(
         &self,
-        ask: &Ask<'_>,
+        ask: &ExchangeRequest<'_>,
         connection: Box<Connection>,
     ) -> Result<Exchanged, Failed> {
         let endpoint = ask.endpoint;
-        let mut lent = Lent(Some(connection));
+        let mut lent = ExchangeConnection(Some(connection));
         let connection = lent.connection();
-        let asked = Asked {
+        let asked = OutgoingRequest {
             head: &|out| write_head(out, ask),
             body: &ask.body,
             is_head: false,
             wanted: match endpoint.response_headers.is_empty() {
-                true => Wanted::Deciding,
-                false => Wanted::All,
+                true => HeaderScope::Deciding,
+                false => HeaderScope::All,
             },
         };
         let answer = connection.ask(asked);
@@ -339,9 +317,9 @@ impl Client {
 ///
 /// Closing waits until the task that gives the exchange up is done with it: whoever sees the connection end may rely on
 /// the client's request being over, with everything that it held.
-struct Lent(Option<Box<Connection>>);
+struct ExchangeConnection(Option<Box<Connection>>);
 
-impl Lent {
+impl ExchangeConnection {
     fn connection(&mut self) -> &mut Connection {
         let connection = self.0.as_deref_mut();
         connection.expect("it is given back at the end only")
@@ -352,7 +330,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for ExchangeConnection {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
@@ -363,7 +341,7 @@ impl Drop for Lent {
 }
 
 async fn over_http2(
-    ask: &Ask<'_>,
+    ask: &ExchangeRequest<'_>,
     mut sender: SendRequest<Full<Bytes>>,
 ) -> Result<Exchanged, Failed> {
     let endpoint = ask.endpoint;
@@ -400,7 +378,7 @@ async fn over_http2(
 }
 
 /// The head of a request to a subgraph.
-fn write_head(out: &mut Vec<u8>, ask: &Ask<'_>) {
+fn write_head(out: &mut Vec<u8>, ask: &ExchangeRequest<'_>) {
     let mut lines: [&[u8]; 6] = [JSON_LINES, b"", b"", b"", b"", b""];
     if !ask.headers.contains(&header::USER_AGENT) {
         lines[1] = USER_AGENT_LINE;
@@ -427,7 +405,7 @@ pub(crate) async fn read_body(
 async fn read_body_ahead(
     mut intake: Intake<'_>,
     connection: &mut Connection,
-    ahead: Option<ReadAhead<'_>>,
+    ahead: Option<StreamScan<'_>>,
 ) -> Result<Bytes, ExchangeError> {
     let mut arriving = None;
     loop {
@@ -436,7 +414,7 @@ async fn read_body_ahead(
         intake.came(connection.came()).await?;
         if let Some(ahead) = ahead
             && !whole
-            && connection.came() >= ReadAhead::BYTES_MIN
+            && connection.came() >= StreamScan::BYTES_MIN
         {
             let arriving = arriving.get_or_insert_with(|| ahead.begin());
             arriving.look(connection.so_far());
@@ -485,26 +463,6 @@ fn unanswered(endpoint: &Endpoint, why: Unanswered) -> Failed {
         // It would only happen again.
         why => Failed::Final(error(why.to_string()).into()),
     }
-}
-
-pub(crate) fn tls_of<'e>(
-    endpoint: &'e Endpoint,
-    address: &Address,
-) -> Result<Option<&'e ClientTls>, TransportError> {
-    if !address.https {
-        return Ok(None);
-    }
-    let why = match &endpoint.tls {
-        Ok(Some(tls)) => return Ok(Some(tls)),
-        Ok(None) => "its URL is https, and TLS was not set up".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(failed(
-        HTTP_ERROR,
-        &endpoint.name,
-        "the subgraph's URL cannot be used",
-        format!("subgraph `{}`: {why}", endpoint.name),
-    ))
 }
 
 fn ages(endpoint: &Endpoint) -> Ages {

@@ -12,7 +12,8 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::{
     ClientTls, Http2, Socket, Stream,
-    endpoint::{Address, Endpoint, Target},
+    address::{Address, Target},
+    endpoint::Endpoint,
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
     race::{DELAY, delay_within, race},
     resolve::Names,

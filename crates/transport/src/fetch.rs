@@ -9,14 +9,13 @@ use crate::{
     Encoding, Endpoint,
     answer::{Intake, decoded},
     budget::Budget,
-    client::{self, tls_of},
+    client,
     connect::{connect, speak_http2},
     error::{HTTP_ERROR, TIMEOUT, chain, failed},
-    http1::{
-        Asked, Connection,
-        framing::Wanted,
-        request::{self, Headers},
-    },
+    exchange::tls_of,
+    http1::framing::HeaderScope,
+    http1::request::{self, Headers},
+    http1::{Connection, OutgoingRequest},
     over_hyper::{self, fit_http2},
     resolve::Names,
 };
@@ -99,11 +98,11 @@ async fn exchange(
                 binds: false,
             };
             let length = Some(body.len());
-            let asked = Asked {
+            let asked = OutgoingRequest {
                 head: &|out| request::write(out, ("POST", address), &[], &headers, length),
                 body: &body,
                 is_head: false,
-                wanted: Wanted::All,
+                wanted: HeaderScope::All,
             };
             let head = connection.ask(asked).await;
             let head = head.map_err(|why| fail(why.to_string()))?;

@@ -101,7 +101,7 @@ impl HeaderRules {
         if self.rules.is_empty() {
             return out;
         }
-        let named = Nominated::by(client);
+        let named = ConnectionOptions::by(client);
         let is_copied = |name: &HeaderName| {
             !is_copied_never(name) && (!named.has(name) || is_for_everybody(name))
         };
@@ -214,19 +214,19 @@ impl HeaderRules {
 }
 
 /// The headers that a message's `connection` names: they are of one connection, like `connection` itself.
-pub(crate) struct Nominated<'m> {
+pub(crate) struct ConnectionOptions<'m> {
     /// `None`: there is none, or it says no more than whether the connection is kept.
     lines: Option<&'m HeaderMap>,
 }
 
-impl<'m> Nominated<'m> {
+impl<'m> ConnectionOptions<'m> {
     pub(crate) fn by(message: &'m HeaderMap) -> Self {
         let mut lines = message.get_all(header::CONNECTION).iter();
         let says_nothing = |value: &HeaderValue| {
             let value = value.as_bytes();
             value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
         };
-        Nominated {
+        ConnectionOptions {
             lines: (!lines.all(says_nothing)).then_some(message),
         }
     }

@@ -12,24 +12,27 @@
 //!   a half-read connection is never reused.
 //! - Messages for clients name the subgraph, never its host.
 //!
-//! Reading order: [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
-//! the executor), `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
+//! Reading order: [`address`] and [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
+//! the executor), `exchange` and `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), [`mod@fetch`] and [`source`] (single requests
-//! outside the hot path), `connect`, `resolve`, `race` and `pool` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
-//! [`flights`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
-//! replicas), [`upload`] (bodies made while they are sent), [`mod@sign`] (proof of who asks), `error`.
+//! outside the hot path), `connect`, `resolve`, `race` `pool` and `age` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
+//! [`coalescing`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
+//! replicas), [`upload`] (bodies made while they are sent), `sign` and [`signer`] (proof of who asks), `error`.
 
+pub mod address;
+mod age;
 mod answer;
 pub mod balance;
 mod budget;
 mod cache_control;
 mod client;
+pub mod coalescing;
 mod connect;
 pub mod encoding;
 pub mod endpoint;
 mod error;
+mod exchange;
 pub mod fetch;
-pub mod flights;
 mod growth;
 pub mod headers;
 mod http1;
@@ -42,19 +45,21 @@ pub mod request;
 pub mod resilience;
 mod resolve;
 pub mod response_headers;
-pub mod sign;
+mod sign;
+pub mod signer;
 pub mod source;
 pub mod stream;
 pub mod tls;
 pub mod upload;
 
+pub use address::{EndpointError, Http2};
 pub use balance::{OutlierEjection, Replicas};
 pub use cache_control::is_for_caches;
 pub use client::Client;
+pub use coalescing::{Coalesced, Coalescer, SharingScope};
 pub use encoding::Encoding;
-pub use endpoint::{Endpoint, EndpointError, Endpoints, Http2, Traffic};
+pub use endpoint::{Endpoint, Endpoints, Traffic};
 pub use fetch::{Fetched, fetch};
-pub use flights::{Flights, Landed, Whose};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch};
 pub use observe::{Answered, Observer, Reporter};
 pub use personal::Personal;
@@ -64,7 +69,7 @@ pub use resolve::{LOOKUPS_MAX, Resolver, Resolving, SystemResolver};
 pub use response_headers::{
     ADDED_BYTES_MAX, Collected, Merge, ResponseHeaderRule, ResponseHeaderRules,
 };
-pub use sign::{SignError, Signer, Signing, Unsigned};
+pub use signer::{SignError, Signer, Signing, Unsigned};
 pub use source::Source;
 pub use stream::{Socket, Stream};
 pub use tls::{

@@ -9,19 +9,21 @@ use hyper::body::{Body, Incoming};
 use ogive_execute::TransportError;
 
 use crate::{
-    Client,
+    address::Address,
     answer::{Exchanged, Head, Intake, no_redirect, whole},
     budget::Budget,
-    client::{ACCEPT, ACCEPT_ENCODING, Ask, JSON, USER_AGENT, tls_of},
     connect::{Sender, connect, speak_http1, speak_http2},
-    endpoint::{Address, Endpoint},
+    endpoint::Endpoint,
     error::{ExchangeError, HTTP_ERROR, chain, failed},
-    growth, sign,
+    exchange::{ACCEPT, ACCEPT_ENCODING, ExchangeRequest, JSON, USER_AGENT, tls_of},
+    growth,
+    resolve::Names,
+    sign,
     upload::{Attachment, FeedError, Pieces},
 };
 
 /// The request of an exchange, for HTTP/2.
-pub(crate) fn request(ask: &Ask<'_>) -> Request<Full<Bytes>> {
+pub(crate) fn request(ask: &ExchangeRequest<'_>) -> Request<Full<Bytes>> {
     let mut headers = ask.headers.clone().into_map();
     if ask.endpoint.traffic.accept_compression {
         headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
@@ -35,73 +37,70 @@ pub(crate) fn request(ask: &Ask<'_>) -> Request<Full<Bytes>> {
     request
 }
 
-impl Client {
-    /// Sends a body that is made while it is sent, on a connection of its own: it can be sent only once. Reads the
-    /// whole answer.
-    pub(crate) async fn upload(
-        &self,
-        endpoint: &Endpoint,
-        address: &Address,
-        mut headers: HeaderMap,
-        attachment: Attachment<'_>,
-        budget: &Budget<'_>,
-    ) -> Result<Exchanged, ExchangeError> {
-        let tls = tls_of(endpoint, address)?;
-        if endpoint.traffic.accept_compression {
-            headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
-        }
-        let content_type = attachment.content_type;
-        if let Some(signer) = &endpoint.signer {
-            let to = (endpoint, address);
-            sign::sign_upload(&**signer, to, &content_type, &mut headers).await?;
-        }
-        let mut request = build(headers, attachment.pieces);
-        request
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, content_type);
-        let (stream, http2) = connect(endpoint, address, tls, &self.names).await?;
-        let sender = match http2 {
-            true => {
-                fit_http2(&mut request, address);
-                speak_http2(stream).await.map(Sender::Http2)
-            }
-            false => {
-                fit_http1(&mut request, address);
-                speak_http1(stream).await.map(Sender::Http1)
-            }
-        };
-        let unanswered = |error: hyper::Error| -> TransportError {
-            let what = "the connection failed before an answer came";
-            failed(HTTP_ERROR, &endpoint.name, what, chain(&error))
-        };
-        let mut sender: Sender<Pieces> = sender.map_err(unanswered)?;
-        let answering = async {
-            let sent = match &mut sender {
-                Sender::Http1(sender) => sender.send_request(request).await,
-                Sender::Http2(sender) => sender.send_request(request).await,
-            };
-            let (head, body) = sent.map_err(unanswered)?.into_parts();
-            no_redirect(endpoint, head.status, &head.headers)?;
-            let body = read_body(Intake::new(endpoint, budget), body).await?;
-            let head = Head::new(head.status, head.headers);
-            Ok(whole(endpoint, head, body, budget).await?)
-        };
-        let mut answering = pin!(answering);
-        let mut feed = attachment.feed;
-        tokio::select! {
-            // A subgraph may answer before it has read everything.
-            answer = answering.as_mut() => return answer,
-            fed = feed.as_mut() => match fed {
-                Ok(()) | Err(FeedError::NobodyReads) => {}
-                Err(FeedError::Refused { code, message }) => {
-                    let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
-                    return Err(TransportError { code, message, detail }.into());
-                }
-            },
-        }
-        drop(feed);
-        answering.await
+/// Sends a body that is made while it is sent, on a connection of its own: it can be sent only once. Reads the
+/// whole answer.
+pub(crate) async fn upload(
+    names: &Names,
+    endpoint: &Endpoint,
+    address: &Address,
+    mut headers: HeaderMap,
+    (attachment, budget): (Attachment<'_>, &Budget<'_>),
+) -> Result<Exchanged, ExchangeError> {
+    let tls = tls_of(endpoint, address)?;
+    if endpoint.traffic.accept_compression {
+        headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
     }
+    let content_type = attachment.content_type;
+    if let Some(signer) = &endpoint.signer {
+        let to = (endpoint, address);
+        sign::sign_upload(&**signer, to, &content_type, &mut headers).await?;
+    }
+    let mut request = build(headers, attachment.pieces);
+    request
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    let (stream, http2) = connect(endpoint, address, tls, names).await?;
+    let sender = match http2 {
+        true => {
+            fit_http2(&mut request, address);
+            speak_http2(stream).await.map(Sender::Http2)
+        }
+        false => {
+            fit_http1(&mut request, address);
+            speak_http1(stream).await.map(Sender::Http1)
+        }
+    };
+    let unanswered = |error: hyper::Error| -> TransportError {
+        let what = "the connection failed before an answer came";
+        failed(HTTP_ERROR, &endpoint.name, what, chain(&error))
+    };
+    let mut sender: Sender<Pieces> = sender.map_err(unanswered)?;
+    let answering = async {
+        let sent = match &mut sender {
+            Sender::Http1(sender) => sender.send_request(request).await,
+            Sender::Http2(sender) => sender.send_request(request).await,
+        };
+        let (head, body) = sent.map_err(unanswered)?.into_parts();
+        no_redirect(endpoint, head.status, &head.headers)?;
+        let body = read_body(Intake::new(endpoint, budget), body).await?;
+        let head = Head::new(head.status, head.headers);
+        Ok(whole(endpoint, head, body, budget).await?)
+    };
+    let mut answering = pin!(answering);
+    let mut feed = attachment.feed;
+    tokio::select! {
+        // A subgraph may answer before it has read everything.
+        answer = answering.as_mut() => return answer,
+        fed = feed.as_mut() => match fed {
+            Ok(()) | Err(FeedError::NobodyReads) => {}
+            Err(FeedError::Refused { code, message }) => {
+                let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
+                return Err(TransportError { code, message, detail }.into());
+            }
+        },
+    }
+    drop(feed);
+    answering.await
 }
 
 fn build<B>(mut headers: HeaderMap, body: B) -> Request<B> {

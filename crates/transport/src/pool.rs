@@ -12,7 +12,6 @@
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
-    hash::{BuildHasher, Hasher, RandomState},
     sync::Arc,
     time::Duration,
 };
@@ -23,7 +22,8 @@ use hyper::client::conn::http2::SendRequest;
 use tokio::time::Instant;
 
 use crate::{
-    endpoint::{Http2, Target},
+    address::{Http2, Target},
+    age::Age,
     http1::Connection,
 };
 
@@ -33,37 +33,6 @@ pub(crate) enum Ready {
     Http1(Box<Connection>),
     /// Many.
     Http2(SendRequest<Full<Bytes>>, Age),
-}
-
-/// When a connection was made, and how much of the longest time it has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Age {
-    born: Instant,
-    percent: u32,
-}
-
-/// The least part of the longest time that a connection has, in percent: those made together do not end together.
-const AGE_PERCENT_MIN: u32 = 80;
-
-impl Age {
-    /// That of a new connection.
-    pub(crate) fn new() -> Self {
-        // Keyed anew each time.
-        let random = RandomState::new().build_hasher().finish();
-        let more = random % u64::from(100 - AGE_PERCENT_MIN + 1);
-        Age {
-            born: Instant::now(),
-            percent: AGE_PERCENT_MIN + more as u32,
-        }
-    }
-    fn is_over(&self, now: Instant, max: Duration) -> bool {
-        let age = now.saturating_duration_since(self.born);
-        // Mostly it is far from it.
-        if age.as_secs() < max.as_secs() / 5 * (AGE_PERCENT_MIN as u64 / 20) {
-            return false;
-        }
-        age >= (max / 100).saturating_mul(self.percent)
-    }
 }
 
 /// How old connections may be that are given another request.
@@ -95,7 +64,7 @@ const NEW: Ages = Ages {
 pub(crate) struct Pool {
     /// A handful of origins: a list is faster than hashing names.
     origins: RefCell<Vec<Entry>>,
-    /// Whose turn it is to age.
+    /// SharingScope turn it is to age.
     turn: Cell<usize>,
     /// Number of idle HTTP/1.1 connections of all origins.
     n_idle: Cell<usize>,

@@ -21,7 +21,7 @@ pub(crate) fn delay_within(time: Duration) -> Duration {
 
 /// What came first.
 #[derive(Debug)]
-pub(crate) struct Won<T> {
+pub(crate) struct RaceOutcome<T> {
     pub(crate) connection: T,
     /// The addresses that were tried before and did not answer.
     pub(crate) passed_over: Vec<SocketAddr>,
@@ -32,7 +32,7 @@ pub(crate) async fn race<T, F>(
     addresses: &[SocketAddr],
     delay: Duration,
     dial: impl Fn(SocketAddr) -> F,
-) -> io::Result<Won<T>>
+) -> io::Result<RaceOutcome<T>>
 where
     F: Future<Output = io::Result<T>>,
 {
@@ -63,7 +63,7 @@ where
                         let earlier = addresses.iter().take_while(|known| **known != winner);
                         let passed_over =
                             earlier.filter(|known| others.clone().any(|a| a == *known));
-                        return Poll::Ready(Ok(Won {
+                        return Poll::Ready(Ok(RaceOutcome {
                             connection,
                             passed_over: passed_over.copied().collect(),
                         }));

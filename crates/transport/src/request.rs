@@ -7,11 +7,10 @@ use std::{
     rc::Rc,
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use ogive_base::Reservation;
 use ogive_execute::{
-    Failure, ReadAhead, RequestLimits, SubgraphRequest, Transport, TransportError, TransportFuture,
+    Failure, RequestLimits, StreamScan, SubgraphRequest, Transport, TransportError, TransportFuture,
 };
 use tokio::time::Instant;
 
@@ -21,11 +20,12 @@ use crate::{
     balance::{Chosen, Replicas},
     budget::Budget,
     cache_control,
+    coalescing::{Coalesced, SharingScope},
     error::{
         BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
         over_budget,
     },
-    flights::{Landed, Whose},
+    exchange::{Outcome, RequestKey, SharedOutcome},
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
     sign::{CREDENTIALS_UNAVAILABLE, Renewal},
@@ -41,7 +41,7 @@ struct Prepared<'p> {
     /// Its number with the observer.
     watched: Option<u32>,
     /// Who looks at the answer while it arrives.
-    ahead: Option<ReadAhead<'p>>,
+    ahead: Option<StreamScan<'p>>,
 }
 
 /// Lends a worker's [`Client`] to the execution of one client request. Header rules run at most once per subgraph.
@@ -111,23 +111,6 @@ impl Outgoing {
         });
         Rc::clone(bytes)
     }
-}
-
-/// A whole answer, or the lack of one.
-pub(crate) type Outcome = Result<Exchanged, TransportError>;
-
-/// What it is shared as.
-#[derive(Clone)]
-pub(crate) struct Flown {
-    outcome: Outcome,
-    whose: Whose,
-}
-
-/// What requests to subgraphs are equal by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct RequestKey {
-    identity: Rc<[u8]>,
-    body: Bytes,
 }
 
 impl<'a> RequestTransport<'a> {
@@ -296,29 +279,30 @@ impl RequestTransport<'_> {
             identity: outgoing.identity(self.client, endpoint, self.observer),
             body: asked.body.clone(),
         };
-        let lead = || -> Pin<Box<dyn Future<Output = Flown> + '_>> { Box::pin(self.led(request)) };
-        let flights = &self.client.flights;
+        let lead =
+            || -> Pin<Box<dyn Future<Output = SharedOutcome> + '_>> { Box::pin(self.led(request)) };
+        let queries = &self.client.queries;
         // Not named first: a future that is moved has room in two places.
-        match flights
-            .fly_until(request.deadline, key, lead, |flown| flown.whose)
+        match queries
+            .join_until(request.deadline, key, lead, |shared| shared.scope)
             .await
         {
-            Landed::Led(flown) => flown.outcome,
-            Landed::Joined(flown) => flown.outcome.map(Exchanged::for_others),
-            Landed::Alone => Box::pin(self.tries(request)).await,
-            Landed::TooLate => Err(too_slow(endpoint)),
+            Coalesced::Led(shared) => shared.outcome,
+            Coalesced::Joined(shared) => shared.outcome.map(Exchanged::for_others),
+            Coalesced::Alone => Box::pin(self.tries(request)).await,
+            Coalesced::TooLate => Err(too_slow(endpoint)),
         }
     }
 
     /// Sends a request that others may join.
-    async fn led(&self, request: &Prepared<'_>) -> Flown {
+    async fn led(&self, request: &Prepared<'_>) -> SharedOutcome {
         let outcome = self.tries(request).await;
         let by_client = self.deadline == Some(request.deadline);
-        let whose = match &outcome {
+        let scope = match &outcome {
             Ok(exchanged) if exchanged.personal => {
                 let (name, body) = (&*request.endpoint.name, &*request.request.body);
                 self.client.personal.note((name, body));
-                Whose::Personal
+                SharingScope::Personal
             }
             // The subgraph was told how little time this client had left.
             Ok(exchanged)
@@ -326,18 +310,18 @@ impl RequestTransport<'_> {
                     && request.endpoint.traffic.deadline_header.is_some()
                     && !(200..300).contains(&exchanged.response.status) =>
             {
-                Whose::OwnAffair
+                SharingScope::OwnAffair
             }
-            Err(error) if error.code == REQUEST_MEMORY => Whose::OwnAffair,
+            Err(error) if error.code == REQUEST_MEMORY => SharingScope::OwnAffair,
             // The client's time was over, not the subgraph's.
             Err(error)
                 if error.code == TIMEOUT && by_client && Instant::now() >= request.deadline =>
             {
-                Whose::OwnAffair
+                SharingScope::OwnAffair
             }
-            _ => Whose::Everybodys,
+            _ => SharingScope::Everybody,
         };
-        Flown { outcome, whose }
+        SharedOutcome { outcome, scope }
     }
 
     /// The only try of a request with files.
@@ -599,7 +583,7 @@ impl RequestTransport<'_> {
     fn sent<'a>(
         &'a self,
         request: SubgraphRequest,
-        ahead: Option<ReadAhead<'a>>,
+        ahead: Option<StreamScan<'a>>,
     ) -> TransportFuture<'a> {
         Box::pin(async move {
             let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
@@ -666,7 +650,8 @@ impl RequestTransport<'_> {
                     self.personal.set(true);
                 }
                 if let Some(collected) = &self.collected {
-                    collected.answered(number, endpoint, exchanged);
+                    let headers = (&exchanged.headers, &*exchanged.echoes);
+                    collected.came(number, &endpoint.response_headers, headers);
                 }
             }
             result.map(|exchanged| exchanged.response)
@@ -679,10 +664,10 @@ impl Transport for RequestTransport<'_> {
         self.sent(request, None)
     }
 
-    fn send_ahead<'a>(
+    fn send_scanned<'a>(
         &'a self,
         request: SubgraphRequest,
-        ahead: ReadAhead<'a>,
+        ahead: StreamScan<'a>,
     ) -> TransportFuture<'a> {
         self.sent(request, Some(ahead))
     }

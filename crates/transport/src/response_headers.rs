@@ -16,10 +16,8 @@ use std::cell::{Cell, RefCell};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
-    Endpoint,
-    answer::Exchanged,
     cache_control::CacheControl,
-    headers::{NameMatch, Nominated, is_hop_by_hop},
+    headers::{ConnectionOptions, NameMatch, is_hop_by_hop},
 };
 
 /// One step.
@@ -107,7 +105,7 @@ impl ResponseHeaderRules {
 
     /// `echoes`: names of headers that were sent for one client request alone.
     fn apply(&self, answer: &HeaderMap, echoes: &[HeaderName]) -> Vec<Part> {
-        let named = Nominated::by(answer);
+        let named = ConnectionOptions::by(answer);
         let is_copied = |name: &HeaderName| !is_copied_never(name) && !named.has(name);
         let mut out: Vec<Part> = Vec::new();
         for rule in &self.rules {
@@ -192,15 +190,8 @@ impl Collected {
         parts.push((number, None));
         number
     }
-    /// The answer of an endpoint came.
-    pub(crate) fn answered(&self, number: u32, endpoint: &Endpoint, answer: &Exchanged) {
-        self.came(
-            number,
-            &endpoint.response_headers,
-            (&answer.headers, &answer.echoes),
-        );
-    }
-    fn came(
+    /// The answer of an endpoint came, whose rules these are. `echoes`: see [`apply`](ResponseHeaderRules::apply).
+    pub(crate) fn came(
         &self,
         number: u32,
         rules: &ResponseHeaderRules,

@@ -1,4 +1,4 @@
-//! Proof towards a subgraph of who asks: the seam to whoever signs requests or adds credentials.
+//! Proof towards a subgraph of who asks.
 //!
 //! A [`Signer`] is asked after all header rules, once the bytes of the body are what the connection carries, and again for
 //! every try, so that no two tries share a time or a signature. What it adds replaces headers of the same name, whoever
@@ -6,67 +6,21 @@
 //!
 //! What is added belongs to the endpoint, never to the client that asks: equal requests of several clients stay equal.
 
-use std::{fmt, future::Future, pin::Pin};
-
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, header};
 use tokio::time::Instant;
 
 use crate::{
-    client::{ACCEPT, ACCEPT_ENCODING, Ask, JSON, USER_AGENT},
-    endpoint::{Address, Endpoint},
+    address::Address,
+    endpoint::Endpoint,
     error::{ExchangeError, failed},
+    exchange::{ACCEPT, ACCEPT_ENCODING, ExchangeRequest, JSON, USER_AGENT},
+    signer::{SignError, Signer, Unsigned},
 };
 use ogive_execute::TransportError;
 
 /// The gateway cannot prove who it is, so the subgraph was not asked.
 pub(crate) const CREDENTIALS_UNAVAILABLE: &str = "SUBREQUEST_CREDENTIALS_UNAVAILABLE";
-
-/// A request as it is about to be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Unsigned<'a> {
-    /// Whether TLS is spoken.
-    pub https: bool,
-    /// The `host` header, or `:authority`.
-    pub authority: &'a HeaderValue,
-    /// What is asked for.
-    pub target: &'a PathAndQuery,
-    /// All headers, `content-length` included and `host` not. The method is POST.
-    pub headers: &'a HeaderMap,
-    /// The body, encoded as it is sent; `None` if it is made while it is sent.
-    pub body: Option<&'a Bytes>,
-}
-
-/// Why a request cannot be signed; for the operator, and without anything secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignError(pub String);
-
-impl fmt::Display for SignError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SignError {}
-
-/// The headers that prove who asks, once they are known.
-pub type Signing<'a> = Pin<Box<dyn Future<Output = Result<HeaderMap, SignError>> + 'a>>;
-
-/// Whoever proves to a subgraph who asks. One value serves all workers.
-pub trait Signer: fmt::Debug + Send + Sync {
-    /// What is sent instead of a request's JSON; `None` if it stays as it is. Comes before any encoding.
-    fn body(&self, body: &Bytes) -> Result<Option<Bytes>, SignError> {
-        let _ = body;
-        Ok(None)
-    }
-    /// The headers to add to a request.
-    fn sign<'a>(&'a self, request: Unsigned<'a>) -> Signing<'a>;
-    /// A request that was begun then was answered with 401. Whether another try will have other credentials.
-    fn refused(&self, began: Instant) -> bool {
-        let _ = began;
-        false
-    }
-}
 
 fn unavailable(endpoint: &Endpoint, error: &SignError) -> TransportError {
     failed(
@@ -113,7 +67,10 @@ pub(crate) fn body(
 }
 
 /// Adds proof to a request that is about to be sent.
-pub(crate) async fn sign(signer: &dyn Signer, ask: &mut Ask<'_>) -> Result<(), ExchangeError> {
+pub(crate) async fn sign(
+    signer: &dyn Signer,
+    ask: &mut ExchangeRequest<'_>,
+) -> Result<(), ExchangeError> {
     let mut headers = ask.headers.clone().into_map();
     complete(&mut headers, ask.endpoint);
     if let Some(encoding) = ask.encoding {

@@ -10,15 +10,13 @@ use hyper::body::Incoming;
 
 use crate::{
     ClientTls, Fetched, Http2, Stream,
-    client::{USER_AGENT, USER_AGENT_LINE},
+    address::Address,
     connect::{open, speak_http2},
-    endpoint::Address,
     error::chain,
-    http1::{
-        Asked, Connection,
-        framing::Wanted,
-        request::{self, Headers},
-    },
+    exchange::{USER_AGENT, USER_AGENT_LINE},
+    http1::framing::HeaderScope,
+    http1::request::{self, Headers},
+    http1::{Connection, OutgoingRequest},
     tls::ClientTlsOptions,
 };
 
@@ -124,11 +122,11 @@ impl Source {
             !body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(method);
         let length = has_body.then_some(body.len());
         let target = (method.as_str(), &self.address);
-        let asked = Asked {
+        let asked = OutgoingRequest {
             head: &|out| request::write(out, target, &[user_agent], &headers, length),
             body,
             is_head: method == Method::HEAD,
-            wanted: Wanted::All,
+            wanted: HeaderScope::All,
         };
         let head = connection.ask(asked).await;
         let head = head.map_err(|why| why.to_string())?;

@@ -24,7 +24,7 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 
-use crate::endpoint::Http2;
+use crate::address::Http2;
 
 /// Most bytes of a PEM file.
 const PEM_BYTES_MAX: u64 = 16 << 20;
@@ -112,7 +112,7 @@ pub struct ClientTlsOptions {
 pub struct ServerTlsOptions {
     /// What to show.
     pub identity: Identity,
-    /// Whose certificates clients may show; default: they are not asked.
+    /// SharingScope certificates clients may show; default: they are not asked.
     pub client_authorities: Option<Pem>,
     /// Whether a client without a certificate is refused.
     pub client_required: bool,

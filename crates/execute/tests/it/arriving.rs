@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, ReadAhead, SubgraphRequest,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, StreamScan, SubgraphRequest,
     SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_plan::{Granted, Plan};
@@ -32,7 +32,7 @@ struct Pacer<'p> {
 }
 
 impl Pacer<'_> {
-    fn arrive(&self, ahead: ReadAhead<'_>) -> Bytes {
+    fn arrive(&self, ahead: StreamScan<'_>) -> Bytes {
         let mut came = BytesMut::new();
         let (ends, ahead) = match &self.pace {
             Pace::Whole => return self.body.clone(),
@@ -67,7 +67,11 @@ impl Transport for Pacer<'_> {
         };
         Box::pin(async move { Ok(SubgraphResponse { status: 200, body }) })
     }
-    fn send_ahead<'a>(&'a self, _: SubgraphRequest, ahead: ReadAhead<'a>) -> TransportFuture<'a> {
+    fn send_scanned<'a>(
+        &'a self,
+        _: SubgraphRequest,
+        ahead: StreamScan<'a>,
+    ) -> TransportFuture<'a> {
         Box::pin(async move {
             let body = self.arrive(ahead);
             Ok(SubgraphResponse { status: 200, body })
@@ -106,7 +110,7 @@ fn every_cut_in_two_and_three_pieces_gives_the_same() {
     let mut known = 0;
     for first in 0..body.len() {
         let output = answer(&plan, &body, Pace::Eager(&[first]));
-        known += output.stats.ahead_bytes;
+        known += output.stats.streamed_bytes;
         assert_eq!((output.stats.records, text(output)), expected, "{first}");
         for second in (first..body.len()).step_by(37) {
             let cuts = [first, second];
@@ -152,7 +156,7 @@ fn damaged_answers_are_refused_wherever_they_are_cut() {
             let expected = seen(plan, &body, Pace::Whole);
             refused += u32::from(expected.1.contains("not a GraphQL response"));
             let ours = answer(plan, &body, Pace::Eager(&cuts));
-            known += u32::from(ours.stats.ahead_bytes > 0);
+            known += u32::from(ours.stats.streamed_bytes > 0);
             assert_eq!(
                 (ours.stats.records, text(ours)),
                 expected,
@@ -201,7 +205,7 @@ fn large_answers_are_looked_at_as_they_come() {
     for size in [1 << 10, 10_007, 64 << 10, 256 << 10] {
         let output = answer(&plan, &body, Pace::Pieces(size));
         // All but the last piece, what is not worth a look, and what a look leaves.
-        let known = output.stats.ahead_bytes as usize;
+        let known = output.stats.streamed_bytes as usize;
         assert!(known + size + (72 << 10) > body.len(), "{size}: {known}");
         assert_eq!((output.stats.records, text(output)), expected, "{size}");
     }
@@ -230,10 +234,10 @@ fn what_was_looked_at_holds_for_its_own_buffer_only() {
         fn send(&self, _: SubgraphRequest) -> TransportFuture<'_> {
             panic!("there are root fields only")
         }
-        fn send_ahead<'a>(
+        fn send_scanned<'a>(
             &'a self,
             _: SubgraphRequest,
-            ahead: ReadAhead<'a>,
+            ahead: StreamScan<'a>,
         ) -> TransportFuture<'a> {
             let mut arriving = ahead.begin();
             arriving.look(&self.0[..self.0.len() - 1]);

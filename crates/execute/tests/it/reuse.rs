@@ -218,7 +218,7 @@ fn what_is_too_much_to_remember_is_asked_again() {
 
 /// `{ a { name } c { b { name } } d { name } }`: names of `a` can be asked sooner than those of `b`, with which they
 /// share a fetch; those of `d` come last, and `a` and `b` may have them.
-fn early() -> Plan {
+fn prefetching() -> Plan {
     let mut b = Builder::new(&["keys", "names"], &["Query", "User", "Club"]);
     let user = |b: &mut Builder, parent, name| {
         let user = b.object(parent, name, "User", &["User"]);
@@ -264,7 +264,7 @@ fn of_a_fetch_in_two_parts_both_must_have_come_without_errors() {
     let setup = Setup {
         options: ExecuteOptions {
             reuse: Reuse::All,
-            early: true,
+            prefetch: true,
             ..ExecuteOptions::default()
         },
         ..Setup::default()
@@ -287,8 +287,8 @@ fn of_a_fetch_in_two_parts_both_must_have_come_without_errors() {
         let mut answers: Vec<Answer> = parts.into_iter().collect();
         answers.extend(asked_again.then(|| names(&["one, asked again"])));
         let script = Script::new(vec![vec![keys, members], answers]);
-        let output = run_with(&early(), &setup, &script);
-        assert_eq!(output.stats.early, 1);
+        let output = run_with(&prefetching(), &setup, &script);
+        assert_eq!(output.stats.prefetched, 1);
         let last = match asked_again {
             true => "one, asked again",
             false => "one",

@@ -44,15 +44,15 @@ fn a_root_fetch_and_a_lookup_are_joined() {
     assert_eq!(
         output.stats,
         ExecuteStats {
-            early: 0,
-            early_sufficed: 0,
+            prefetched: 0,
+            prefetch_sufficed: 0,
             fetches_sent: 2,
             fetches_skipped: 0,
             representations: 1,
             reused: 0,
             request_bytes: (sent[0].1.len() + sent[1].1.len()) as u64,
             answer_bytes: 42 + 63,
-            ahead_bytes: 0,
+            streamed_bytes: 0,
             records: 2,
             looked_at: 0,
         }

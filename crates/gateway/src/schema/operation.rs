@@ -76,7 +76,7 @@ pub struct PlannedOperation {
     /// Values of the plan's variables, from the client's.
     pub binding: Binding,
     /// Whether to send parts of fetches early.
-    pub early: Arc<SplitFetch>,
+    pub prefetch: Arc<SplitFetch>,
     /// What is known about the plan.
     pub shared: Arc<SharedPlan>,
     /// Where a better one will be.
@@ -89,7 +89,7 @@ impl PlannedOperation {
         PlannedOperation {
             plan: Arc::clone(&shared.plan),
             binding,
-            early: Arc::default(),
+            prefetch: Arc::default(),
             shared,
             slot,
         }
@@ -98,7 +98,7 @@ impl PlannedOperation {
     pub(crate) fn renewed(&self) -> Self {
         let mut renewed = Self::new(Arc::clone(&self.slot), self.binding.clone());
         if Arc::ptr_eq(&renewed.plan, &self.plan) {
-            renewed.early = Arc::clone(&self.early);
+            renewed.prefetch = Arc::clone(&self.prefetch);
         }
         renewed
     }

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use ogive_base::{MemoryBudget, MemoryShare, Reservation};
 use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
-use ogive_transport::{Client, Flights, Personal, RequestTransport, Whose};
+use ogive_transport::{Client, Coalescer, Personal, RequestTransport, SharingScope};
 
 use crate::shared::offload::Share;
 
@@ -27,7 +27,7 @@ pub(crate) struct Executed {
     /// Those of others who share it, if they are others: ids of requests are of one of them only.
     pub(crate) headers_of_others: Option<HeaderMap>,
     /// Whom it is for. Others may have more time than whoever asked.
-    pub(crate) whose: Whose,
+    pub(crate) scope: SharingScope,
 }
 
 /// What lives as long as a worker thread.
@@ -36,7 +36,7 @@ pub struct WorkerState {
     /// Connections to subgraphs, and requests to them under way.
     pub client: Client,
     /// Whole operations under way.
-    pub(crate) operations: Flights<Rc<OperationKey>, Executed>,
+    pub(crate) operations: Coalescer<Rc<OperationKey>, Executed>,
     /// Those that others better do not join.
     pub(crate) personal: Personal,
     /// What it may spend on operations that are not known.

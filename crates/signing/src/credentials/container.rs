@@ -1,7 +1,7 @@
 //! The endpoint that ECS and EKS give containers.
 
 use http::{HeaderMap, HeaderValue, Method, header};
-use ogive_transport::endpoint::{Address, Target};
+use ogive_transport::address::{Address, Target};
 use serde_json::Value;
 
 use super::{TIMEOUT, Temporary, read_file};

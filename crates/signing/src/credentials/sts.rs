@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
-use ogive_transport::endpoint::Address;
+use ogive_transport::address::Address;
 
 use super::{AssumeRole, Environment, TIMEOUT, Temporary, read_file};
 use crate::{

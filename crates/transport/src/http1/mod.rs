@@ -27,8 +27,8 @@ use std::{
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use crate::{Stream, growth, pool::Age};
-use framing::{Body, Framing, HEAD_MAX, Head, HeadReader, Malformed, Wanted};
+use crate::{Stream, age::Age, growth};
+use framing::{Body, Framing, HEAD_MAX, Head, HeadReader, HeaderScope, Malformed};
 
 /// Request bodies up to this many bytes are copied behind their heads; larger ones are written beside them.
 const COALESCED_MAX: usize = 8 << 10;
@@ -71,14 +71,14 @@ struct Rest {
 }
 
 /// A request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct OutgoingRequest<'a> {
     /// Writes its head.
     pub(crate) head: &'a (dyn Fn(&mut Vec<u8>) + Sync),
     pub(crate) body: &'a Bytes,
     /// Whether it is `HEAD`.
     pub(crate) is_head: bool,
     /// Headers of the answer.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: HeaderScope,
 }
 
 /// Why there is no head of an answer.
@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn ask(&mut self, asked: Asked<'_>) -> Result<Head, Unanswered> {
+    pub(crate) async fn ask(&mut self, asked: OutgoingRequest<'_>) -> Result<Head, Unanswered> {
         if let Err(error) =
             poll_fn(|cx| Poll::Ready(HEAD.with_borrow_mut(|head| self.begin(cx, head, &asked))))
                 .await
@@ -241,7 +241,7 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         head: &mut Vec<u8>,
-        asked: &Asked<'_>,
+        asked: &OutgoingRequest<'_>,
     ) -> io::Result<()> {
         head.clear();
         head.shrink_to(HEAD_KEPT);

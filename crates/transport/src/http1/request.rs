@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, header};
 
-use crate::endpoint::Address;
+use crate::address::Address;
 
 /// Headers in two parts: a name in the second part replaces all of its values in the first.
 #[derive(Clone, Debug)]

@@ -102,7 +102,7 @@ fn large_answers_are_ready_soon_after_their_last_byte() {
             let output = runtime.block_on(execute(&plan, input, transport));
             let done = Instant::now();
             assert_eq!(output.errors, 0);
-            assert_eq!(output.stats.ahead_bytes > 0, round % 2 == 0);
+            assert_eq!(output.stats.streamed_bytes > 0, round % 2 == 0);
             let after = done.saturating_duration_since(written.recv().unwrap());
             // The first ones connect, and learn.
             if round > 1 {

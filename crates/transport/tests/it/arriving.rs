@@ -78,7 +78,11 @@ async fn large_answers_are_looked_at_while_they_arrive() {
     for answer in [sized("200 OK", &body), chunked] {
         let acts = vec![Act::Answer(leaked(answer))];
         let output = executed(&plan, acts, Traffic::default()).await;
-        assert!(output.stats.ahead_bytes > 256 << 10, "{:?}", output.stats);
+        assert!(
+            output.stats.streamed_bytes > 256 << 10,
+            "{:?}",
+            output.stats
+        );
         assert!(text(output) == body, "what passes is what came");
     }
     // Of what failed nothing is known when it is tried again, and damage is found.
@@ -99,7 +103,11 @@ async fn large_answers_are_looked_at_while_they_arrive() {
             Act::Answer(leaked(sized("200 OK", second))),
         ];
         let output = executed(&plan, acts, traffic.clone()).await;
-        assert!(output.stats.ahead_bytes > 256 << 10, "{:?}", output.stats);
+        assert!(
+            output.stats.streamed_bytes > 256 << 10,
+            "{:?}",
+            output.stats
+        );
         match *second == body {
             true => assert!(text(output) == body),
             // One for each root field.
@@ -117,5 +125,5 @@ async fn large_answers_are_looked_at_while_they_arrive() {
         Traffic::default(),
     )
     .await;
-    assert_eq!((output.stats.ahead_bytes, output.errors), (0, 2));
+    assert_eq!((output.stats.streamed_bytes, output.errors), (0, 2));
 }

@@ -8,10 +8,10 @@
 
 mod arrival;
 mod arriving;
+mod coalescing;
 mod connecting;
 #[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;
-mod flights;
 mod http1;
 mod server;
 mod sharing;

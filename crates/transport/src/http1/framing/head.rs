@@ -12,7 +12,7 @@ use super::{
 
 /// Which headers to keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum HeaderScope {
     /// All.
     All,
     /// Those that decide what becomes of the answer: `content-encoding`, `location` and `retry-after`.
@@ -45,7 +45,7 @@ pub(crate) struct Head {
 /// Waits for the head of an answer.
 #[derive(Debug)]
 pub(crate) struct HeadReader {
-    wanted: Wanted,
+    wanted: HeaderScope,
     /// Whether the request was `HEAD`, so that no body comes whatever the head says.
     is_head: bool,
     interim: usize,
@@ -56,7 +56,7 @@ pub(crate) struct HeadReader {
 }
 
 impl HeadReader {
-    pub(crate) fn new(wanted: Wanted, is_head: bool) -> Self {
+    pub(crate) fn new(wanted: HeaderScope, is_head: bool) -> Self {
         HeadReader {
             wanted,
             is_head,
@@ -144,7 +144,7 @@ fn ends(buffer: &[u8], searched: usize) -> bool {
 /// What a parsed head means.
 fn interpret(
     head: &httparse::Response<'_, '_>,
-    wanted: Wanted,
+    wanted: HeaderScope,
     is_head: bool,
 ) -> Result<Head, Malformed> {
     let status = StatusCode::from_u16(head.code.unwrap_or(0));
@@ -170,8 +170,8 @@ fn interpret(
         }
         personal |= is_personal(name, value);
         let keep = match wanted {
-            Wanted::All => true,
-            Wanted::Deciding => match name.len() {
+            HeaderScope::All => true,
+            HeaderScope::Deciding => match name.len() {
                 8 => is("location"),
                 11 => is("retry-after"),
                 16 => is("content-encoding"),
@@ -179,7 +179,7 @@ fn interpret(
             },
         };
         if keep {
-            if wanted == Wanted::All && headers.is_empty() {
+            if wanted == HeaderScope::All && headers.is_empty() {
                 headers.reserve(head.headers.len());
             }
             let name = HeaderName::from_bytes(name.as_bytes());

@@ -17,7 +17,7 @@ mod tests;
 use std::fmt;
 
 pub(crate) use body::Body;
-pub(crate) use head::{Framing, Head, HeadReader, Wanted};
+pub(crate) use head::{Framing, Head, HeadReader, HeaderScope};
 pub(crate) use personal::is_personal;
 
 /// Longest head of an answer in bytes. (hyper: about 400 KiB.)

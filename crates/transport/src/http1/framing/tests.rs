@@ -18,7 +18,7 @@ struct Read {
 /// Reads an answer whose bytes come in these pieces, and then the end of the connection.
 fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, is_head: bool) -> Result<Read, String> {
     let mut buffer = BytesMut::new();
-    let mut reader = HeadReader::new(Wanted::All, is_head);
+    let mut reader = HeadReader::new(HeaderScope::All, is_head);
     let mut answer: Option<(Head, Body)> = None;
     for piece in pieces {
         buffer.extend_from_slice(piece);
@@ -260,7 +260,7 @@ fn what_is_no_answer_is_refused() {
 fn a_size_beyond_memory_is_only_announced() {
     let text = answer("transfer-encoding: chunked\r\n", "ffffffffffffffff\r\nab");
     let mut buffer = BytesMut::from(text.as_bytes());
-    let mut reader = HeadReader::new(Wanted::Deciding, false);
+    let mut reader = HeadReader::new(HeaderScope::Deciding, false);
     let head = reader.read(&mut buffer).unwrap().unwrap();
     let mut body = Body::new(head.framing);
     assert_eq!(body.read(&mut buffer), Ok(false));
@@ -272,7 +272,7 @@ fn a_body_in_one_chunk_stays_where_it_is() {
     let text = answer("transfer-encoding: chunked\r\n", "5\r\n{a:b}\r\n0\r\n\r\n");
     let mut buffer = BytesMut::from(text.as_bytes());
     let at = buffer.as_ptr() as usize + text.find('{').unwrap();
-    let head = HeadReader::new(Wanted::Deciding, false).read(&mut buffer);
+    let head = HeadReader::new(HeaderScope::Deciding, false).read(&mut buffer);
     let mut body = Body::new(head.unwrap().unwrap().framing);
     assert_eq!(body.read(&mut buffer), Ok(true));
     let (bytes, clean) = body.take(&mut buffer);
@@ -293,9 +293,9 @@ fn only_headers_that_somebody_wants_are_kept() {
             .unwrap()
             .headers
     };
-    let all = read(Wanted::All);
+    let all = read(HeaderScope::All);
     assert_eq!((all.len(), all.get_all("x-a").iter().count()), (6, 2));
-    let few = read(Wanted::Deciding);
+    let few = read(HeaderScope::Deciding);
     assert_eq!(few.len(), 3);
     assert_eq!(few[header::LOCATION], "/a");
     assert_eq!(few[header::RETRY_AFTER], "2");

@@ -3,8 +3,8 @@
 //! Where entities meet again and again, in the reviews of a product and in those of their authors, an answer says the
 //! same of them each time, with the same bytes. So the fast lane remembers where objects were read and into which
 //! records; an object of the same shape that has the same bytes gets copies of these records, whose values are the
-//! ranges of the first one. What is copied is known as a *twin* of what it was copied from ([`Store::twin`]), which saves
-//! more later: twins have the same representation and mostly the same text in the response.
+//! ranges of the first one. What is copied is known as a *duplicate* of what it was copied from ([`Store::duplicate`]), which saves
+//! more later: duplicates have the same representation and mostly the same text in the response.
 //!
 //! Invariants: only objects that were read in the lane from their first byte to their last, without an error, are
 //! copied; equality of all bytes decides. Shapes whose objects do not repeat are soon left alone.
@@ -45,7 +45,7 @@ pub(crate) struct Entry {
 }
 
 /// What is known of the object that begins somewhere.
-pub(crate) enum Look {
+pub(crate) enum DuplicateMatch {
     /// It was read before.
     Same(Entry),
     /// It may be remembered here.
@@ -59,7 +59,7 @@ pub(crate) const NOWHERE: u8 = u8::MAX;
 
 /// The objects that were read last.
 #[derive(Default)]
-pub(crate) struct Twins {
+pub(crate) struct Duplicates {
     /// Each with the generation it is of; empty until something is looked for.
     entries: Vec<(u32, Entry)>,
     /// Those of earlier generations may be changed since.
@@ -68,7 +68,7 @@ pub(crate) struct Twins {
     off: bool,
 }
 
-impl Twins {
+impl Duplicates {
     /// From now on nothing is remembered: what was read may be changed.
     pub(crate) fn stop(&mut self) {
         self.off = true;
@@ -91,9 +91,9 @@ impl Twins {
         at: usize,
         (shape, depth): (ShapeId, u32),
         is_named: bool,
-    ) -> Look {
+    ) -> DuplicateMatch {
         if self.off || text.len() < TEXT_BYTES_MIN {
-            return Look::Off;
+            return DuplicateMatch::Off;
         }
         if self.entries.is_empty() {
             let nothing = Entry {
@@ -110,7 +110,7 @@ impl Twins {
         }
         let misses = &mut self.misses[shape.index() % COUNTS];
         if *misses >= MISSES_MAX {
-            return Look::Off;
+            return DuplicateMatch::Off;
         }
         let values = at
             + match is_named {
@@ -118,7 +118,7 @@ impl Twins {
                 false => VALUES_AT,
             };
         let Some(bytes) = text.get(values..).and_then(|rest| rest.first_chunk::<16>()) else {
-            return Look::Off;
+            return DuplicateMatch::Off;
         };
         let bytes = u128::from_le_bytes(*bytes);
         let (low, high) = (bytes as u64, (bytes >> 64) as u64);
@@ -136,11 +136,11 @@ impl Twins {
             let before = text.get(start..start + len);
             if before.is_some_and(|before| text[at..].starts_with(before)) {
                 *misses = 0;
-                return Look::Same(*entry);
+                return DuplicateMatch::Same(*entry);
             }
         }
         *misses += 1;
-        Look::New(slot as u8)
+        DuplicateMatch::New(slot as u8)
     }
     /// Notes that an object begins.
     pub(crate) fn begin(&mut self, slot: u8, entry: Entry) {

@@ -7,7 +7,9 @@
 //!
 //! Whatever goes wrong here is told to operators when the answer has been read ([`crate::failure`]).
 //!
-//! Look here for: [`absorb`] (entry), `absorb_body`, `distribute` (subgraph path to client path, with [`crate::places`]).
+//! ScanPartial here for: [`absorb`] (entry), `absorb_body`, `distribute` (subgraph path to client path, with [`places`]).
+
+mod places;
 
 use std::{
     borrow::Cow,
@@ -19,20 +21,26 @@ use ogive_base::FastSet;
 use ogive_json::{Kind, Scanner};
 use ogive_plan::{Fetch, FetchId, LayoutId, ShapeId};
 
+use self::places::Places;
 use crate::{
-    ahead::{self, HeadStart},
     codes,
     condition::Conditions,
-    envelope::{Envelope, InVain, Part, Step, SubgraphError, find_lookups},
-    errors::{Errors, GraphqlError, Stage},
+    envelope::{Envelope, Part, Step, SubgraphError, find_lookups},
+    errors::{Errors, Stage},
     failure::Failure,
+    gather::{Gathered, Instance},
+    graphql_error::GraphqlError,
     limits::{ExecuteLimits, ExecuteOptions},
-    lookups::{Asked, Data, Lookups, Outcome, read_entity},
-    places::Places,
-    request::{Gathered, Instance},
-    reuse::{Entities, Known},
-    scan::{Reader, Stop, fail_fields},
-    store::{LimitReached, RawRange, Source, Store},
+    reuse::{Entities, ReuseState},
+    scan::{
+        Reader,
+        entities::{Data, Lookups, Outcome, SentLookups},
+        fail_fields,
+        lookups::read_entity,
+        partial::{self, PartialMatch},
+    },
+    stop::{KeyComparisons, LimitReached, Stop},
+    store::{RawRange, Source, Store},
     transport::{SubgraphResponse, TransportError},
 };
 
@@ -56,7 +64,7 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) fetch: &'p Fetch,
     pub(crate) gathered: &'s Gathered,
     /// What was found out about the answer while it arrived.
-    pub(crate) head: Option<Box<HeadStart<'p>>>,
+    pub(crate) head: Option<Box<PartialMatch<'p>>>,
     /// Where to say what others can reuse.
     pub(crate) entities: Option<&'s mut Entities>,
     /// Whether the root part was asked.
@@ -72,7 +80,7 @@ pub(crate) struct Absorb<'s, 'p> {
 }
 
 /// Takes in the result of a fetch.
-pub(crate) fn absorb(mut this: Absorb<'_, '_>, result: Result<SubgraphResponse, TransportError>) {
+pub(crate) fn absorb(this: &mut Absorb<'_, '_>, result: Result<SubgraphResponse, TransportError>) {
     match result {
         Ok(response) => {
             this.absorb_response(&response);
@@ -141,22 +149,27 @@ fn read_reused(
     (whole, fetch): (FetchId, &Fetch),
     gathered: &Gathered,
 ) -> Result<(), LimitReached> {
-    let (plan, limits) = (reader.store.plan(), *reader.store.limits());
+    let (plan, limits) = (reader.store.plan(), reader.store.limits());
     // Many entities are of the same answer.
     let (mut read_from, mut answer) = (None, Bytes::new());
     for (at, (lookup, asked)) in gathered.lookups.iter().zip(&fetch.lookups).enumerate() {
-        let (mut of_target, mut donors) = (None, &[][..]);
+        let (mut of_target, mut reuse_sources) = (None, &[][..]);
         for (held, instance) in &lookup.held {
             if of_target != Some(instance.target) {
                 of_target = Some(instance.target);
                 let target = usize::from(instance.target);
-                donors = plan.reusable().donors.of(whole, at, target);
+                reuse_sources = plan.reusable().sources.of(whole, at, target);
             }
             let store = &mut *reader.store;
             let layout = store.layout(*held);
-            let donor = donors.iter().find(|donor| donor.layout == layout);
+            let reuse_source = reuse_sources
+                .iter()
+                .find(|reuse_source| reuse_source.layout == layout);
             let (theirs, ours) = (store.slots(*held), store.slots(instance.record));
-            for (from, to) in donor.iter().flat_map(|donor| &donor.values) {
+            for (from, to) in reuse_source
+                .iter()
+                .flat_map(|reuse_source| &reuse_source.values)
+            {
                 let value = store.get(theirs, *from);
                 store.put(ours, *to, value);
             }
@@ -170,7 +183,7 @@ fn read_reused(
                 // What is known is known of another text.
                 reader.forget();
             }
-            reader.twins.restart();
+            reader.duplicates.restart();
             let shape = asked.targets[usize::from(instance.target)].shape;
             let start = range.start as usize;
             let text = Scanner::with_depth_max(&answer, limits.depth_max);
@@ -194,16 +207,16 @@ fn malformed<'p>(message: impl Into<Cow<'static, str>>) -> GraphqlError<'p> {
 
 impl<'s, 'p> Absorb<'s, 'p> {
     fn absorb_response(&mut self, response: &SubgraphResponse) {
-        let (limits, body) = (*self.store.limits(), &response.body);
-        if let Err(limit) = check_size(body, &limits, self.bytes_left) {
+        let (limits, body) = (self.store.limits(), &response.body);
+        if let Err(limit) = check_size(body, limits, self.bytes_left) {
             return self.fail_fetch(too_large(limit));
         }
         if (200..300).contains(&response.status) {
             return self.absorb_body(body);
         }
-        let (errors, beyond) = match Envelope::read(body, &limits) {
+        let (errors, beyond) = match Envelope::read(body, limits) {
             Ok(envelope) => envelope
-                .errors(body, &limits, self.options, self.error_extensions)
+                .errors(body, limits, self.options, self.error_extensions)
                 .unwrap_or_default(),
             Err(_) => Default::default(),
         };
@@ -240,15 +253,15 @@ impl<'s, 'p> Absorb<'s, 'p> {
         let compact = spaced.then(|| ogive_json::compact(sent).map(Bytes::from));
         let body = &compact.flatten().unwrap_or_else(|| sent.clone());
         self.store.keep_answer(self.source, body.clone());
-        let limits = *self.store.limits();
+        let limits = self.store.limits();
         let before = (self.store.begin(), self.errors.mark());
         let mut data = Data::new(self.fetch.lookups.len());
-        let read = Envelope::read_with(body, &limits, |scanner| self.read_data(scanner, &mut data));
+        let read = Envelope::read_with(body, limits, |scanner| self.read_data(scanner, &mut data));
         let read = match read {
             Ok(envelope) => Ok((envelope, None)),
             // What was read so far stays, provided that the answer is well-formed.
             Err(Stop::Limit(limit)) => {
-                Envelope::read(body, &limits).map(|envelope| (envelope, Some(limit)))
+                Envelope::read(body, limits).map(|envelope| (envelope, Some(limit)))
             }
             Err(Stop::Malformed(error)) => Err(error),
         };
@@ -259,7 +272,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 self.store.commit();
                 self.errors.roll_back(before.1);
                 // Positions are those of the answer as it was sent.
-                let error = Envelope::read(sent, &limits).err().unwrap_or(error);
+                let error = Envelope::read(sent, limits).err().unwrap_or(error);
                 let message = format!("The subgraph's answer is not a GraphQL response: {error}.");
                 let shown = self.shows_errors.then(|| message.clone());
                 return self.fail_fetch(GraphqlError {
@@ -270,7 +283,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
         };
         self.store.commit();
         self.place_kept();
-        let errors = envelope.errors(body, &limits, self.options, self.error_extensions);
+        let errors = envelope.errors(body, limits, self.options, self.error_extensions);
         let wrong = match errors {
             Some(_) => "The subgraph's answer has no data.",
             None => "The subgraph's answer has a malformed list of errors.",
@@ -296,13 +309,15 @@ impl<'s, 'p> Absorb<'s, 'p> {
         if let (None, false, Some(entities)) = (limit, explained, &mut self.entities) {
             for (ticket, range) in data.entities {
                 let entity = RawRange::unchecked(self.source, range);
-                entities.settle(ticket, Known::Answered(self.source, entity));
+                entities.settle(ticket, ReuseState::Answered(self.source, entity));
             }
             if has_data && self.is_only {
                 entities.answered_well(self.source.fetch());
             }
         }
-        self.distribute_all((errors, beyond), has_data, &mut data.nulls);
+        if explained || beyond > 0 {
+            self.distribute_all((errors, beyond), has_data, &mut data.nulls);
+        }
         if !explained && has_data && !data.nulls.is_empty() {
             self.note_missing(&data.nulls);
         }
@@ -344,8 +359,11 @@ impl<'s, 'p> Absorb<'s, 'p> {
             // Root fields and look-ups in one request are rare enough to be read twice.
             root => {
                 let whole = scanner.clone();
-                let lookups =
-                    find_lookups(scanner, self.fetch, &mut InVain::new(self.store.limits()))?;
+                let lookups = find_lookups(
+                    scanner,
+                    self.fetch,
+                    &mut KeyComparisons::new(self.store.limits()),
+                )?;
                 if let Some(root) = root {
                     self.reader()
                         .read_into(&mut whole.clone(), root.shape, Store::ROOT)?;
@@ -375,16 +393,16 @@ impl<'s, 'p> Absorb<'s, 'p> {
     }
 
     /// What was asked.
-    fn asked(&self) -> Asked<'s> {
+    fn asked(&self) -> SentLookups<'s> {
         let facts = &self.store.plan().derived().lookups[self.whole];
-        Asked {
+        SentLookups {
             lookups: &self.fetch.lookups,
             facts,
             gathered: &self.gathered.lookups,
         }
     }
 
-    /// Look-ups whose answer is `data` itself, of those that were sent.
+    /// ScanPartial-ups whose answer is `data` itself, of those that were sent.
     fn reentries(&self) -> impl Iterator<Item = usize> + use<'_, 'p> {
         let lookups = self.fetch.lookups.iter().zip(&self.gathered.lookups);
         let sent =
@@ -449,10 +467,10 @@ impl<'s, 'p> Absorb<'s, 'p> {
         let service = self.service();
         let conditions = self.conditions.for_patterns();
         let mut reader = Reader::new(self.store, self.errors, self.source, service, conditions);
-        reader.known = self
-            .head
-            .as_mut()
-            .map(|head| ahead::Known { head, so_far: None });
+        reader.known = self.head.as_mut().map(|head| partial::ReaderHints {
+            head,
+            received: None,
+        });
         reader
     }
 

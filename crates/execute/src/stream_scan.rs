@@ -2,9 +2,9 @@
 //!
 //! Nothing of an answer goes to the response store before all of it is there. But what takes the time, finding that a big
 //! value is exactly what the client may see, depends on nothing but its bytes. So that is begun as soon as there is
-//! enough of it ([`Arriving::look`]), with a store of its own that is thrown away, and goes on with every piece that
+//! enough of it ([`PartialAnswer::look`]), with a store of its own that is thrown away, and goes on with every piece that
 //! comes ([`ogive_json::Unfinished`]). When the answer is whole it is read as always; a value about which something is
-//! known already is not compared from its beginning ([`HeadStart`]).
+//! known already is not compared from its beginning ([`PartialMatch`]).
 //!
 //! Invariants: what is known holds for one buffer only, and is found by that buffer, which is held until then, so no
 //! other can be in its place; what is read, and into what, does not depend on whether anything was known; of what arrives
@@ -17,7 +17,7 @@ use std::sync::{
 
 use bytes::Bytes;
 use ogive_json::{
-    Conditions, Kind, PatternValue, Scanner,
+    Conditions, Kind, Scanner,
     unfinished::{Advance, Unfinished},
 };
 use ogive_plan::{FetchId, Plan, ShapeId};
@@ -26,19 +26,19 @@ use crate::{
     envelope::{Envelope, Part},
     errors::Errors,
     limits::ExecuteLimits,
-    scan::{Reader, Stop},
+    scan::{
+        Reader,
+        partial::{Expected, PartialMatch, ReaderHints, ReceivedText},
+    },
+    stop::Stop,
     store::{Source, Store},
 };
 
 /// So many bytes more are worth another look.
 const STEP: usize = 64 << 10;
-/// How far from the end of what came a look ends, at an item of a list.
-const MARGIN: usize = 8 << 10;
 /// A value that does not go on although so much of it has come is left until all is there: it is something else than
 /// expected, or has no items to stop at.
 const STUCK_MAX: usize = 1 << 20;
-/// Smaller values are not remembered.
-const VALUE_MIN: usize = 4 << 10;
 /// One byte in so many may be read in search of a big value.
 const SHARE: usize = 32;
 /// Fewer bytes are not worth a search.
@@ -47,25 +47,25 @@ const SEARCH_MIN: usize = 4 << 10;
 /// Lends an execution's knowledge of what it expects to whoever reads an answer. A transport that makes no use of it
 /// loses nothing but time.
 #[derive(Clone, Copy)]
-pub struct ReadAhead<'a> {
-    of: &'a (dyn Ahead + Sync),
+pub struct StreamScan<'a> {
+    of: &'a (dyn StreamScanner + Sync),
     shape: ShapeId,
     eager: bool,
 }
 
 /// An answer of which some has come.
-pub struct Arriving<'a>(Box<dyn Look + Send + 'a>);
+pub struct PartialAnswer<'a>(Box<dyn ScanPartial + Send + 'a>);
 
 /// What there is for all answers of an execution.
-trait Ahead {
-    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + Send + 'a>;
+trait StreamScanner {
+    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn ScanPartial + Send + 'a>;
 }
-trait Look {
-    fn look(&mut self, so_far: &[u8]);
+trait ScanPartial {
+    fn look(&mut self, received: &[u8]);
     fn whole(self: Box<Self>, body: &Bytes);
 }
 
-impl<'a> ReadAhead<'a> {
+impl<'a> StreamScan<'a> {
     /// Smaller answers are read when they are whole; in bytes.
     pub const BYTES_MIN: usize = 256 << 10;
 
@@ -73,18 +73,18 @@ impl<'a> ReadAhead<'a> {
     #[must_use]
     pub fn eagerly(self) -> Self {
         let eager = true;
-        ReadAhead { eager, ..self }
+        StreamScan { eager, ..self }
     }
     /// The body of a successful answer begins to arrive. Dropping what this gives forgets all that was found out.
-    pub fn begin(self) -> Arriving<'a> {
-        Arriving(self.of.begin(self.shape, self.eager))
+    pub fn begin(self) -> PartialAnswer<'a> {
+        PartialAnswer(self.of.begin(self.shape, self.eager))
     }
 }
 
-impl Arriving<'_> {
+impl PartialAnswer<'_> {
     /// Looks at the bytes that have come so far, from the first on. Each time they begin with those of the time before.
-    pub fn look(&mut self, so_far: &[u8]) {
-        self.0.look(so_far);
+    pub fn look(&mut self, received: &[u8]) {
+        self.0.look(received);
     }
     /// The body is whole. It must begin with what was looked at, and be the buffer that becomes the response.
     pub fn whole(self, body: &Bytes) {
@@ -93,10 +93,10 @@ impl Arriving<'_> {
 }
 
 /// What was found out about a buffer. Most answers have none of it, so it has no room of its own where they are read.
-type Found<'p> = (Bytes, Box<HeadStart<'p>>);
+type Found<'p> = (Bytes, Box<PartialMatch<'p>>);
 
 /// What was found out about answers of one execution.
-pub(crate) struct Aheads<'p> {
+pub(crate) struct StreamScans<'p> {
     plan: &'p Plan,
     conditions: &'p Conditions,
     limits: &'p ExecuteLimits,
@@ -106,13 +106,13 @@ pub(crate) struct Aheads<'p> {
     is_any: AtomicBool,
 }
 
-impl<'p> Aheads<'p> {
+impl<'p> StreamScans<'p> {
     pub(crate) fn new(
         plan: &'p Plan,
         conditions: &'p Conditions,
         limits: &'p ExecuteLimits,
-    ) -> Aheads<'p> {
-        Aheads {
+    ) -> StreamScans<'p> {
+        StreamScans {
             plan,
             conditions,
             limits,
@@ -121,8 +121,8 @@ impl<'p> Aheads<'p> {
         }
     }
     /// For the answer to a request of nothing but root fields.
-    pub(crate) fn of(&self, shape: ShapeId) -> ReadAhead<'_> {
-        ReadAhead {
+    pub(crate) fn of(&self, shape: ShapeId) -> StreamScan<'_> {
+        StreamScan {
             of: self,
             shape,
             eager: false,
@@ -134,14 +134,14 @@ impl<'p> Aheads<'p> {
     }
     /// What is known of an answer.
     #[inline]
-    pub(crate) fn take(&self, body: &Bytes) -> Option<Box<HeadStart<'p>>> {
+    pub(crate) fn take(&self, body: &Bytes) -> Option<Box<PartialMatch<'p>>> {
         match self.is_any.load(Ordering::Acquire) {
             true => self.take_found(body),
             false => None,
         }
     }
     #[inline(never)]
-    fn take_found(&self, body: &Bytes) -> Option<Box<HeadStart<'p>>> {
+    fn take_found(&self, body: &Bytes) -> Option<Box<PartialMatch<'p>>> {
         let mut found = self.found();
         let is = |held: &Bytes| held.as_ptr() == body.as_ptr() && held.len() == body.len();
         let at = found.iter().position(|(held, _)| is(held))?;
@@ -149,13 +149,13 @@ impl<'p> Aheads<'p> {
     }
 }
 
-impl<'p> Ahead for Aheads<'p> {
-    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn Look + Send + 'a> {
-        Box::new(Looking {
+impl<'p> StreamScanner for StreamScans<'p> {
+    fn begin<'a>(&'a self, shape: ShapeId, eager: bool) -> Box<dyn ScanPartial + Send + 'a> {
+        Box::new(PartialScan {
             of: self,
             shape,
             eager,
-            head: HeadStart::default(),
+            head: PartialMatch::default(),
             stuck: 0,
             spent: 0,
             searched: 0,
@@ -164,164 +164,12 @@ impl<'p> Ahead for Aheads<'p> {
     }
 }
 
-/// A value of an answer, and what it should look like.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Expected {
-    pub(crate) start: usize,
-    pub(crate) value: PatternValue,
-    /// Containers open around it, and how many may be.
-    pub(crate) depth: (u32, u32),
-}
-
-/// What is known of an answer before it is read.
-#[derive(Default)]
-pub(crate) struct HeadStart<'p> {
-    /// Values that are as expected, with their ends, in order.
-    complete: Vec<(Expected, usize)>,
-    /// The one behind them.
-    unfinished: Option<(Expected, Unfinished<'p>)>,
-}
-
-impl<'p> HeadStart<'p> {
-    /// The end of a value, if it is as expected.
-    pub(crate) fn end_of(
-        &mut self,
-        expected: Expected,
-        text: &[u8],
-        plan: &'p Plan,
-        conditions: &Conditions,
-    ) -> Option<usize> {
-        if let Some(end) = self.known_end(expected) {
-            return Some(end);
-        }
-        match &mut self.unfinished {
-            Some((this, unfinished)) if *this == expected => {
-                match unfinished.go_on(text, usize::MAX, conditions) {
-                    Advance::End(end) => Some(end),
-                    Advance::Paused | Advance::Stuck => None,
-                }
-            }
-            _ => {
-                let Expected {
-                    start,
-                    value,
-                    depth,
-                } = expected;
-                let pattern = &plan.derived().pattern;
-                pattern.matches(text, start, value, conditions, depth)
-            }
-        }
-    }
-    /// Bytes of which something is known.
-    pub(crate) fn bytes(&self) -> usize {
-        let complete = self.complete.iter().map(|(at, end)| end - at.start);
-        let unfinished = self.unfinished.iter();
-        let unfinished = unfinished.map(|(at, unfinished)| unfinished.position() - at.start);
-        complete.chain(unfinished).sum()
-    }
-    fn known_end(&self, expected: Expected) -> Option<usize> {
-        let (start, list) = (expected.start, &self.complete);
-        let at = list.binary_search_by_key(&start, |(known, _)| known.start);
-        let (known, end) = list.get(at.ok()?)?;
-        (*known == expected).then_some(*end)
-    }
-}
-
-/// What a reader knows before it reads.
-pub(crate) struct Known<'s, 'p> {
-    pub(crate) head: &'s mut HeadStart<'p>,
-    /// All that has come, if that is not all there will be.
-    pub(crate) so_far: Option<SoFar<'s>>,
-}
-
-/// A text that goes on.
-#[derive(Clone, Copy)]
-pub(crate) struct SoFar<'s> {
-    text: &'s [u8],
-    eager: bool,
-}
-
-impl SoFar<'_> {
-    /// Where a look stops.
-    fn until(self) -> usize {
-        let margin = if self.eager { 8 } else { MARGIN };
-        self.text.len().saturating_sub(margin)
-    }
-}
-
-/// What comes of a value that may be known.
-pub(crate) enum Passing {
-    /// It is as expected, and ends here.
-    End(usize),
-    /// It is not.
-    No,
-    /// It is, as far as there is text.
-    Arriving,
-}
-
-impl<'p> Known<'_, 'p> {
-    /// Looks at a value.
-    pub(crate) fn pass(
-        &mut self,
-        expected: Expected,
-        text: &[u8],
-        plan: &'p Plan,
-        conditions: &Conditions,
-    ) -> Passing {
-        let Some(so_far) = self.so_far else {
-            return match self.head.end_of(expected, text, plan, conditions) {
-                Some(end) => Passing::End(end),
-                None => Passing::No,
-            };
-        };
-        if let Some(end) = self.head.known_end(expected) {
-            return Passing::End(end);
-        }
-        let pattern = &plan.derived().pattern;
-        let Expected {
-            start,
-            value,
-            depth,
-        } = expected;
-        let mut unfinished = Unfinished::new(pattern, start, value, depth);
-        match unfinished.go_on(so_far.text, so_far.until(), conditions) {
-            Advance::End(end) => {
-                if so_far.eager || end - start >= VALUE_MIN {
-                    self.head.add(expected, end);
-                }
-                Passing::End(end)
-            }
-            Advance::Paused => {
-                self.head.unfinished = Some((expected, unfinished));
-                Passing::Arriving
-            }
-            Advance::Stuck => Passing::No,
-        }
-    }
-}
-
-impl HeadStart<'_> {
-    /// Remembers a value behind all others. One inside of another that is known need not be.
-    fn add(&mut self, expected: Expected, end: usize) {
-        let is_behind = |(_, before): &(Expected, usize)| *before <= expected.start;
-        if self.complete.last().is_none_or(is_behind) {
-            self.complete.push((expected, end));
-        }
-    }
-    /// Where the last known value ends, and how many bytes before are of no known value.
-    fn reach(&self) -> (usize, usize) {
-        let reach = self.complete.last().map_or(0, |(_, end)| *end);
-        let known = self.complete.iter().map(|(at, end)| end - at.start);
-        (reach, reach - known.sum::<usize>())
-    }
-}
-
 /// An answer that arrives.
-struct Looking<'a, 'p> {
-    of: &'a Aheads<'p>,
+struct PartialScan<'a, 'p> {
+    of: &'a StreamScans<'p>,
     shape: ShapeId,
     eager: bool,
-    head: HeadStart<'p>,
+    head: PartialMatch<'p>,
     /// How much was unread when the unfinished value did not go on; none if it does.
     stuck: usize,
     /// Bytes that were read in search of values.
@@ -332,24 +180,24 @@ struct Looking<'a, 'p> {
     given_up: bool,
 }
 
-impl Look for Looking<'_, '_> {
-    fn look(&mut self, so_far: &[u8]) {
+impl ScanPartial for PartialScan<'_, '_> {
+    fn look(&mut self, received: &[u8]) {
         if self.given_up {
             return;
         }
         let (conditions, eager) = (self.of.conditions, self.eager);
-        let so_far = SoFar {
-            text: so_far,
+        let received = ReceivedText {
+            text: received,
             eager,
         };
         if let Some((expected, unfinished)) = &mut self.head.unfinished {
             // What is tried in vain is tried again when there is twice as much.
-            let unread = so_far.text.len().saturating_sub(unfinished.position());
+            let unread = received.text.len().saturating_sub(unfinished.position());
             let is_early = unread < STEP.max(2 * self.stuck) || self.stuck >= STUCK_MAX;
             if is_early && !eager {
                 return;
             }
-            match unfinished.go_on(so_far.text, so_far.until(), conditions) {
+            match unfinished.go_on(received.text, received.until(), conditions) {
                 Advance::Stuck => return self.stuck = unread,
                 Advance::Paused => return self.stuck = 0,
                 Advance::End(end) => {
@@ -360,7 +208,7 @@ impl Look for Looking<'_, '_> {
                 }
             }
         }
-        self.search(so_far);
+        self.search(received);
     }
 
     fn whole(self: Box<Self>, body: &Bytes) {
@@ -372,25 +220,25 @@ impl Look for Looking<'_, '_> {
     }
 }
 
-impl Looking<'_, '_> {
+impl PartialScan<'_, '_> {
     /// Reads from the beginning, past all that is known, in search of a value that can be known.
-    fn search(&mut self, so_far: SoFar<'_>) {
+    fn search(&mut self, received: ReceivedText<'_>) {
         let (reach, unknown) = self.head.reach();
         let budget = match self.eager {
             true => usize::MAX,
-            false => (so_far.text.len() / SHARE).saturating_sub(self.spent),
+            false => (received.text.len() / SHARE).saturating_sub(self.spent),
         };
         let window = budget.saturating_sub(unknown);
         if !self.eager && window < SEARCH_MIN.max(2 * self.searched) {
             return;
         }
         // White space will be taken out of it, so nothing will be where it is.
-        if ogive_json::is_spaced(so_far.text) {
+        if ogive_json::is_spaced(received.text) {
             self.given_up = true;
             return;
         }
-        let end = reach.saturating_add(window).min(so_far.text.len());
-        self.read(so_far, end);
+        let end = reach.saturating_add(window).min(received.text.len());
+        self.read(received, end);
         let (reached, _) = self.head.reach();
         let start = |(expected, _): &(Expected, Unfinished<'_>)| expected.start;
         let stopped = self.head.unfinished.as_ref().map_or(end, start);
@@ -402,16 +250,16 @@ impl Looking<'_, '_> {
     }
 
     /// Reads up to `end` of what has come. That fails, at the latest there; what matters is what was found on the way.
-    fn read(&mut self, so_far: SoFar<'_>, end: usize) {
+    fn read(&mut self, received: ReceivedText<'_>, end: usize) {
         let (of, limits) = (self.of, self.of.limits);
-        let mut store = Store::new(of.plan, *limits);
+        let mut store = Store::new(of.plan, limits);
         let mut errors = Errors::new(limits);
         let source = Source::new(FetchId(0), 0);
         let mut reader = Reader::new(&mut store, &mut errors, source, None, of.conditions);
         reader.is_single = true;
-        reader.known = Some(Known {
+        reader.known = Some(ReaderHints {
             head: &mut self.head,
-            so_far: Some(so_far),
+            received: Some(received),
         });
         let shape = self.shape;
         let read_data = |scanner: &mut Scanner<'_>| -> Result<Part, Stop> {
@@ -424,7 +272,7 @@ impl Looking<'_, '_> {
             let range = start..scanner.position();
             Ok(Part { kind, range })
         };
-        let text = so_far.text.get(..end).unwrap_or(so_far.text);
+        let text = received.text.get(..end).unwrap_or(received.text);
         let _ = Envelope::read_with(text, limits, read_data);
     }
 }

@@ -14,11 +14,11 @@ use std::{
 
 use bytes::Bytes;
 use ogive_execute::{SubgraphRequest, SubgraphResponse, TransportError, TransportFuture};
-use ogive_transport::Flights;
+use ogive_transport::Coalescer;
 
 /// Subgraph, credentials and body.
 type Key = (u32, &'static str, Bytes);
-type Shared = Flights<Key, Result<SubgraphResponse, TransportError>>;
+type Shared = Coalescer<Key, Result<SubgraphResponse, TransportError>>;
 
 /// One client's requests, sharing flights with those of others.
 struct SharedTransport<'a> {
@@ -34,7 +34,7 @@ impl<'a> SharedTransport<'a> {
         match self.client.authorization {
             Some(authorization) if request.idempotent => {
                 let key = (request.subgraph, authorization, request.body);
-                Box::pin(self.flights.fly(key, || self.client.send()))
+                Box::pin(self.flights.join_or_lead(key, || self.client.send()))
             }
             _ => self.client.send(),
         }
@@ -142,7 +142,7 @@ fn woken(count: &Count) -> bool {
 
 #[test]
 fn equal_requests_share_and_nothing_is_kept() {
-    let (upstream, flights) = (Upstream::default(), Flights::default());
+    let (upstream, flights) = (Upstream::default(), Coalescer::default());
     let client = || Client {
         upstream: &upstream,
         authorization: Some("me"),
@@ -170,7 +170,7 @@ fn equal_requests_share_and_nothing_is_kept() {
 
 #[test]
 fn everything_that_is_sent_must_be_equal() {
-    let (upstream, flights) = (Upstream::default(), Flights::default());
+    let (upstream, flights) = (Upstream::default(), Coalescer::default());
     let client = |authorization| Client {
         upstream: &upstream,
         authorization,
@@ -208,7 +208,7 @@ fn everything_that_is_sent_must_be_equal() {
 
 #[test]
 fn a_thousand_identities_never_mix() {
-    let (upstream, flights) = (Upstream::default(), Flights::default());
+    let (upstream, flights) = (Upstream::default(), Coalescer::default());
     let names: Vec<&'static str> = (0..1000)
         .map(|n| &*Box::leak(format!("Bearer {n}").into_boxed_str()))
         .collect();
@@ -238,7 +238,7 @@ fn a_thousand_identities_never_mix() {
 
 #[test]
 fn somebody_else_leads_when_the_leader_leaves() {
-    let (upstream, flights) = (Upstream::default(), Flights::default());
+    let (upstream, flights) = (Upstream::default(), Coalescer::default());
     let client = Client {
         upstream: &upstream,
         authorization: Some("me"),
@@ -265,7 +265,7 @@ fn somebody_else_leads_when_the_leader_leaves() {
 
 #[test]
 fn when_all_leave_nothing_remains() {
-    let (upstream, flights) = (Upstream::default(), Flights::default());
+    let (upstream, flights) = (Upstream::default(), Coalescer::default());
     let client = Client {
         upstream: &upstream,
         authorization: Some("me"),
@@ -283,7 +283,7 @@ fn when_all_leave_nothing_remains() {
 
 #[test]
 fn failures_are_shared() {
-    let (upstream, flights) = (Upstream::default(), Flights::default());
+    let (upstream, flights) = (Upstream::default(), Coalescer::default());
     let client = Client {
         upstream: &upstream,
         authorization: Some("me"),
@@ -307,14 +307,14 @@ fn endless<'a>() -> Pin<Box<dyn Future<Output = u32> + 'a>> {
 
 #[test]
 fn who_fails_to_begin_leads_nobody() {
-    let flights: Flights<u32, u32> = Flights::default();
+    let flights: Coalescer<u32, u32> = Coalescer::default();
     let poll = |future: Pin<&mut dyn Future<Output = u32>>| {
         let waker = Waker::from(Arc::<Count>::default());
         future.poll(&mut Context::from_waker(&waker))
     };
-    let mut first = Box::pin(flights.fly(1, endless));
-    let mut second = Box::pin(flights.fly(1, || panic!("cannot begin")));
-    let mut third = Box::pin(flights.fly(1, || Box::pin(std::future::ready(3))));
+    let mut first = Box::pin(flights.join_or_lead(1, endless));
+    let mut second = Box::pin(flights.join_or_lead(1, || panic!("cannot begin")));
+    let mut third = Box::pin(flights.join_or_lead(1, || Box::pin(std::future::ready(3))));
     assert!(poll(first.as_mut()).is_pending());
     drop(first);
     let begun = catch_unwind(AssertUnwindSafe(|| poll(second.as_mut())));
@@ -325,7 +325,7 @@ fn who_fails_to_begin_leads_nobody() {
 
 #[test]
 fn who_waits_is_woken_once_and_the_last_one_first() {
-    let flights: Flights<u32, u32> = Flights::default();
+    let flights: Coalescer<u32, u32> = Coalescer::default();
     let order: Arc<Mutex<Vec<usize>>> = Arc::default();
     struct Named(usize, Arc<Mutex<Vec<usize>>>);
     impl Wake for Named {
@@ -334,7 +334,7 @@ fn who_waits_is_woken_once_and_the_last_one_first() {
         }
     }
     let mut futures: Vec<_> = (0..100)
-        .map(|_| Some(Box::pin(flights.fly(1, endless))))
+        .map(|_| Some(Box::pin(flights.join_or_lead(1, endless))))
         .collect();
     // Each is polled by several wakers; only the last one counts.
     for round in 0..3 {
@@ -346,7 +346,7 @@ fn who_waits_is_woken_once_and_the_last_one_first() {
     }
     // One who waits leaves, the next one to come has that seat.
     futures[50] = None;
-    let mut late = Box::pin(flights.fly(1, endless));
+    let mut late = Box::pin(flights.join_or_lead(1, endless));
     let waker = Waker::from(Arc::new(Named(999, Arc::clone(&order))));
     assert!(
         late.as_mut()

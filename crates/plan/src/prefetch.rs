@@ -9,25 +9,25 @@
 use ogive_base::FastSet;
 
 use crate::{
-    derived::EarlyPart,
-    donors::{TYPE, Writers},
+    derived::Prefetch,
     ids::*,
     ir::*,
     representation::Member,
+    reuse_sources::{TYPE, Writers},
 };
 
 /// The parts of all fetches, at most one of each.
-pub(crate) fn early_parts(plan: &Plan, writers: &Writers) -> Vec<EarlyPart> {
+pub(crate) fn prefetches(plan: &Plan, writers: &Writers) -> Vec<Prefetch> {
     if plan.kind != OperationKind::Query {
         return Vec::new();
     }
     let fetches = plan.fetches.iter();
     fetches
-        .filter_map(|(id, fetch)| early_part(plan, writers, id, fetch))
+        .filter_map(|(id, fetch)| prefetch(plan, writers, id, fetch))
         .collect()
 }
 
-fn early_part(plan: &Plan, writers: &Writers, id: FetchId, fetch: &Fetch) -> Option<EarlyPart> {
+fn prefetch(plan: &Plan, writers: &Writers, id: FetchId, fetch: &Fetch) -> Option<Prefetch> {
     let mut targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
     if fetch.root.is_some() || fetch.wave < 3 || targets.any(|t| !t.contexts.is_empty()) {
         return None;
@@ -58,7 +58,7 @@ fn early_part(plan: &Plan, writers: &Writers, id: FetchId, fetch: &Fetch) -> Opt
     }
     let mut dependencies: Vec<FetchId> = dependencies.into_iter().collect();
     dependencies.sort_unstable_by_key(|fetch| fetch.0);
-    Some(EarlyPart {
+    Some(Prefetch {
         fetch: id,
         dependencies,
         targets,

@@ -1,32 +1,32 @@
 //! Which look-ups could be answered from what other places of the response hold.
 //!
 //! A subgraph that has answered `user(id: 1) { id name }` need not be asked for the name of user 1 again, wherever that
-//! user turns up. A *donor* of a look-up's target is another place of the same concrete type where the same subgraph
+//! user turns up. A *reuse source* of a look-up's target is another place of the same concrete type where the same subgraph
 //! brings all the values the target asks for, and where everything a representation consists of is known too. Whether
-//! a record of the donor is the same entity is found at run time: its representation is the same bytes.
+//! a record of the reuse source is the same entity is found at run time: its representation is the same bytes.
 //!
 //! Only leaves are taken over, of the same field with the same arguments ([`Slot::value`](crate::Slot::value)). A value
-//! that more than one subgraph brings to the donor is left out, because only one of them is asked by the target.
+//! that more than one subgraph brings to the reuse source is left out, because only one of them is asked by the target.
 
 use ogive_base::{FastMap, FastSet, IdVec, id::Id};
 
 use crate::{
-    derived::{Donor, Donors},
+    derived::{ReuseSource, ReuseSources},
     ids::*,
     ir::*,
     representation::{Member, Representation},
 };
 
-/// Most donors of one target.
+/// Most reuse sources of one target.
 const DONORS_MAX: usize = 8;
-/// Most places that are looked at to find the donors of one target.
+/// Most places that are looked at to find the reuse sources of one target.
 const CANDIDATES_MAX: usize = 64;
 
-/// Finds all donors. Takes time in proportion to the plan, places of one type counted [`CANDIDATES_MAX`] times at most.
-pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
-    let mut donors = Donors::default();
+/// Finds all reuse_sources. Takes time in proportion to the plan, places of one type counted [`CANDIDATES_MAX`] times at most.
+pub(crate) fn reuse_sources(plan: &Plan, writers: &Writers) -> ReuseSources {
+    let mut reuse_sources = ReuseSources::default();
     if plan.kind != OperationKind::Query {
-        return donors;
+        return reuse_sources;
     }
     let mut places: FastMap<RuntimeType, Vec<LayoutId>> = FastMap::default();
     for (id, layout) in plan.layouts.iter() {
@@ -45,25 +45,25 @@ pub(crate) fn donors(plan: &Plan, writers: &Writers) -> Donors {
                     continue;
                 };
                 let others = places.iter().filter(|place| **place != target.layout);
-                let found: Vec<Donor> = others
+                let found: Vec<ReuseSource> = others
                     .take(CANDIDATES_MAX)
-                    .filter_map(|place| donor(plan, writers, id, target, *place))
+                    .filter_map(|place| reuse_source(plan, writers, id, target, *place))
                     .take(DONORS_MAX)
                     .collect();
                 if !found.is_empty() {
-                    if donors.targets.is_empty() {
-                        donors.targets = nothing(plan);
+                    if reuse_sources.targets.is_empty() {
+                        reuse_sources.targets = nothing(plan);
                     }
-                    donors.targets[id][at][n] = found;
+                    reuse_sources.targets[id][at][n] = found;
                 }
             }
         }
     }
-    donors
+    reuse_sources
 }
 
-/// No donors, for every target.
-fn nothing(plan: &Plan) -> IdVec<FetchId, Vec<Vec<Vec<Donor>>>> {
+/// No reuse sources, for every target.
+fn nothing(plan: &Plan) -> IdVec<FetchId, Vec<Vec<Vec<ReuseSource>>>> {
     let of_lookup = |lookup: &Lookup| lookup.targets.iter().map(|_| Vec::new()).collect();
     let fetches = plan.fetches.iter();
     fetches
@@ -104,13 +104,13 @@ pub(crate) fn writers(plan: &Plan) -> Writers {
     writers
 }
 
-fn donor(
+fn reuse_source(
     plan: &Plan,
     writers: &Writers,
     asker: FetchId,
     target: &Target,
     place: LayoutId,
-) -> Option<Donor> {
+) -> Option<ReuseSource> {
     let (here, there) = (&plan.layouts[place], &plan.layouts[target.layout]);
     let same = |slot: SlotIndex| {
         let value = there.slots.get(usize::from(slot))?.value;
@@ -154,7 +154,7 @@ fn donor(
         })
     });
     let members: Option<Vec<Member>> = members.collect();
-    (!values.is_empty()).then_some(Donor {
+    (!values.is_empty()).then_some(ReuseSource {
         layout: place,
         fetches,
         representation: Representation {

@@ -13,43 +13,43 @@
 //! Invariants: all text is validated here, once; a record exists only for objects whose type is possible; on duplicate
 //! keys the first non-null value wins (of objects that pass as they stand: the first).
 
+pub(crate) mod duplicates;
+pub(crate) mod entities;
+mod fast_path;
+pub(crate) mod lookups;
+pub(crate) mod partial;
+
 use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
 use ogive_json::{Conditions, Kind, Open, PatternValue, ScanError, Scanner, lanes};
 use ogive_plan::{
-    Derived, KnownOrder, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
+    Derived, MemberOrder, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
 };
 
+use self::{
+    duplicates::{Duplicates, Entry, NOWHERE},
+    fast_path::FastPath,
+    partial::{Expected, Passing, ReaderHints},
+};
 use crate::{
-    ahead::{Expected, Known, Passing},
     codes,
-    envelope::InVain,
-    errors::{Errors, GraphqlError, ObjectError, Path, PathStep, Stage},
-    lane::{Lane, Left},
-    store::{
-        LimitReached, ListRange, Place, RawRange, RecordId, Slots, Source, Store, TypeState, Value,
-    },
-    twins::{Entry, NOWHERE, Twins},
+    errors::{Errors, ObjectError, Stage},
+    graphql_error::{GraphqlError, Path, PathStep},
+    stop::{KeyComparisons, LimitReached, Stop},
+    store::{ListRange, Place, RawRange, RecordId, Slots, Source, Store, TypeState, Value},
 };
 
-/// Why reading ended early.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    Limit(LimitReached),
-    /// No JSON, or nested too deeply.
-    Malformed(ScanError),
-}
-
-impl From<ScanError> for Stop {
-    fn from(error: ScanError) -> Self {
-        Stop::Malformed(error)
-    }
-}
-impl From<LimitReached> for Stop {
-    fn from(limit: LimitReached) -> Self {
-        Stop::Limit(limit)
-    }
+/// What the lane leaves to the reader.
+pub(crate) enum FastPathEnd {
+    /// Nothing: everything is read.
+    Nothing,
+    /// The end of the innermost object or list, which has been read over.
+    Close,
+    /// A member or item that begins here.
+    Step,
+    /// A composite value that begins here.
+    Value(CompositeValue),
 }
 
 /// Reads objects of one fetch's answer.
@@ -70,7 +70,7 @@ pub(crate) struct Reader<'s, 'p> {
     /// By shape, how often in a row its objects did not look as they should; empty until it happens.
     surprises: Vec<u8>,
     /// Which field follows which, if any is known to be followed by another than the next one.
-    order: Option<KnownOrder<'p>>,
+    order: Option<MemberOrder<'p>>,
     /// Items of open lists.
     pub(crate) scratch: Vec<Value>,
     pub(crate) frames: Vec<Frame<'p>>,
@@ -78,19 +78,19 @@ pub(crate) struct Reader<'s, 'p> {
     open: Open<'p>,
     /// The type found last, tried first.
     last_type: Option<RuntimeType>,
-    /// Lists that were found to differ from another provider's, by start and shape of their objects. Few
+    /// Lists that were found to differ from another provider's, by start and shape of their objects. InlineList
     /// answers have any, and a set with a seed of its own costs something.
     failed_lists: Option<FastSet<(u32, ShapeId)>>,
     /// Objects that were read before.
-    pub(crate) twins: Twins,
+    pub(crate) duplicates: Duplicates,
     /// Whether no more than one root or entity is read in the text.
     pub(crate) is_single: bool,
     /// Steps that were not taken in the fast lane.
     pub(crate) steps: u32,
     /// What is known of the text, or is to be found out.
-    pub(crate) known: Option<Known<'s, 'p>>,
+    pub(crate) known: Option<ReaderHints<'s, 'p>>,
     /// What was looked for in vain.
-    pub(crate) in_vain: InVain,
+    pub(crate) in_vain: KeyComparisons,
 }
 
 /// An open object or list.
@@ -106,7 +106,7 @@ pub(crate) enum Frame<'p> {
         /// The field to expect next.
         expected: u32,
         /// Where it is remembered.
-        twin: u8,
+        duplicate: u8,
     },
     List {
         owner: RecordId,
@@ -126,7 +126,7 @@ pub(crate) enum Frame<'p> {
 
 /// A composite value about to be read.
 #[derive(Clone, Copy)]
-pub(crate) struct Coming {
+pub(crate) struct CompositeValue {
     pub(crate) owner: RecordId,
     pub(crate) slot: SlotIndex,
     pub(crate) child: ShapeId,
@@ -147,7 +147,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         conditions: &'s Conditions,
     ) -> Self {
         let derived = store.plan().derived();
-        let in_vain = InVain::new(store.limits());
+        let in_vain = KeyComparisons::new(store.limits());
         Reader {
             derived,
             store,
@@ -165,7 +165,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             open: Open::default(),
             last_type: None,
             failed_lists: None,
-            twins: Twins::default(),
+            duplicates: Duplicates::default(),
             is_single: false,
             steps: 0,
             known: None,
@@ -226,7 +226,7 @@ impl<'s, 'p> Reader<'s, 'p> {
 
     /// Forgets what it knows of objects and lists: some of them are taken back.
     pub(crate) fn forget(&mut self) {
-        self.twins.forget();
+        self.duplicates.forget();
         if let Some(lists) = &mut self.failed_lists {
             lists.clear();
         }
@@ -237,10 +237,10 @@ impl<'s, 'p> Reader<'s, 'p> {
     fn walk(&mut self, scanner: &mut Scanner<'_>, mut more: bool) -> Result<(), Stop> {
         while !self.frames.is_empty() {
             let left = match more {
-                true => lanes::run(Lane::new(self, scanner))?,
-                false => Left::Close,
+                true => lanes::run(FastPath::new(self, scanner))?,
+                false => FastPathEnd::Close,
             };
-            if matches!(left, Left::Nothing) {
+            if matches!(left, FastPathEnd::Nothing) {
                 break;
             }
             more = self.step_over(scanner, left)?;
@@ -248,18 +248,22 @@ impl<'s, 'p> Reader<'s, 'p> {
         Ok(())
     }
     /// Reads what the lane has left over, and what the open objects and lists still hold.
-    pub(crate) fn walk_on(&mut self, scanner: &mut Scanner<'_>, left: Left) -> Result<(), Stop> {
+    pub(crate) fn walk_on(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        left: FastPathEnd,
+    ) -> Result<(), Stop> {
         let more = self.step_over(scanner, left)?;
         self.walk(scanner, more)
     }
     /// Takes the step that could not be taken in the lane; says whether something follows.
-    fn step_over(&mut self, scanner: &mut Scanner<'_>, left: Left) -> Result<bool, Stop> {
+    fn step_over(&mut self, scanner: &mut Scanner<'_>, left: FastPathEnd) -> Result<bool, Stop> {
         self.steps += 1;
         match left {
-            Left::Nothing => Ok(true),
-            Left::Close => self.step(scanner, false),
-            Left::Step => self.step(scanner, true),
-            Left::Value(coming) => self.begin(scanner, coming),
+            FastPathEnd::Nothing => Ok(true),
+            FastPathEnd::Close => self.step(scanner, false),
+            FastPathEnd::Step => self.step(scanner, true),
+            FastPathEnd::Value(coming) => self.begin(scanner, coming),
         }
     }
 
@@ -294,7 +298,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                     return Ok(scanner.next_member()?);
                 };
                 if found != *expected as usize {
-                    // Few objects have so many fields that it matters in which order they come.
+                    // InlineList objects have so many fields that it matters in which order they come.
                     let fields = shape.fields.len();
                     let passed = (found + fields - *expected as usize % fields) % fields;
                     if passed > NEAR {
@@ -318,7 +322,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                 let layout = &plan.layouts[self.store.layout(owner)];
                 let lists = layout.slots.get(usize::from(slot)).map_or(0, |s| s.lists);
                 let existing = self.store.value(owner, slot);
-                let coming = Coming {
+                let coming = CompositeValue {
                     owner,
                     slot,
                     child,
@@ -338,7 +342,7 @@ impl<'s, 'p> Reader<'s, 'p> {
                 existing,
                 ..
             } => {
-                let coming = Coming {
+                let coming = CompositeValue {
                     owner: *owner,
                     slot: *slot,
                     child: *child,
@@ -424,7 +428,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         let end = match known.pass(expected, text, plan, conditions) {
             Passing::End(end) => end,
             Passing::No => return None,
-            Passing::Arriving => {
+            Passing::PartialAnswer => {
                 // What was to be found out is: nothing follows here.
                 scanner.resume(text.len(), depth);
                 return Some(Value::Null);
@@ -439,7 +443,11 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// The coming objects, if they are exactly what the client may see. Not tried again and again in vain.
-    pub(crate) fn pass(&mut self, scanner: &mut Scanner<'_>, coming: &Coming) -> Option<Value> {
+    pub(crate) fn pass(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        coming: &CompositeValue,
+    ) -> Option<Value> {
         let verbatim = coming.verbatim?;
         let at = coming.child.index();
         if self.surprises.get(at).is_some_and(|n| *n >= SURPRISES_MAX) {
@@ -461,13 +469,13 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// Starts a composite value: opens a frame for it, or delivers it at once if it has no members or is refused.
-    fn begin(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+    fn begin(&mut self, scanner: &mut Scanner<'_>, coming: CompositeValue) -> Result<bool, Stop> {
         match coming.existing {
             Value::Raw(_) => {
                 scanner.skip_value()?;
                 return self.deliver(scanner, coming.existing);
             }
-            Value::Record(_) | Value::List(_) => self.twins.stop(),
+            Value::Record(_) | Value::List(_) => self.duplicates.stop(),
             Value::Absent | Value::Null | Value::Failed => {
                 if let Some(value) = self.pass(scanner, &coming) {
                     return self.deliver(scanner, value);
@@ -495,7 +503,11 @@ impl<'s, 'p> Reader<'s, 'p> {
         }
     }
 
-    fn begin_list(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+    fn begin_list(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        coming: CompositeValue,
+    ) -> Result<bool, Stop> {
         let existing = match coming.existing {
             Value::List(list) => Some(list),
             _ => None,
@@ -518,7 +530,8 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// Opens the frame of a list.
-    pub(crate) fn open_list(&mut self, coming: &Coming, existing: Option<ListRange>) {
+    #[inline]
+    pub(crate) fn open_list(&mut self, coming: &CompositeValue, existing: Option<ListRange>) {
         self.frames.push(Frame::List {
             owner: coming.owner,
             slot: coming.slot,
@@ -547,7 +560,11 @@ impl<'s, 'p> Reader<'s, 'p> {
         Ok(Value::List(list))
     }
 
-    fn begin_object(&mut self, scanner: &mut Scanner<'_>, coming: Coming) -> Result<bool, Stop> {
+    fn begin_object(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        coming: CompositeValue,
+    ) -> Result<bool, Stop> {
         let plan = self.store.plan();
         let shape = &plan.shapes[coming.child];
         if let Value::Record(record) = coming.existing {
@@ -570,15 +587,19 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
 
     /// Makes the record for a coming object.
-    #[inline]
-    pub(crate) fn create(&mut self, coming: &Coming, state: TypeState) -> Result<RecordId, Stop> {
+    #[inline(always)]
+    pub(crate) fn create(
+        &mut self,
+        coming: &CompositeValue,
+        state: TypeState,
+    ) -> Result<RecordId, Stop> {
         let layout = self.store.plan().shapes[coming.child].layout;
         self.place(coming, |store, place| {
             Ok(store.create(layout, place, state)?)
         })
     }
     /// Makes the records for a coming object that is the same as one that was read before.
-    pub(crate) fn copy(&mut self, coming: &Coming, entry: &Entry) -> Option<RecordId> {
+    pub(crate) fn copy(&mut self, coming: &CompositeValue, entry: &Entry) -> Option<RecordId> {
         if self.scratch.len() + entry.len as usize >= self.store.limits().values_max as usize {
             return None;
         }
@@ -594,7 +615,7 @@ impl<'s, 'p> Reader<'s, 'p> {
     #[inline(always)]
     fn place<T>(
         &mut self,
-        coming: &Coming,
+        coming: &CompositeValue,
         make: impl FnOnce(&mut Store<'p>, Place<'_>) -> T,
     ) -> T {
         if !matches!(self.frames.last(), Some(Frame::List { .. })) {
@@ -649,7 +670,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             slots,
             field: fields as u32,
             expected: self.order.map_or(0, |order| order.after(id, fields)) as u32,
-            twin: NOWHERE,
+            duplicate: NOWHERE,
         });
     }
     /// The field to expect after `found`.
