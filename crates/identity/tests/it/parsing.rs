@@ -172,3 +172,51 @@ fn a_key_is_good_for_what_its_type_is_and_no_more() {
         ["key 0 \"n\": its type (`kty`) is not supported"]
     );
 }
+
+/// The bytes of tokens and key sets, changed at random: reading ends, and what is read is what is written.
+#[test]
+fn whatever_bytes_come_reading_them_ends() {
+    let key = Made::new("a");
+    let claims = r#"{"iss":"i","aud":["x"],"exp":1700000001.5,"nbf":1}"#;
+    let token = key.signed(r#"{"alg":"EdDSA","kid":"a","typ":"JWT"}"#, claims);
+    let set = json!({ "keys": [key.jwk(), { "kty": "oct", "k": base64url::encode(&[7; 64]) }] });
+    let (token, set) = (token.into_bytes(), set.to_string().into_bytes());
+    let mut rng = ogive_testbase::Rng::new(17);
+    let (mut tokens, mut sets) = (0, 0);
+    for turn in 0..50_000 {
+        let mut bytes = if turn % 2 == 0 {
+            token.clone()
+        } else {
+            set.clone()
+        };
+        for _ in 0..rng.below(4) {
+            let at = rng.below(bytes.len());
+            match rng.below(4) {
+                0 => bytes[at] = rng.below(256) as u8,
+                1 => bytes.truncate(at.max(1)),
+                2 => bytes.insert(at, b"\"{}[].,:=-_aA0"[rng.below(14)]),
+                _ => {
+                    let piece = bytes[at..].to_vec();
+                    bytes.splice(at..at, piece.into_iter().take(16));
+                }
+            }
+        }
+        if let Ok(read) = Token::parse(&bytes, 16 << 10) {
+            tokens += 1;
+            let signature = base64url::encode(&read.signature);
+            assert_eq!([read.signed, b".", signature.as_bytes()].concat(), bytes);
+            let rules = ogive_identity::claims::ClaimRules {
+                audiences: &[],
+                allow_missing_exp: false,
+                skew: 0,
+            };
+            let checked = ogive_identity::claims::check(&read.claims, rules, 1_700_000_000);
+            assert!(checked.is_err() || checked.is_ok_and(|end| end > 1_700_000_000));
+        }
+        if let Ok(read) = KeySet::parse(&bytes, AlgorithmSet::EVERY) {
+            sets += 1;
+            assert!(read.keys().iter().all(|key| !key.allowed().is_empty()));
+        }
+    }
+    assert!(tokens > 1_000 && sets > 1_000, "{tokens} {sets}");
+}
