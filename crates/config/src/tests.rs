@@ -686,10 +686,10 @@ fn a_client_has_a_part_of_all_connections() {
 fn the_keys_that_a_text_sets() {
     let text = "limits: { max_depth: 5 }\ncors:\n  policies: [{ origins: [a] }]\nlisten: a\n";
     assert_eq!(
-        crate::keys_set(text),
+        keys_set(text),
         ["cors.policies", "limits.max_depth", "listen"]
     );
     for nothing in ["", "# no key", "[", "{}"] {
-        assert!(crate::keys_set(nothing).is_empty(), "{nothing}");
+        assert!(keys_set(nothing).is_empty(), "{nothing}");
     }
 }
