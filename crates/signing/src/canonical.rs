@@ -1,20 +1,21 @@
 //! JSON in the one form that makes equal values equal bytes: members sorted by the UTF-16 units of their names, no white
 //! space, texts and numbers as ECMAScript writes them (as RFC 8785 has it).
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
-use serde_json::Value;
+use ogive_json::{Kind, Node};
 
-/// Appends a value. Nesting is that of the parser, which has a limit.
-pub(crate) fn write(out: &mut String, value: &Value) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Value::Number(number) => write_number(out, &number.to_string()),
-        Value::String(text) => write_text(out, text),
-        Value::Array(items) => {
+/// Appends a value. Recurses as deep as its tree is, for which there is a limit.
+pub(crate) fn write(out: &mut String, value: Node<'_>) {
+    match value.kind() {
+        Kind::Null => out.push_str("null"),
+        Kind::True => out.push_str("true"),
+        Kind::False => out.push_str("false"),
+        Kind::Number => write_number(out, value.number().unwrap_or_default()),
+        Kind::String => write_text(out, &value.string().unwrap_or_default()),
+        Kind::Array => {
             out.push('[');
-            for (i, item) in items.iter().enumerate() {
+            for (i, item) in value.items().enumerate() {
                 if i > 0 {
                     out.push(',');
                 }
@@ -22,15 +23,21 @@ pub(crate) fn write(out: &mut String, value: &Value) {
             }
             out.push(']');
         }
-        Value::Object(members) => {
-            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+        Kind::Object => {
+            let members = value
+                .members()
+                .map(|(name, value)| (name.unescape(), value));
+            let mut members: Vec<(Cow<'_, str>, Node<'_>)> = members.collect();
+            // Of those with one name the last one counts, as it does for whoever checks.
+            members.reverse();
             members.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
+            members.dedup_by(|(later, _), (first, _)| later == first);
             out.push('{');
             for (i, (name, value)) in members.into_iter().enumerate() {
                 if i > 0 {
                     out.push(',');
                 }
-                write_text(out, name);
+                write_text(out, &name);
                 out.push(':');
                 write(out, value);
             }
@@ -107,7 +114,8 @@ mod tests {
 
     fn canonical(text: &str) -> String {
         let mut out = String::new();
-        write(&mut out, &serde_json::from_str(text).unwrap());
+        let tree = ogive_json::Tree::read(text.as_bytes(), 8).unwrap();
+        write(&mut out, tree.root());
         out
     }
 
@@ -136,6 +144,12 @@ mod tests {
         ] {
             assert_eq!(canonical(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn of_members_with_one_name_the_last_counts() {
+        let text = r#"{"b":1,"a":1,"b":[2],"\u0062":3}"#;
+        assert_eq!(canonical(text), r#"{"a":1,"b":3}"#);
     }
 
     #[test]

@@ -6,11 +6,14 @@
 use std::fmt;
 
 use bytes::Bytes;
+use ogive_json::{Kind, Node, Tree};
 use ogive_transport::SignError;
 use ring::hmac;
-use serde_json::{Map, Value};
 
 use crate::{Secret, canonical, encode::base64};
+
+/// Most objects and lists open at a time: those of variables and of what is around them.
+const DEPTH_MAX: u32 = 160;
 
 /// Signs bodies.
 pub struct Hmac {
@@ -33,34 +36,75 @@ impl Hmac {
         }
     }
 
-    /// A request's JSON with its signature. Numbers and the order of members stay as they are.
+    /// A request's JSON with its signature. Everything else of it stays as it is, byte for byte.
     pub fn sign(&self, body: &[u8]) -> Result<Bytes, SignError> {
         let unfit = |why: &str| SignError(format!("the request cannot be signed: {why}"));
-        let body = serde_json::from_slice(body);
-        let Ok(Value::Object(mut members)) = body else {
-            return Err(unfit("it is no JSON object, or nested too deeply"));
+        // In a table: a tree of maps takes many times the memory of its text, and `serde_json` recurses without a limit
+        // into objects with one of its private names.
+        let tree = Tree::read(body, DEPTH_MAX).ok();
+        let tree = tree.filter(|tree| tree.root().kind() == Kind::Object);
+        let tree = tree.ok_or_else(|| unfit("it is no JSON object, or nested too deeply"))?;
+        let request = tree.root();
+        let signature = self.signature(request);
+        let mut member = Vec::with_capacity(128);
+        ogive_json::write_string(&mut member, &self.extension);
+        member.push(b':');
+        ogive_json::write_string(&mut member, &signature);
+        let extensions = request.get("extensions");
+        let (extensions, around) = match extensions.filter(|extensions| !extensions.is_null()) {
+            None => (extensions, [&b"{"[..], b"}"]),
+            Some(found) if found.kind() != Kind::Object => {
+                return Err(unfit("its `extensions` are no object"));
+            }
+            Some(found) => (Some(found), [last_member(found), b"}"]),
         };
+        // What is replaced: the end of the extensions, a null in their place, or the end of the request.
+        let mut head: Vec<u8> = Vec::new();
+        let range = match extensions {
+            Some(found) if found.is_null() => found.range(),
+            Some(found) => found.range().end - 1..found.range().end,
+            None => {
+                head.extend_from_slice(last_member(request));
+                head.extend_from_slice(b"\"extensions\":");
+                request.range().end - 1..request.range().end - 1
+            }
+        };
+        let [open, close] = around;
+        Ok([
+            &body[..range.start],
+            &head,
+            open,
+            &member,
+            close,
+            &body[range.end..],
+        ]
+        .concat()
+        .into())
+    }
+
+    /// The signature of query and variables, in base64.
+    fn signature(&self, request: Node<'_>) -> String {
         let mut text = String::from("{\"query\":");
-        canonical::write(&mut text, members.get("query").unwrap_or(&Value::Null));
-        let variables = members.get("variables");
-        if let Some(variables) = variables.filter(|v| v.as_object().is_some_and(|v| !v.is_empty()))
-        {
+        match request.get("query") {
+            Some(query) => canonical::write(&mut text, query),
+            None => text.push_str("null"),
+        }
+        let variables = request.get("variables");
+        if let Some(variables) = variables.filter(|v| v.members().next().is_some()) {
             text.push_str(",\"variables\":");
             canonical::write(&mut text, variables);
         }
         text.push('}');
-        let signature = base64(hmac::sign(&self.key, text.as_bytes()).as_ref());
-        let extensions = members.entry("extensions").or_insert(Value::Null);
-        if extensions.is_null() {
-            *extensions = Value::Object(Map::new());
-        }
-        let extensions = extensions.as_object_mut();
-        let extensions = extensions.ok_or_else(|| unfit("its `extensions` are no object"))?;
-        extensions.insert(self.extension.clone(), Value::String(signature));
-        let signed = serde_json::to_vec(&Value::Object(members));
-        signed
-            .map(Bytes::from)
-            .map_err(|_| unfit("it cannot be written"))
+        base64(hmac::sign(&self.key, text.as_bytes()).as_ref())
+    }
+}
+
+/// What stands between the last member of an object and one more.
+fn last_member(object: Node<'_>) -> &'static [u8] {
+    if object.members().next().is_some() {
+        b","
+    } else {
+        b""
     }
 }
 
@@ -96,6 +140,18 @@ mod tests {
                 r#"{"query":"{a}","extensions":{"x":1},"operationName":"A"}"#,
                 r#"{"query":"{a}","extensions":{"x":1,"hmac-signature":"HMAC"},"operationName":"A"}"#,
             ),
+            (
+                r#"{"query":"{a}","extensions":null}"#,
+                r#"{"query":"{a}","extensions":{"hmac-signature":"HMAC"}}"#,
+            ),
+            (
+                r#"{ "query":"{a}", "extensions": { } }"#,
+                r#"{ "query":"{a}", "extensions": { "hmac-signature":"HMAC"} }"#,
+            ),
+            (
+                r#"{"query":"{a}","variables":{"$serde_json::private::Number":"5"}}"#,
+                r#"{"query":"{a}","variables":{"$serde_json::private::Number":"5"},"extensions":{"hmac-signature":"HMAC"}}"#,
+            ),
         ] {
             assert_eq!(shape(&signed(body)), expected);
         }
@@ -117,6 +173,21 @@ mod tests {
             one,
             signature(r#"{"query":"{a}","variables":{"b":{"d":3.0,"c":2},"a":1}}"#)
         );
+    }
+
+    /// Each text is read as JSON again by `serde_json`, with lists of its own.
+    #[test]
+    fn texts_within_texts_nest_nothing() {
+        let mut value = "1".to_owned();
+        for _ in 0..10 {
+            let lists = format!("{}{value}{}", "[".repeat(100), "]".repeat(100));
+            let mut text = Vec::new();
+            ogive_json::write_string(&mut text, &lists);
+            let text = String::from_utf8(text).unwrap();
+            value = format!("{{\"$serde_json::private::RawValue\":{text}}}");
+        }
+        let body = format!("{{\"query\":\"\",\"variables\":{{\"a\":{value}}}}}");
+        assert!(signed(&body).starts_with(&body[..body.len() - 1]));
     }
 
     #[test]
