@@ -80,8 +80,8 @@ impl Bearer {
         )]))
     }
 
-    pub(crate) fn refused(&self, began: Instant) -> bool {
-        self.0.refused(began)
+    pub(crate) async fn refused(&self, began: Instant) -> bool {
+        self.0.refused(began).await
     }
 }
 
@@ -159,9 +159,11 @@ fn read(answer: &[u8]) -> Result<Fresh<HeaderValue>, String> {
     if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
         return Err("its `token_type` is not `Bearer`".into());
     }
-    // RFC 6750, section 2.1: `b64token`.
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
-    if token.is_empty() || token.len() > TOKEN_BYTES_MAX || !token.bytes().all(fits) {
+    // RFC 6749, appendix A.12. Some use more than the `b64token` of RFC 6750; a space would end it.
+    if token.is_empty()
+        || token.len() > TOKEN_BYTES_MAX
+        || !token.as_bytes().iter().all(u8::is_ascii_graphic)
+    {
         return Err("its `access_token` is none that a header can carry".into());
     }
     let lives = match answer.get("expires_in") {
@@ -172,7 +174,8 @@ fn read(answer: &[u8]) -> Result<Fresh<HeaderValue>, String> {
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
             let seconds: f64 = text.parse().unwrap_or(-1.0);
-            if seconds < 1.0 {
+            // Nor one that is no number.
+            if !seconds.is_finite() || seconds < 1.0 {
                 return Err("its `expires_in` is no time to come".into());
             }
             Duration::from_secs_f64(seconds.min(LIFE_MAX.as_secs_f64()))

@@ -140,8 +140,8 @@ fn pem(key: &Secret) -> Result<Vec<u8>, String> {
     }
     let path = Path::new(text);
     let read = ogive_files::read(path, KEY_BYTES_MAX, Pipes::Refused);
-    // A text that is neither PEM nor a path may be the key itself.
-    let shown = if path.components().count() > 1 && text.len() < 256 && !text.contains('\n') {
+    // A text that is neither PEM nor a path may be the key itself. Names of files have a dot, and keys in base64 or hex none.
+    let shown = if text.contains('.') && text.len() < 256 && !text.contains('\n') {
         text
     } else {
         "…"
@@ -208,7 +208,7 @@ mod tests {
             read(Algorithm::Ed25519, "/no/such/key.pem")
                 .starts_with("the file `/no/such/key.pem`: ")
         );
-        let pasted = read(Algorithm::Ed25519, "MC4CAQAwBQYDK2VwBCIEIJ");
+        let pasted = read(Algorithm::Ed25519, "MC4CAQAw/QYDK2VwBCIEIJ/x");
         assert!(pasted.starts_with("the file `…`: "), "{pasted}");
         assert!(read(Algorithm::Hmac, "short").contains("can be guessed"));
         assert_eq!(read(Algorithm::Hmac, "base64:%"), "its base64 is malformed");

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_transport::{SignError, Signer, Signing, Unsigned};
+use ogive_transport::{Refused, SignError, Signer, Signing, Unsigned};
 use tokio::time::Instant;
 
 use crate::{Aws, Bearer, Hmac, MessageSignature};
@@ -67,9 +67,12 @@ impl Signer for Proof {
         Box::pin(self.headers(request))
     }
 
-    fn refused(&self, began: Instant) -> bool {
-        self.bearer
-            .as_ref()
-            .is_some_and(|bearer| bearer.refused(began))
+    fn refused(&self, began: Instant) -> Refused<'_> {
+        Box::pin(async move {
+            match &self.bearer {
+                Some(bearer) => bearer.refused(began).await,
+                None => false,
+            }
+        })
     }
 }

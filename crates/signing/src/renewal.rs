@@ -119,9 +119,6 @@ impl<F: Fetch> Renewal<F> {
         let held = state.held.as_ref();
         let good = held.filter(|held| held.ends_at.is_none_or(|end| now < end));
         if let Some(held) = good {
-            if state.fetching && state.refused {
-                return Look::Wait;
-            }
             let value = Arc::clone(&held.value);
             let due = held.renew_at.is_some_and(|at| at <= now);
             if due && !state.fetching && !paused {
@@ -139,8 +136,27 @@ impl<F: Fetch> Renewal<F> {
         Look::Wait
     }
 
-    /// A subgraph refused what a request showed that began then. Whether there is, or will be, another value.
-    pub(crate) fn refused(self: &Arc<Self>, began: Instant) -> bool {
+    /// A subgraph refused what a request showed that began then: whether there is another value, once a renewal is over. Only
+    /// who was refused waits for that; others go on with the value that is held.
+    pub(crate) async fn refused(self: &Arc<Self>, began: Instant) -> bool {
+        if !self.renew_refused(began) {
+            return false;
+        }
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let state = self.state();
+                if !state.fetching {
+                    return state.held.as_ref().is_some_and(|held| held.since > began);
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Whether there is, or may be, another value than the one that was refused; begins to fetch it.
+    fn renew_refused(self: &Arc<Self>, began: Instant) -> bool {
         let now = Instant::now();
         let mut state = self.state();
         let Some(held) = &state.held else {
@@ -331,14 +347,20 @@ mod tests {
         let renewal = renewal();
         let test = async {
             let began = Instant::now();
-            assert!(!renewal.refused(began), "there is nothing yet");
+            assert!(!renewal.refused(began).await, "there is nothing yet");
             // The request that waits for the first value shows it.
             assert_eq!(value(&renewal).await, Ok(1));
-            assert!(renewal.refused(began));
-            assert_eq!(value(&renewal).await, Ok(2), "worth waiting for");
-            assert!(renewal.refused(began), "it is another one already");
+            let other = async {
+                let asked = Instant::now();
+                (value(&renewal).await, asked.elapsed())
+            };
+            let (renewed, other) = tokio::join!(renewal.refused(began), other);
+            assert!(renewed);
+            assert_eq!(other, (Ok(1), Duration::ZERO), "nobody else waits");
+            assert_eq!(value(&renewal).await, Ok(2));
+            assert!(renewal.refused(began).await, "it is another one already");
             pass(1).await;
-            assert!(!renewal.refused(Instant::now()), "too soon");
+            assert!(!renewal.refused(Instant::now()).await, "too soon");
             assert_eq!(renewal.source.0.load(Ordering::Relaxed), 2);
         };
         LocalSet::new().run_until(test).await;

@@ -503,7 +503,9 @@ impl RequestTransport<'_> {
                 tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
             }
             if let (Some(renewal), Ok(exchanged)) = (&mut renewal, &exchanged)
-                && renewal.helps(exchanged.response.status)
+                && renewal
+                    .helps(exchanged.response.status, request.deadline)
+                    .await
                 && idempotent
             {
                 continue;

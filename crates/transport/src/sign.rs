@@ -8,7 +8,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     address::Address,
@@ -48,11 +48,14 @@ impl<'e> Renewal<'e> {
             spent: false,
         })
     }
-    /// Whether an answer of this status is worth another try; renews the credentials if so.
-    pub(crate) fn helps(&mut self, status: u16) -> bool {
-        status == 401
-            && !std::mem::replace(&mut self.spent, true)
-            && self.signer.refused(self.began)
+    /// Whether an answer of this status is worth another try; if so, waits for other credentials, and no longer than until
+    /// `deadline`.
+    pub(crate) async fn helps(&mut self, status: u16, deadline: Instant) -> bool {
+        if status != 401 || std::mem::replace(&mut self.spent, true) {
+            return false;
+        }
+        let refused = self.signer.refused(self.began);
+        timeout_at(deadline, refused).await.unwrap_or(false)
     }
 }
 

@@ -36,6 +36,9 @@ impl std::error::Error for SignError {}
 /// The headers that prove who asks, once they are known.
 pub type Signing<'a> = Pin<Box<dyn Future<Output = Result<HeaderMap, SignError>> + 'a>>;
 
+/// Whether another try will have other credentials, once that is known.
+pub type Refused<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
+
 /// Whoever proves to a subgraph who asks. One value serves all workers.
 pub trait Signer: fmt::Debug + Send + Sync {
     /// What is sent instead of a request's JSON; `None` if it stays as it is. Comes before any encoding.
@@ -46,8 +49,8 @@ pub trait Signer: fmt::Debug + Send + Sync {
     /// The headers to add to a request.
     fn sign<'a>(&'a self, request: Unsigned<'a>) -> Signing<'a>;
     /// A request that was begun then was answered with 401. Whether another try will have other credentials.
-    fn refused(&self, began: Instant) -> bool {
+    fn refused(&self, began: Instant) -> Refused<'_> {
         let _ = began;
-        false
+        Box::pin(async { false })
     }
 }

@@ -84,6 +84,7 @@ fn requests_for_aws_carry_its_signature_and_not_the_clients() {
         ("authorization", "Bearer of-the-client"),
         ("x-amz-date", "19700101T000000Z"),
         ("x-amz-security-token", "of-the-client"),
+        ("x-amz-invocation-type", "Event-of-the-client"),
     ];
     assert_eq!(
         post_with(graph.address(), QUERY, &own).codes(),

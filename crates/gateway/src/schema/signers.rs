@@ -46,18 +46,17 @@ pub(crate) fn own_headers(config: &Config, name: &str) -> impl Iterator<Item = H
     let names = names
         .into_iter()
         .filter_map(|(used, names)| used.then_some(names));
-    names.flatten().map(|name| {
+    let names = names.flatten().map(|name| {
         let name = HeaderName::from_static(name);
         HeaderRule::Remove(NameMatch::Named(name))
-    })
+    });
+    // AWS takes instructions from such headers, and all of them are signed.
+    let of_aws = options.aws_sig_v4.is_some();
+    let of_aws = of_aws.then(|| NameMatch::matching("^x-amz-")).flatten();
+    names.chain(of_aws.map(HeaderRule::Remove))
 }
 
-const AWS_HEADERS: [&str; 4] = [
-    "authorization",
-    "x-amz-content-sha256",
-    "x-amz-date",
-    "x-amz-security-token",
-];
+const AWS_HEADERS: [&str; 1] = ["authorization"];
 const MESSAGE_HEADERS: [&str; 3] = ["content-digest", "signature", "signature-input"];
 
 /// What is asked for, or why it cannot be had.

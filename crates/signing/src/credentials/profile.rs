@@ -1,7 +1,12 @@
 //! A profile of the shared credentials file, with keys of its own.
 
+use std::time::{Duration, SystemTime};
+
 use super::{Temporary, read_file};
 use crate::{Secret, sigv4::Credentials};
+
+/// How long keys of a file are used before it is read again.
+const PROFILE_LIFE: Duration = Duration::from_secs(600);
 
 pub(super) fn read(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Temporary, String> {
     let path = env("AWS_SHARED_CREDENTIALS_FILE")
@@ -21,7 +26,8 @@ pub(super) fn read(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<T
             secret_access_key: Secret::new(secret),
             session_token: value("aws_session_token").map(Secret::new),
         },
-        ends: None,
+        // Who replaces keys in a file restarts nothing.
+        ends: Some(SystemTime::now() + PROFILE_LIFE),
     })
 }
 
