@@ -94,10 +94,10 @@ section! {
         pub max_token_size: ByteSize = ByteSize(16 << 10),
         /// Most memory for tokens that were found to be good, which are remembered until they end or their key is gone.
         pub cache_memory: ByteSize = ByteSize(16 << 20),
-        /// Shortest time between two fetches of a key set because a token names a key that is not in it. Requests that come
-        /// meanwhile share one fetch.
+        /// In so much time a key set is fetched twice at the most because tokens name keys that are not in it. Requests that
+        /// come meanwhile share one fetch.
         pub refetch_interval: Duration = Duration::seconds(10),
-        /// How long a key that its set does not have any more is still good.
+        /// How long a key that its set does not have any more is still good. An empty set takes all keys back.
         pub removed_keys_grace: Duration = Duration::seconds(300),
         /// What becomes of a start when a key set cannot be fetched and none is kept: `refuse_tokens` serves, and answers
         /// requests with its tokens with 503; `wait` does not serve before it is there; `fail` ends the process.
@@ -125,7 +125,8 @@ section! {
         pub poll_interval: Option<Duration> = None,
         /// How long a fetch may take; default `5s`.
         pub request_timeout: Duration = Duration::seconds(5),
-        /// Headers to send along, as `{ name: x-key, value: "${env.KEY}" }`.
+        /// Headers to send along, as `{ name: x-key, value: "${env.KEY}" }`. With `discovery` they are sent to the issuer's
+        /// origin only.
         pub headers: Vec<NamedHeader> = Vec::new(),
         /// Whether a token without an end (`exp`) counts; default no.
         pub allow_missing_exp: bool = false,

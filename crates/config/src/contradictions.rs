@@ -4,7 +4,7 @@
 use ogive_base::Span;
 
 use crate::{
-    Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey,
+    Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey, TokenSourceRule,
     decode::Errors,
     scalars::is_loopback,
     tree::{Node, Value},
@@ -195,6 +195,49 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     authentication(root, config, errors);
 }
 
+/// One header that is to hold two things about the caller: who takes the first out leaves the other nothing.
+fn caller_headers(root: &Node, config: &Config, errors: &mut Errors) {
+    let router = &config.authentication.router;
+    let mut known: Vec<(String, &str)> = Vec::new();
+    let mut add = |names: Vec<&str>, what: &'static str, path: &[&str]| {
+        // As those read them who take `_` for `-`.
+        let names = names
+            .iter()
+            .map(|n| n.to_ascii_lowercase().replace('_', "-"));
+        let names: Vec<String> = names.collect();
+        let used = known.iter().find(|(known, _)| names.contains(known));
+        if let Some((name, other)) = used {
+            errors.invalid(
+                span(root, path),
+                format!("the header `{name}` cannot hold both {other} and {what}"),
+                "name another header for one of them",
+            );
+        }
+        known.extend(names.into_iter().map(|name| (name, what)));
+    };
+    if let Some(header) = &config.authorization.claims.header {
+        let path = ["authorization", "claims", "header"];
+        add(vec![&header.0], "claims of the caller", &path);
+    }
+    let jwt = &router.jwt;
+    if !jwt.jwks.is_empty() {
+        let sources = jwt.sources.iter().filter_map(|source| match source {
+            TokenSourceRule::Header { name, .. } => Some(name.as_str()),
+            TokenSourceRule::Cookie { .. } => None,
+        });
+        let names = std::iter::once(jwt.header_name.0.as_str()).chain(sources);
+        add(
+            names.collect(),
+            "a token",
+            &["authentication", "router", "jwt"],
+        );
+    }
+    if let Some(keys) = &router.api_keys {
+        let path = ["authentication", "router", "api_keys"];
+        add(vec![&keys.header_name.0], "an API key", &path);
+    }
+}
+
 /// Key sets that are nowhere, or can be changed by whoever is on the way; and callers that must be known and cannot be.
 fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     const JWKS: [&str; 4] = ["authentication", "router", "jwt", "jwks"];
@@ -222,6 +265,7 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
         let at = span(root, &["authentication", "router", "api_keys"]);
         errors.invalid(at, "`api_keys` needs `file`", "");
     }
+    caller_headers(root, config, errors);
     let options = &config.authorization;
     let requires = options.require_authentication || !options.require_authentication_for.is_empty();
     if requires && !config.knows_callers() && options.claims.header.is_none() {
@@ -421,6 +465,11 @@ impl Config {
             if set.audiences.is_empty() {
                 notes.0.push(format!(
                     "tokens that its issuer made for other services are good here, too: the key set `{name}` has no `audiences`"
+                ));
+            }
+            if set.discovery.is_none() && set.issuers.is_empty() {
+                notes.0.push(format!(
+                    "tokens of every issuer that no other key set is for are good here if a key of `{name}` made them: it has no `issuers`"
                 ));
             }
         }

@@ -538,6 +538,18 @@ fn what_contradicts_itself_is_refused() {
             "traffic_shaping: { router: { rate_limit: { key: claim } } }",
             "set `authorization.claims.header`",
         ),
+        (
+            "{ authorization: { claims: { header: Authorization } }, authentication: { router: { jwt: { jwks: [{ discovery: 'https://a' }] } } } }",
+            "`authorization` cannot hold both claims of the caller and a token",
+        ),
+        (
+            "{ authorization: { claims: { header: x-who } }, authentication: { router: { api_keys: { file: k, header_name: x_who } } } }",
+            "`x-who` cannot hold both claims of the caller and an API key",
+        ),
+        (
+            "authentication: { router: { jwt: { sources: [{ type: header, name: x-api-key }], jwks: [{ discovery: 'https://a' }] }, api_keys: { file: k } } }",
+            "`x-api-key` cannot hold both a token and an API key",
+        ),
         ("csrf: { required_headers: [] }", "csrf.enabled: false"),
         (
             "telemetry: { execution_trace: { enabled: true, secret: '' } }",

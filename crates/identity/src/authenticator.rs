@@ -14,7 +14,7 @@ use crate::{
     error::TokenError,
     jwk::Key,
     key_origin::{KeyOrigin, KeySourceOptions},
-    key_source::KeySource,
+    key_source::{KeySource, Refetch},
     token::{TOKEN_BYTES_MAX, Token},
     token_cache::{Digest, TokenCache, Verified, digest_of, size_of},
 };
@@ -175,19 +175,15 @@ impl Authenticator {
     ) -> Result<(Judged, Arc<Key>), TokenError> {
         let token = Token::parse(token.as_bytes(), self.options.token_bytes_max)?;
         let sets = self.sets_for(claims::issuer(&token.claims)?)?;
-        let mut found = self.signer(&sets, &token, now, &check).await?;
+        let mut found = self.signers(&sets, &token, now, &check).await?;
         // Who names no key may have signed with one that is new.
-        if found.is_none() && token.kid.is_none() && self.fetch_again(&sets).await {
-            found = self.signer(&sets, &token, now, &check).await?;
+        if found.is_empty() && token.kid.is_none() {
+            match self.fetch_again(&sets).await {
+                Refetch::Fresh => found = self.signers(&sets, &token, now, &check).await?,
+                Refetch::Suppressed | Refetch::Failed => return Err(TokenError::Unanswered),
+            }
         }
-        let (set, key) = found.ok_or(TokenError::Signature)?;
-        let options = &self.options.sets[set];
-        let rules = ClaimRules {
-            audiences: &options.audiences,
-            allow_missing_exp: options.allow_missing_exp,
-            skew: self.options.clock_skew.as_secs(),
-        };
-        let end = claims::check(&token.claims, rules, now)?;
+        let (set, key, end) = self.accepting(found, &token, now)?;
         let judged = Judged {
             caller: Arc::new(Caller::proved(token.claims, &self.options.caller)),
             set,
@@ -198,14 +194,38 @@ impl Authenticator {
         Ok((judged, key))
     }
 
-    /// The key that made the signature of a token, and the place of its set; `None` if no key that may have did.
-    async fn signer(
+    /// The first of the sets that has the key of a token and accepts its claims, and when they end.
+    fn accepting(
+        &self,
+        signers: Vec<(usize, Arc<Key>)>,
+        token: &Token<'_>,
+        now: u64,
+    ) -> Result<(usize, Arc<Key>, u64), TokenError> {
+        let mut first = None;
+        for (set, key) in signers {
+            let options = &self.options.sets[set];
+            let rules = ClaimRules {
+                audiences: &options.audiences,
+                allow_missing_exp: options.allow_missing_exp,
+                skew: self.options.clock_skew.as_secs(),
+            };
+            match claims::check(&token.claims, rules, now) {
+                Ok(end) => return Ok((set, key, end)),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or(TokenError::Signature))
+    }
+
+    /// The key that made the signature of a token, as often as it is there, each time with the place of its set; nothing if
+    /// no key that may have did.
+    async fn signers(
         &self,
         sets: &[usize],
         token: &Token<'_>,
         now: u64,
         check: &impl AsyncFn(SignatureCheck) -> Option<usize>,
-    ) -> Result<Option<(usize, Arc<Key>)>, TokenError> {
+    ) -> Result<Vec<(usize, Arc<Key>)>, TokenError> {
         let candidates = self.candidates(sets, token, now).await?;
         let keys: Vec<Arc<Key>> = candidates.iter().map(|(_, key)| Arc::clone(key)).collect();
         let (algorithm, is_slow) = (token.algorithm, keys.iter().any(|key| key.is_slow()));
@@ -218,7 +238,12 @@ impl Authenticator {
             true => check(Box::new(work)).await,
             false => work(),
         };
-        Ok(found.and_then(|found| candidates.into_iter().nth(found)))
+        let Some(signer) = found.and_then(|found| candidates.get(found)) else {
+            return Ok(Vec::new());
+        };
+        let signer = Arc::clone(&signer.1);
+        let is_signer = |(_, key): &(usize, Arc<Key>)| signer.is_made_like(key);
+        Ok(candidates.into_iter().filter(is_signer).collect())
     }
 
     /// The places of the key sets for an issuer.
@@ -257,20 +282,27 @@ impl Authenticator {
             Err(TokenError::UnknownKey | TokenError::NoKeys) => {}
             found => return found,
         }
-        self.fetch_again(sets).await;
-        self.look_up(sets, token, now)
+        let fetched = self.fetch_again(sets).await;
+        match self.look_up(sets, token, now) {
+            // Only who has the keys of now can say that a key is not there.
+            Err(TokenError::UnknownKey) if fetched != Refetch::Fresh => Err(TokenError::Unanswered),
+            found => found,
+        }
     }
 
-    /// Has key sets fetched again, or waits for the first fetch. Tells whether any was.
-    async fn fetch_again(&self, sets: &[usize]) -> bool {
-        let mut fetched = false;
+    /// Has key sets fetched again, or waits for the first fetch. Tells the worst that came of it.
+    async fn fetch_again(&self, sets: &[usize]) -> Refetch {
+        let mut worst = Refetch::Fresh;
         for source in sets.iter().map(|set| &self.sources[*set]) {
-            fetched |= match source.keys().is_none() && source.failure().is_none() {
-                true => source.tried().await,
+            let came = match source.keys().is_none() && source.failure().is_none() {
+                // What was kept on disk is not what there is now.
+                true if source.tried().await && source.failure().is_none() => Refetch::Fresh,
+                true => Refetch::Failed,
                 false => source.refetch().await,
             };
+            worst = worst.max(came);
         }
-        fetched
+        worst
     }
 
     fn look_up(

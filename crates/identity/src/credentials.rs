@@ -71,6 +71,11 @@ impl Credentials {
             _ => match value.get(..prefix.len()) {
                 Some(found) if found.eq_ignore_ascii_case(prefix) => {
                     let rest = &value[prefix.len()..];
+                    if rest.starts_with('\t') {
+                        return Err(TokenError::Request(
+                            "between the prefix and the token is a tab, not a space",
+                        ));
+                    }
                     (rest.is_empty() || rest.starts_with(' ')).then(|| rest.trim_start())
                 }
                 _ => None,
@@ -90,12 +95,17 @@ impl Credentials {
 fn in_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, TokenError> {
     let mut found = None;
     for line in headers.get_all(header::COOKIE) {
-        let Ok(line) = line.to_str() else {
-            continue;
-        };
-        for pair in line.split(';') {
-            let Some((_, value)) = pair.split_once('=').filter(|(n, _)| n.trim() == name) else {
+        // As bytes: one that is no ASCII must not hide the cookies beside it.
+        for pair in line.as_bytes().split(|byte| *byte == b';') {
+            let mut parts = pair.splitn(2, |byte| *byte == b'=');
+            let (Some(found_name), Some(value)) = (parts.next(), parts.next()) else {
                 continue;
+            };
+            if found_name.trim_ascii() != name.as_bytes() {
+                continue;
+            }
+            let Ok(value) = std::str::from_utf8(value) else {
+                return Err(TokenError::Request("the cookie with the token is no text"));
             };
             // Whoever owns a neighbouring domain can set a second one.
             if found.is_some() {
@@ -109,4 +119,48 @@ fn in_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, 
         }
     }
     Ok(found.filter(|token| !token.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn find(source: TokenSource, name: HeaderName, value: &[u8]) -> Result<bool, TokenError> {
+        let credentials = Credentials {
+            sources: vec![source],
+            ignore_other_prefixes: false,
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_bytes(value).unwrap());
+        credentials.find(&headers).map(|token| token == Some("t"))
+    }
+
+    #[test]
+    fn a_cookie_beside_it_that_is_no_ascii_hides_no_token() {
+        for (line, expected) in [
+            (&b"city=K\xf6ln; session=t"[..], Ok(true)),
+            (b"session=t; city=K\xc3\xb6ln", Ok(true)),
+            (
+                b"session=\xf6",
+                Err(TokenError::Request("the cookie with the token is no text")),
+            ),
+        ] {
+            let source = TokenSource::Cookie {
+                name: "session".into(),
+            };
+            assert_eq!(find(source, header::COOKIE, line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_tab_behind_the_prefix_is_told_by_name() {
+        let source = TokenSource::Header {
+            name: header::AUTHORIZATION,
+            prefix: "Bearer".into(),
+        };
+        let error = find(source, header::AUTHORIZATION, b"Bearer\tt").unwrap_err();
+        assert!(error.description().contains("tab"), "{error}");
+    }
 }

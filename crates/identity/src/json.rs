@@ -1,9 +1,10 @@
-//! JSON of tokens and key sets, read strictly: no member twice, no deep nesting, no recursion.
+//! JSON of tokens and key sets, read strictly: no member twice, no text that is none, no deep nesting, no recursion.
 //!
 //! Readers differ about which of two members with one name counts, so whoever signs could mean one and whoever checks
-//! could read the other.
+//! could read the other. Halves of characters (lone surrogates) are refused, because all of them would become one
+//! character, and so two callers one.
 
-use ogive_json::{Kind, ScanError, Scanner};
+use ogive_json::{JsonStr, Kind, ScanError, Scanner};
 use serde_json::{Map, Number, Value};
 
 /// Most objects and lists open at a time.
@@ -16,7 +17,8 @@ enum Open {
     Object(Map<String, Value>, String),
 }
 
-/// Reads an object; `None` if the text is no JSON, another value, nested too deep, or has a member twice.
+/// Reads an object; `None` if the text is no JSON, another value, nested too deep, has a member twice or
+/// half a character.
 pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     let mut scanner = Scanner::with_depth_max(text, DEPTH_MAX);
     let value = value(&mut scanner).ok()??;
@@ -27,13 +29,26 @@ pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Reads the next value; `None` if a member is there twice.
+/// What a text denotes; `None` if half a character is in it.
+fn text(text: JsonStr<'_>) -> Option<String> {
+    let denoted = text.unescape().into_owned();
+    if !text.has_escapes() || !denoted.contains(char::REPLACEMENT_CHARACTER) {
+        return Some(denoted);
+    }
+    // Maybe it is written so.
+    let quoted = [&b"\""[..], text.raw(), b"\""].concat();
+    serde_json::from_slice(&quoted).ok()
+}
+
+/// Reads the next value; `None` if a member is there twice, or half a character is in a text.
 fn value(scanner: &mut Scanner<'_>) -> Result<Option<Value>, ScanError> {
     let mut open: Vec<Open> = Vec::new();
     loop {
         let mut value = match scanner.peek()? {
             Kind::Object if scanner.begin_object()? => {
-                let name = scanner.key()?.unescape().into_owned();
+                let Some(name) = text(scanner.key()?) else {
+                    return Ok(None);
+                };
                 open.push(Open::Object(Map::new(), name));
                 continue;
             }
@@ -43,7 +58,10 @@ fn value(scanner: &mut Scanner<'_>) -> Result<Option<Value>, ScanError> {
             }
             Kind::Object => Value::Object(Map::new()),
             Kind::Array => Value::Array(Vec::new()),
-            Kind::String => Value::String(scanner.string()?.unescape().into_owned()),
+            Kind::String => match text(scanner.string()?) {
+                Some(text) => Value::String(text),
+                None => return Ok(None),
+            },
             Kind::Number => {
                 let range = scanner.number()?.range;
                 let text = std::str::from_utf8(&scanner.text()[range]);
@@ -73,7 +91,9 @@ fn value(scanner: &mut Scanner<'_>) -> Result<Option<Value>, ScanError> {
                         return Ok(None);
                     }
                     if scanner.next_member()? {
-                        let name = scanner.key()?.unescape().into_owned();
+                        let Some(name) = text(scanner.key()?) else {
+                            return Ok(None);
+                        };
                         open.push(Open::Object(members, name));
                         break;
                     }
@@ -105,9 +125,14 @@ mod tests {
             "{\"x\":{\"a\":1,\"a\":2}}",
             "{} {}",
             "{\"a\":1,}",
+            "{\"sub\":\"\\ud800\"}",
+            "{\"sub\":\"a\\udfff\"}",
+            "{\"\\udc00\":1}",
         ] {
             assert!(object(text.as_bytes()).is_none(), "{text}");
         }
+        let whole = object(br#"{"a":"\ud83d\ude00 \ufffd"}"#).unwrap();
+        assert_eq!(whole["a"], "\u{1f600} \u{fffd}");
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(40), "]".repeat(40));
         assert!(object(deep.as_bytes()).is_none());
     }

@@ -96,6 +96,10 @@ impl Key {
     fn is_same(&self, other: &Key) -> bool {
         self.kid == other.kid && self.allowed == other.allowed && self.material == other.material
     }
+    /// Whether whatever this proves the other proves, too.
+    pub(crate) fn is_made_like(&self, other: &Key) -> bool {
+        self.material == other.material
+    }
     /// Whether checking a signature takes so long that a worker should not do it.
     pub fn is_slow(&self) -> bool {
         !matches!(self.material, Material::Secret(_))
@@ -156,7 +160,7 @@ pub struct KeySet {
 
 impl KeySet {
     /// Reads a set (RFC 7517, section 5). `allowed` is what the configuration lets its keys be used for. The error is for
-    /// the operator.
+    /// the operator. An empty list is a set.
     pub fn parse(text: &[u8], allowed: AlgorithmSet) -> Result<Self, String> {
         let Some(members) = json::object(text) else {
             return Err("it is no JSON object, or has a member twice".to_owned());
@@ -182,8 +186,8 @@ impl KeySet {
                 }
             }
         }
-        match set.keys.is_empty() {
-            true if set.skipped.is_empty() => Err("it has no keys".to_owned()),
+        // A list without keys says that all were taken back. One of which nothing can be used says nothing.
+        match set.keys.is_empty() && !set.skipped.is_empty() {
             true => Err(format!(
                 "none of its keys can be used: {}",
                 set.skipped.join("; ")
@@ -199,6 +203,16 @@ impl KeySet {
     /// All of them.
     pub fn keys(&self) -> &[Arc<Key>] {
         &self.keys
+    }
+
+    /// Whether a set that was just read says the same as this one, but for keys of this one that are gone.
+    pub(crate) fn is_same(&self, read: &KeySet) -> bool {
+        let is_there = |key: &&Arc<Key>| key.gone_from.load(Ordering::Relaxed) == 0;
+        let there: Vec<&Arc<Key>> = self.keys.iter().filter(is_there).collect();
+        let mut pairs = there.iter().zip(&read.keys);
+        there.len() == read.keys.len()
+            && pairs.all(|(old, new)| old.is_same(new))
+            && self.skipped == read.skipped
     }
 
     /// Takes over from the set before: keys that are still there stay the same, so that what they proved still holds; those

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::{
     json,
-    key_origin::{KeyOrigin, KeySourceOptions, check_way, shown},
+    key_origin::{KeyOrigin, KeySourceOptions, check_way, has_one_origin, shown},
 };
 
 /// Largest answer, in bytes.
@@ -45,7 +45,8 @@ type Look = (u64, u64, i64, i64);
 /// Fetches a set again and again.
 pub(crate) struct KeyReader<'o> {
     options: &'o KeySourceOptions,
-    validators: [Option<HeaderValue>; 2],
+    /// What the last answer is known by, and the URL that it came from.
+    validators: (String, [Option<HeaderValue>; 2]),
     look: Option<Look>,
     /// Where the issuer has its keys, and since when that is known.
     discovered: Option<(String, Instant)>,
@@ -60,7 +61,7 @@ impl<'o> KeyReader<'o> {
     pub(crate) fn new(options: &'o KeySourceOptions) -> Self {
         KeyReader {
             options,
-            validators: [None, None],
+            validators: Default::default(),
             look: None,
             discovered: None,
         }
@@ -68,7 +69,7 @@ impl<'o> KeyReader<'o> {
 
     /// What was fetched last could not be used: it is asked for as a whole the next time.
     pub(crate) fn forget(&mut self) {
-        self.validators = [None, None];
+        self.validators = Default::default();
         self.look = None;
         self.discovered = None;
     }
@@ -110,7 +111,7 @@ impl<'o> KeyReader<'o> {
     async fn discover(&self, issuer: &str) -> Result<String, String> {
         let base = issuer.strip_suffix('/').unwrap_or(issuer);
         let url = format!("{base}/.well-known/openid-configuration");
-        let (status, _, body) = self.get(&url, HeaderMap::new()).await?;
+        let (status, _, body) = self.get(&url, self.options.headers.clone()).await?;
         let what = format!("`{}`", shown(&url));
         if status != 200 {
             return Err(format!("{what} answers {status}"));
@@ -133,9 +134,16 @@ impl<'o> KeyReader<'o> {
     }
 
     async fn ask(&mut self, url: &str) -> Result<Answer, String> {
-        let mut headers = self.options.headers.clone();
-        for (known, (_, asked)) in self.validators.iter().zip(VALIDATORS) {
-            if let Some(known) = known {
+        // They may be secrets, and are for whoever is configured, not for whoever that one names.
+        let mut headers = match &self.options.origin {
+            KeyOrigin::Discovery(issuer) if !has_one_origin(issuer, url) => HeaderMap::new(),
+            _ => self.options.headers.clone(),
+        };
+        let (of, known) = &self.validators;
+        for (known, (_, asked)) in known.iter().zip(VALIDATORS) {
+            if let Some(known) = known
+                && of == url
+            {
                 headers.insert(asked, known.clone());
             }
         }
@@ -146,7 +154,8 @@ impl<'o> KeyReader<'o> {
             300..=399 => return Err(format!("it answers {status}; redirects are not followed")),
             status => return Err(format!("it answers {status}")),
         }
-        self.validators = VALIDATORS.map(|(name, _)| headers.get(name).cloned());
+        let validators = VALIDATORS.map(|(name, _)| headers.get(name).cloned());
+        self.validators = (url.to_owned(), validators);
         let max_age = max_age(&headers);
         Ok(Answer::Text { text, max_age })
     }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use ring::digest::{SHA256, digest};
 
 use crate::{algorithm::AlgorithmSet, base64url};
@@ -25,13 +25,13 @@ pub struct KeySourceOptions {
     pub origin: KeyOrigin,
     /// What its keys may be used for.
     pub algorithms: AlgorithmSet,
-    /// Headers to ask with.
+    /// Headers to ask with; after discovery only where the set has the origin of its issuer.
     pub headers: HeaderMap,
     /// How often it is fetched; `None`: as often as the answer says, within bounds.
     pub poll_interval: Option<Duration>,
     /// How long a fetch may take.
     pub timeout: Duration,
-    /// Shortest time between two fetches because of keys that are not there.
+    /// In so much time there are at most two fetches because of keys that are not there.
     pub refetch_interval: Duration,
     /// How long a key that is gone is still good.
     pub grace: Duration,
@@ -98,6 +98,18 @@ pub fn check_way(url: &str, allow_plain_http: bool) -> Result<(), String> {
             shown(url)
         )),
     }
+}
+
+/// Whether two URLs have one origin (RFC 6454, section 4).
+pub(crate) fn has_one_origin(a: &str, b: &str) -> bool {
+    let origin = |url: &str| {
+        let url: Uri = url.parse().ok()?;
+        let scheme = url.scheme_str()?.to_ascii_lowercase();
+        let usual = if scheme == "https" { 443 } else { 80 };
+        let host = url.host()?.to_ascii_lowercase();
+        Some((scheme, host, url.port_u16().unwrap_or(usual)))
+    };
+    origin(a).is_some_and(|a| origin(b) == Some(a))
 }
 
 /// A URL without user, password and query, which may be secrets.

@@ -1,9 +1,9 @@
 //! A key set that is kept up beside requests, on a thread of its own.
 //!
 //! It is fetched at the start, then again and again, and at once if a token names a key that is not there
-//! ([`KeySource::refetch`]): all requests that wait for that share one fetch, and there is one in so much time at the most,
-//! whatever names tokens have. A fetch that fails changes nothing. What came last is kept on disk, and used if the first
-//! fetch fails.
+//! ([`KeySource::refetch`]): all requests that wait for that share one fetch, and there are two in so much time at the
+//! most, whatever names tokens have. A fetch that fails changes nothing. What came last is kept on disk, and used if the
+//! first fetch fails.
 
 use std::{
     sync::{
@@ -21,6 +21,7 @@ use crate::{
     jwk::KeySet,
     key_fetch::{ANSWER_BYTES_MAX, Answer, KeyReader},
     key_origin::{KeyOrigin, KeySourceOptions},
+    token_cache::{Digest, digest_of},
 };
 
 /// How often a set is fetched whose answer does not say how long it is fresh.
@@ -32,6 +33,21 @@ const INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
 /// The first of the pauses after fetches that failed.
 const BACKOFF: Duration = Duration::from_secs(1);
+
+/// What came of asking for the keys once more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Refetch {
+    /// They are what their origin has now.
+    Fresh,
+    /// They were not asked for, because that was done too often a short while ago.
+    Suppressed,
+    /// They did not come.
+    Failed,
+}
+
+/// So many fetches may be asked for in the shortest time between them: a forged token must not use up what the token of a
+/// new key needs.
+const BURST: usize = 2;
 
 /// A key set that is kept up as long as this lives.
 #[derive(Debug)]
@@ -49,14 +65,16 @@ struct Shared {
     tried: watch::Sender<bool>,
     /// Fetches that requests have asked for, numbered.
     demand: watch::Sender<u64>,
-    /// When the last of them was asked for.
-    last_demand: Mutex<Option<Instant>>,
-    /// The last of the numbered fetches that is over.
-    answered: watch::Sender<u64>,
+    /// When the last of them were asked for, the last one at the end.
+    last_demands: Mutex<[Option<Instant>; BURST]>,
+    /// The last of the numbered fetches that is over, and whether it succeeded.
+    answered: watch::Sender<(u64, bool)>,
     fetches: AtomicU64,
     failures: AtomicU64,
     /// Why the last fetch failed.
     failure: Mutex<Option<String>>,
+    /// The digest of the text that is on disk, once it was written.
+    kept: Mutex<Option<Digest>>,
 }
 
 /// Seconds since 1970.
@@ -74,11 +92,12 @@ impl KeySource {
             keys: ArcSwapOption::empty(),
             tried: watch::channel(false).0,
             demand: watch::channel(0).0,
-            last_demand: Mutex::default(),
-            answered: watch::channel(0).0,
+            last_demands: Mutex::default(),
+            answered: watch::channel((0, false)).0,
             fetches: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             failure: Mutex::default(),
+            kept: Mutex::default(),
         });
         let keeping = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("ogive-keys".into());
@@ -133,27 +152,35 @@ impl KeySource {
         self.keys().is_some()
     }
 
-    /// Has the keys fetched again, unless that was done a short while ago. Tells whether they were.
-    pub async fn refetch(&self) -> bool {
+    /// Has the keys fetched again, unless that was done too often a short while ago.
+    pub async fn refetch(&self) -> Refetch {
         let mut answered = self.shared.answered.subscribe();
         let number = {
-            let last = self.shared.last_demand.lock();
+            let last = self.shared.last_demands.lock();
             let mut last = last.unwrap_or_else(PoisonError::into_inner);
             let number = *self.shared.demand.borrow();
             let is_soon = |last: Instant| last.elapsed() < self.shared.options.refetch_interval;
-            if number > *answered.borrow_and_update() {
+            if number > answered.borrow_and_update().0 {
                 number
-            } else if last.is_some_and(is_soon) {
-                return false;
+            } else if last[0].is_some_and(is_soon) {
+                // A file is looked at all the time.
+                return match self.shared.options.origin {
+                    KeyOrigin::File(_) if self.failure().is_none() => Refetch::Fresh,
+                    _ => Refetch::Suppressed,
+                };
             } else {
-                *last = Some(Instant::now());
+                last.rotate_left(1);
+                last[BURST - 1] = Some(Instant::now());
                 self.shared.demand.send_replace(number + 1);
                 number + 1
             }
         };
         let limit = self.limit();
-        let over = answered.wait_for(|done| *done >= number);
-        tokio::time::timeout(limit, over).await.is_ok()
+        let over = answered.wait_for(|(done, _)| *done >= number);
+        match tokio::time::timeout(limit, over).await {
+            Ok(Ok(answered)) if answered.1 => Refetch::Fresh,
+            _ => Refetch::Failed,
+        }
     }
 
     /// Fetching may take two requests, one of them for where the keys are.
@@ -197,6 +224,7 @@ async fn fetch_for_ever(shared: &Shared) {
             Some(interval) => interval,
             None => INTERVAL_DEFAULT,
         };
+        let is_good = fetched.is_ok();
         let pause = match fetched {
             Ok(max_age) => {
                 if failed_in_a_row > 0 {
@@ -217,7 +245,7 @@ async fn fetch_for_ever(shared: &Shared) {
             }
         };
         shared.tried.send_replace(true);
-        shared.answered.send_replace(number);
+        shared.answered.send_replace((number, is_good));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = demand.changed() => {}
@@ -228,47 +256,47 @@ async fn fetch_for_ever(shared: &Shared) {
 impl Shared {
     /// Takes a set, and keeps it on disk.
     fn take(&self, text: &[u8]) -> Result<(), String> {
-        let is_other = self.read(text)?;
-        if is_other
-            && let Some(path) = self.options.kept_file()
-            && let Err(error) = keep(&path, text)
-        {
-            let path = path.display().to_string();
-            tracing::warn!(%error, path, "the key set cannot be kept on disk");
+        self.read(text)?;
+        let Some(path) = self.options.kept_file() else {
+            return Ok(());
+        };
+        // By its text: a set with the same names may have other keys.
+        let digest = digest_of(text);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if *kept == Some(digest) {
+            return Ok(());
+        }
+        match keep(&path, text) {
+            Ok(()) => *kept = Some(digest),
+            Err(error) => {
+                let path = path.display().to_string();
+                tracing::warn!(%error, path, "the key set cannot be kept on disk");
+            }
         }
         Ok(())
     }
 
-    /// Tells whether it is another set.
-    fn read(&self, text: &[u8]) -> Result<bool, String> {
+    fn read(&self, text: &[u8]) -> Result<(), String> {
         let set = KeySet::parse(text, self.options.algorithms)?;
         let from = self.options.shown();
         let (now, before) = (now(), self.keys.load_full());
-        let names = |set: &KeySet| -> Vec<String> {
-            let names = set
-                .keys()
-                .iter()
-                .map(|key| key.kid().unwrap_or("-").to_owned());
-            names.collect()
-        };
-        let mut is_other = before.is_none();
-        let skipped = set.skipped.clone();
+        let is_other = before.as_ref().is_none_or(|before| !before.is_same(&set));
+        let (skipped, has_none) = (set.skipped.clone(), set.keys().is_empty());
         let set = match &before {
-            Some(before) => {
-                let (old, new) = (names(before), names(&set));
-                is_other = old != new || before.skipped != set.skipped;
-                set.after(before, now, self.options.grace.as_secs())
-            }
+            Some(before) => set.after(before, now, self.options.grace.as_secs()),
             None => set,
         };
         if is_other {
             tracing::info!(from, keys = set.len(now), "key set");
+            if has_none {
+                tracing::warn!(from, "the key set is empty: all its keys are taken back");
+            }
             for why in skipped {
                 tracing::warn!(from, "a key is left out: {why}");
             }
         }
         self.keys.store(Some(Arc::new(set)));
-        Ok(is_other)
+        Ok(())
     }
 
     fn succeeded(&self) {
@@ -293,7 +321,7 @@ impl Shared {
             ogive_files::read(&path, ANSWER_BYTES_MAX as u64, Pipes::Refused).ok()
         });
         match kept.map(|text| self.read(&text)) {
-            Some(Ok(_)) => {
+            Some(Ok(())) => {
                 tracing::warn!(
                     from,
                     "no key set, going on with the last one that was kept: {why}"

@@ -4,7 +4,8 @@
 //! is, `insert` replaces, `remove` takes back.
 //!
 //! What a claim of the caller says is the gateway's to write: a client's own header of that name is never copied, whether
-//! there is such a claim or not.
+//! there is such a claim or not. Neither is one that has `_` for `-`: many servers read both names as one (RFC 3875,
+//! section 4.1.18).
 //!
 //! What a client's `connection` names is never copied from the client, as if it had not been sent. That is all it can do:
 //! what the operator inserts, and the default of a header that is missing, stay. Headers for all recipients, such as
@@ -105,7 +106,10 @@ impl HeaderRules {
         let is_copied = |name: &HeaderName| {
             !is_copied_never(name) && (!named.has(name) || is_for_everybody(name))
         };
-        let is_claimed = |name: &HeaderName| self.claimed.contains(name);
+        let is_claimed = |name: &HeaderName| {
+            let mut claimed = self.claimed.iter();
+            claimed.any(|claimed| is_read_as(name, claimed))
+        };
         for rule in &self.rules {
             match rule {
                 HeaderRule::Propagate {
@@ -268,6 +272,13 @@ fn is_copied_never(name: &HeaderName) -> bool {
     is_hop_by_hop(name) || name.as_str().starts_with("content-")
 }
 
+/// Whether servers that take `_` for `-` read one name as the other.
+pub fn is_read_as(a: &HeaderName, b: &HeaderName) -> bool {
+    let letter = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let (a, b) = (a.as_str().bytes(), b.as_str().bytes());
+    a.len() == b.len() && a.map(letter).eq(b.map(letter))
+}
+
 /// Whether nobody but the exchange writes a header.
 pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     ogive_base::is_of_one_hop(name.as_str())
@@ -333,16 +344,18 @@ mod tests {
             default: Some(HeaderValue::from_static("nobody")),
         };
         let mut client = HeaderMap::new();
-        for name in ["x-user", "x-other"] {
+        for name in ["x-user", "x_user", "x-other"] {
             client.append(name, HeaderValue::from_static("root"));
         }
         let user = |rules: Vec<HeaderRule>, caller: Option<&dyn CallerContext>| {
             let out = HeaderRules::new(rules).apply(&client, caller);
+            assert!(!out.contains_key("x_user"), "{out:?}");
             out.get("x-user")
                 .map(|value| value.to_str().unwrap().to_owned())
         };
         let ida: Option<&dyn CallerContext> = Some(&Ida);
-        let copies = [propagate(all()), propagate(named("x-user")), renamed];
+        let like = propagate(named("x_user"));
+        let copies = [propagate(all()), propagate(named("x-user")), like, renamed];
         for copy in copies {
             for rules in [
                 vec![claim(".sub", None), copy.clone()],

@@ -181,10 +181,14 @@ impl<'a> OperationContext<'a> {
     }
 }
 
-/// Header rules read claims. A claim that no header can hold is none.
+/// Header rules read claims. A claim that no header can hold as it is, is none: what is empty, or has white space around it,
+/// would arrive as what another caller claims.
 impl CallerContext for OperationContext<'_> {
     fn claim(&self, path: &str) -> Option<HeaderValue> {
         let claim = self.caller.as_ref()?.claim(path)?;
+        if claim.is_empty() || claim.trim() != claim {
+            return None;
+        }
         let mut value = HeaderValue::from_bytes(claim.as_bytes()).ok()?;
         value.set_sensitive(true);
         Some(value)

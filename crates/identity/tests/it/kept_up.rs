@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use ogive_identity::{
     Authenticator, AuthenticatorOptions, KeyOrigin, KeySetOptions, KeySource, KeySourceOptions,
-    TokenError, authenticator::SignatureCheck, key_origin::check_way, key_source::now,
+    TokenError,
+    authenticator::SignatureCheck,
+    key_origin::check_way,
+    key_source::{Refetch, now},
 };
 use serde_json::json;
 
@@ -79,15 +82,149 @@ async fn a_new_key_is_fetched_once_for_all_who_wait_and_the_old_one_stays_for_a_
         judge_at(&authenticator, &late, later).await,
         Err(TokenError::UnknownKey)
     );
-    // Whatever names tokens have, nothing is fetched again for a while.
+    // Whatever names tokens have, nothing is fetched a third time for a while, and so nobody knows.
     for i in 0..20 {
         let token = Made::new(&format!("{i}")).token(&claims("i"));
         assert_eq!(
             judge(&authenticator, &token).await,
-            Err(TokenError::UnknownKey)
+            Err(TokenError::Unanswered)
         );
     }
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_forged_token_does_not_use_up_the_fetch_that_a_new_key_needs() {
+    let (old, new) = (Made::new("old"), Made::new("new"));
+    let server = Server::json(&jwks(&[&old]));
+    let authenticator = start(at(server.url()));
+    let forged = Made::new("forged").token(&claims("i"));
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    assert_eq!(
+        judge(&authenticator, &forged).await,
+        Err(TokenError::UnknownKey)
+    );
+    server.answer(Some(ok(&jwks(&[&old, &new]), "")));
+    assert_eq!(
+        judge(&authenticator, &new.token(&claims("i"))).await,
+        Ok(())
+    );
+    // From now on nobody can tell a forged token from one of a newer key, with the name of a key or without.
+    assert_eq!(
+        judge(&authenticator, &forged).await,
+        Err(TokenError::Unanswered)
+    );
+    let nameless = Made::new("forged").signed(r#"{"alg":"EdDSA"}"#, &claims("i").to_string());
+    assert_eq!(
+        judge(&authenticator, &nameless).await,
+        Err(TokenError::Unanswered)
+    );
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn an_empty_set_takes_all_keys_back() {
+    for grace in [0, 300] {
+        let key = Made::new("a");
+        let server = Server::json(&jwks(&[&key]));
+        let folder = Folder::new();
+        let mut set = at(server.url());
+        set.source.kept = Some(folder.path().into());
+        set.source.grace = Duration::from_secs(grace);
+        let authenticator = start(set.clone());
+        let token = key.token(&claims("i"));
+        assert_eq!(judge(&authenticator, &token).await, Ok(()));
+        server.answer(Some(ok("{\"keys\":[]}", "")));
+        assert_eq!(authenticator.sources()[0].refetch().await, Refetch::Fresh);
+        let expected = match grace {
+            0 => Err(TokenError::UnknownKey),
+            _ => Ok(()),
+        };
+        assert_eq!(judge(&authenticator, &token).await, expected);
+        let later = judge_at(&authenticator, &token, now() + grace + 1).await;
+        assert!(later.is_err(), "{later:?}");
+        // It holds after a start at which nobody answers, too.
+        server.answer(None);
+        let again = judge(&start(set), &token).await;
+        assert_eq!(again, Err(TokenError::Unanswered));
+    }
+}
+
+#[tokio::test]
+async fn another_key_of_the_same_name_is_kept_for_the_next_start() {
+    let (old, new) = (Made::new("a"), Made::new("a"));
+    let server = Server::json(&jwks(&[&old]));
+    let folder = Folder::new();
+    let mut set = at(server.url());
+    set.source.kept = Some(folder.path().into());
+    set.source.grace = Duration::ZERO;
+    let authenticator = start(set.clone());
+    assert_eq!(
+        judge(&authenticator, &old.token(&claims("i"))).await,
+        Ok(())
+    );
+    server.answer(Some(ok(&jwks(&[&new]), "")));
+    assert_eq!(authenticator.sources()[0].refetch().await, Refetch::Fresh);
+    server.answer(None);
+    let again = start(set);
+    let (old, new) = (old.token(&claims("i")), new.token(&claims("i")));
+    assert_eq!(judge(&again, &new).await, Ok(()));
+    assert_eq!(judge(&again, &old).await, Err(TokenError::Signature));
+}
+
+#[tokio::test]
+async fn what_is_on_disk_is_written_again_only_if_it_is_other() {
+    use std::os::unix::fs::MetadataExt;
+    let (a, b) = (Made::new("a"), Made::new("b"));
+    let server = Server::json(&jwks(&[&a, &b]));
+    let folder = Folder::new();
+    let mut set = at(server.url());
+    set.source.kept = Some(folder.path().into());
+    set.source.refetch_interval = Duration::ZERO;
+    let source = KeySource::start(set.source);
+    assert!(source.tried().await);
+    let written = || {
+        let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap();
+        file.unwrap().metadata().unwrap().ino()
+    };
+    server.answer(Some(ok(&jwks(&[&a]), "")));
+    assert_eq!(source.refetch().await, Refetch::Fresh);
+    let first = written();
+    // Another file takes the place of the number, if one is written.
+    let _other = folder.write("other", "");
+    std::fs::remove_file(folder.path().join("other")).unwrap();
+    assert_eq!(source.refetch().await, Refetch::Fresh);
+    assert_eq!(written(), first, "while `b` is in its grace");
+}
+
+#[tokio::test]
+async fn two_sets_of_one_issuer_each_have_their_audiences() {
+    let key = Made::new("a");
+    let server = Server::json(&jwks(&[&key]));
+    let sets = ["one", "two"].map(|audience| {
+        let mut set = at(server.url());
+        set.issuers = vec!["i".into()];
+        set.audiences = vec![audience.into()];
+        set
+    });
+    let options = AuthenticatorOptions {
+        sets: sets.into(),
+        ..AuthenticatorOptions::default()
+    };
+    let authenticator = Authenticator::start(options, None);
+    for (audience, expected) in [
+        ("one", Ok(())),
+        ("two", Ok(())),
+        ("three", Err(TokenError::Audience)),
+    ] {
+        let mut claims = claims("i");
+        claims["aud"] = json!(audience);
+        let judged = judge(&authenticator, &key.token(&claims)).await;
+        assert_eq!(judged, expected, "{audience}");
+    }
 }
 
 /// All of them at a time.
@@ -135,7 +272,6 @@ async fn whatever_becomes_of_the_server_the_keys_that_are_there_stay() {
     let faults = [
         ("closes", None),
         ("answers HTML", Some(ok("<html>sign in</html>", ""))),
-        ("answers no keys", Some(ok("{\"keys\":[]}", ""))),
         ("answers with a list", Some(ok("[]", ""))),
         (
             "answers 500",
@@ -177,7 +313,7 @@ async fn whatever_becomes_of_the_server_the_keys_that_are_there_stay() {
         server.answer(answer);
         let unknown = Made::new("b").token(&claims("i"));
         let refused = judge(&authenticator, &unknown).await;
-        assert_eq!(refused, Err(TokenError::UnknownKey), "{fault}");
+        assert_eq!(refused, Err(TokenError::Unanswered), "{fault}");
         let source = &authenticator.sources()[0];
         assert!(
             source.failures() > 0 && source.failure().is_some(),
@@ -248,6 +384,39 @@ async fn an_issuer_says_where_its_keys_are_and_speaks_for_itself_only() {
 }
 
 #[tokio::test]
+async fn headers_for_an_issuer_are_sent_to_its_origin_only() {
+    let key = Made::new("a");
+    let keys = Server::new(&ok(&jwks(&[&key]), "etag: \"1\"\r\n"));
+    let about = Server::json("{}");
+    let issuer = format!("http://{}", about.address);
+    let tell = |url: &str| {
+        let document = json!({ "issuer": issuer, "jwks_uri": url });
+        about.answer(Some(ok(&document.to_string(), "")));
+    };
+    let begin = || {
+        let mut set = KeySetOptions::new(KeyOrigin::Discovery(issuer.clone()));
+        let secret = http::HeaderValue::from_static("secret");
+        set.source.headers.insert("x-key", secret);
+        KeySource::start(set.source)
+    };
+    tell(&keys.url());
+    assert!(begin().tried().await);
+    let has_secret = |request: &String| request.contains("x-key: secret");
+    assert_eq!(
+        about.requests().iter().map(has_secret).collect::<Vec<_>>(),
+        [true]
+    );
+    assert!(!keys.requests().iter().any(has_secret));
+    // Of its own it is asked with them. What it answers there is no set, which does not matter.
+    tell(&about.url());
+    let source = begin();
+    source.tried().await;
+    let requests = about.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(has_secret), "{requests:?}");
+}
+
+#[tokio::test]
 async fn a_file_is_watched_and_a_bad_one_changes_nothing() {
     let folder = Folder::new();
     let (old, new) = (Made::new("old"), Made::new("new"));
@@ -260,7 +429,7 @@ async fn a_file_is_watched_and_a_bad_one_changes_nothing() {
     folder.write("keys.json", "{");
     assert_eq!(
         judge(&authenticator, &new.token(&claims("i"))).await,
-        Err(TokenError::UnknownKey)
+        Err(TokenError::Unanswered)
     );
     assert_eq!(
         judge(&authenticator, &old.token(&claims("i"))).await,
@@ -287,7 +456,7 @@ async fn what_an_answer_says_of_caches_and_validators_is_kept_to() {
     server.answer(Some(
         "HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\n\r\n".to_owned(),
     ));
-    assert!(source.refetch().await);
+    assert_eq!(source.refetch().await, Refetch::Fresh);
     let requests = server.requests();
     assert!(!requests[0].contains("if-none-match") && requests[0].contains("x-key: k"));
     assert!(
