@@ -169,12 +169,17 @@ http: { compression: { enabled: true } }
 batching: { enabled: true }
 cors: { policies: [{ origins: ['https://a.example'] }] }
 override_subgraph_url: { products: 'https://products.example/' }
+authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] } } }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 10] = [
+    const NOT_SHOWN: [(&str, &str); 11] = [
+        (
+            "authentication.router.api_keys",
+            "keys are read from a file, which has to be there",
+        ),
         (
             "authentication.subgraph",
             "signers are made with the schema, of several keys at once",
@@ -206,7 +211,19 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 7] = [
+    const VALUES: [(&str, &str); 13] = [
+        ("authentication.router.jwt.scopes_claim", "other"),
+        ("authentication.router.jwt.policies_claim", "other"),
+        (
+            "authentication.router.jwt.sources",
+            "[{ type: cookie, name: other }]",
+        ),
+        ("authentication.router.jwt.jwks[].algorithms", "[ES256]"),
+        (
+            "authentication.router.jwt.jwks[].headers",
+            "[{ name: x-other, value: other }]",
+        ),
+        ("authorization.require_authentication_for", "[mutation]"),
         ("http.trusted_proxies", "[10.1.0.0/16]"),
         ("authorization.claims.trusted", "[10.1.0.0/16]"),
         ("cors.policies[].origins", "['https://other.example']"),
@@ -221,6 +238,11 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     fn load(key: &str, value: &str) -> Result<Config, String> {
         let (name, value) = match key.split_once("[].") {
             Some((list, "origins")) => (list, format!("[{{ origins: {value} }}]")),
+            Some((list, key @ ("url" | "discovery"))) => (list, format!("[{{ {key}: {value} }}]")),
+            Some((list, key)) if list.ends_with("jwks") => (
+                list,
+                format!("[{{ url: 'https://idp.example/jwks', {key}: {value} }}]"),
+            ),
             Some((list, key)) => (
                 list,
                 format!("[{{ origins: ['https://a.example'], {key}: {value} }}]"),

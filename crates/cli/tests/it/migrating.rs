@@ -4,12 +4,19 @@ use std::{fs, path::Path};
 
 use crate::process::{Running, address, answer, ask, demo, file, folder, run};
 
-/// Samples with the files' usual names, and the path where GraphQL is served with them.
-const SAMPLES: [(&str, &str, &str); 4] = [
-    ("apollo.yaml", "router.yaml", "/"),
-    ("hive.yaml", "router.config.yaml", "/api"),
-    ("grafbase.toml", "grafbase.toml", "/gql"),
-    ("cosmo.yaml", "config.yaml", "/graphql"),
+const ANSWERED: (u16, &str) = (200, r#"{"data":{"__typename":"Query"}}"#);
+const REFUSED: (u16, &str) = (
+    401,
+    r#"{"errors":[{"message":"nobody is known to ask: send a token","extensions":{"code":"UNAUTHENTICATED"}}]}"#,
+);
+
+/// Samples with the files' usual names, the path where GraphQL is served with them, and what becomes of a request without
+/// a token.
+const SAMPLES: [(&str, &str, &str, (u16, &str)); 4] = [
+    ("apollo.yaml", "router.yaml", "/", REFUSED),
+    ("hive.yaml", "router.config.yaml", "/api", ANSWERED),
+    ("grafbase.toml", "grafbase.toml", "/gql", ANSWERED),
+    ("cosmo.yaml", "config.yaml", "/graphql", ANSWERED),
 ];
 
 fn sample(name: &str, usual: &str) -> String {
@@ -24,7 +31,7 @@ fn sample(name: &str, usual: &str) -> String {
 
 #[test]
 fn serve_starts_with_every_migrated_sample() {
-    for (name, usual, path) in SAMPLES {
+    for (name, usual, path, expected) in SAMPLES {
         let from = sample(name, usual);
         let to = folder().join(format!("migrated-{name}.yaml"));
         let _ = fs::remove_file(&to);
@@ -60,10 +67,7 @@ fn serve_starts_with_every_migrated_sample() {
         ]);
         let gateway = address(&serving.logged("serving http://"));
         let (status, body) = answer(ask(&gateway, "POST", path, r#"{"query":"{ __typename }"}"#));
-        assert_eq!(
-            (status, body.as_str()),
-            (200, r#"{"data":{"__typename":"Query"}}"#)
-        );
+        assert_eq!((status, body.as_str()), expected, "{name}");
         serving.signal("TERM");
         assert_eq!(serving.ended().0, Some(0));
     }
