@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_base::{SourceId, Sources};
+use ogive_base::{Reservation, SourceId, Sources};
 use ogive_config::{Config, Url};
 use ogive_execute::{SubgraphRequest, Transport};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
@@ -182,7 +182,8 @@ async fn once(bound: Bound, gateway: Arc<Gateway>, options: ServeOptions) -> Res
         query: QUERY.to_owned(),
         ..GraphqlRequest::default()
     };
-    let prepared = ogive_gateway::prepare::prepare(&state, &request);
+    let prepared =
+        ogive_gateway::prepare::prepare(&state, &request, &Reservation::new(&Arc::default()));
     let plan = prepared.and_then(|prepared| plan::plan_now(&state, &prepared.operation));
     let (planned, _) = plan.map_err(|error| anyhow::anyhow!("{}", error.errors[0].message))?;
     terminal::print(&format!(

@@ -4,6 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use ogive_base::Reservation;
 use ogive_execute::{ExecuteOutput, FetchTrace};
 use ogive_identity::Caller;
 use ogive_operation::describe;
@@ -86,7 +87,11 @@ async fn stops(
     caller: Option<Arc<Caller>>,
     explanation: &mut Explanation,
 ) -> Result<(), RequestError> {
-    let prepared = prepare(state, &explanation.request)?;
+    let prepared = prepare(
+        state,
+        &explanation.request,
+        &Reservation::new(&Arc::default()),
+    )?;
     explanation.prepared = Some(prepared_text(state, &prepared));
     let (planned, _) = plan_for(state, &prepared.operation, headers).await?;
     explanation.plan = Some(Arc::clone(&planned.plan));

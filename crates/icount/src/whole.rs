@@ -19,7 +19,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use ogive_base::SourceId;
+use ogive_base::{Reservation, SourceId};
 use ogive_config::{Config, Peer};
 use ogive_gateway::{
     Gateway, GatewayOptions, SchemaState, WorkerState, prepare::prepare, receive::from_json,
@@ -54,10 +54,11 @@ fn state(graph: Graph, yaml: &str) -> Result<(SchemaState, Config)> {
 pub fn prepare_hit(graph: Graph) -> Result<Box<dyn Fn() -> Result<()>>> {
     let body = body(&graph);
     let (state, _) = state(graph, "")?;
+    let memory = Reservation::new(&Arc::default());
     let run = move || {
         let request = from_json(body.as_bytes());
         let request = request.map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        let prepared = prepare(&state, &request);
+        let prepared = prepare(&state, &request, &memory);
         let prepared = prepared.map_err(|error| anyhow::anyhow!("{error:?}"))?;
         anyhow::Ok(std::hint::black_box(prepared).cached)
     };

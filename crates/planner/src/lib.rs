@@ -187,9 +187,10 @@ pub fn plan_observed(
     observer.search(tree, &scopes);
     let mut schedule = assign::Schedule::default();
     let mut quality = Quality::NOTHING;
-    for (scope, found) in &scopes {
-        assign::assign(tree, scope, found, &mut schedule)?;
-        quality.add(found);
+    // What was found is gone before the plan is made.
+    for (scope, found) in scopes {
+        assign::assign(tree, &scope, &found, &mut schedule)?;
+        quality.add(&found);
     }
     defer::split(tree, &mut schedule);
     observer.assign(tree, &schedule);

@@ -43,11 +43,15 @@ const TREE_TEXT_MAX: usize = 256 << 10;
 /// The client's document is the only source its diagnostics can point into.
 const DOCUMENT: SourceId = SourceId(0);
 
-/// Prepares one request.
-pub fn prepare(state: &SchemaState, request: &GraphqlRequest) -> Result<Prepared, RequestError> {
+/// Prepares one request; what it takes is counted in `memory`.
+pub fn prepare(
+    state: &SchemaState,
+    request: &GraphqlRequest,
+    memory: &Reservation,
+) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
     let found = state.operations.get(&request.query, name);
-    prepare_with(state, request, found, &Reservation::new(&Arc::default()))
+    prepare_with(state, request, found, memory)
 }
 
 /// Where work is done, and what counts the memory it takes.
