@@ -15,6 +15,7 @@ use crate::{demo, load, operation::OperationArguments, serving, terminal};
 /// Arguments of `ogive explain`.
 #[derive(clap::Args)]
 #[command(
+    mut_arg("document", |document| document.required_unless_present_any(["demo", "token"])),
     after_help = "With a code instead of a file, as in `ogive explain INVALID_FIELD_SHARING`: what it means, what to do, and a \
                   bad and a good example; `ogive explain codes` lists all.\n\n\
                   Nothing is sent to subgraphs without --execute. With it, the URLs of the supergraph are asked, or \
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
     /// A header of the client's request, such as 'authorization: Bearer x'; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// A token to judge as the configuration says, and to ask with; - reads it from standard input
+    /// A token to judge as the configuration says, and to ask with if an operation is named; - reads it from standard input
     #[arg(long, value_name = "TOKEN", requires = "config")]
     token: Option<String>,
 }
@@ -60,6 +61,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         terminal::print(&page);
         return Ok(());
     }
+    if let (Some(token), Some(config), false) = (
+        &arguments.token,
+        &arguments.config,
+        arguments.operation.is_named(),
+    ) {
+        let (config, token) = (load::config(config)?, read_token(token)?);
+        let judged = explain_token(&config, token.trim());
+        let (text, _) = serving::runtime()?.block_on(judged);
+        terminal::print(&text);
+        return Ok(());
+    }
     if arguments.supergraph.is_none() && !arguments.demo {
         return Err(terminal::error(
             "no supergraph to explain with",
@@ -72,14 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => load::config_text("the environment", "", &mut Vec::new())?,
     };
     let headers = headers(&arguments.headers)?;
-    let token = match arguments.token.as_deref() {
-        Some("-") => Some(load::read(
-            "-".as_ref(),
-            "token",
-            "write it to standard input",
-        )?),
-        token => token.map(str::to_owned),
-    };
+    let token = arguments.token.as_deref().map(read_token).transpose()?;
     let (supergraph, _subgraphs) = match &arguments.supergraph {
         Some(path) => (load::supergraph(path, Pipes::Read)?, None),
         None => {
@@ -103,6 +108,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     });
     terminal::print(&text);
     Ok(())
+}
+
+fn read_token(token: &str) -> Result<String> {
+    match token {
+        "-" => load::read("-".as_ref(), "token", "write it to standard input"),
+        token => Ok(token.to_owned()),
+    }
 }
 
 fn headers(texts: &[String]) -> Result<HeaderMap> {

@@ -39,6 +39,10 @@ impl OperationArguments {
             ..GraphqlRequest::default()
         })
     }
+    /// Whether a document is named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.document.is_some()
+    }
     /// What is written in place of a file, if it looks like a code and no such file is there.
     pub(crate) fn code(&self) -> Option<String> {
         let path = self.document.as_ref()?;

@@ -75,7 +75,7 @@ section! {
         /// `INVALID_CREDENTIALS`.
         pub ignore_other_prefixes: bool = false,
         /// What becomes of a request whose token is bad: `error` refuses it, with `WWW-Authenticate`; `continue` goes on as
-        /// if it had none, so that it sees what everybody sees.
+        /// if it had none, so that it sees what everybody sees. A bad API key is always refused.
         pub on_error: OnTokenError = OnTokenError::Error,
         /// Where else a token is looked for, in order: `{ type: header, name: x-token, value_prefix: Bearer }` or
         /// `{ type: cookie, name: session }`. The first that is there counts, whether it is good or not. Cookies are sent by

@@ -130,13 +130,12 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Lets a request in, or says when to come back. `claim` gives what a claim says of the caller, if it is asked.
-    pub fn admit<'a>(
+    /// Lets a request in, whoever asks, or says when to come back.
+    pub fn admit(
         &self,
         options: &AdmissionOptions,
         headers: &HeaderMap,
         client: Client,
-        claim: impl FnOnce(&str) -> Option<std::borrow::Cow<'a, str>>,
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
         let mut admitted = Admitted::default();
         // Counted only on demand: a counter that all threads write to costs each of them.
@@ -158,17 +157,12 @@ impl Admission {
         let key = match rate.key {
             RateLimitKey::Global => self.hasher.hash_one(0u8),
             RateLimitKey::Ip => self.of_address(client),
-            // Strangers must not share one rate: any of them could use it up for all others.
-            RateLimitKey::Claim => match claim(&rate.claim) {
-                Some(value) => self.hasher.hash_one((4u8, value)),
-                None => self.of_address(client),
-            },
             RateLimitKey::Header => match rate.header.as_ref().and_then(|name| headers.get(name)) {
                 Some(value) => self.hasher.hash_one((2u8, value.as_bytes())),
                 None => self.of_address(client),
             },
             // Not known yet.
-            RateLimitKey::Operation => return Ok(admitted),
+            RateLimitKey::Claim | RateLimitKey::Operation => return Ok(admitted),
         };
         let (state, exceeded) = self
             .check(rate, key)
@@ -178,6 +172,26 @@ impl Admission {
             admitted.exceeded.push(codes::REQUEST_RATE_LIMITED);
         }
         Ok(admitted)
+    }
+
+    /// Lets a caller in, where the rate is one of callers. `claim` gives what a claim says of it. Gives what to tell, and
+    /// whether the rate is exceeded, but only measured.
+    pub fn admit_caller<'a>(
+        &self,
+        options: &AdmissionOptions,
+        client: Client,
+        claim: impl FnOnce(&str) -> Option<std::borrow::Cow<'a, str>>,
+    ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
+        let rate = options.rate.as_ref();
+        let Some(rate) = rate.filter(|rate| rate.key == RateLimitKey::Claim) else {
+            return Ok(None);
+        };
+        // Strangers must not share one rate: any of them could use it up for all others.
+        let key = match claim(&rate.claim) {
+            Some(value) => self.hasher.hash_one((4u8, value)),
+            None => self.of_address(client),
+        };
+        self.check(rate, key).map(Some)
     }
 
     /// Lets an operation in, by its name, where the rate is one of operations. Gives what to tell, and whether the rate is

@@ -18,7 +18,7 @@ use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
 use serde_json::{Map, Value};
 
-use crate::{shared::error::RequestError, shared::json_value};
+use crate::{identify::take, shared::error::RequestError, shared::json_value};
 
 /// Checks that nothing is restricted, or that the configuration says what becomes of it. The error says what is, and
 /// what to do.
@@ -215,10 +215,10 @@ impl ClaimsSource {
         let Some(name) = &self.header else {
             return Ok(Caller::default());
         };
-        let values: Vec<_> = match headers.entry(name) {
-            http::header::Entry::Occupied(entry) => entry.remove_entry_mult().1.collect(),
-            http::header::Entry::Vacant(_) => return Ok(Caller::default()),
-        };
+        let values = take(headers, name);
+        if values.is_empty() {
+            return Ok(Caller::default());
+        }
         let client = peer.client();
         if !self.trusted.iter().any(|range| range.contains(client)) {
             tracing::debug!(header = %name, "claims of a peer that is not trusted are dropped");

@@ -2,9 +2,10 @@
 //!
 //! | stage | where | what it decides |
 //! |---|---|---|
-//! | identify | [`crate::identify`] | who asks: claims of the caller, the client behind proxies |
+//! | identify | [`crate::identify`] | who asks, as far as a trusted peer says it: claims of the caller, the client behind proxies |
 //! | route | [`crate::router`] | whether it is GraphQL, a page, or nothing |
 //! | admit | [`crate::admit`] | whether it gets in: media types, rates, the memory of the process |
+//! | know | [`crate::identify::tokens`] | who asks, by a token or an API key, which may take long |
 //! | receive | [`crate::receive`] | what is asked: one request or a batch, with its files |
 //! | document | [`crate::documents`] | which document, where it is known by an id |
 //! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
@@ -95,18 +96,6 @@ impl Gateway {
         let parts = &*parts;
         // In a box, because most requests have none.
         let record = self.begin(&serving.options, parts).map(Box::new);
-        if let Some(authentication) = &serving.authentication
-            && may_be_graphql(&serving.options, parts)
-        {
-            let identified = pin!(authentication.identify(&parts.headers, &self.offload));
-            let caller = contained(identified).await.unwrap_or_else(|| {
-                failures::panicked(&self.telemetry, record.as_deref());
-                Some(Err(internal()))
-            });
-            if let Some(caller) = caller {
-                identity.caller = Some(Box::new(caller));
-            }
-        }
         let context = RequestContext {
             parts,
             identity: &identity,
@@ -187,15 +176,18 @@ impl Gateway {
         context: RequestContext<'_>,
         document_id: Option<&str>,
     ) -> Response<ResponseBody> {
-        let (media, admitted) = match self.admit(&serving.options, context) {
+        let (media, mut admitted) = match self.admit(&serving.options, context) {
             Ok(admitted) => admitted,
             Err(refused) => {
                 read_refused(&context.parts.headers, body).await;
                 return *refused;
             }
         };
-        let answer = pin!(self.admitted(serving, body, media, context, document_id));
-        let mut answer = answer.await;
+        let mut answer = {
+            let rate = &mut admitted.rate;
+            let answer = pin!(self.admitted(serving, body, media, context, document_id, rate));
+            answer.await
+        };
         if let Some(rate) = admitted.rate {
             rate.write(answer.headers_mut());
         }
@@ -238,18 +230,45 @@ impl Gateway {
         }
     }
 
-    /// Counts a request, or an entry of a batch, against the limits that everybody shares and those of its caller.
+    /// Counts a request, or an entry of a batch, against the limits that do not depend on who asks.
     fn let_in(
         &self,
         options: &GatewayOptions,
         context: RequestContext<'_>,
     ) -> Result<Admitted, (RequestError, Option<RateState>)> {
         let (headers, identity) = (&context.parts.headers, context.identity);
-        let claim = |name: &str| identity.claim(name);
         let admission = &self.admission;
-        let admitted = admission.admit(&options.admission, headers, identity.client, claim)?;
+        let admitted = admission.admit(&options.admission, headers, identity.client)?;
         self.exceeded(admitted.exceeded.iter());
         Ok(admitted)
+    }
+
+    /// Counts it against the rate of its caller, as soon as that one is known.
+    fn let_caller_in(
+        &self,
+        options: &GatewayOptions,
+        identity: &Identity,
+    ) -> Result<Option<RateState>, (RequestError, RateState)> {
+        let claim = |name: &str| identity.claim(name);
+        let admission = &self.admission;
+        let admitted = admission.admit_caller(&options.admission, identity.client, claim)?;
+        let Some((state, exceeded)) = admitted else {
+            return Ok(None);
+        };
+        self.exceeded(exceeded.then_some(&codes::REQUEST_RATE_LIMITED).into_iter());
+        Ok(Some(state))
+    }
+
+    /// Who asks, by what the client brings; `None` if that changes nothing.
+    async fn known(&self, serving: &Serving, context: RequestContext<'_>) -> Option<Identity> {
+        let (authentication, identity) = (serving.authentication.as_ref()?, context.identity);
+        let headers = &context.parts.headers;
+        let identified = pin!(authentication.identify(headers, identity, &self.offload));
+        let caller = identified.await?;
+        Some(Identity {
+            caller: Some(Box::new(caller)),
+            ..Identity::like(identity)
+        })
     }
 
     /// Lets an entry of a batch in, or refuses it: each of them costs as much as a request of its own. The first one was let
@@ -264,8 +283,10 @@ impl Gateway {
             return Ok(None);
         }
         // A list is answered with one head, which says nothing of the rate of one entry.
-        let admitted = self.let_in(options, context);
-        admitted.map(Some).map_err(|(error, _)| error)
+        let admitted = self.let_in(options, context).map_err(|(error, _)| error)?;
+        let of_caller = self.let_caller_in(options, context.identity);
+        of_caller.map_err(|(error, _)| error)?;
+        Ok(Some(admitted))
     }
 
     /// Rates of operations are taken from when it is known which operation it is.
@@ -294,15 +315,34 @@ impl Gateway {
         media: Media,
         context: RequestContext<'_>,
         document_id: Option<&str>,
+        rate: &mut Option<RateState>,
     ) -> Response<ResponseBody> {
         let parts = context.parts;
-        let from = context.record.map(Record::now);
         let mut exceeded = Exceeded::new();
         let memory = context.worker.reserve(&self.memory);
         if memory.grow(REQUEST_BYTES).is_err() {
             read_refused(&parts.headers, body).await;
             return refused(context, &no_memory(), media);
         }
+        // Only what is let in and counted may have keys fetched and signatures checked.
+        let known = match &serving.authentication {
+            Some(_) => pin!(self.known(serving, context)).await,
+            None => None,
+        };
+        let context = RequestContext {
+            identity: known.as_ref().unwrap_or(context.identity),
+            ..context
+        };
+        match self.let_caller_in(&serving.options, context.identity) {
+            Ok(None) => {}
+            Ok(state) => *rate = state,
+            Err((error, state)) => {
+                *rate = Some(state);
+                read_refused(&parts.headers, body).await;
+                return refused(context, &error, media);
+            }
+        }
+        let from = context.record.map(Record::now);
         let (received, uploads) = {
             let body = (body, &memory);
             let received = pin!(self.received(serving, context, body, document_id, &mut exceeded));
@@ -548,11 +588,6 @@ fn responded(
         add_headers(&mut response, added, !extensions.is_empty());
     }
     response
-}
-
-/// Whether somebody has to be known for it: browsers ask whether they may ask without saying who they are.
-fn may_be_graphql(options: &GatewayOptions, parts: &Parts) -> bool {
-    parts.method != Method::OPTIONS && parts.uri.path().starts_with(&options.graphql_path)
 }
 
 fn refused(

@@ -5,7 +5,7 @@ use http::HeaderMap;
 
 use crate::{
     finish::FinishStage,
-    identify::{find_client, take_claims},
+    identify::{find_client, take_api_key, take_claims, tokens::AuthenticationOptions},
     options::GatewayOptions,
     shared::context::Identity,
 };
@@ -25,8 +25,12 @@ pub(crate) type IdentifyStage = fn(&GatewayOptions, &mut HeaderMap, &mut Identit
 impl Stages {
     /// The stages that these options ask for.
     pub(crate) fn new(options: &GatewayOptions) -> Self {
+        let authentication = options.authentication.as_ref();
+        let api_keys = authentication.and_then(AuthenticationOptions::api_key_header);
+        let has_api_keys = api_keys.is_some();
         let identify = [
             (options.claims.is_on(), take_claims as IdentifyStage),
+            (has_api_keys, take_api_key),
             (options.proxies.is_on(), find_client),
         ];
         let identify = identify.into_iter().filter(|(is_on, _)| *is_on);

@@ -16,7 +16,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{HeaderValue, header::GetAll};
+use http::HeaderValue;
 use ogive_base::FastMap;
 use ogive_files::Pipes;
 use serde_json::{Map, Value};
@@ -94,14 +94,9 @@ impl ApiKeys {
         self.len() == 0
     }
 
-    /// The caller of a key, at a time in seconds since 1970.
-    pub fn caller(
-        &self,
-        values: GetAll<'_, HeaderValue>,
-        now: u64,
-    ) -> Result<Arc<Caller>, TokenError> {
-        let mut values = values.iter();
-        let (Some(key), None) = (values.next(), values.next()) else {
+    /// The caller of a key, of which there must be one, at a time in seconds since 1970.
+    pub fn caller(&self, values: &[HeaderValue], now: u64) -> Result<Arc<Caller>, TokenError> {
+        let [key] = values else {
             return Err(TokenError::Request(
                 "the header with the API key is there more than once",
             ));

@@ -235,6 +235,11 @@ fn a_token_is_explained() {
     ] {
         assert!(out.contains(line), "{line}: {out}");
     }
+    // Without an operation only the token is judged.
+    let alone = ["explain", "--config", &config, "--token", good];
+    let (code, out, err) = crate::process::run(&alone);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("claim sub: \"ida\""), "{out}");
     let out = explained(&good.replace('.', ".x"));
     assert!(
         out.contains("refused: ") && out.contains("(INVALID_TOKEN)"),

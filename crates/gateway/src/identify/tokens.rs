@@ -18,7 +18,7 @@ use ogive_identity::{
 };
 use ogive_telemetry::codes;
 
-use crate::shared::{error::RequestError, offload::Offload};
+use crate::shared::{context::Identity, error::RequestError, offload::Offload};
 
 /// After how many seconds clients come back whose token could not be judged.
 const RETRY_SECONDS: u64 = 1;
@@ -51,6 +51,13 @@ impl AuthenticationOptions {
             goes_on: jwt.is_some_and(|jwt| jwt.on_error == OnTokenError::Continue),
             when_missing: jwt.map_or(WhenKeysMissing::RefuseTokens, |jwt| jwt.when_missing),
         })
+    }
+}
+
+impl AuthenticationOptions {
+    /// The header that API keys are in, if there are any.
+    pub(crate) fn api_key_header(&self) -> Option<&HeaderName> {
+        self.api_keys.as_ref().map(|(name, _)| name)
     }
 }
 
@@ -139,14 +146,16 @@ fn algorithm(word: &TokenAlgorithm) -> Option<Algorithm> {
 pub struct Authentication {
     options: AuthenticationOptions,
     jwt: Option<Authenticator>,
-    api_keys: Option<(HeaderName, ApiKeys)>,
+    api_keys: Option<ApiKeys>,
 }
 
 /// Who asks, as far as it can be said at once.
 enum Found {
     /// Nobody says.
     Nobody,
-    /// Known, or refused.
+    /// Known by an API key, or refused.
+    Key(Result<Arc<Caller>, TokenError>),
+    /// Known by a token, or refused.
     Settled(Result<Arc<Caller>, TokenError>),
     /// To be proved.
     Token(String, ogive_identity::token_cache::Digest),
@@ -162,7 +171,7 @@ impl Authentication {
             api_keys: options
                 .api_keys
                 .clone()
-                .map(|(header, path)| (header, ApiKeys::start(path))),
+                .map(|(_, path)| ApiKeys::start(path)),
             options,
         }
     }
@@ -199,28 +208,30 @@ impl Authentication {
         Ok(())
     }
 
-    /// Who asks, by what a request brings; `None` if it brings nothing.
+    /// Who asks, by what a request brings; `None` if it brings nothing, or nothing that counts.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
+        identity: &Identity,
         offload: &Offload,
     ) -> Option<Result<Arc<Caller>, RequestError>> {
-        let found = match self.find(headers) {
+        let found = match self.find(headers, &identity.api_key) {
             Found::Nobody => return None,
+            Found::Key(found) => return Some(found.map_err(refusal)),
             Found::Settled(found) => found,
             Found::Token(token, digest) => Box::pin(self.prove(&token, digest, offload)).await,
         };
         Some(match found {
             Ok(caller) => Ok(caller),
             Err(error) if self.options.goes_on && error.bearer_error().is_some() => {
-                tracing::debug!(%error, "a token is bad; its request goes on without a caller");
-                Ok(Arc::default())
+                tracing::debug!(%error, "a token is bad; its request goes on as if it had none");
+                return None;
             }
             Err(error) => Err(refusal(error)),
         })
     }
 
-    fn find(&self, headers: &HeaderMap) -> Found {
+    fn find(&self, headers: &HeaderMap, api_key: &[HeaderValue]) -> Found {
         if let Some(jwt) = &self.jwt {
             match jwt.options().credentials.find(headers) {
                 Ok(None) => {}
@@ -234,9 +245,7 @@ impl Authentication {
             }
         }
         match &self.api_keys {
-            Some((name, keys)) if headers.contains_key(name) => {
-                Found::Settled(keys.caller(headers.get_all(name), now()))
-            }
+            Some(keys) if !api_key.is_empty() => Found::Key(keys.caller(api_key, now())),
             _ => Found::Nobody,
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct Identity {
     /// What is known of the caller, or why it cannot be believed, which refuses what is GraphQL; `None` if nobody looked. In
     /// a box, because most requests have none.
     pub(crate) caller: Option<Box<Result<Arc<Caller>, RequestError>>>,
+    /// What it brings as its API key, which is in the headers no more.
+    pub(crate) api_key: Box<[HeaderValue]>,
 }
 
 impl Identity {
@@ -42,6 +44,14 @@ impl Identity {
             peer,
             client: peer.client(),
             caller: None,
+            api_key: Box::default(),
+        }
+    }
+    /// Of the same peer and client, of whom nothing else is known.
+    pub(crate) fn like(other: &Identity) -> Self {
+        Identity {
+            client: other.client,
+            ..Identity::of(other.peer)
         }
     }
     /// The caller, if anybody is known.

@@ -225,7 +225,12 @@ fn claims_travel_to_subgraphs_and_nobody_else_writes_them() {
         .graph
         .service
         .configure("accounts", |s| s.record = true);
-    let forged = [("x-user", "root"), ("x-tenant", "all"), ("x-other", "1")];
+    let forged = [
+        ("x-user", "root"),
+        ("x_user", "root"),
+        ("x-tenant", "all"),
+        ("x-other", "1"),
+    ];
     let seen = |headers: &[(&str, &str)]| {
         let before = known.graph.service.recorded().len();
         assert_eq!(known.ask("{ me { name } }", headers).codes(), [""; 0]);
@@ -234,7 +239,7 @@ fn claims_travel_to_subgraphs_and_nobody_else_writes_them() {
         ["x-user", "x-tenant", "x-other"].map(|name| {
             let found: Vec<&str> = headers
                 .iter()
-                .filter(|(n, _)| n == name)
+                .filter(|(n, _)| n.replace('_', "-") == name)
                 .map(|(_, v)| v.as_str())
                 .collect();
             found.join(",")
@@ -265,6 +270,10 @@ fn claims_travel_to_subgraphs_and_nobody_else_writes_them() {
         assert_eq!(of(&with(&ida)), ["ida", "acme", other]);
         // What no header can hold is not sent.
         assert_eq!(of(&with(&evil)), ["", "none", other]);
+        for sub in [" ida", "ida\t", ""] {
+            let other_caller = format!("Bearer {}", known.token(json!({ "sub": sub })));
+            assert_eq!(of(&with(&other_caller)), ["", "none", other], "{sub:?}");
+        }
         assert_eq!(seen(headers), ["", "none", other]);
     }
 }
@@ -278,6 +287,39 @@ fn what_a_trusted_proxy_says_stays_and_a_token_wins_over_it() {
     let token = format!("Bearer {}", known.token(json!({})));
     let both = known.ask(QUERY, &[claims, ("authorization", &token)]);
     assert_eq!(both.codes(), ["UNAUTHORIZED_FIELD_OR_TYPE"]);
+    // A bad one that counts as none takes nothing away.
+    let known = Known::with(", on_error: continue", yaml);
+    let both = known.ask(QUERY, &[claims, ("authorization", "Bearer x")]);
+    assert_eq!(both.codes(), [""; 0]);
+}
+
+#[test]
+fn only_requests_that_are_let_in_have_keys_fetched() {
+    let key = Made::new("1");
+    let server = super::made::Server::json(&super::made::jwks(&[&key]));
+    let yaml = format!(
+        "authentication: {{ router: {{ jwt: {{ last_known_good: '', refetch_interval: 0s, jwks: [{{ url: '{}', poll_interval: 1h, \
+         issuers: ['{}'], audiences: [us] }}] }} }} }}\n\
+         traffic_shaping: {{ router: {{ rate_limit: {{ capacity: 1, interval: 1h, key: ip }} }} }}\n{ENFORCE}",
+        server.url(),
+        super::ISSUER
+    );
+    let graph = Graph::changed(&yaml, crate::authorization::RESTRICTED);
+    let bear = |key: &Made| {
+        let bearer = format!("Bearer {}", key.token(&claims(json!({}))));
+        post_with(
+            graph.address(),
+            "{ me { name } }",
+            &[("authorization", &bearer)],
+        )
+    };
+    assert_eq!(bear(&key).codes(), [""; 0]);
+    assert_eq!(bear(&Made::new("2")).codes(), ["REQUEST_RATE_LIMITED"]);
+    let bearer = format!("Bearer {}", Made::new("3").token(&claims(json!({}))));
+    let headers = [("authorization", bearer.as_str())];
+    let elsewhere = send(graph.address(), "GET", "/graphqlnonsense", &headers, b"");
+    assert_eq!(elsewhere.status, 404);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
@@ -299,13 +341,24 @@ fn api_keys_are_known_by_their_digests() {
     };
     let path = folder.write("keys.json", &keys(&["people"]).to_string());
     let yaml = format!(
-        "authentication: {{ router: {{ api_keys: {{ file: '{}' }} }} }}\n\
-         authorization: {{ directives: enforce, require_authentication: true }}\n",
-        path.display()
+        "authentication: {{ router: {{ api_keys: {{ file: '{0}' }}, jwt: {{ on_error: continue, jwks: [{{ url: 'file://{1}' }}] }} }} }}\n\
+         headers: {{ all: {{ request: [{{ propagate: {{ matching: '.*' }} }}] }} }}\n\
+         authorization: {{ directives: enforce, require_authentication_for: [mutation] }}\n",
+        path.display(),
+        folder.write("jwks.json", "{\"keys\":[]}").display()
     );
     let graph = Graph::changed(&yaml, crate::authorization::RESTRICTED);
     let ask = |key: &str| post_with(graph.address(), QUERY, &[("x-api-key", key)]);
+    graph.service.configure("accounts", |s| s.record = true);
     assert_eq!(ask("reporting-key").codes(), [""; 0]);
+    let sent = &graph.service.recorded()[0].headers;
+    assert!(
+        !sent.iter().any(|(name, _)| name == "x-api-key"),
+        "{sent:?}"
+    );
+    let twice = [("x-api-key", "reporting-key"), ("x-api-key", "a")];
+    let twice = post_with(graph.address(), QUERY, &twice);
+    assert_eq!(twice.codes(), ["INVALID_CREDENTIALS"]);
     for key in [
         "old-key",
         "reporting-keys",
@@ -325,13 +378,18 @@ fn api_keys_are_known_by_their_digests() {
         );
     }
     let nobody = post_with(graph.address(), QUERY, &[]);
-    assert_eq!(nobody.codes(), ["UNAUTHENTICATED"]);
+    assert_eq!(nobody.codes(), ["UNAUTHORIZED_FIELD_OR_TYPE"]);
     // Whoever loses a scope loses it while the gateway runs.
     folder.write("keys.json", &keys(&[]).to_string());
     while ask("reporting-key").codes().is_empty() {
         std::thread::yield_now();
     }
     assert_eq!(ask("reporting-key").codes(), ["UNAUTHORIZED_FIELD_OR_TYPE"]);
+    // An empty list takes all keys back.
+    folder.write("keys.json", "{\"keys\":{}}");
+    while ask("reporting-key").codes() != ["INVALID_API_KEY"] {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

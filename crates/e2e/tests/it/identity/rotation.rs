@@ -106,7 +106,8 @@ fn no_two_callers_with_other_claims_share_an_answer() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// A key is replaced by another while clients ask: every token is good all the time, and the set is fetched once more.
+/// A key is replaced by another while clients ask: every token is good all the time, and the set is fetched once more,
+/// or twice if a request had looked for its key just before the set came.
 #[test]
 fn keys_are_replaced_under_load_and_no_good_token_is_refused() {
     let (old, new) = (Made::new("old"), Made::new("new"));
@@ -142,5 +143,6 @@ fn keys_are_replaced_under_load_and_no_good_token_is_refused() {
             });
         }
     });
-    assert_eq!(server.requests().len(), 2);
+    let fetched = server.requests().len();
+    assert!((2..=3).contains(&fetched), "{fetched}");
 }
