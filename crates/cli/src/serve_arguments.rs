@@ -331,10 +331,7 @@ impl Arguments {
             false => config.clone(),
         };
         let mut options = GatewayOptions::load(&shown).map_err(|error| {
-            terminal::error(
-                error,
-                "correct `persisted_queries.local_manifests` in the configuration",
-            )
+            terminal::error(error, "correct the file, or its name in the configuration")
         })?;
         options.dev_diagnostics = self.feed.as_ref().and_then(Feed::diagnostics);
         Ok(options)

@@ -159,7 +159,7 @@ impl Authenticator {
         let proved = Verified {
             caller: Arc::clone(&judged.caller),
             end: judged.end,
-            key: Some(key),
+            key,
             size: size_of(token.len()),
         };
         self.verified.insert(digest, proved);

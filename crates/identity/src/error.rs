@@ -29,8 +29,6 @@ pub enum TokenError {
     NoKeys,
     /// Whoever could say whether it is good does not answer.
     Unanswered,
-    /// Whoever made it has taken it back, or never made it.
-    Inactive,
     /// There is no such API key.
     ApiKey,
 }
@@ -43,8 +41,7 @@ impl TokenError {
             TokenError::Malformed(_)
             | TokenError::Algorithm
             | TokenError::UnknownKey
-            | TokenError::Signature
-            | TokenError::Inactive => codes::INVALID_TOKEN,
+            | TokenError::Signature => codes::INVALID_TOKEN,
             TokenError::UnknownIssuer => codes::UNKNOWN_ISSUER,
             TokenError::Audience => codes::WRONG_AUDIENCE,
             TokenError::Expired => codes::TOKEN_EXPIRED,
@@ -69,7 +66,6 @@ impl TokenError {
             TokenError::NotYetValid => "the token is not valid yet",
             TokenError::NoKeys => "the keys of the issuer are not known yet",
             TokenError::Unanswered => "the token cannot be checked now",
-            TokenError::Inactive => "the token is not active",
             TokenError::ApiKey => "the API key is not known",
         }
     }

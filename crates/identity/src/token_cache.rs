@@ -15,8 +15,8 @@ pub struct Verified {
     pub caller: Arc<Caller>,
     /// The second since 1970 from which on it does not hold.
     pub end: u64,
-    /// The key that proved it; `None` if that was somebody's word.
-    pub key: Option<Arc<Key>>,
+    /// The key that proved it.
+    pub key: Arc<Key>,
     /// Bytes, about.
     pub size: usize,
 }
@@ -69,7 +69,7 @@ impl TokenCache {
     /// The token of a digest, if it still holds.
     pub fn get(&self, digest: &Digest, now: u64) -> Option<Arc<Caller>> {
         let proved = self.0.get(digest)?;
-        let holds = now < proved.end && proved.key.as_ref().is_none_or(|key| key.is_good(now));
+        let holds = now < proved.end && proved.key.is_good(now);
         if !holds {
             self.0.remove(digest);
             return None;
