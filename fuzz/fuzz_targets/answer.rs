@@ -9,7 +9,7 @@
 mod framing;
 
 use bytes::BytesMut;
-use framing::{Body, HeadReader, Malformed, Wanted};
+use framing::{Body, HeadReader, HeaderScope, Malformed};
 use libfuzzer_sys::fuzz_target;
 
 /// Status, whether the connection may be used again by the head, and the body.
@@ -18,7 +18,7 @@ type Read = (u16, bool, Vec<u8>);
 /// `None`: it is not whole.
 fn read(pieces: &[&[u8]]) -> Result<Option<Read>, Malformed> {
     let mut buffer = BytesMut::new();
-    let mut reader = HeadReader::new(Wanted::All, false);
+    let mut reader = HeadReader::new(HeaderScope::All, false);
     let mut answer = None;
     let mut came = 0;
     for piece in pieces {

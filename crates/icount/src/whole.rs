@@ -22,7 +22,9 @@ use hyper_util::rt::TokioIo;
 use ogive_base::{Reservation, SourceId};
 use ogive_config::{Config, Peer};
 use ogive_gateway::{
-    Gateway, GatewayOptions, SchemaState, WorkerState, prepare::prepare, receive::from_json,
+    Gateway, GatewayOptions, SchemaState, WorkerState,
+    prepare::prepare,
+    receive::{ReceiveLimits, from_json},
 };
 use ogive_mock::Subgraph;
 use tokio::{
@@ -54,9 +56,9 @@ fn state(graph: Graph, yaml: &str) -> Result<(SchemaState, Config)> {
 pub fn prepare_hit(graph: Graph) -> Result<Box<dyn Fn() -> Result<()>>> {
     let body = body(&graph);
     let (state, _) = state(graph, "")?;
-    let memory = Reservation::new(&Arc::default());
+    let (memory, limits) = (Reservation::new(&Arc::default()), ReceiveLimits::default());
     let run = move || {
-        let request = from_json(body.as_bytes());
+        let request = from_json(body.as_bytes(), &limits);
         let request = request.map_err(|error| anyhow::anyhow!("{error:?}"))?;
         let prepared = prepare(&state, &request, &memory);
         let prepared = prepared.map_err(|error| anyhow::anyhow!("{error:?}"))?;

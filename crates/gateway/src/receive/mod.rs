@@ -331,12 +331,8 @@ fn invalid(message: impl Into<String>) -> RequestError {
 }
 
 /// Reads the body of a POST that holds one request.
-pub fn from_json(body: &[u8]) -> Result<GraphqlRequest, RequestError> {
-    match received(
-        &Bytes::copy_from_slice(body),
-        &ReceiveLimits::default(),
-        None,
-    )? {
+pub fn from_json(body: &[u8], limits: &ReceiveLimits) -> Result<GraphqlRequest, RequestError> {
+    match received(&Bytes::copy_from_slice(body), limits, None)? {
         Received::One(request) => Ok(request),
         Received::Batch(_) => Err(invalid("the request's body is not a JSON object")),
     }
@@ -623,9 +619,13 @@ mod tests {
         error.errors[0].message.clone()
     }
 
+    fn read(body: &[u8]) -> Result<GraphqlRequest, RequestError> {
+        from_json(body, &ReceiveLimits::default())
+    }
+
     #[test]
     fn a_body_with_everything() {
-        let request = from_json(
+        let request = read(
             br#"{"query":"{a}","operationName":"A","variables":{"x":1.0},"extensions":{"x":0,"persistedQuery":{"y":[]}},"more":1}"#,
         )
         .unwrap();
@@ -641,10 +641,9 @@ mod tests {
 
     #[test]
     fn null_members_count_as_absent() {
-        let request = from_json(
-            br#"{"query":"{a}","operationName":null,"variables":null,"extensions":null}"#,
-        )
-        .unwrap();
+        let request =
+            read(br#"{"query":"{a}","operationName":null,"variables":null,"extensions":null}"#)
+                .unwrap();
         assert_eq!(request.operation_name, None);
         assert!(request.variables.is_empty());
     }
@@ -671,7 +670,7 @@ mod tests {
             ),
         ];
         for (body, wanted) in cases {
-            let found = message(from_json(body));
+            let found = message(read(body));
             assert!(found.contains(wanted), "{found}");
         }
     }
@@ -683,7 +682,7 @@ mod tests {
             "[".repeat(500_000),
             "]".repeat(500_000)
         );
-        assert!(message(from_json(body.as_bytes())).contains("nested"));
+        assert!(message(read(body.as_bytes())).contains("nested"));
         let query = format!("query={{a}}&variables={}", "[".repeat(500_000));
         assert!(message(from_query(&query)).contains("nested"));
     }
