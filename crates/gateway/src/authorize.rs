@@ -18,7 +18,7 @@ use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
 use serde_json::{Map, Value};
 
-use crate::{identify::take, shared::error::RequestError, shared::json_value};
+use crate::{shared::error::RequestError, shared::header::take, shared::json_value};
 
 /// Checks that nothing is restricted, or that the configuration says what becomes of it. The error says what is, and
 /// what to do.

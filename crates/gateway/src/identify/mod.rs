@@ -7,11 +7,11 @@ pub mod tokens;
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::Entry};
-use ogive_transport::headers::is_read_as;
+use http::HeaderMap;
 
 use crate::{
     identify::tokens::AuthenticationOptions, options::GatewayOptions, shared::context::Identity,
+    shared::header::take,
 };
 
 /// Takes what names the caller out of the headers: it goes no further.
@@ -33,19 +33,6 @@ pub(crate) fn take_api_key(
     let name = options.authentication.as_ref();
     if let Some(name) = name.and_then(AuthenticationOptions::api_key_header) {
         identity.api_key = take(headers, name).into();
-    }
-}
-
-/// Takes a header out, and what others read as one of its name.
-pub(crate) fn take(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
-    let is_like = |other: &&HeaderName| *other != name && is_read_as(other, name);
-    let like: Vec<HeaderName> = headers.keys().filter(is_like).cloned().collect();
-    for name in like {
-        headers.remove(name);
-    }
-    match headers.entry(name) {
-        Entry::Occupied(entry) => entry.remove_entry_mult().1.collect(),
-        Entry::Vacant(_) => Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod context;
 pub mod error;
 pub(crate) mod failures;
+pub(crate) mod header;
 pub(crate) mod json_value;
 pub mod measured;
 pub mod media;
