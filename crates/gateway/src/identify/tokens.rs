@@ -16,14 +16,15 @@ use ogive_identity::{
     Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
     api_keys::ApiKeys, authenticator::SignatureCheck, key_source::now,
 };
-use ogive_telemetry::codes;
 
-use crate::shared::{context::Identity, error::RequestError, offload::Offload};
+use crate::shared::{
+    context::Identity,
+    error::{CHALLENGE, RequestError},
+    offload::Offload,
+};
 
 /// After how many seconds clients come back whose token could not be judged.
 const RETRY_SECONDS: u64 = 1;
-/// What a client is asked for that brings nothing (RFC 6750, section 3).
-const CHALLENGE: &str = "Bearer realm=\"graphql\"";
 
 /// How callers are known by what they bring.
 #[derive(Clone, PartialEq, Debug)]
@@ -277,16 +278,5 @@ fn refusal(error: TokenError) -> RequestError {
             .or_else(|| (!unavailable).then(|| CHALLENGE.to_owned()))
             .map(Into::into),
         ..RequestError::http(error.code(), error.description())
-    }
-}
-
-/// What a client is told of whom nothing is known.
-pub(crate) fn unauthenticated() -> RequestError {
-    RequestError {
-        challenge: Some(CHALLENGE.into()),
-        ..RequestError::http(
-            codes::UNAUTHENTICATED,
-            "nobody is known to ask: send a token",
-        )
     }
 }

@@ -19,8 +19,11 @@ use ogive_telemetry::{Record, Telemetry};
 use ogive_transport::CallerContext;
 
 use crate::{
-    identify::tokens::unauthenticated, receive::uploads::Entry, shared::error::RequestError,
-    shared::measured::Exceeded, shared::observe::Watch, shared::worker::WorkerState,
+    receive::uploads::Entry,
+    shared::error::{RequestError, unauthenticated},
+    shared::measured::Exceeded,
+    shared::observe::Watch,
+    shared::worker::WorkerState,
 };
 
 /// Who asks: what the identify stage has found, for all others.

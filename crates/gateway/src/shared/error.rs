@@ -10,6 +10,9 @@ use ogive_base::{
 use ogive_json::write_string;
 use ogive_telemetry::codes;
 
+/// What a client is asked for that brings nothing (RFC 6750, section 3).
+pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
+
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestError {
@@ -130,6 +133,17 @@ const RETRY_SECONDS: u64 = 1;
 impl From<OutOfMemory> for RequestError {
     fn from(_: OutOfMemory) -> Self {
         no_memory()
+    }
+}
+
+/// What a client is told of whom nothing is known.
+pub(crate) fn unauthenticated() -> RequestError {
+    RequestError {
+        challenge: Some(CHALLENGE.into()),
+        ..RequestError::http(
+            codes::UNAUTHENTICATED,
+            "nobody is known to ask: send a token",
+        )
     }
 }
 
