@@ -145,7 +145,7 @@ section! {
 
     /// `message_signature`
     pub struct MessageSignatureOptions {
-        /// Algorithm; default `ed25519`. RSA takes a thousand times as long as the others, and is done beside the worker.
+        /// Algorithm; default `ed25519`. RSA and P-384 take many times as long as the others, and are done beside the worker.
         pub algorithm: SignatureAlgorithm = SignatureAlgorithm::Ed25519,
         /// Private key: a PEM file (PKCS #8), or its text. With `hmac-sha256` the secret, at least 16 bytes, as it is or
         /// as `base64:...`.

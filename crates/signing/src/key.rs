@@ -93,7 +93,7 @@ impl SigningKey {
 
     /// Whether a signature takes so long that other requests should not wait for it.
     pub(crate) fn is_heavy(&self) -> bool {
-        matches!(*self.material, Material::Rsa(_))
+        matches!(*self.material, Material::Rsa(_)) || self.algorithm == Algorithm::EcdsaP384
     }
 
     /// A signature. There is no error but that of the machine's chance, and of RSA keys that are none.
