@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use ogive_json::{Node, Tree};
 use ogive_transport::{Http2, Source};
-use serde_json::Value;
 
 /// Largest answer. Tokens with all claims of a company are some kilobytes.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 10;
@@ -31,11 +31,41 @@ pub(crate) async fn ask(
     }
 }
 
+/// Most objects and lists of an answer that are open at a time.
+const DEPTH_MAX: u32 = 32;
+
+/// An answer as JSON. Not by `serde_json`, which recurses without a limit into objects with one of its private names.
+pub(crate) fn json(answer: &[u8]) -> Option<Tree<'_>> {
+    Tree::read(answer, DEPTH_MAX).ok()
+}
+
 /// The word by which an answer says what is wrong (RFC 6749, section 5.2). Nothing else of it is shown: it may repeat what
 /// it was sent.
 fn word(body: &[u8]) -> Option<String> {
-    let value: Value = serde_json::from_slice(body).ok()?;
-    let word = value.get("error").or(value.get("Code"))?.as_str()?;
+    let answer = json(body)?;
+    let answer = answer.root();
+    let word = answer.get("error").or(answer.get("Code"));
+    let word = word.and_then(Node::string)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    (word.len() <= 64 && word.chars().all(plain)).then(|| word.to_owned())
+    (word.len() <= 64 && word.chars().all(plain)).then(|| word.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each text is read as JSON again by `serde_json`, with lists of its own.
+    #[test]
+    fn texts_within_texts_nest_nothing() {
+        let mut answer = "1".to_owned();
+        for _ in 0..9 {
+            let lists = format!("{}{answer}{}", "[".repeat(100), "]".repeat(100));
+            let mut text = Vec::new();
+            ogive_json::write_string(&mut text, &lists);
+            let text = String::from_utf8(text).unwrap();
+            answer = format!("{{\"error\":\"bad\",\"$serde_json::private::RawValue\":{text}}}");
+        }
+        assert_eq!(word(answer.as_bytes()).as_deref(), Some("bad"));
+        assert!(json(&[b'['; 1 << 17]).is_none());
+    }
 }

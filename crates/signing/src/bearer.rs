@@ -4,13 +4,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_json::{Kind, Node};
 use ogive_transport::SignError;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
     Secret,
-    ask::ask,
+    ask::{ask, json},
     encode::{base64, form, percent},
     renewal::{Fetch, FetchFuture, Fresh, Renewal, Shared},
 };
@@ -151,11 +151,11 @@ fn request(options: &BearerOptions) -> (HeaderMap, Bytes) {
 
 /// An answer of a token endpoint (RFC 6749, section 5.1).
 fn read(answer: &[u8]) -> Result<Fresh<HeaderValue>, String> {
-    let answer: Value =
-        serde_json::from_slice(answer).map_err(|_| "its answer is no JSON".to_owned())?;
-    let token = answer.get("access_token").and_then(Value::as_str);
+    let answer = json(answer).ok_or("its answer is no JSON")?;
+    let answer = answer.root();
+    let token = answer.get("access_token").and_then(Node::string);
     let token = token.ok_or("its answer has no `access_token`")?;
-    let kind = answer.get("token_type").and_then(Value::as_str);
+    let kind = answer.get("token_type").and_then(Node::string);
     if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
         return Err("its `token_type` is not `Bearer`".into());
     }
@@ -167,12 +167,12 @@ fn read(answer: &[u8]) -> Result<Fresh<HeaderValue>, String> {
         return Err("its `access_token` is none that a header can carry".into());
     }
     let lives = match answer.get("expires_in") {
-        None | Some(Value::Null) => LIFE_UNTOLD,
+        None => LIFE_UNTOLD,
+        Some(value) if value.kind() == Kind::Null => LIFE_UNTOLD,
         Some(value) => {
             // Some write the number as text.
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
+            let digits = || value.number().unwrap_or_default().into();
+            let text = value.string().unwrap_or_else(digits);
             let seconds: f64 = text.parse().unwrap_or(-1.0);
             // Nor one that is no number.
             if !seconds.is_finite() || seconds < 1.0 {

@@ -1,11 +1,16 @@
 //! The endpoint that ECS and EKS give containers.
 
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_json::Node;
 use ogive_transport::address::{Address, Target};
-use serde_json::Value;
 
 use super::{TIMEOUT, Temporary, read_file};
-use crate::{Secret, ask::ask, clock, sigv4::Credentials};
+use crate::{
+    Secret,
+    ask::{ask, json},
+    clock,
+    sigv4::Credentials,
+};
 
 /// Where ECS has it.
 const ECS: &str = "http://169.254.170.2";
@@ -65,18 +70,17 @@ impl Place {
 }
 
 pub(super) fn read(answer: &[u8]) -> Result<Temporary, String> {
-    let answer: Value = serde_json::from_slice(answer)
-        .map_err(|_| "the container's endpoint: its answer is no JSON".to_owned())?;
+    let answer = json(answer).ok_or("the container's endpoint: its answer is no JSON")?;
     let text = |name: &str| {
-        let text = answer.get(name).and_then(Value::as_str);
+        let text = answer.root().get(name).and_then(Node::string);
         let text = text.filter(|text| !text.is_empty());
         text.ok_or_else(|| format!("the container's endpoint: its answer has no `{name}`"))
     };
     let ends = text("Expiration")?;
-    let ends = clock::parse(ends);
+    let ends = clock::parse(&ends);
     Ok(Temporary {
         credentials: Credentials {
-            access_key_id: text("AccessKeyId")?.to_owned(),
+            access_key_id: text("AccessKeyId")?.into_owned(),
             secret_access_key: Secret::new(text("SecretAccessKey")?),
             session_token: Some(Secret::new(text("Token")?)),
         },
