@@ -33,7 +33,10 @@ fuzz_target!(|bytes: &[u8]| {
     let composed = compose(&inputs, &options);
     located(&composed);
     if composed.errors.is_empty() {
-        assert!(composed.api_sdl().is_some(), "the supergraph cannot be read");
+        assert!(
+            composed.api_sdl().is_some(),
+            "the supergraph cannot be read"
+        );
         let supergraph = composed.supergraph_sdl.as_deref().expect("no errors");
         assert!(api_sdl(supergraph).is_some());
     }

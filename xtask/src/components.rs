@@ -57,9 +57,10 @@ pub(crate) fn run(root: &Path, command: Check) -> Result<()> {
         .args(&command[1..])
         .current_dir(root)
         .status()?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("it failed; its output is above"),
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("it failed; its output is above")
     }
 }
 

@@ -66,9 +66,10 @@ fn refusal(package: &str, allowed: &[String]) -> Option<String> {
         return Some(format!("{package}: its source is not the registry"));
     }
     let licence = licence.trim_end_matches(" (*)").trim();
-    match allows(licence, allowed) {
-        true => None,
-        false => Some(format!("{package}: `{licence}`")),
+    if allows(licence, allowed) {
+        None
+    } else {
+        Some(format!("{package}: `{licence}`"))
     }
 }
 

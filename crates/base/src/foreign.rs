@@ -33,9 +33,10 @@ pub fn bounded(text: &str, bytes_max: usize) -> Cow<'_, str> {
 
 /// The same for a text that nobody else needs: it is not copied if it has no more than `bytes_max` bytes.
 pub fn bounded_string(text: String, bytes_max: usize) -> String {
-    match text.len() <= bytes_max {
-        true => text,
-        false => bounded(&text, bytes_max).into_owned(),
+    if text.len() <= bytes_max {
+        text
+    } else {
+        bounded(&text, bytes_max).into_owned()
     }
 }
 

@@ -121,9 +121,10 @@ impl MemoryBudget {
     fn try_take(&self, bytes: usize, most: usize) -> bool {
         let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.checked_add(bytes).is_some_and(|taken| taken <= most);
-        match fits {
-            true => self.look_at_freed(),
-            false => self.give_back(bytes),
+        if fits {
+            self.look_at_freed()
+        } else {
+            self.give_back(bytes)
         }
         fits
     }
@@ -298,9 +299,10 @@ impl Reservation {
     }
     /// The same for what can be done without: only up to half of the limit.
     pub fn grow_if_roomy(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        match self.share.budget.is_roomy(bytes) {
-            true => self.grow(bytes),
-            false => Err(OutOfMemory),
+        if self.share.budget.is_roomy(bytes) {
+            self.grow(bytes)
+        } else {
+            Err(OutOfMemory)
         }
     }
     #[cold]

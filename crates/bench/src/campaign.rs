@@ -335,9 +335,10 @@ impl Entry {
 }
 
 fn stopped(equipment: &Equipment) -> Result<()> {
-    match equipment.stop.load(Ordering::Relaxed) {
-        true => Err(Error::Stopped),
-        false => Ok(()),
+    if equipment.stop.load(Ordering::Relaxed) {
+        Err(Error::Stopped)
+    } else {
+        Ok(())
     }
 }
 
@@ -368,9 +369,10 @@ fn prepare(
     campaign: &mut Campaign,
 ) -> std::result::Result<Installed, String> {
     let cache = &equipment.cache;
-    let found = match order.install {
-        true => cache.install(gateway),
-        false => cache.find(gateway),
+    let found = if order.install {
+        cache.install(gateway)
+    } else {
+        cache.find(gateway)
     };
     let places = Places::new([
         (cache.folder.as_path(), "{cache}"),

@@ -84,9 +84,10 @@ pub fn judge(
     if kept.status != 200 {
         return Ok(Err(Difference::Value(format!("status {}", kept.status))));
     }
-    let rule = match scenario.expect.faults.is_empty() {
-        true => Rule::Same,
-        false => Rule::DataAndErrors,
+    let rule = if scenario.expect.faults.is_empty() {
+        Rule::Same
+    } else {
+        Rule::DataAndErrors
     };
     let expected = stage.expected(&kept.request)?;
     Ok(verify::compare(&expected, &kept.answer, rule))

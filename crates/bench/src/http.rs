@@ -188,9 +188,10 @@ impl Connection {
     }
 
     async fn must_fill(&mut self) -> io::Result<()> {
-        match self.fill().await? {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if self.fill().await? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

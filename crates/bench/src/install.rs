@@ -53,23 +53,29 @@ impl Cache {
             });
         }
         let place = self.place(gateway);
-        let program = |path: PathBuf, how: String| match path.is_file() {
-            true => Ok(Installed {
-                folder: place.clone(),
-                binary: Some(path),
-            }),
-            false => Err(missing(how)),
+        let program = |path: PathBuf, how: String| {
+            if path.is_file() {
+                Ok(Installed {
+                    folder: place.clone(),
+                    binary: Some(path),
+                })
+            } else {
+                Err(missing(how))
+            }
         };
         let how = format!("run `ogive bench install {}`", gateway.name);
         match &gateway.spec.install {
             Install::Ogive {} => program(self.ogive.clone(), "this program is gone".into()),
-            Install::Npm { .. } => match place.join(DONE).is_file() {
-                true => Ok(Installed {
-                    folder: place,
-                    binary: None,
-                }),
-                false => Err(missing(how)),
-            },
+            Install::Npm { .. } => {
+                if place.join(DONE).is_file() {
+                    Ok(Installed {
+                        folder: place,
+                        binary: None,
+                    })
+                } else {
+                    Err(missing(how))
+                }
+            }
             Install::Cargo { binary, .. } | Install::Go { binary, .. } => {
                 program(place.join("bin").join(binary), how)
             }

@@ -219,9 +219,10 @@ fn memory_group(pid: u32, bytes: u64) -> Option<(PathBuf, &'static str)> {
         } else if controllers.split(',').any(|c| c == "memory") {
             let parent = place("/sys/fs/cgroup/memory", path);
             // Inside a container the path may name what only the host sees.
-            let parent = match parent.is_dir() {
-                true => parent,
-                false => PathBuf::from("/sys/fs/cgroup/memory"),
+            let parent = if parent.is_dir() {
+                parent
+            } else {
+                PathBuf::from("/sys/fs/cgroup/memory")
             };
             (parent, "memory.limit_in_bytes", "control group v1")
         } else {

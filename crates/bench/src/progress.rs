@@ -75,11 +75,11 @@ impl Progress {
     pub fn left(&self) -> Duration {
         let (expected, took) = self.done;
         let (expected, took) = (expected + self.believed, took + self.believed);
-        match expected.is_zero() {
-            true => self.remaining,
-            false => self
-                .remaining
-                .mul_f64(took.as_secs_f64() / expected.as_secs_f64()),
+        if expected.is_zero() {
+            self.remaining
+        } else {
+            self.remaining
+                .mul_f64(took.as_secs_f64() / expected.as_secs_f64())
         }
     }
 

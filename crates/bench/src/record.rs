@@ -325,17 +325,19 @@ impl Journal {
 
 /// What a folder holds of an earlier campaign; `None`: nothing yet.
 pub fn earlier(folder: &Path) -> Result<Option<(Campaign, Vec<Run>)>> {
-    match folder.join(CAMPAIGN).is_file() && folder.join(RESULTS).is_file() {
-        true => read(folder).map(Some),
-        false => Ok(None),
+    if folder.join(CAMPAIGN).is_file() && folder.join(RESULTS).is_file() {
+        read(folder).map(Some)
+    } else {
+        Ok(None)
     }
 }
 
 /// Reads a campaign from its folder, or from a file in it. A torn last line is left out.
 pub fn read(place: &Path) -> Result<(Campaign, Vec<Run>)> {
-    let folder = match place.is_dir() {
-        true => place,
-        false => place.parent().unwrap_or(Path::new(".")),
+    let folder = if place.is_dir() {
+        place
+    } else {
+        place.parent().unwrap_or(Path::new("."))
     };
     let path = folder.join(CAMPAIGN);
     let text = fs::read_to_string(&path).map_err(Error::file(&path))?;

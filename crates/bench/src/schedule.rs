@@ -324,32 +324,35 @@ impl Pair {
 }
 
 fn scenarios(lab: &Lab, choice: &Choice) -> Result<Vec<Scenario>> {
-    let chosen: Vec<Scenario> = match choice.scenarios.is_empty() {
-        true => lab.scenarios.clone(),
-        false => choice
+    let chosen: Vec<Scenario> = if choice.scenarios.is_empty() {
+        lab.scenarios.clone()
+    } else {
+        choice
             .scenarios
             .iter()
             .map(|name| lab.scenario(name).cloned())
-            .collect::<Result<_>>()?,
+            .collect::<Result<_>>()?
     };
     let named = !choice.scenarios.is_empty();
-    Ok(match choice.quick {
-        true => chosen
+    Ok(if choice.quick {
+        chosen
             .into_iter()
             .filter_map(|s| s.quick().or_else(|| named.then_some(s)))
-            .collect(),
-        false => chosen,
+            .collect()
+    } else {
+        chosen
     })
 }
 
 fn gateways(lab: &Lab, choice: &Choice) -> Result<Vec<Gateway>> {
-    match choice.gateways.is_empty() {
-        true => Ok(lab.gateways.clone()),
-        false => choice
+    if choice.gateways.is_empty() {
+        Ok(lab.gateways.clone())
+    } else {
+        choice
             .gateways
             .iter()
             .map(|name| lab.gateway(name).cloned())
-            .collect(),
+            .collect()
     }
 }
 

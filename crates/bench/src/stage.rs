@@ -232,9 +232,10 @@ impl Prepared {
         fs::create_dir_all(plot.work).map_err(Error::file(plot.work))?;
         let graph = plot.lab.graph(&plot.scenario.graph)?;
         let rest = plot.gateway.can(Role::Rest) && plot.scenario.roles.contains(&Role::Rest);
-        let subgraphs = match rest {
-            true => rest_services(plot)?,
-            false => subgraph_server(plot, graph)?,
+        let subgraphs = if rest {
+            rest_services(plot)?
+        } else {
+            subgraph_server(plot, graph)?
         };
         let monolith = monolith(plot, graph)?;
         let port = free_port()?;

@@ -349,9 +349,10 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
         Some(folder) => folder.clone(),
         None => {
             let folder = runs.join(format!("{}-{}", &started[..10], machine.slug()));
-            match folder.exists() {
-                true => runs.join(format!("{}-{}", started.replace(':', ""), machine.slug())),
-                false => folder,
+            if folder.exists() {
+                runs.join(format!("{}-{}", started.replace(':', ""), machine.slug()))
+            } else {
+                folder
             }
         }
     };
@@ -388,9 +389,10 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
         terminal::print(&schedule.describe(&is_here));
         return Ok(());
     }
-    let time = match check_only {
-        true => schedule.time_of_checks(&is_here),
-        false => schedule.estimate,
+    let time = if check_only {
+        schedule.time_of_checks(&is_here)
+    } else {
+        schedule.estimate
     };
     terminal::remark(&format!("about {}", human(time)));
     let order = Order {

@@ -143,9 +143,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    match outcomes.iter().all(|(_, o)| o.passes()) {
-        true => Ok(()),
-        false => Err(Found.into()),
+    if outcomes.iter().all(|(_, o)| o.passes()) {
+        Ok(())
+    } else {
+        Err(Found.into())
     }
 }
 

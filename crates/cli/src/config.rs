@@ -76,9 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 terminal::remark(&format!("warning: {note}"));
             }
             let names = environment::override_names();
-            let with = match names.is_empty() {
-                true => String::new(),
-                false => format!(", with {} of the environment", names.join(", ")),
+            let with = if names.is_empty() {
+                String::new()
+            } else {
+                format!(", with {} of the environment", names.join(", "))
             };
             terminal::print(&format!("{} is fine{with}", file.display()));
         }

@@ -74,8 +74,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Format::Sarif => terminal::print(&report::sarif(&found, &sources, &origins).to_string()),
         Format::Github => terminal::print(&report::github(&found, &sources, &origins)),
     }
-    match found.iter().any(|d| d.severity == Severity::Error) {
-        true => Err(Found.into()),
-        false => Ok(()),
+    if found.iter().any(|d| d.severity == Severity::Error) {
+        Err(Found.into())
+    } else {
+        Ok(())
     }
 }

@@ -126,9 +126,10 @@ pub(crate) fn config_checked(path: &Path) -> Result<Config> {
             &overrides,
         ));
     }
-    match errors.found.is_empty() {
-        true => Ok(config),
-        false => Err(errors.error()),
+    if errors.found.is_empty() {
+        Ok(config)
+    } else {
+        Err(errors.error())
     }
 }
 

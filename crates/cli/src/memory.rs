@@ -37,20 +37,22 @@ mod small {
     unsafe impl GlobalAlloc for MiMalloc {
         #[inline]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            match layout.align() <= WORD {
+            if layout.align() <= WORD {
                 // SAFETY: any size is allowed.
-                true => unsafe { mi_malloc(layout.size()).cast() },
+                unsafe { mi_malloc(layout.size()).cast() }
+            } else {
                 // SAFETY: a layout's alignment is a power of two.
-                false => unsafe { mi_malloc_aligned(layout.size(), layout.align()).cast() },
+                unsafe { mi_malloc_aligned(layout.size(), layout.align()).cast() }
             }
         }
         #[inline]
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-            match layout.align() <= WORD {
+            if layout.align() <= WORD {
                 // SAFETY: any size is allowed.
-                true => unsafe { mi_zalloc(layout.size()).cast() },
+                unsafe { mi_zalloc(layout.size()).cast() }
+            } else {
                 // SAFETY: a layout's alignment is a power of two.
-                false => unsafe { mi_zalloc_aligned(layout.size(), layout.align()).cast() },
+                unsafe { mi_zalloc_aligned(layout.size(), layout.align()).cast() }
             }
         }
         #[inline]
@@ -60,11 +62,12 @@ mod small {
         }
         #[inline]
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            match layout.align() <= WORD {
+            if layout.align() <= WORD {
                 // SAFETY: the block comes from here.
-                true => unsafe { mi_realloc(block.cast(), size).cast() },
+                unsafe { mi_realloc(block.cast(), size).cast() }
+            } else {
                 // SAFETY: the same, and a layout's alignment is a power of two.
-                false => unsafe { mi_realloc_aligned(block.cast(), size, layout.align()).cast() },
+                unsafe { mi_realloc_aligned(block.cast(), size, layout.align()).cast() }
             }
         }
     }

@@ -55,9 +55,12 @@ impl OperationArguments {
         let path = self.document.as_ref();
         path.map_or_else(
             || "request".into(),
-            |path| match path.as_os_str() == "-" {
-                true => "standard input".into(),
-                false => path.display().to_string(),
+            |path| {
+                if path.as_os_str() == "-" {
+                    "standard input".into()
+                } else {
+                    path.display().to_string()
+                }
             },
         )
     }

@@ -207,9 +207,10 @@ fn labels(names: &[String], supergraph: &Supergraph) -> Result<BitSet> {
     for name in names {
         let Some(at) = known.iter().position(|label| **label == **name) else {
             let known: Vec<String> = known.iter().map(|label| format!("`{label}`")).collect();
-            let help = match known.is_empty() {
-                true => "no `@override` of this supergraph has a label".to_owned(),
-                false => format!("its labels are {}", known.join(", ")),
+            let help = if known.is_empty() {
+                "no `@override` of this supergraph has a label".to_owned()
+            } else {
+                format!("its labels are {}", known.join(", "))
             };
             return Err(terminal::error(
                 format_args!("no `@override` of the supergraph has the label `{name}`"),

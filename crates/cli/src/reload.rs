@@ -85,9 +85,10 @@ impl Reloading {
             self.seen = self.look();
             let (arguments, gateway) = (Arc::clone(&self.arguments), Arc::clone(&self.gateway));
             // Whoever sends a signal has written all of it, and nobody may look again.
-            let seen = match self.config.hot_reload.enabled && why != "SIGHUP" {
-                true => self.seen.clone(),
-                false => Vec::new(),
+            let seen = if self.config.hot_reload.enabled && why != "SIGHUP" {
+                self.seen.clone()
+            } else {
+                Vec::new()
             };
             let first = Arc::clone(&self.first);
             let loaded = tokio::task::spawn_blocking(move || -> Result<_> {

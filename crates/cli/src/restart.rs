@@ -251,10 +251,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
         };
         let name = name.replace("<name>", "products").replace('.', "__");
         let overrides = [(format!("OGIVE__{name}"), value)];
-        let overrides = match key.is_empty() {
-            true => &[][..],
-            false => &overrides,
-        };
+        let overrides = if key.is_empty() { &[][..] } else { &overrides };
         let from = Expansion {
             env: &|_| None,
             file: &|_| Err(String::new()),

@@ -81,12 +81,9 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
         let announce = |bound: &Bound| {
             memory::give_back();
             let url = bound.url();
-            match missing {
-                true => tracing::warn!(
+            if missing { tracing::warn!(
                     "{url}{path_of_endpoint} answers 503 until there is a supergraph: waiting for {what}"
-                ),
-                false => tracing::info!(supergraph = %what, "serving {url}{path_of_endpoint}"),
-            }
+                ) } else { tracing::info!(supergraph = %what, "serving {url}{path_of_endpoint}") }
             if dev {
                 terminal::remark(&format!("GraphiQL: {}/", bound.url()));
             }
@@ -105,9 +102,10 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
 
 /// The gateway, ready to serve.
 fn gateway(arguments: &Arguments, config: &Config, missing: bool) -> Result<Arc<Gateway>> {
-    let (state, options) = match missing {
-        true => arguments.compile_nothing(config)?,
-        false => arguments.compile(config)?,
+    let (state, options) = if missing {
+        arguments.compile_nothing(config)?
+    } else {
+        arguments.compile(config)?
     };
     let telemetry = observe::telemetry(config, manual::commit())
         .map_err(|error| terminal::error(error, "correct `telemetry` in the configuration"))?;
@@ -115,9 +113,10 @@ fn gateway(arguments: &Arguments, config: &Config, missing: bool) -> Result<Arc<
     let gateway = Gateway::new(state, options).observed_by(telemetry);
     let gateway = gateway.with_offload(offload);
     gateway.memory().on_freed(memory::give_back_soon);
-    Ok(Arc::new(match missing {
-        true => gateway.without_schema(),
-        false => gateway,
+    Ok(Arc::new(if missing {
+        gateway.without_schema()
+    } else {
+        gateway
     }))
 }
 

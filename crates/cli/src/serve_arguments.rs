@@ -169,9 +169,10 @@ impl Arguments {
         if subgraphs.is_empty() && self.supergraph.is_none() {
             subgraphs.extend(config.supergraph.subgraphs.clone());
         }
-        match subgraphs.is_empty() {
-            true => Ok(None),
-            false => self.more.inputs(&subgraphs).map(Some),
+        if subgraphs.is_empty() {
+            Ok(None)
+        } else {
+            self.more.inputs(&subgraphs).map(Some)
         }
     }
     /// What the gateway is fed with, if it composes.
@@ -326,9 +327,10 @@ impl Arguments {
         Ok((state, self.options(config)?))
     }
     fn options(&self, config: &Config) -> Result<GatewayOptions> {
-        let shown = match self.dev {
-            true => with_work_shown(config),
-            false => config.clone(),
+        let shown = if self.dev {
+            with_work_shown(config)
+        } else {
+            config.clone()
         };
         let mut options = GatewayOptions::load(&shown).map_err(|error| {
             terminal::error(error, "correct the file, or its name in the configuration")

@@ -263,9 +263,10 @@ fn stages(
     }
     *passed = 6;
     let states_max = options.states_max.unwrap_or(satisfy::STATES_MAX);
-    let satisfied = match options.assume_satisfiable {
-        true => None,
-        false => satisfy::check(&merged, subs, states_max, report),
+    let satisfied = if options.assume_satisfiable {
+        None
+    } else {
+        satisfy::check(&merged, subs, states_max, report)
     };
     if !report.has_errors() {
         *passed = STAGES;

@@ -257,9 +257,10 @@ fn is_merged(doc: &Document, definition: &Definition) -> bool {
 
 /// A name that supergraphs need for themselves.
 fn reserved(doc: &Document, name: &str, is_directive: bool, span: Span) -> Diagnostic {
-    let (code, sigil) = match is_directive {
-        true => (codes::DIRECTIVE_DEFINITION_INVALID, "@"),
-        false => (codes::TYPE_DEFINITION_INVALID, ""),
+    let (code, sigil) = if is_directive {
+        (codes::DIRECTIVE_DEFINITION_INVALID, "@")
+    } else {
+        (codes::TYPE_DEFINITION_INVALID, "")
     };
     let message =
         format!("`{sigil}{name}`: names that begin with `join__` belong to the supergraph");
@@ -407,13 +408,16 @@ pub(crate) fn explain_unknown(error: &mut Diagnostic, schema: &Schema, legacy: b
         return;
     };
     let name = name.trim_start_matches('@').to_owned();
-    let import = |element: &spec::Element| match legacy {
-        true => format!(
-            "without a link to federation this is a federation 1 subgraph: add `extend schema @link(url: \"https://specs.apollo.dev/federation/{}\", import: [\"@{}\"])`",
-            spec::FEDERATION_MAX.min(element.since.max(Version::new(2, 3))),
-            element.name
-        ),
-        false => format!("import it: `import: [\"@{}\"]`", element.name),
+    let import = |element: &spec::Element| {
+        if legacy {
+            format!(
+                "without a link to federation this is a federation 1 subgraph: add `extend schema @link(url: \"https://specs.apollo.dev/federation/{}\", import: [\"@{}\"])`",
+                spec::FEDERATION_MAX.min(element.since.max(Version::new(2, 3))),
+                element.name
+            )
+        } else {
+            format!("import it: `import: [\"@{}\"]`", element.name)
+        }
     };
     if let Some(element) = ELEMENTS.iter().find(|e| e.name == name) {
         error.help = Some(import(element));

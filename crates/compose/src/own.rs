@@ -96,9 +96,10 @@ impl Checker<'_> {
             return;
         }
         let about = about();
-        let message = match is_introspection {
-            true => format!("Unknown type \"{name}\"."),
-            false => format!("`{about}` is of type `{name}`, which is not part of the supergraph"),
+        let message = if is_introspection {
+            format!("Unknown type \"{name}\".")
+        } else {
+            format!("`{about}` is of type `{name}`, which is not part of the supergraph")
         };
         self.errors.push(
             Diagnostic::error(codes::INVALID_GRAPHQL, message)

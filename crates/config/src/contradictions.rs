@@ -269,9 +269,10 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     let options = &config.authorization;
     let requires = options.require_authentication || !options.require_authentication_for.is_empty();
     if requires && !config.knows_callers() && options.claims.header.is_none() {
-        let key = match options.require_authentication {
-            true => "require_authentication",
-            false => "require_authentication_for",
+        let key = if options.require_authentication {
+            "require_authentication"
+        } else {
+            "require_authentication_for"
         };
         errors.invalid(
             span(root, &["authorization", key]),

@@ -97,9 +97,10 @@ impl WarnOnly {
     /// A limit on a number, and where it holds in any case: there, or, if it is only measured, at ten times the number and
     /// not below `default`.
     pub fn size(self, which: Limit, limit: usize, default: usize) -> Measured<usize> {
-        let ceiling = match self.holds_for(which) {
-            true => limit.saturating_mul(CEILING_FACTOR as usize).max(default),
-            false => limit,
+        let ceiling = if self.holds_for(which) {
+            limit.saturating_mul(CEILING_FACTOR as usize).max(default)
+        } else {
+            limit
         };
         Measured {
             which,
@@ -109,9 +110,10 @@ impl WarnOnly {
     }
     /// The same for a time.
     pub fn time(self, which: Limit, limit: Duration, default: Duration) -> Measured<Duration> {
-        let ceiling = match self.holds_for(which) {
-            true => limit.saturating_mul(CEILING_FACTOR).max(default),
-            false => limit,
+        let ceiling = if self.holds_for(which) {
+            limit.saturating_mul(CEILING_FACTOR).max(default)
+        } else {
+            limit
         };
         Measured {
             which,
@@ -126,9 +128,12 @@ impl Decode for WarnOnly {
         if node.is_list() {
             return Vec::<Limit>::decode(node, errors).map(|limits| WarnOnly::of(&limits));
         }
-        bool::decode(node, errors).map(|all| match all {
-            true => WarnOnly::OPERATIONS,
-            false => WarnOnly::default(),
+        bool::decode(node, errors).map(|all| {
+            if all {
+                WarnOnly::OPERATIONS
+            } else {
+                WarnOnly::default()
+            }
         })
     }
 }

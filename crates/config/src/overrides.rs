@@ -194,12 +194,11 @@ impl Place {
             before = format!("{before}__{part}");
             place = below;
         }
-        match place.is_value {
-            true => Ok(path),
-            false => {
-                let keys: Vec<&str> = place.below.iter().map(|(key, _)| key.as_str()).collect();
-                Err(format!("name a key below it: {}", keys.join(", ")))
-            }
+        if place.is_value {
+            Ok(path)
+        } else {
+            let keys: Vec<&str> = place.below.iter().map(|(key, _)| key.as_str()).collect();
+            Err(format!("name a key below it: {}", keys.join(", ")))
         }
     }
 }

@@ -100,9 +100,10 @@ impl<'f, K: Copy, T> InflightFutures<'f, K, T> {
                 if let Poll::Ready(output) = polled {
                     let done = self.entries.remove(at);
                     // Of the new ones those behind it were not polled yet; before an old one all were.
-                    self.polled = match at >= n_polled {
-                        true => at,
-                        false => self.entries.len(),
+                    self.polled = if at >= n_polled {
+                        at
+                    } else {
+                        self.entries.len()
                     };
                     return Poll::Ready(Some((done.tag, output)));
                 }

@@ -167,9 +167,10 @@ impl GatheredLookup {
                     ..*instance
                 })
                 .collect(),
-            tickets: match self.tickets.is_empty() {
-                true => Vec::new(),
-                false => self.tickets[first..last].to_vec(),
+            tickets: if self.tickets.is_empty() {
+                Vec::new()
+            } else {
+                self.tickets[first..last].to_vec()
             },
             groups: Vec::new(),
             contexts: Vec::new(),

@@ -135,9 +135,10 @@ impl<'p> StreamScans<'p> {
     /// What is known of an answer.
     #[inline]
     pub(crate) fn take(&self, body: &Bytes) -> Option<Box<PartialMatch<'p>>> {
-        match self.is_any.load(Ordering::Acquire) {
-            true => self.take_found(body),
-            false => None,
+        if self.is_any.load(Ordering::Acquire) {
+            self.take_found(body)
+        } else {
+            None
         }
     }
     #[inline(never)]
@@ -224,9 +225,10 @@ impl PartialScan<'_, '_> {
     /// Reads from the beginning, past all that is known, in search of a value that can be known.
     fn search(&mut self, received: ReceivedText<'_>) {
         let (reach, unknown) = self.head.reach();
-        let budget = match self.eager {
-            true => usize::MAX,
-            false => (received.text.len() / SHARE).saturating_sub(self.spent),
+        let budget = if self.eager {
+            usize::MAX
+        } else {
+            (received.text.len() / SHARE).saturating_sub(self.spent)
         };
         let window = budget.saturating_sub(unknown);
         if !self.eager && window < SEARCH_MIN.max(2 * self.searched) {
@@ -243,10 +245,7 @@ impl PartialScan<'_, '_> {
         let start = |(expected, _): &(Expected, Unfinished<'_>)| expected.start;
         let stopped = self.head.unfinished.as_ref().map_or(end, start);
         self.spent += unknown + stopped.saturating_sub(reached);
-        self.searched = match reached > reach {
-            true => 0,
-            false => window,
-        };
+        self.searched = if reached > reach { 0 } else { window };
     }
 
     /// Reads up to `end` of what has come. That fails, at the latest there; what matters is what was found on the way.

@@ -35,12 +35,13 @@ pub fn read(path: &Path, bytes_max: u64, pipes: Pipes) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > bytes_max {
-        true => Err(io::Error::other(format!(
+    if bytes.len() as u64 > bytes_max {
+        Err(io::Error::other(format!(
             "it is larger than {}",
             size(bytes_max)
-        ))),
-        false => Ok(bytes),
+        )))
+    } else {
+        Ok(bytes)
     }
 }
 

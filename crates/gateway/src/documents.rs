@@ -51,13 +51,14 @@ impl DocumentOptions {
     /// The options that a configuration asks for; reads its manifests. The error is for the operator.
     pub fn new(config: &Config) -> Result<Self, String> {
         let persisted = &config.persisted_queries;
-        let trusted = match persisted.enabled {
-            false => None,
-            true => Some(Trusted {
+        let trusted = if persisted.enabled {
+            Some(Trusted {
                 manifest: Arc::new(Manifest::read(&persisted.local_manifests)?),
                 mode: persisted.mode,
                 require_id: persisted.require_id,
-            }),
+            })
+        } else {
+            None
         };
         Ok(DocumentOptions {
             apq: config.apq.enabled,
@@ -385,12 +386,13 @@ pub fn resolve(
         return Ok(None);
     };
     if !options.apq {
-        return match request.query.is_empty() {
-            true => Err(RequestError::graphql(
+        return if request.query.is_empty() {
+            Err(RequestError::graphql(
                 codes::PERSISTED_QUERY_NOT_SUPPORTED,
                 "PersistedQueryNotSupported",
-            )),
-            false => Ok(None),
+            ))
+        } else {
+            Ok(None)
         };
     }
     let wanted = unhex(&hash).ok_or_else(|| {
@@ -562,19 +564,18 @@ mod tests {
         let (mut others, mut same) = (0, 0);
         let mut check = |changed: &[&str]| {
             let text = changed.join(" ");
-            match known.has(&text) {
+            if known.has(&text) {
                 // Commas and the order of definitions are all that may differ.
-                true => {
-                    let mut sorted = changed.to_vec();
-                    let mut wanted = tokens.clone();
-                    for all in [&mut sorted, &mut wanted] {
-                        all.retain(|token| *token != ",");
-                        all.sort_unstable();
-                    }
-                    assert_eq!(sorted, wanted, "{text}");
-                    same += 1;
+                let mut sorted = changed.to_vec();
+                let mut wanted = tokens.clone();
+                for all in [&mut sorted, &mut wanted] {
+                    all.retain(|token| *token != ",");
+                    all.sort_unstable();
                 }
-                false => others += 1,
+                assert_eq!(sorted, wanted, "{text}");
+                same += 1;
+            } else {
+                others += 1;
             }
         };
         for at in 0..tokens.len() {

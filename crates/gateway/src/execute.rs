@@ -47,9 +47,10 @@ pub async fn execute(
     let deadline = Instant::now() + time;
     let watch = context.watch().map(|watch| watch as &dyn Observer);
     let timed = Timed::new(&state.feedback, watch);
-    let observer = match state.feedback.is_on() {
-        true => Some(&timed as &dyn Observer),
-        false => watch,
+    let observer = if state.feedback.is_on() {
+        Some(&timed as &dyn Observer)
+    } else {
+        watch
     };
     let telling = telling(context, &prepared.operation);
     let values = prepared.variables.values.iter().flatten();

@@ -38,9 +38,10 @@ pub async fn plan_for(
     entry: &PreparedOperation,
     headers: &HeaderMap,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    let on = match entry.labels.is_empty() {
-        true => BitSet::new(),
-        false => state.labels.on(&entry.labels, headers),
+    let on = if entry.labels.is_empty() {
+        BitSet::new()
+    } else {
+        state.labels.on(&entry.labels, headers)
     };
     plan_with(state, entry, on).await
 }
@@ -53,9 +54,10 @@ pub(crate) async fn plan_fairly(
     means: Means<'_>,
     permit: Option<PlanPermit>,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    let on = match entry.labels.is_empty() {
-        true => BitSet::new(),
-        false => state.labels.on(&entry.labels, headers),
+    let on = if entry.labels.is_empty() {
+        BitSet::new()
+    } else {
+        state.labels.on(&entry.labels, headers)
     };
     match known(state, entry, &on) {
         Some(known) => Ok(known),
@@ -249,9 +251,10 @@ fn make(
     let shared = SharedPlan {
         plan: Arc::new(plan),
         parts: rests_on(&state.supergraph, operation),
-        tier: match quality.settled {
-            true => Tier::Exact,
-            false => Tier::Greedy,
+        tier: if quality.settled {
+            Tier::Exact
+        } else {
+            Tier::Greedy
         },
         quality: Some(quality),
         epoch: epoch.number,

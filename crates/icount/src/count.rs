@@ -47,9 +47,10 @@ pub fn count(filter: &str) -> Result<BTreeMap<String, Cost>> {
         scenario.run()?;
         let (done, heap) = heap::count(|| scenario.run());
         done?;
-        let instructions = match valgrind {
-            true => Some(instructions(name, &answers.0)?),
-            false => None,
+        let instructions = if valgrind {
+            Some(instructions(name, &answers.0)?)
+        } else {
+            None
         };
         costs.insert(
             (*name).to_owned(),

@@ -97,9 +97,10 @@ fn add_meant(text: &str, meant: &mut BTreeMap<String, Meant>) -> Result<()> {
             bail!(usage());
         }
         let meant = meant.entry(name.to_owned()).or_default();
-        let of = match is_heap {
-            true => &mut meant.heap,
-            false => &mut meant.instructions,
+        let of = if is_heap {
+            &mut meant.heap
+        } else {
+            &mut meant.instructions
         };
         *of = of.max(growth);
     }
@@ -152,9 +153,10 @@ pub fn compare(
                 };
                 let _ = write!(verdict.table, " {number:>width$} {word:>9}");
                 if growth > most {
-                    let allowed = match most > GROWTH_MAX {
-                        true => format!(", and a change allows {most} %"),
-                        false => String::new(),
+                    let allowed = if most > GROWTH_MAX {
+                        format!(", and a change allows {most} %")
+                    } else {
+                        String::new()
                     };
                     verdict.grown.push(format!(
                         "{name}: {what} {} became {number}, {growth:+.2} %{allowed}",

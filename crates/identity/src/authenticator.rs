@@ -234,9 +234,10 @@ impl Authenticator {
             let mut keys = keys.iter();
             keys.position(|key| key.verifies(algorithm, &signed, &signature))
         };
-        let found = match is_slow {
-            true => check(Box::new(work)).await,
-            false => work(),
+        let found = if is_slow {
+            check(Box::new(work)).await
+        } else {
+            work()
         };
         let Some(signer) = found.and_then(|found| candidates.get(found)) else {
             return Ok(Vec::new());
@@ -264,9 +265,10 @@ impl Authenticator {
             .filter(|(_, set)| set.issuers.is_empty())
             .map(|(at, _)| at)
             .collect();
-        match any.is_empty() {
-            true => Err(TokenError::UnknownIssuer),
-            false => Ok(any),
+        if any.is_empty() {
+            Err(TokenError::UnknownIssuer)
+        } else {
+            Ok(any)
         }
     }
 

@@ -187,12 +187,13 @@ impl KeySet {
             }
         }
         // A list without keys says that all were taken back. One of which nothing can be used says nothing.
-        match set.keys.is_empty() && !set.skipped.is_empty() {
-            true => Err(format!(
+        if set.keys.is_empty() && !set.skipped.is_empty() {
+            Err(format!(
                 "none of its keys can be used: {}",
                 set.skipped.join("; ")
-            )),
-            false => Ok(set),
+            ))
+        } else {
+            Ok(set)
         }
     }
 

@@ -91,12 +91,13 @@ pub fn check_way(url: &str, allow_plain_http: bool) -> Result<(), String> {
     };
     let address = host.parse::<std::net::IpAddr>();
     let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
-    match host == "localhost" || is_loopback {
-        true => Ok(()),
-        false => Err(format!(
+    if host == "localhost" || is_loopback {
+        Ok(())
+    } else {
+        Err(format!(
             "whoever is on the way to `{}` could change the keys: use https",
             shown(url)
-        )),
+        ))
     }
 }
 

@@ -69,9 +69,10 @@ impl Key {
     #[inline(always)]
     pub fn append(&self, out: &mut Vec<u8>, first: bool) {
         let len = self.text.len() - usize::from(first);
-        let block = match first {
-            true => self.padded.last_chunk(),
-            false => self.padded.first_chunk(),
+        let block = if first {
+            self.padded.last_chunk()
+        } else {
+            self.padded.first_chunk()
         };
         match block {
             Some(block) if len <= KEY_BLOCK => append_block(out, block, len),

@@ -108,9 +108,10 @@ impl<'a> Tree<'a> {
                     scanner.finish()?;
                     return Ok(Tree { text, rows, depth });
                 };
-                let more = match is_object {
-                    true => scanner.next_member()?,
-                    false => scanner.next_item()?,
+                let more = if is_object {
+                    scanner.next_member()?
+                } else {
+                    scanner.next_item()?
                 };
                 if more {
                     if is_object {

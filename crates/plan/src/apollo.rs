@@ -76,9 +76,10 @@ fn part<'p>(plan: &'p Plan, deferral: &'p Deferral, group: Option<u32>) -> Optio
     let below: Vec<_> = below
         .map(|(id, _)| (id, part(plan, deferral, Some(id))))
         .collect();
-    match below.is_empty() {
-        true => own,
-        false => Some(Node::Defer(own.map(Box::new), below)),
+    if below.is_empty() {
+        own
+    } else {
+        Some(Node::Defer(own.map(Box::new), below))
     }
 }
 

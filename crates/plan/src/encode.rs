@@ -215,9 +215,10 @@ fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
         shapes: IdVec::from_vec(read.list(Read::shape)?),
         fetches: IdVec::from_vec(read.list(Read::fetch)?),
         locals: read.from.u32()?,
-        deferral: match read.from.bool()? {
-            true => Some(read_deferral(read.from)?),
-            false => None,
+        deferral: if read.from.bool()? {
+            Some(read_deferral(read.from)?)
+        } else {
+            None
         },
         derived: DerivedCell::default(),
         types,
@@ -586,9 +587,10 @@ impl Read<'_, '_> {
     }
 
     fn layout(&mut self) -> Result<Layout> {
-        let parent = match self.from.bool()? {
-            true => Some((LayoutId(self.from.u32()?), self.from.u16()?)),
-            false => None,
+        let parent = if self.from.bool()? {
+            Some((LayoutId(self.from.u32()?), self.from.u16()?))
+        } else {
+            None
         };
         Ok(Layout {
             parent,
@@ -702,12 +704,13 @@ impl Read<'_, '_> {
                     gates: read.gates()?,
                 })
             })?,
-            root: match self.from.bool()? {
-                true => Some(RootPart {
+            root: if self.from.bool()? {
+                Some(RootPart {
                     cond: self.cond()?,
                     shape: ShapeId(self.from.u32()?),
-                }),
-                false => None,
+                })
+            } else {
+                None
             },
             lookups: self.list(|read| {
                 Ok(Lookup {

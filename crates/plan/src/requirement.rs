@@ -42,9 +42,10 @@ impl Requirement {
                 alternatives.any(|names| names.iter().all(|name| have.contains(name)))
             })
         };
-        let scopes = match claims.authenticated {
-            true => claims.scopes.as_slice(),
-            false => &[],
+        let scopes = if claims.authenticated {
+            claims.scopes.as_slice()
+        } else {
+            &[]
         };
         (!self.authenticated || claims.authenticated)
             && has(&self.scopes, scopes)

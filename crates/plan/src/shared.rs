@@ -78,10 +78,10 @@ impl<T: std::hash::Hash> std::hash::Hash for Shared<T> {
 }
 impl<T> From<Vec<T>> for Shared<T> {
     fn from(rows: Vec<T>) -> Self {
-        match rows.is_empty() {
-            // Takes no memory.
-            true => Shared::default(),
-            false => Shared(rows.into()),
+        if rows.is_empty() {
+            Shared::default()
+        } else {
+            Shared(rows.into())
         }
     }
 }

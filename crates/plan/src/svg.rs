@@ -127,9 +127,10 @@ fn draw_arrow(arrow: &Arrow, places: &[Place], end: f64, out: &mut String) -> fm
         x1 + bend,
         x2 - bend,
     )?;
-    let title = match arrow.lines.is_empty() {
-        true => "only order matters".to_owned(),
-        false => arrow.lines.join("\n"),
+    let title = if arrow.lines.is_empty() {
+        "only order matters".to_owned()
+    } else {
+        arrow.lines.join("\n")
     };
     writeln!(
         out,

@@ -109,9 +109,10 @@ fn write_fetch(plan: &Plan, id: FetchId, out: &mut String) -> fmt::Result {
         write_places(plan, root.shape, out)?;
     }
     for lookup in &fetch.lookups {
-        match lookup.is_reentry() {
-            true => writeln!(out, "    root fields again")?,
-            false => writeln!(out, "    {}(${})", lookup.response_key, lookup.variable)?,
+        if lookup.is_reentry() {
+            writeln!(out, "    root fields again")?
+        } else {
+            writeln!(out, "    {}(${})", lookup.response_key, lookup.variable)?
         }
         for target in &lookup.targets {
             write_target(plan, target, lookup.is_reentry(), out)?;
@@ -133,9 +134,10 @@ fn write_target(plan: &Plan, target: &Target, is_reentry: bool, out: &mut String
         layout_path(plan, target.layout),
         if_clause(plan, target.cond),
     )?;
-    let keys: &[_] = match is_reentry {
-        true => &[],
-        false => &target.representations,
+    let keys: &[_] = if is_reentry {
+        &[]
+    } else {
+        &target.representations
     };
     for (at, representation) in keys.iter().enumerate() {
         let word = if at == 0 { "by" } else { "or by" };

@@ -280,9 +280,10 @@ impl<'a> Splitter<'a> {
 
     /// The visit of a part that brings the object, if it makes this visit or can at no cost.
     fn host(&mut self, visit: VisitId, around: &[DeferId]) -> Option<VisitId> {
-        let known = match around.is_empty() {
-            true => self.primary[visit].then_some(visit),
-            false => self.known.get(&(visit, around.to_vec())).copied(),
+        let known = if around.is_empty() {
+            self.primary[visit].then_some(visit)
+        } else {
+            self.known.get(&(visit, around.to_vec())).copied()
         };
         if known.is_some() {
             return known;
@@ -291,9 +292,10 @@ impl<'a> Splitter<'a> {
         let Via::Parent(parent) = self.schedule.visits[visit].via else {
             return None;
         };
-        let above = match around.is_empty() {
-            true => parent,
-            false => *self.known.get(&(parent, around.to_vec()))?,
+        let above = if around.is_empty() {
+            parent
+        } else {
+            *self.known.get(&(parent, around.to_vec()))?
         };
         if self.placed[edge] != Some(above) {
             return None;
@@ -339,9 +341,10 @@ impl<'a> Splitter<'a> {
         };
         copied.map(|(via, wave)| {
             let wave = wave.unwrap_or(2 * original.wave);
-            let spare_keys = match via == original.via {
-                true => original.spare_keys.clone(),
-                false => Vec::new(),
+            let spare_keys = if via == original.via {
+                original.spare_keys.clone()
+            } else {
+                Vec::new()
             };
             let id = self.copies.push(Copy {
                 visit: Visit {
@@ -373,9 +376,10 @@ impl<'a> Splitter<'a> {
         }
         // A request that the object's part has no use for goes to whom it serves.
         let around = self.around(visit);
-        let is_shared = match around.is_empty() {
-            true => self.primary[parent],
-            false => self.known.contains_key(&(parent, around)),
+        let is_shared = if around.is_empty() {
+            self.primary[parent]
+        } else {
+            self.known.contains_key(&(parent, around))
         };
         if !is_shared && let Some(above) = self.copy(parent, part, &[edge]) {
             return Some((Via::Parent(above), Some(self.wave(above))));

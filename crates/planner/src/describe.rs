@@ -201,9 +201,10 @@ fn object(tree: &Tree<'_>, place: PlaceId, ty: TypeId) -> String {
 
 /// The field's name, or that of the concrete type.
 fn name<'t>(tree: &'t Tree<'_>, fact: &Fact) -> &'t str {
-    match fact.is_type {
-        true => "__typename",
-        false => tree.schema().field_name(fact.field),
+    if fact.is_type {
+        "__typename"
+    } else {
+        tree.schema().field_name(fact.field)
     }
 }
 

@@ -53,9 +53,10 @@ pub fn choose(tree: &Tree<'_>, options: &PlanOptions) -> Result<Vec<(Scope, Foun
     };
     let (fast, few) = (with(Profile::CriticalPath)?, with(Profile::FewestRequests)?);
     // Of equals the faster.
-    let mut scopes = match load(&few)? < load(&fast)? {
-        true => few,
-        false => fast,
+    let mut scopes = if load(&few)? < load(&fast)? {
+        few
+    } else {
+        fast
     };
     for (scope, found) in &mut scopes {
         improve(tree, scope, found, &objects)?;
@@ -128,12 +129,11 @@ fn improve(
                 (load, kept, trial) = (lighter, still, next);
             }
         }
-        match load < best {
-            true => {
-                best = load;
-                *found = again(tree, scope, &trial, kept);
-            }
-            false => found.firings = trial.firings,
+        if load < best {
+            best = load;
+            *found = again(tree, scope, &trial, kept);
+        } else {
+            found.firings = trial.firings
         }
     }
     Ok(())

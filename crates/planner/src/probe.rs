@@ -432,9 +432,10 @@ impl<const N: usize> Probe<N> {
         self.trial_resolvers.clone_from(&self.resolvers);
         for wave in from..self.accepted.len() {
             let mut next = std::mem::take(&mut self.trial[wave + 1]);
-            let before = match wave == from {
-                true => &mut self.state[wave],
-                false => &mut self.trial[wave],
+            let before = if wave == from {
+                &mut self.state[wave]
+            } else {
+                &mut self.trial[wave]
             };
             next.known.clone_from(&before.known);
             let live = std::mem::take(&mut before.live);
@@ -442,9 +443,10 @@ impl<const N: usize> Probe<N> {
             if wave < last {
                 self.still_live(&live, &mut next, wave + 1 == last);
             }
-            match wave == from {
-                true => self.state[wave].live = live,
-                false => self.trial[wave].live = live,
+            if wave == from {
+                self.state[wave].live = live
+            } else {
+                self.trial[wave].live = live
             }
             self.trial[wave + 1] = next;
             if !is_complete {
@@ -457,13 +459,14 @@ impl<const N: usize> Probe<N> {
                 return Outcome::SameFrom(wave);
             }
         }
-        match from <= last && !self.accepted.is_empty() {
-            true => Outcome::Suffices,
-            // No wave at all: enough if nothing is wanted.
-            false => match self.nodes.iter().any(|n| n.facts.start < n.wanted_end) {
-                true => Outcome::Misses,
-                false => Outcome::Suffices,
-            },
+        if from <= last && !self.accepted.is_empty() {
+            Outcome::Suffices
+        } else {
+            if self.nodes.iter().any(|n| n.facts.start < n.wanted_end) {
+                Outcome::Misses
+            } else {
+                Outcome::Suffices
+            }
         }
     }
 
@@ -494,9 +497,10 @@ impl<const N: usize> Probe<N> {
         next.live.clear();
         for row in live.iter().rev() {
             let node = &self.nodes[*row as usize];
-            let end = match only_wanted {
-                true => node.wanted_end,
-                false => node.facts.end,
+            let end = if only_wanted {
+                node.wanted_end
+            } else {
+                node.facts.end
             };
             let facts = node.facts.start as usize..end as usize;
             let alive = &mut self.cells[*row as usize].alive;
@@ -530,9 +534,10 @@ impl<const N: usize> Probe<N> {
             let node = &self.nodes[row];
             let cell = step.open(node, &self.cells, known);
             self.cells[row] = cell;
-            let end = match is_last {
-                true => node.wanted_end,
-                false => node.facts.end,
+            let end = if is_last {
+                node.wanted_end
+            } else {
+                node.facts.end
             };
             let of_node = node.facts.start as usize..end as usize;
             if cell.open.is_empty() {

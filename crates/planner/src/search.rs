@@ -55,9 +55,10 @@ pub fn search_all(
     // How many of the last scopes run in one request each, all of them in the same subgraph.
     let mut alone = 0;
     for mut scope in tree.scopes() {
-        let found = match scope.serial {
-            true => search_serial(tree, &mut scope, options)?,
-            false => search(tree, &scope, options)?,
+        let found = if scope.serial {
+            search_serial(tree, &mut scope, options)?
+        } else {
+            search(tree, &scope, options)?
         };
         let key = |scope: &Scope| {
             let client = tree.facts[*scope.root_facts.first()?].client?;
@@ -238,9 +239,10 @@ fn by_parts(
     options: &PlanOptions,
     closure: &Closure,
 ) -> Fewest {
-    let parts = match all.count() <= lower_bound {
-        true => Vec::new(),
-        false => parts(tree, scope, wanted, all, closure),
+    let parts = if all.count() <= lower_bound {
+        Vec::new()
+    } else {
+        parts(tree, scope, wanted, all, closure)
     };
     if parts.is_empty() {
         return fewest_of(tree, scope, wanted, all, lower_bound, options);
@@ -419,9 +421,10 @@ fn everything(
         let reachable = (0..closure.waves()).any(|w| !closure.open(node, w).is_empty());
         if reachable || node == Tree::ROOT {
             let coordinate = tree.schema().field_coordinate(tree.facts[fact].field);
-            return Err(PlanError::failed(match tree.facts[fact].is_type {
-                true => format!("no subgraph tells the concrete types of `{coordinate}`"),
-                false => format!("no subgraph can resolve `{coordinate}` at this place"),
+            return Err(PlanError::failed(if tree.facts[fact].is_type {
+                format!("no subgraph tells the concrete types of `{coordinate}`")
+            } else {
+                format!("no subgraph can resolve `{coordinate}` at this place")
             }));
         }
     }

@@ -98,9 +98,10 @@ impl Activity {
     /// be stalled after `write`.
     pub(crate) fn next_look(&self, patience: Duration, write: Duration) -> Instant {
         let soon = Instant::now() + patience.min(write);
-        match self.is_idle() {
-            true => soon.min(self.last.get() + patience),
-            false => soon,
+        if self.is_idle() {
+            soon.min(self.last.get() + patience)
+        } else {
+            soon
         }
     }
 }

@@ -234,9 +234,10 @@ impl ResponseBody {
         let piece = self.take(PIECE).unwrap_or_default();
         let last = self.is_empty();
         let encoded = encoder.push(&piece).and_then(|mut out| {
-            match last {
-                true => out.extend_from_slice(&encoder.finish()?),
-                false => self.coding = Some(Coding::Pieces(encoder, memory)),
+            if last {
+                out.extend_from_slice(&encoder.finish()?)
+            } else {
+                self.coding = Some(Coding::Pieces(encoder, memory))
             }
             Ok(out)
         });

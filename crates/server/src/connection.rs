@@ -285,10 +285,13 @@ impl<S: Service> Connection<S> {
         let refusal = match error {
             error if !error.is_parse() => return,
             // The parser has one word for both, and refuses too many headers before it has looked at the size.
-            error if error.is_parse_too_large() => match self.has_small_heads() {
-                true => Refusal::HeaderCount,
-                false => Refusal::HeaderSize,
-            },
+            error if error.is_parse_too_large() => {
+                if self.has_small_heads() {
+                    Refusal::HeaderCount
+                } else {
+                    Refusal::HeaderSize
+                }
+            }
             _ => Refusal::Malformed,
         };
         // No method that there is.
@@ -326,9 +329,10 @@ async fn open(
     if let Some(tls) = tls {
         let acceptor = tokio_rustls::TlsAcceptor::from(tls.config());
         let stream = Stream::tls(acceptor.accept(socket).await?);
-        let version = match stream.agreed_on_http2() {
-            true => Version::HTTP_2,
-            false => Version::HTTP_11,
+        let version = if stream.agreed_on_http2() {
+            Version::HTTP_2
+        } else {
+            Version::HTTP_11
         };
         return Ok((stream, version));
     }

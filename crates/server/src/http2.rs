@@ -64,13 +64,13 @@ where
                 end = Some(Instant::now() + options.drain_idle_timeout);
             }
             () = driven.place.place.told_to_leave(), if end.is_none() => {
-                match driven.is_idle() {
-                    true => {
-                        serving.as_mut().graceful_shutdown();
-                        end = Some(Instant::now() + LAST_WORD);
-                    }
-                    false if driven.place.place.may_stay() => driven.place.stays(),
-                    false => return Ok(()),
+                if driven.is_idle() {
+                    serving.as_mut().graceful_shutdown();
+                    end = Some(Instant::now() + LAST_WORD);
+                } else if driven.place.place.may_stay() {
+                    driven.place.stays();
+                } else {
+                    return Ok(());
                 }
             }
             () = sleep_until(look) => {

@@ -321,9 +321,10 @@ mod tests {
             // Whoever deploys the next one makes room for it.
             std::fs::remove_file(&path).unwrap();
             let after = Listener::bind(&listen, FileMode(0o600)).await.unwrap();
-            match closes {
-                true => assert!(before.close().is_empty()),
-                false => drop(before),
+            if closes {
+                assert!(before.close().is_empty())
+            } else {
+                drop(before)
             }
             let client = UnixStream::connect(&path).await;
             assert!(client.is_ok(), "{client:?}");

@@ -181,12 +181,12 @@ impl MessageSignature {
         let params = self.params(clock::seconds(now));
         let base = base(&options.components, &params, request, &added)?;
         let key = options.key.clone();
-        let signature = match key.is_heavy() {
-            // Beside the worker, which has other requests to see to.
-            true => tokio::task::spawn_blocking(move || key.sign(base.as_bytes()))
+        let signature = if key.is_heavy() {
+            tokio::task::spawn_blocking(move || key.sign(base.as_bytes()))
                 .await
-                .map_err(|_| SignError("the signature was given up".into()))?,
-            false => key.sign(base.as_bytes()),
+                .map_err(|_| SignError("the signature was given up".into()))?
+        } else {
+            key.sign(base.as_bytes())
         };
         let signature = signature.map_err(SignError)?;
         let label = &options.label;

@@ -84,9 +84,10 @@ pub(crate) fn sign(
     (host, path, query): (&HeaderValue, &str, &str),
     (headers, body): (&HeaderMap, &[u8]),
 ) -> HeaderMap {
-    let body_hash = match target.signs_bodies() {
-        true => hex(digest::digest(&digest::SHA256, body).as_ref()),
-        false => "UNSIGNED-PAYLOAD".into(),
+    let body_hash = if target.signs_bodies() {
+        hex(digest::digest(&digest::SHA256, body).as_ref())
+    } else {
+        "UNSIGNED-PAYLOAD".into()
     };
     let mut added = HeaderMap::new();
     let date = clock::compact(now);
@@ -192,13 +193,15 @@ pub(crate) fn canonical(request: &Request<'_>, paths: Paths) -> (String, String)
 
 fn canonical_path(out: &mut String, path: &str, paths: Paths) {
     let path = if path.is_empty() { "/" } else { path };
-    let normal = match paths.normalise {
-        true => normal_path(path),
-        false => path.to_owned(),
+    let normal = if paths.normalise {
+        normal_path(path)
+    } else {
+        path.to_owned()
     };
-    match paths.twice {
-        true => percent(out, normal.as_bytes(), b"/"),
-        false => out.push_str(&normal),
+    if paths.twice {
+        percent(out, normal.as_bytes(), b"/")
+    } else {
+        out.push_str(&normal)
     }
 }
 

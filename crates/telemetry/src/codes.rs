@@ -292,9 +292,10 @@ pub fn find(code: &str) -> Option<&'static ErrorCode> {
 /// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
 pub(crate) fn label(code: &str) -> &str {
     let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
-    match (1..=64).contains(&code.len()) && code.bytes().all(is_word) {
-        true => code,
-        false => "OTHER",
+    if (1..=64).contains(&code.len()) && code.bytes().all(is_word) {
+        code
+    } else {
+        "OTHER"
     }
 }
 

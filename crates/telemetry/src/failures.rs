@@ -113,9 +113,10 @@ impl Kinds {
     fn of(&mut self, subgraph: &str, code: &str, now: Instant) -> &mut Kind {
         let is_known = |codes: &FastMap<Box<str>, Kind>| codes.contains_key(code);
         let is_known = self.by_subgraph.get(subgraph).is_some_and(is_known);
-        let (subgraph, code) = match is_known || self.len < KINDS_MAX {
-            true => (subgraph, code),
-            false => ("", ""),
+        let (subgraph, code) = if is_known || self.len < KINDS_MAX {
+            (subgraph, code)
+        } else {
+            ("", "")
         };
         if !self.by_subgraph.contains_key(subgraph) {
             self.by_subgraph.insert(subgraph.into(), FastMap::default());
@@ -223,9 +224,10 @@ impl Failures {
             return;
         }
         // Most codes are those of the table, and most others look like them.
-        let code = match is_plain_code(line.code) {
-            true => Cow::Borrowed(line.code),
-            false => Cow::Owned(told(line.code, NAME_BYTES_MAX)),
+        let code = if is_plain_code(line.code) {
+            Cow::Borrowed(line.code)
+        } else {
+            Cow::Owned(told(line.code, NAME_BYTES_MAX))
         };
         if let Some(suppressed) = self.admit(line.subgraph, &code, Instant::now()) {
             write(line, &code, suppressed);

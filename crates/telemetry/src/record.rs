@@ -64,14 +64,16 @@ impl Record {
         Record {
             telemetry,
             started: Instant::now(),
-            time: match keep {
-                true => SystemTime::now(),
-                false => SystemTime::UNIX_EPOCH,
+            time: if keep {
+                SystemTime::now()
+            } else {
+                SystemTime::UNIX_EPOCH
             },
             method: known_method(method),
-            path: match keep {
-                true => bounded(path, MESSAGE_BYTES_MAX).into(),
-                false => Box::default(),
+            path: if keep {
+                bounded(path, MESSAGE_BYTES_MAX).into()
+            } else {
+                Box::default()
             },
             trace,
             request_id,

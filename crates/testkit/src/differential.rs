@@ -205,12 +205,11 @@ impl Bench {
                 continue;
             }
             let answer = answer.map_err(|e| stopped(format!("{e}\n{mode:?}")))?;
-            let (data, errors) = match self.world.is_disputed() {
-                // The monolith repeats what those said who were asked.
-                true => self
-                    .expected(document, variables)
-                    .map_err(|e| fail("the monolith fails", e))?,
-                false => (data.clone(), errors.clone()),
+            let (data, errors) = if self.world.is_disputed() {
+                self.expected(document, variables)
+                    .map_err(|e| fail("the monolith fails", e))?
+            } else {
+                (data.clone(), errors.clone())
             };
             self.agree(&answer, &data, errors.as_deref(), *mode)?;
             first.get_or_insert(answer);

@@ -142,9 +142,10 @@ impl<'a> Gateway<'a> {
 
     fn labels(&self, seed: u64) -> BitSet {
         let labels = self.schemas.supergraph.graph.override_labels.len() as u32;
-        match labels_are_on(seed) {
-            false => BitSet::new(),
-            true => (0..labels).collect(),
+        if labels_are_on(seed) {
+            (0..labels).collect()
+        } else {
+            BitSet::new()
         }
     }
 
@@ -236,19 +237,18 @@ impl<'a> Gateway<'a> {
             async move { execute(plan, input, transport).await.body.into_bytes() }
         };
         let hangs = || format!("execute: hangs\n{text}");
-        let body = match shared {
-            false => drive(run()).ok_or_else(hangs)?,
-            true => {
-                let (first, second) = drive(both(run(), run())).ok_or_else(hangs)?;
-                if split(&first)?.0 != split(&second)?.0 {
-                    return Err(format!(
-                        "sharing: one client got\n{}\nand the other\n{}\n{text}",
-                        String::from_utf8_lossy(&first),
-                        String::from_utf8_lossy(&second)
-                    ));
-                }
-                first
+        let body = if shared {
+            let (first, second) = drive(both(run(), run())).ok_or_else(hangs)?;
+            if split(&first)?.0 != split(&second)?.0 {
+                return Err(format!(
+                    "sharing: one client got\n{}\nand the other\n{}\n{text}",
+                    String::from_utf8_lossy(&first),
+                    String::from_utf8_lossy(&second)
+                ));
             }
+            first
+        } else {
+            drive(run()).ok_or_else(hangs)?
         };
         let (data, errors) = split(&body)?;
         Ok(Answer {

@@ -465,9 +465,10 @@ impl World {
             0
         };
         let hash = self.hash(object, field, args, required, count);
-        let faults = match facts.on_the_way {
-            true => self.faults_per_mille * ON_THE_WAY,
-            false => self.faults_per_mille,
+        let faults = if facts.on_the_way {
+            self.faults_per_mille * ON_THE_WAY
+        } else {
+            self.faults_per_mille
         };
         if !facts.safe && mix(hash ^ 0xfa) % 1000 < faults {
             return Value::Error(format!("{}.{} {FAULT}", object.ty, field.name));
@@ -706,9 +707,10 @@ fn disputed(
     };
     let all: Vec<(Sub, Vec<String>)> = subs(servers).map(known).collect();
     let is_plain = all.iter().all(|(_, known)| known == certain);
-    match is_plain || all.iter().any(|(_, known)| known.is_empty()) {
-        true => Vec::new(),
-        false => all,
+    if is_plain || all.iter().any(|(_, known)| known.is_empty()) {
+        Vec::new()
+    } else {
+        all
     }
 }
 

@@ -286,9 +286,10 @@ impl Client {
             head: &|out| write_head(out, ask),
             body: &ask.body,
             is_head: false,
-            wanted: match endpoint.response_headers.is_empty() {
-                true => HeaderScope::Deciding,
-                false => HeaderScope::All,
+            wanted: if endpoint.response_headers.is_empty() {
+                HeaderScope::Deciding
+            } else {
+                HeaderScope::All
             },
         };
         let answer = connection.ask(asked);
@@ -365,9 +366,10 @@ async fn over_http2(
             || over_hyper::is_reset(&error);
         let what = "the connection failed before an answer came";
         let error = failed(HTTP_ERROR, &endpoint.name, what, chain(&error));
-        match stale {
-            true => Failed::Stale { unsent, error },
-            false => Failed::Final(error.into()),
+        if stale {
+            Failed::Stale { unsent, error }
+        } else {
+            Failed::Final(error.into())
         }
     })?;
     let (head, body) = response.into_parts();

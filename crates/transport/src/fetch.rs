@@ -77,39 +77,36 @@ async fn exchange(
         Some(to) if status.is_redirection() => Err(fail(format!("{status} to {to:?}"))),
         _ => Ok(()),
     };
-    let (status, headers, body) = match http2 {
-        true => {
-            let mut request = Request::new(Full::new(body));
-            *request.method_mut() = Method::POST;
-            *request.headers_mut() = headers;
-            fit_http2(&mut request, address);
-            let mut sender = speak_http2(stream).await.map_err(|e| fail(chain(&e)))?;
-            let response = sender.send_request(request).await;
-            let (head, body) = response.map_err(|error| fail(chain(&error)))?.into_parts();
-            no_redirect(head.status, &head.headers)?;
-            let body = over_hyper::read_body(intake, body).await;
-            (head.status, head.headers, body)
-        }
-        false => {
-            let mut connection = Connection::new(stream);
-            let headers = Headers {
-                common: &headers,
-                own: HeaderMap::new(),
-                binds: false,
-            };
-            let length = Some(body.len());
-            let asked = OutgoingRequest {
-                head: &|out| request::write(out, ("POST", address), &[], &headers, length),
-                body: &body,
-                is_head: false,
-                wanted: HeaderScope::All,
-            };
-            let head = connection.ask(asked).await;
-            let head = head.map_err(|why| fail(why.to_string()))?;
-            no_redirect(head.status, &head.headers)?;
-            let body = client::read_body(intake, &mut connection).await;
-            (head.status, head.headers, body)
-        }
+    let (status, headers, body) = if http2 {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.headers_mut() = headers;
+        fit_http2(&mut request, address);
+        let mut sender = speak_http2(stream).await.map_err(|e| fail(chain(&e)))?;
+        let response = sender.send_request(request).await;
+        let (head, body) = response.map_err(|error| fail(chain(&error)))?.into_parts();
+        no_redirect(head.status, &head.headers)?;
+        let body = over_hyper::read_body(intake, body).await;
+        (head.status, head.headers, body)
+    } else {
+        let mut connection = Connection::new(stream);
+        let headers = Headers {
+            common: &headers,
+            own: HeaderMap::new(),
+            binds: false,
+        };
+        let length = Some(body.len());
+        let asked = OutgoingRequest {
+            head: &|out| request::write(out, ("POST", address), &[], &headers, length),
+            body: &body,
+            is_head: false,
+            wanted: HeaderScope::All,
+        };
+        let head = connection.ask(asked).await;
+        let head = head.map_err(|why| fail(why.to_string()))?;
+        no_redirect(head.status, &head.headers)?;
+        let body = client::read_body(intake, &mut connection).await;
+        (head.status, head.headers, body)
     };
     let body = body.map_err(|e| e.error)?;
     let body = match Encoding::of(&headers) {

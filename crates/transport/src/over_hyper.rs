@@ -60,15 +60,12 @@ pub(crate) async fn upload(
         .headers_mut()
         .insert(header::CONTENT_TYPE, content_type);
     let (stream, http2) = connect(endpoint, address, tls, names).await?;
-    let sender = match http2 {
-        true => {
-            fit_http2(&mut request, address);
-            speak_http2(stream).await.map(Sender::Http2)
-        }
-        false => {
-            fit_http1(&mut request, address);
-            speak_http1(stream).await.map(Sender::Http1)
-        }
+    let sender = if http2 {
+        fit_http2(&mut request, address);
+        speak_http2(stream).await.map(Sender::Http2)
+    } else {
+        fit_http1(&mut request, address);
+        speak_http1(stream).await.map(Sender::Http1)
     };
     let unanswered = |error: hyper::Error| -> TransportError {
         let what = "the connection failed before an answer came";
@@ -124,9 +121,10 @@ fn fit_http1<B>(request: &mut Request<B>, address: &Address) {
 /// Writes the request's target as HTTP/2 wants it.
 pub(crate) fn fit_http2<B>(request: &mut Request<B>, address: &Address) {
     request.headers_mut().remove(header::HOST);
-    let scheme = match address.https {
-        true => Scheme::HTTPS,
-        false => Scheme::HTTP,
+    let scheme = if address.https {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
     };
     let uri = Uri::builder()
         .scheme(scheme)

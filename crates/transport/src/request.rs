@@ -400,9 +400,10 @@ impl RequestTransport<'_> {
         let endpoint = request.endpoint;
         let sent = (request.deadline, request.watched);
         let headers = self.headers(endpoint, request.outgoing, sent);
-        let echoes = match endpoint.response_headers.is_empty() {
-            true => Vec::new(),
-            false => headers.own.keys().cloned().collect(),
+        let echoes = if endpoint.response_headers.is_empty() {
+            Vec::new()
+        } else {
+            headers.own.keys().cloned().collect()
         };
         let asked = &request.request;
         let exchanged = {
@@ -465,10 +466,10 @@ impl RequestTransport<'_> {
                     exchanged = first.as_mut() => (exchanged, second.as_mut()),
                     exchanged = second.as_mut() => (exchanged, first.as_mut()),
                 };
-                match is_well(&exchanged) {
-                    true => exchanged,
-                    // The other may do better.
-                    false => other.await,
+                if is_well(&exchanged) {
+                    exchanged
+                } else {
+                    other.await
                 }
             }
             None => first.as_mut().await,
@@ -632,9 +633,10 @@ impl RequestTransport<'_> {
             }
             // Answers that were joined count for everybody who holds them.
             let result = result.and_then(|exchanged| {
-                match self.budget.take(exchanged.response.body.len()) {
-                    true => Ok(exchanged),
-                    false => Err(over_budget(&endpoint.name, &self.budget)),
+                if self.budget.take(exchanged.response.body.len()) {
+                    Ok(exchanged)
+                } else {
+                    Err(over_budget(&endpoint.name, &self.budget))
                 }
             });
             if let (Some(files), Ok(_)) = (self.files, &result) {

@@ -207,9 +207,10 @@ impl Names {
         silent.retain(|(_, until)| now < *until);
         // Stable: otherwise the order stays.
         addresses.sort_by_key(|address| silent.iter().any(|(silent, _)| silent == address));
-        match addresses.is_empty() {
-            true => Err(format!("no address is known for `{host}`")),
-            false => Ok(addresses),
+        if addresses.is_empty() {
+            Err(format!("no address is known for `{host}`"))
+        } else {
+            Ok(addresses)
         }
     }
 

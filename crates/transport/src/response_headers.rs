@@ -120,9 +120,10 @@ impl ResponseHeaderRules {
                     if is_copied_never(name) || is_copied_never(target) {
                         continue;
                     }
-                    let mut values: Vec<HeaderValue> = match is_copied(name) {
-                        true => answer.get_all(name).iter().cloned().collect(),
-                        false => Vec::new(),
+                    let mut values: Vec<HeaderValue> = if is_copied(name) {
+                        answer.get_all(name).iter().cloned().collect()
+                    } else {
+                        Vec::new()
                     };
                     let echo = !values.is_empty() && echoes.contains(name);
                     if values.is_empty() {
@@ -278,9 +279,10 @@ impl Collected {
             all_said &= said;
         }
         if let Some(strictest) = strictest {
-            let value = match all_said && !errors {
-                true => strictest.to_value(),
-                false => HeaderValue::from_static("no-store"),
+            let value = if all_said && !errors {
+                strictest.to_value()
+            } else {
+                HeaderValue::from_static("no-store")
             };
             out.insert(header::CACHE_CONTROL, value);
         }

@@ -37,13 +37,12 @@ impl Source {
     /// [`Http2::Only`] everything but TLS is HTTP/2, too. The error is for the operator.
     pub fn new(url: &str, http2: Http2) -> Result<Self, String> {
         let address = Address::parse(url).map_err(|error| error.to_string())?;
-        let tls = match address.https {
-            true => {
-                // With TLS both sides agree on a version.
-                let tls = ClientTls::load(ClientTlsOptions::default(), Http2::Enable);
-                Some(tls.map_err(|error| error.to_string())?)
-            }
-            false => None,
+        let tls = if address.https {
+            // With TLS both sides agree on a version.
+            let tls = ClientTls::load(ClientTlsOptions::default(), Http2::Enable);
+            Some(tls.map_err(|error| error.to_string())?)
+        } else {
+            None
         };
         Ok(Source {
             address,
@@ -113,9 +112,10 @@ impl Source {
             own: HeaderMap::new(),
             binds: false,
         };
-        let user_agent = match headers.contains(&header::USER_AGENT) {
-            true => b"",
-            false => USER_AGENT_LINE,
+        let user_agent = if headers.contains(&header::USER_AGENT) {
+            b""
+        } else {
+            USER_AGENT_LINE
         };
         // RFC 9110, section 8.6: methods without a body by nature say no length.
         let has_body =
@@ -155,9 +155,10 @@ impl Source {
     /// HTTP/2 names the host in the URL.
     fn absolute(&self) -> Result<Uri, String> {
         let mut parts = uri::Parts::default();
-        parts.scheme = Some(match self.address.https {
-            true => uri::Scheme::HTTPS,
-            false => uri::Scheme::HTTP,
+        parts.scheme = Some(if self.address.https {
+            uri::Scheme::HTTPS
+        } else {
+            uri::Scheme::HTTP
         });
         let host: &HeaderValue = &self.address.host;
         parts.authority = uri::Authority::try_from(host.as_bytes()).ok();

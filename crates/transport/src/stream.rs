@@ -302,10 +302,10 @@ impl AsyncRead for Stream {
             }
             Kind::Tls(stream) => Pin::new(&mut stream.take(most)).poll_read(cx, buffer),
         };
-        match read.is_pending() {
-            // Others have their turn now.
-            true => this.moved = 0,
-            false => this.moved += buffer.filled().len() - before,
+        if read.is_pending() {
+            this.moved = 0
+        } else {
+            this.moved += buffer.filled().len() - before
         }
         read
     }

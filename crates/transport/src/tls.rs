@@ -410,9 +410,10 @@ impl ServerTlsOptions {
             None => builder.with_no_client_auth(),
             Some(pem) => {
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots(pem)?, provider());
-                let verifier = match self.client_required {
-                    true => verifier,
-                    false => verifier.allow_unauthenticated(),
+                let verifier = if self.client_required {
+                    verifier
+                } else {
+                    verifier.allow_unauthenticated()
                 };
                 let verifier = verifier
                     .build()

@@ -322,9 +322,10 @@ impl Differ<'_> {
             let name = new.name(row.name);
             if old.arg_by_name(before, name).is_none() {
                 let coordinate = called(name);
-                let (kind, what) = match row.is_required() {
-                    true => (kinds[1], "required"),
-                    false => (kinds[2], "optional"),
+                let (kind, what) = if row.is_required() {
+                    (kinds[1], "required")
+                } else {
+                    (kinds[2], "optional")
                 };
                 let message = format!("`{coordinate}` is new and {what}");
                 self.push(kind, coordinate, message);

@@ -119,13 +119,13 @@ async fn ask(
     let accept = "application/graphql-response+json, application/json;q=0.9";
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
     let body = Bytes::from(json!({ "query": query }).to_string());
-    let answer =
-        fetch(&endpoint, headers, body)
-            .await
-            .map_err(|error| match error.detail.is_empty() {
-                true => error.message,
-                false => error.detail,
-            })?;
+    let answer = fetch(&endpoint, headers, body).await.map_err(|error| {
+        if error.detail.is_empty() {
+            error.message
+        } else {
+            error.detail
+        }
+    })?;
     if answer.status == 304 {
         return Ok(None);
     }

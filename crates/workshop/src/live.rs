@@ -323,9 +323,10 @@ impl Live {
                 if state.sdl.is_some() {
                     trouble.severity = Severity::Warning;
                     trouble.code = codes::SUBGRAPH_FROM_CACHE;
-                    trouble.notes.push(match known {
-                        true => "its last schema stays".to_owned(),
-                        false => "its schema is the one of the cache".to_owned(),
+                    trouble.notes.push(if known {
+                        "its last schema stays".to_owned()
+                    } else {
+                        "its schema is the one of the cache".to_owned()
                     });
                 }
                 let changed = before.is_none();

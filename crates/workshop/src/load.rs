@@ -65,9 +65,10 @@ pub async fn load(entries: &[Entry]) -> Result<Vec<Loaded>, Refused> {
             Err(mut why) => refused.diagnostics.append(&mut why.diagnostics),
         }
     }
-    match refused.diagnostics.is_empty() {
-        true => Ok(loaded),
-        false => Err(refused),
+    if refused.diagnostics.is_empty() {
+        Ok(loaded)
+    } else {
+        Err(refused)
     }
 }
 

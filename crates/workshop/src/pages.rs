@@ -113,9 +113,12 @@ fn example(example: &Example, out: &mut String) {
 fn indented(text: &str) -> String {
     let lines: Vec<String> = text
         .lines()
-        .map(|line| match line.is_empty() {
-            true => String::new(),
-            false => format!("  {line}"),
+        .map(|line| {
+            if line.is_empty() {
+                String::new()
+            } else {
+                format!("  {line}")
+            }
         })
         .collect();
     lines.join("\n")

@@ -48,9 +48,10 @@ impl Used {
     /// of the operation is part of it.
     pub fn at(&self, byte: u32) -> String {
         let (line, column) = line_column(self.document.source(), byte);
-        match self.whole {
-            true => format!("{}:{line}:{column}", self.place),
-            false => format!("{} {}:{line}:{column}", self.place, self.name),
+        if self.whole {
+            format!("{}:{line}:{column}", self.place)
+        } else {
+            format!("{} {}:{line}:{column}", self.place, self.name)
         }
     }
 }

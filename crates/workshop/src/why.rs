@@ -325,11 +325,12 @@ impl Why {
                 ));
             }
             for (key, from) in &resolver.entries {
-                line(match from.is_empty() {
-                    true => format!(
+                line(if from.is_empty() {
+                    format!(
                         "  entered by {{ {key} }}, which no other subgraph that is reached knows"
-                    ),
-                    false => format!("  entered by {{ {key} }} from {}", from.join(", ")),
+                    )
+                } else {
+                    format!("  entered by {{ {key} }} from {}", from.join(", "))
                 });
             }
             if resolver.entries.is_empty() {

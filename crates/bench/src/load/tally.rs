@@ -105,9 +105,10 @@ impl Tally {
         }
         self.result.failed += 1;
         let failures = &mut self.result.failures;
-        let kind = match failures.contains_key(kind) || failures.len() < KINDS_MAX {
-            true => kind,
-            false => "other",
+        let kind = if failures.contains_key(kind) || failures.len() < KINDS_MAX {
+            kind
+        } else {
+            "other"
         };
         *failures.entry(kind.to_owned()).or_default() += 1;
         self.second(at).failed += 1;
@@ -184,9 +185,10 @@ fn percentiles(histogram: &Histogram<u64>) -> BTreeMap<String, f64> {
 impl LoadResult {
     /// Answers per second.
     pub fn throughput(&self) -> f64 {
-        match self.seconds > 0.0 {
-            true => self.answered as f64 / self.seconds,
-            false => 0.0,
+        if self.seconds > 0.0 {
+            self.answered as f64 / self.seconds
+        } else {
+            0.0
         }
     }
     /// A latency in milliseconds.

@@ -355,9 +355,10 @@ impl Shape {
                     .iter()
                     .map(|s| format!("{} over {}", s.to, s.over))
                     .collect();
-                let pause = match pause.0.is_zero() {
-                    true => String::new(),
-                    false => format!(", {pause} between answer and next request"),
+                let pause = if pause.0.is_zero() {
+                    String::new()
+                } else {
+                    format!(", {pause} between answer and next request")
                 };
                 format!(
                     "{start} clients, then {}, closed loop{pause}",

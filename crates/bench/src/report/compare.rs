@@ -139,9 +139,10 @@ fn judge(metric: &str, before: &Spread, after: &Spread) -> Judgement {
         "rate",
     ]
     .contains(&metric);
-    match (change > 0.0) == more_is_better {
-        true => Judgement::Better,
-        false => Judgement::Worse,
+    if (change > 0.0) == more_is_better {
+        Judgement::Better
+    } else {
+        Judgement::Worse
     }
 }
 

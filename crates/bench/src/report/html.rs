@@ -144,9 +144,10 @@ fn overview(out: &mut String, summary: &Summary) {
                 (Some(row), Some(spread)) => {
                     let text = unit.show(spread.median);
                     let mark = if row.flags.is_empty() { "" } else { " ⚠" };
-                    match best == Some(*name) {
-                        true => write!(out, "<td class=\"key\"><b>{text}</b>{mark}</td>"),
-                        false => write!(out, "<td>{text}{mark}</td>"),
+                    if best == Some(*name) {
+                        write!(out, "<td class=\"key\"><b>{text}</b>{mark}</td>")
+                    } else {
+                        write!(out, "<td>{text}{mark}</td>")
                     }
                 }
                 (Some(row), None) => {

@@ -249,9 +249,10 @@ fn grouped(digits: &str) -> String {
 impl Row {
     /// Its name with a sign if there is something to know about it.
     pub fn marked_title(&self) -> String {
-        match self.flags.is_empty() {
-            true => self.title.clone(),
-            false => format!("{} ⚠", self.title),
+        if self.flags.is_empty() {
+            self.title.clone()
+        } else {
+            format!("{} ⚠", self.title)
         }
     }
 }

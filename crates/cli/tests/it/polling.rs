@@ -442,12 +442,15 @@ fn a_configuration_is_fetched_kept_and_fetched_again() {
 fn a_tls_file_that_cannot_be_used_is_an_error() {
     let bad = file("bad-authorities.pem", "no certificate\n");
     let schema = demo("supergraph.graphql");
-    let text = |tls: bool| match tls {
-        true => format!(
-            "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'https://127.0.0.1:1/' }}\n\
+    let text = |tls: bool| {
+        if tls {
+            format!(
+                "listen: 127.0.0.1:0\noverride_subgraph_url: {{ accounts: 'https://127.0.0.1:1/' }}\n\
              tls: {{ subgraph: {{ all: {{ certificate_authorities: '{bad}' }} }} }}\n"
-        ),
-        false => "listen: 127.0.0.1:0\n".to_owned(),
+            )
+        } else {
+            "listen: 127.0.0.1:0\n".to_owned()
+        }
     };
     let config = file("bad-tls.yaml", text(true));
     let (code, rest) = Running::start(&["serve", "-c", &config, "-s", &schema]).ended();

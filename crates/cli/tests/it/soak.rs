@@ -222,9 +222,10 @@ fn memory_and_files_come_to_rest() {
     while start.elapsed() < Duration::from_secs(seconds) {
         // The pace of this loop is that of the reloads: each is waited for.
         let broken = reloads % 10 == 9;
-        let text = match broken {
-            true => "type Query { broken".to_owned(),
-            false => schema.replace("type Person", &format!("\"v{reloads}\"\ntype Person")),
+        let text = if broken {
+            "type Query { broken".to_owned()
+        } else {
+            schema.replace("type Person", &format!("\"v{reloads}\"\ntype Person"))
         };
         fs::write(&supergraph, text).unwrap();
         fs::write(&config, configuration(&urls, &supergraph, PLANS, reloads)).unwrap();

@@ -18,9 +18,10 @@ fn main() {
     let seed: u64 = args.first().and_then(|a| a.parse().ok()).unwrap_or(1);
     let count: usize = args.get(1).and_then(|a| a.parse().ok()).unwrap_or(10);
     for i in 0..count {
-        let set = match mutated {
-            true => mutants::mutant(seed, i),
-            false => sets::set(seed, i),
+        let set = if mutated {
+            mutants::mutant(seed, i)
+        } else {
+            sets::set(seed, i)
         };
         let subgraphs: Vec<_> = set
             .iter()

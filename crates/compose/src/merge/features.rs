@@ -96,9 +96,10 @@ impl Merger<'_> {
         let name = composed.trim_start_matches('@');
         let here = (sub.place(span), String::new());
         if let Some(problem) = not_composable(sub, composed) {
-            let shown = match composed.is_empty() {
-                true => "@composeDirective",
-                false => composed,
+            let shown = if composed.is_empty() {
+                "@composeDirective"
+            } else {
+                composed
             };
             self.report.error_help(
                 codes::DIRECTIVE_COMPOSITION_ERROR,

@@ -34,9 +34,10 @@ impl Merger<'_> {
         let mut at: FastMap<Symbol, usize> = FastMap::default();
         for (sub, ty) in &sources {
             let schema = &self.subs[*sub as usize].schema;
-            let kind = match self.subs[*sub as usize].types[*ty].interface_object {
-                true => TypeKind::Interface,
-                false => schema.types[*ty].kind,
+            let kind = if self.subs[*sub as usize].types[*ty].interface_object {
+                TypeKind::Interface
+            } else {
+                schema.types[*ty].kind
             };
             // Where kinds differ, which was reported, only those of the first kind have a say.
             if kind != self.out.types[id].kind {
@@ -328,12 +329,13 @@ impl Merger<'_> {
         if bad.is_empty() {
             return;
         }
-        let help = match subscription {
-            true => "a subscription has one source: keep it in one subgraph".to_owned(),
-            false => format!(
+        let help = if subscription {
+            "a subscription has one source: keep it in one subgraph".to_owned()
+        } else {
+            format!(
                 "add `@shareable` in {}, or keep the field in one subgraph (`@override` moves it)",
                 self.sub_names(&bad.iter().map(|r| r.0).collect::<Vec<_>>())
-            ),
+            )
         };
         self.refuse_sharing(about, &resolving, &bad, help);
     }
@@ -415,9 +417,10 @@ impl Merger<'_> {
             .collect();
         at.extend(resolving.iter().filter(|r| !bad.contains(r)).map(|(s, f)| {
             let sub = &self.subs[*s as usize];
-            let how = match sub.fields[*f].external {
-                true => "provided",
-                false => "shareable",
+            let how = if sub.fields[*f].external {
+                "provided"
+            } else {
+                "shareable"
             };
             (self.field_place(*s, *f), format!("{how} in `{}`", sub.name))
         }));

@@ -187,9 +187,10 @@ impl Merger<'_> {
             None => {
                 let used = self.is_used(loser, theirs);
                 self.subs[loser as usize].fields[theirs].overridden = Some(used);
-                let end = match used {
-                    true => ", and still used by keys or other directives there",
-                    false => " and can be removed there",
+                let end = if used {
+                    ", and still used by keys or other directives there"
+                } else {
+                    " and can be removed there"
                 };
                 let message = format!("`{about}` of subgraph `{}` is overridden{end}", over.from);
                 (hint::OVERRIDDEN_FIELD_CAN_BE_REMOVED, message)

@@ -49,9 +49,10 @@ pub(crate) fn company(seed: u64, subgraphs: usize, large: usize) -> Vec<Owned> {
             sdl: String::new(),
             query: vec![format!("team{s}: String")],
         };
-        let size = match s < large {
-            true => SIZES[SIZES.len() - 1],
-            false => *rng.pick(&SIZES),
+        let size = if s < large {
+            SIZES[SIZES.len() - 1]
+        } else {
+            *rng.pick(&SIZES)
         };
         team.write(size, &mut entities, &names);
         out.push(Owned {

@@ -264,15 +264,16 @@ impl Tally {
         if accepted == errors.is_empty() {
             return;
         }
-        let is_meant = match accepted {
-            true => errors.iter().all(is_stricter),
-            false => verdict.split(" ;; ").all(|error| {
+        let is_meant = if accepted {
+            errors.iter().all(is_stricter)
+        } else {
+            verdict.split(" ;; ").all(|error| {
                 let (code, message) = error.split_once(": ").unwrap();
                 LOOSER.iter().any(|(c, m, sdl, _)| {
                     let written = set.iter().any(|s| s.sdl.contains(sdl));
                     *c == code && message.contains(m) && written
                 })
-            }),
+            })
         };
         if is_meant {
             self.meant += 1;
@@ -371,9 +372,10 @@ fn verdicts(script: &Path, seed: u64, count: usize) -> Vec<String> {
 fn verdict(answer: &Value) -> String {
     let errors = answer["errors"].as_array().unwrap();
     if errors.is_empty() {
-        return match answer["supergraph"].is_string() {
-            true => "accepted".into(),
-            false => "failed".into(),
+        return if answer["supergraph"].is_string() {
+            "accepted".into()
+        } else {
+            "failed".into()
         };
     }
     // Messages name their subgraph first.

@@ -113,9 +113,10 @@ fn policy_of(origins: &Node, any_scheme: bool) -> Node {
     if !patterns.is_empty() {
         let patterns = patterns.iter().map(|text| {
             let host = text.replace('.', "\\.").replace('*', "[^/]*");
-            match either(text) {
-                true => format!("https?://{host}"),
-                false => host,
+            if either(text) {
+                format!("https?://{host}")
+            } else {
+                host
             }
         });
         set(&mut policy, "match_origins", list(patterns.collect()));

@@ -76,15 +76,12 @@ fn cosmo(found: &str) -> String {
         };
         let name = name.strip_prefix("env.").unwrap_or(name);
         let digit = name.starts_with(|c: char| c.is_ascii_digit());
-        rest = match name.is_empty() || (digit && braced.is_none()) {
-            true => {
-                out.push_str("$$");
-                after
-            }
-            false => {
-                out.push_str(&format!("${{env.{name}}}"));
-                tail
-            }
+        rest = if name.is_empty() || (digit && braced.is_none()) {
+            out.push_str("$$");
+            after
+        } else {
+            out.push_str(&format!("${{env.{name}}}"));
+            tail
         };
     }
     out.push_str(rest);

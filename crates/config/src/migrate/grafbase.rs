@@ -260,14 +260,15 @@ fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// A rate is limited where it is set.
 fn rate_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match is_on(node) {
-        true => walk.not_needed(path, "rates are limited where they are set"),
-        false => walk.row(
+    if is_on(node) {
+        walk.not_needed(path, "rates are limited where they are set")
+    } else {
+        walk.row(
             path,
             None,
             Verdict::Unsupported,
             "rates are limited where they are set; remove `traffic_shaping.router.rate_limit`",
-        ),
+        )
     }
 }
 
@@ -279,10 +280,7 @@ fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn enforced(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let mode = match is_on(node) {
-        true => "require",
-        false => "allow",
-    };
+    let mode = if is_on(node) { "require" } else { "allow" };
     walk.put(path, "persisted_queries.mode", plain(mode), "");
 }
 

@@ -317,9 +317,10 @@ fn source(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// Of a file, or of a URL.
 fn poll_interval(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = match at(walk.root, "supergraph.path").is_some() {
-        true => "hot_reload.interval",
-        false => "supergraph.poll_interval",
+    let target = if at(walk.root, "supergraph.path").is_some() {
+        "hot_reload.interval"
+    } else {
+        "supergraph.poll_interval"
     };
     walk.try_put(path, target, duration(walk.format, node))
 }
@@ -403,9 +404,10 @@ fn endpoint(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         (_, true) => "the first of them; there is one URL here",
         _ => "",
     };
-    let url = match whole {
-        true => url,
-        false => format!("{}/supergraph", url.trim_end_matches('/')),
+    let url = if whole {
+        url
+    } else {
+        format!("{}/supergraph", url.trim_end_matches('/'))
     };
     walk.put(path, "supergraph.url", text(url), note);
 }

@@ -166,9 +166,10 @@ impl<'n> Walk<'n> {
 
     /// Writes a value and says so.
     pub(super) fn put(&mut self, from: &[String], target: &str, value: Node, note: &str) {
-        let verdict = match from.join(".") == target && note.is_empty() {
-            true => Verdict::Kept,
-            false => Verdict::Renamed,
+        let verdict = if from.join(".") == target && note.is_empty() {
+            Verdict::Kept
+        } else {
+            Verdict::Renamed
         };
         set(&mut self.tree, target, value);
         self.row(from, Some(target), verdict, note);
@@ -182,9 +183,10 @@ impl<'n> Walk<'n> {
             }) => items.push(value),
             _ => set(&mut self.tree, target, list(vec![value])),
         }
-        let verdict = match kept {
-            true => Verdict::Kept,
-            false => Verdict::Renamed,
+        let verdict = if kept {
+            Verdict::Kept
+        } else {
+            Verdict::Renamed
         };
         self.row(from, Some(target), verdict, "");
     }
@@ -221,9 +223,10 @@ impl<'n> Walk<'n> {
     }
     /// A key that nothing here answers to.
     pub(super) fn unsupported(&mut self, from: &[String], why: &str) {
-        match protections::holds(self.format, from) {
-            true => self.lost(from, why),
-            false => self.row(from, None, Verdict::Unsupported, why),
+        if protections::holds(self.format, from) {
+            self.lost(from, why)
+        } else {
+            self.row(from, None, Verdict::Unsupported, why)
         }
     }
     /// A key that nobody knows. It may have protected something.

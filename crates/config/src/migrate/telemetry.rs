@@ -70,9 +70,10 @@ fn endpoint(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
                 Ok(found) => found,
                 Err(why) => return walk.unsupported(from, &why),
             };
-            let url = match found.contains("://") || found.starts_with("${") {
-                true => found,
-                false => format!("http://{found}"),
+            let url = if found.contains("://") || found.starts_with("${") {
+                found
+            } else {
+                format!("http://{found}")
             };
             walk.put(from, &format!("{target}.endpoint"), text(url), "");
         }
@@ -166,9 +167,10 @@ pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let base = if traces { TRACES } else { METRICS };
         walk.put(&from, &format!("{base}.enabled"), plain("true"), "");
         if let Some(protocol) = get("protocol").or(get("exporter")) {
-            let protocol = match protocol.contains("grpc") {
-                true => "grpc",
-                false => "http",
+            let protocol = if protocol.contains("grpc") {
+                "grpc"
+            } else {
+                "http"
             };
             walk.put(&from, &format!("{base}.protocol"), plain(protocol), "");
         }

@@ -56,9 +56,10 @@ impl Served {
         };
         let serving = Arc::clone(&gateway);
         // A unix socket if one is configured, else a port of its own.
-        let listen = match config.listen.0.starts_with("unix:") {
-            true => config.listen.0.clone(),
-            false => "127.0.0.1:0".to_owned(),
+        let listen = if config.listen.0.starts_with("unix:") {
+            config.listen.0.clone()
+        } else {
+            "127.0.0.1:0".to_owned()
         };
         let mode = config.listen_mode;
         let tls = ogive_server::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));

@@ -388,9 +388,12 @@ fn hedging_has_a_budget_and_spares_mutations() {
     let silent = Arc::new(AtomicBool::new(false));
     let mood = Arc::clone(&silent);
     let accounts = Toxic::answering(200, "", ME);
-    let reviews = Toxic::start(move |_, _| match mood.load(Ordering::SeqCst) {
-        true => Reply::Hang(Vec::new()),
-        false => Reply::Whole(answer(200, "", REVIEWS.as_bytes())),
+    let reviews = Toxic::start(move |_, _| {
+        if mood.load(Ordering::SeqCst) {
+            Reply::Hang(Vec::new())
+        } else {
+            Reply::Whole(answer(200, "", REVIEWS.as_bytes()))
+        }
     });
     let graph = Graph::with(&format!(
         "override_subgraph_url: {{ accounts: '{}', reviews: '{}' }}\n\

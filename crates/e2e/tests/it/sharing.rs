@@ -281,9 +281,10 @@ fn an_answer_that_was_made_for_one_client_is_given_to_nobody_else() {
             seen.sort();
             let expected: Vec<String> = (0..VISITORS)
                 .map(|n| {
-                    let cookie = match line.starts_with("set-cookie") && !rules.is_empty() {
-                        true => format!("session={n}; HttpOnly"),
-                        false => "no".to_owned(),
+                    let cookie = if line.starts_with("set-cookie") && !rules.is_empty() {
+                        format!("session={n}; HttpOnly")
+                    } else {
+                        "no".to_owned()
                     };
                     format!("{} {cookie}", me(&n.to_string()))
                 })
@@ -509,9 +510,12 @@ fn callers_that_may_not_see_the_same_are_told_apart() {
     settle(&mut client(&graph));
     let asked = [accounts.asked(), accounts.asked()];
     assert!(accounts.is_left_alone());
-    let _kept = asked.map(|asked| match asked.text.contains("city") {
-        true => asked.answer(r#"{"data":{"me":{"name":"Ann","city":"Oslo"}}}"#),
-        false => asked.answer(r#"{"data":{"me":{"name":"Ann"}}}"#),
+    let _kept = asked.map(|asked| {
+        if asked.text.contains("city") {
+            asked.answer(r#"{"data":{"me":{"name":"Ann","city":"Oslo"}}}"#)
+        } else {
+            asked.answer(r#"{"data":{"me":{"name":"Ann"}}}"#)
+        }
     });
     let [one, two, three] = clients.map(|mut connection| connection.read().json());
     assert_eq!(

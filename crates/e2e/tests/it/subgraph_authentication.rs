@@ -420,9 +420,10 @@ fn programs_of_others_verify_what_is_signed() {
                 let subgraph = subgraph();
                 let url = format!("{}{path}", subgraph.url().trim_end_matches('/'));
                 let graph = graph(&url, proof, compression);
-                let body = match variables {
-                    true => with_variables.to_string(),
-                    false => json!({"query": QUERY}).to_string(),
+                let body = if variables {
+                    with_variables.to_string()
+                } else {
+                    json!({"query": QUERY}).to_string()
                 };
                 let mut connection = Connection::open(graph.address());
                 let json = [("content-type", "application/json")];

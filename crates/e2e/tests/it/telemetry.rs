@@ -100,17 +100,14 @@ async fn collect(stream: TokioIo<tokio::net::TcpStream>, grpc: bool, keep: Kept)
         }
     });
     // The other side may go away at any time.
-    let _ = match grpc {
-        true => {
-            http2::Builder::new(TokioExecutor::new())
-                .serve_connection(stream, service)
-                .await
-        }
-        false => {
-            http1::Builder::new()
-                .serve_connection(stream, service)
-                .await
-        }
+    let _ = if grpc {
+        http2::Builder::new(TokioExecutor::new())
+            .serve_connection(stream, service)
+            .await
+    } else {
+        http1::Builder::new()
+            .serve_connection(stream, service)
+            .await
     };
 }
 

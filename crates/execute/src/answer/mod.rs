@@ -583,9 +583,10 @@ impl<'s, 'p> Absorb<'s, 'p> {
             // It does not say where: wherever something is missing.
             _ => {
                 let once = has_data || std::mem::replace(&mut self.told_everywhere, true);
-                places = match once {
-                    true => self.first_affected(),
-                    false => self.affected(),
+                places = if once {
+                    self.first_affected()
+                } else {
+                    self.affected()
                 };
             }
         }

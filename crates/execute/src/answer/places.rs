@@ -265,9 +265,10 @@ impl<'p> Absorb<'_, 'p> {
                 _ => None,
             };
         }
-        match is_inside || is_null(value) {
-            true => Ok(path),
-            false => Err(None),
+        if is_inside || is_null(value) {
+            Ok(path)
+        } else {
+            Err(None)
         }
     }
 }

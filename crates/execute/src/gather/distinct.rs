@@ -120,9 +120,10 @@ impl<'s, T: Copy> Distinct<'s, T> {
         if !read_values(store, representation, record, &mut self.values) {
             return None;
         }
-        let ty = match by_type {
-            true => store.known_type(record),
-            false => None,
+        let ty = if by_type {
+            store.known_type(record)
+        } else {
+            None
         };
         let mut hash = self.hasher.build_hasher();
         if self.hashed {

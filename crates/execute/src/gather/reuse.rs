@@ -124,9 +124,10 @@ fn offer(
         {
             continue;
         }
-        let key = match is_plain {
-            true => seen.find(store, &reuse_source.representation, record, (0, by_type)),
-            false => None,
+        let key = if is_plain {
+            seen.find(store, &reuse_source.representation, record, (0, by_type))
+        } else {
+            None
         };
         if matches!(key, Some(Found::Known(()))) {
             continue;

@@ -112,11 +112,7 @@ impl Duplicates {
         if *misses >= MISSES_MAX {
             return DuplicateMatch::Off;
         }
-        let values = at
-            + match is_named {
-                true => VALUES_AT_NAMED,
-                false => VALUES_AT,
-            };
+        let values = at + if is_named { VALUES_AT_NAMED } else { VALUES_AT };
         let Some(bytes) = text.get(values..).and_then(|rest| rest.first_chunk::<16>()) else {
             return DuplicateMatch::Off;
         };

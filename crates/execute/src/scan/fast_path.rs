@@ -288,9 +288,10 @@ fn put_leaf<L: Lanes>(
         reader.store.put_raw(slots, step.slot, range);
         return Ok(());
     }
-    let read = match is_short {
-        true => Some(Leaf::Range(short(reader.source))),
-        false => leaf(here.cursor, &reader.derived.pattern, step, reader.source),
+    let read = if is_short {
+        Some(Leaf::Range(short(reader.source)))
+    } else {
+        leaf(here.cursor, &reader.derived.pattern, step, reader.source)
     };
     let value = match read {
         Some(Leaf::Range(range)) => Value::Raw(range),
@@ -578,14 +579,13 @@ fn begin_object<L: Lanes>(
     let start = here.cursor.at;
     let steps = &reader.derived.reads[coming.child];
     // What can be there once only has no duplicate.
-    let look = match reader.is_single && !steps.in_list {
-        true => DuplicateMatch::Off,
-        false => {
-            let place = (coming.child, *here.depth);
-            reader
-                .duplicates
-                .look(text, at, place, steps.typename.is_some())
-        }
+    let look = if reader.is_single && !steps.in_list {
+        DuplicateMatch::Off
+    } else {
+        let place = (coming.child, *here.depth);
+        reader
+            .duplicates
+            .look(text, at, place, steps.typename.is_some())
     };
     let duplicate = match look {
         DuplicateMatch::Same(entry) => {

@@ -236,9 +236,10 @@ impl<'s, 'p> Reader<'s, 'p> {
     /// where it is not.
     fn walk(&mut self, scanner: &mut Scanner<'_>, mut more: bool) -> Result<(), Stop> {
         while !self.frames.is_empty() {
-            let left = match more {
-                true => lanes::run(FastPath::new(self, scanner))?,
-                false => FastPathEnd::Close,
+            let left = if more {
+                lanes::run(FastPath::new(self, scanner))?
+            } else {
+                FastPathEnd::Close
             };
             if matches!(left, FastPathEnd::Nothing) {
                 break;
@@ -841,17 +842,19 @@ impl<'s, 'p> Reader<'s, 'p> {
     }
     fn fail_here(&mut self, code: &'static str, message: &'static str) {
         // Told even if there is no room for it in the response.
-        let path = match self.errors.is_full() {
-            true => Path::new(),
-            false => self.path_here(),
+        let path = if self.errors.is_full() {
+            Path::new()
+        } else {
+            self.path_here()
         };
         self.push(GraphqlError::new(code, message).at(path));
     }
     /// Reports an error at a record.
     pub(crate) fn fail(&mut self, code: &'static str, message: &'static str, record: RecordId) {
-        let path = match self.errors.is_full() {
-            true => Path::new(),
-            false => self.store.visible_path(record).unwrap_or_default(),
+        let path = if self.errors.is_full() {
+            Path::new()
+        } else {
+            self.store.visible_path(record).unwrap_or_default()
         };
         self.push(GraphqlError::new(code, message).at(path));
     }

@@ -24,11 +24,12 @@ const TYPES: [&str; 3] = ["A", "B", "C"];
 fn plan(in_places: bool) -> Plan {
     let mut b = Builder::new(&["a", "b"], &["Query", "A", "B", "C", "Part"]);
     let (mut roots, mut targets) = (Vec::new(), Vec::new());
-    let places: Vec<(String, &[&str])> = match in_places {
-        true => (0..3)
+    let places: Vec<(String, &[&str])> = if in_places {
+        (0..3)
             .map(|at| (format!("things{at}"), &TYPES[at..=at]))
-            .collect(),
-        false => vec![("things".to_owned(), &TYPES)],
+            .collect()
+    } else {
+        vec![("things".to_owned(), &TYPES)]
     };
     for (place, types) in &places {
         let things = b.object(Plan::ROOT, place, "[Thing]", types);
@@ -50,9 +51,10 @@ fn plan(in_places: bool) -> Plan {
             ("part", Some(known[0])),
             ("parts", Some(known[1])),
         ];
-        let keys = match in_places {
-            true => b.shape(things, &keys),
-            false => b.typed_shape(things, &keys),
+        let keys = if in_places {
+            b.shape(things, &keys)
+        } else {
+            b.typed_shape(things, &keys)
         };
         roots.push((place.as_str(), Some(keys)));
         let deep = b.shape(deep, &[("w", None)]);
@@ -111,9 +113,10 @@ fn answers(random: &mut Rng, in_places: bool) -> (String, [Vec<usize>; 3], Strin
             // Mostly nothing is there: what is there keeps the reader from remembering.
             let part = ["null", r#"{"x":1}"#, r#"{"x":null}"#][random.below(16).saturating_sub(13)];
             let parts = ["null", "[]", r#"[{"q":"x"}]"#][random.below(16).saturating_sub(13)];
-            let typename = match in_places {
-                true => String::new(),
-                false => format!(r#""__typename":"{}","#, TYPES[ty]),
+            let typename = if in_places {
+                String::new()
+            } else {
+                format!(r#""__typename":"{}","#, TYPES[ty])
             };
             let thing = format!(r#"{{{typename}"id":{id},"part":{part},"parts":{parts}}}"#);
             (ty, thing)
@@ -126,11 +129,12 @@ fn answers(random: &mut Rng, in_places: bool) -> (String, [Vec<usize>; 3], Strin
         let there: Vec<&str> = there.map(|(_, thing)| &**thing).collect();
         there.join(",")
     };
-    let first = match in_places {
-        true => (0..3)
+    let first = if in_places {
+        (0..3)
             .map(|at| format!("\"things{at}\":[{}]", list(Some(at))))
-            .collect(),
-        false => vec![format!("\"things\":[{}]", list(None))],
+            .collect()
+    } else {
+        vec![format!("\"things\":[{}]", list(None))]
     };
     let mut members = Vec::new();
     for (at, count) in asked.iter().map(Vec::len).enumerate() {

@@ -22,9 +22,10 @@ fn refused(paths: &[&str]) -> String {
         )
     };
     let errors: Vec<String> = paths.iter().map(error).collect();
-    match errors.is_empty() {
-        true => String::new(),
-        false => format!(r#","errors":[{}]"#, errors.join(",")),
+    if errors.is_empty() {
+        String::new()
+    } else {
+        format!(r#","errors":[{}]"#, errors.join(","))
     }
 }
 

@@ -289,9 +289,10 @@ fn of_a_fetch_in_two_parts_both_must_have_come_without_errors() {
         let script = Script::new(vec![vec![keys, members], answers]);
         let output = run_with(&prefetching(), &setup, &script);
         assert_eq!(output.stats.prefetched, 1);
-        let last = match asked_again {
-            true => "one, asked again",
-            false => "one",
+        let last = if asked_again {
+            "one, asked again"
+        } else {
+            "one"
         };
         assert_eq!(
             data(output),

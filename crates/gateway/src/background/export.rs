@@ -83,8 +83,8 @@ impl Exporter {
             &options.exporters.metrics.otlp,
             &options.exporters.tracing.otlp,
         );
-        let metrics = match metrics.enabled {
-            true => Some((
+        let metrics = if metrics.enabled {
+            Some((
                 Collector::new(
                     Service::Metrics,
                     &metrics.endpoint,
@@ -94,32 +94,32 @@ impl Exporter {
                     resource.clone(),
                 )?,
                 metrics.interval.0.max(Duration::from_millis(10)),
-            )),
-            false => None,
+            ))
+        } else {
+            None
         };
-        let traces = match traces.enabled {
-            true => {
-                let batch = &traces.batch_processor;
-                let full = Arc::new(Notify::new());
-                let (wake, size) = (Arc::clone(&full), batch.max_export_batch_size.get());
-                if let Some(tracing) = &gateway.telemetry().tracing {
-                    tracing.when_waiting(size, Box::new(move || wake.notify_one()));
-                }
-                Some(Traces {
-                    collector: Collector::new(
-                        Service::Traces,
-                        &traces.endpoint,
-                        traces.protocol,
-                        &traces.headers,
-                        traces.timeout.0,
-                        resource,
-                    )?,
-                    delay: batch.scheduled_delay.0.max(Duration::from_millis(10)),
-                    batch: size,
-                    full,
-                })
+        let traces = if traces.enabled {
+            let batch = &traces.batch_processor;
+            let full = Arc::new(Notify::new());
+            let (wake, size) = (Arc::clone(&full), batch.max_export_batch_size.get());
+            if let Some(tracing) = &gateway.telemetry().tracing {
+                tracing.when_waiting(size, Box::new(move || wake.notify_one()));
             }
-            false => None,
+            Some(Traces {
+                collector: Collector::new(
+                    Service::Traces,
+                    &traces.endpoint,
+                    traces.protocol,
+                    &traces.headers,
+                    traces.timeout.0,
+                    resource,
+                )?,
+                delay: batch.scheduled_delay.0.max(Duration::from_millis(10)),
+                batch: size,
+                full,
+            })
+        } else {
+            None
         };
         Ok(Exporter {
             gateway,
@@ -223,10 +223,7 @@ impl Collector {
         resource: Resource,
     ) -> Result<Self, String> {
         let grpc = protocol == OtlpProtocol::Grpc;
-        let http2 = match grpc {
-            true => Http2::Only,
-            false => Http2::Disable,
-        };
+        let http2 = if grpc { Http2::Only } else { Http2::Disable };
         let mut source = Source::new(&endpoint.0, http2)
             .map_err(|why| format!("the collector `{}` cannot be used: {why}", endpoint.0))?;
         source.timeout = timeout;
@@ -247,9 +244,10 @@ impl Collector {
             };
             headers.insert(name, value);
         }
-        let kind = match grpc {
-            true => "application/grpc",
-            false => "application/x-protobuf",
+        let kind = if grpc {
+            "application/grpc"
+        } else {
+            "application/x-protobuf"
         };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         if grpc {
@@ -276,16 +274,15 @@ impl Collector {
     }
 
     async fn deliver(&mut self, message: Vec<u8>) {
-        let body: Bytes = match self.grpc {
-            true => {
-                // gRPC: not compressed, then the length.
-                let mut framed = BytesMut::with_capacity(message.len() + 5);
-                framed.put_u8(0);
-                framed.put_u32(message.len() as u32);
-                framed.extend_from_slice(&message);
-                framed.freeze()
-            }
-            false => message.into(),
+        let body: Bytes = if self.grpc {
+            // gRPC: not compressed, then the length.
+            let mut framed = BytesMut::with_capacity(message.len() + 5);
+            framed.put_u8(0);
+            framed.put_u32(message.len() as u32);
+            framed.extend_from_slice(&message);
+            framed.freeze()
+        } else {
+            message.into()
         };
         let mut wait = BACKOFF;
         for attempt in 1..=TRIES {

@@ -67,9 +67,12 @@ async fn judge(
         judged.algorithm.name()
     );
     let caller = judged.caller;
-    let list = |names: &[Box<str>]| match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.join(" "),
+    let list = |names: &[Box<str>]| {
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(" ")
+        }
     };
     let _ = writeln!(out, "scopes: {}", list(&caller.granted.scopes));
     let _ = writeln!(out, "policies: {}", list(&caller.granted.policies));
@@ -83,9 +86,10 @@ async fn judge(
 pub(crate) fn restrictions(plan: &Plan, claims: &Claims) -> String {
     let mut out = String::new();
     for requirement in &plan.requirements {
-        let met = match requirement.is_met_by(claims) {
-            true => "met",
-            false => "not met",
+        let met = if requirement.is_met_by(claims) {
+            "met"
+        } else {
+            "not met"
         };
         let _ = writeln!(out, "restriction {requirement}: {met}");
     }

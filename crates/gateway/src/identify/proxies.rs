@@ -42,9 +42,10 @@ impl Proxies {
     /// search.
     pub fn client(&self, headers: &HeaderMap, peer: Peer) -> Client {
         const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-        let name = match self.forwarded {
-            true => header::FORWARDED,
-            false => X_FORWARDED_FOR,
+        let name = if self.forwarded {
+            header::FORWARDED
+        } else {
+            X_FORWARDED_FOR
         };
         let mut client = peer.client();
         // Several lines are one list (RFC 9110, section 5.3).
@@ -59,9 +60,10 @@ impl Proxies {
                 break;
             }
             let hop = std::str::from_utf8(hop).unwrap_or_default();
-            let node = match self.forwarded {
-                true => forwarded_for(hop),
-                false => Some(hop),
+            let node = if self.forwarded {
+                forwarded_for(hop)
+            } else {
+                Some(hop)
             };
             match node.and_then(address) {
                 Some(named) => client = Client::At(named),

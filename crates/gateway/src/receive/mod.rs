@@ -141,13 +141,12 @@ pub async fn receive<B: RequestBody>(
             note(&limits.body, &body.len(), exceeded);
             // The document is copied out of it.
             memory.grow(body.len())?;
-            let received = match body.len() <= LIGHT_BODY {
-                true => received(&body, limits, document_id),
-                false => {
-                    let (limits, id) = (*limits, document_id.map(str::to_owned));
-                    let work = offload.run(move || received(&body, &limits, id.as_deref()));
-                    Box::pin(work).await
-                }
+            let received = if body.len() <= LIGHT_BODY {
+                received(&body, limits, document_id)
+            } else {
+                let (limits, id) = (*limits, document_id.map(str::to_owned));
+                let work = offload.run(move || received(&body, &limits, id.as_deref()));
+                Box::pin(work).await
             }?;
             note_batch(&received, limits, exceeded);
             Ok(received)
@@ -390,11 +389,10 @@ impl<'b> Whole<'b> {
         let mut more = scanner.begin_array()?;
         while more {
             count += 1;
-            match count <= most {
-                true => entries.push(Members::read(&mut scanner)?),
-                false => {
-                    scanner.skip_value()?;
-                }
+            if count <= most {
+                entries.push(Members::read(&mut scanner)?)
+            } else {
+                scanner.skip_value()?;
             }
             more = scanner.next_item()?;
         }

@@ -204,13 +204,14 @@ impl Csrf {
     pub fn new(config: &Config) -> Self {
         let names = config.csrf.required_headers.iter();
         Csrf {
-            guard: match config.csrf.enabled {
-                true => Guard::On(
+            guard: if config.csrf.enabled {
+                Guard::On(
                     names
                         .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
                         .collect(),
-                ),
-                false => Guard::Off,
+                )
+            } else {
+                Guard::Off
             },
             files: config.file_uploads.enabled,
         }

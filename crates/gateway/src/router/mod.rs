@@ -139,9 +139,10 @@ impl Gateway {
 fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str> {
     options.documents.trusted.as_ref()?;
     let id = path.strip_prefix(&*options.graphql_path)?;
-    let id = match options.graphql_path.ends_with('/') {
-        true => id,
-        false => id.strip_prefix('/')?,
+    let id = if options.graphql_path.ends_with('/') {
+        id
+    } else {
+        id.strip_prefix('/')?
     };
     (!id.is_empty() && !id.contains('/')).then_some(id)
 }

@@ -97,9 +97,12 @@ impl Feedback {
         };
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX) / WEIGHT;
         let first = average.answers.fetch_add(1, Ordering::Relaxed) == 0;
-        let next = |old: u64| match first {
-            true => Some(micros * WEIGHT),
-            false => Some(old - old / WEIGHT + micros),
+        let next = |old: u64| {
+            if first {
+                Some(micros * WEIGHT)
+            } else {
+                Some(old - old / WEIGHT + micros)
+            }
         };
         let _ = average
             .micros
@@ -116,9 +119,10 @@ impl Feedback {
         let old = before.measured.as_deref();
         let step_of = |(at, average): (usize, &Average)| {
             let old = old.map_or(0, |measured| measured.slowness_of(at as u32));
-            match average.answers.load(Ordering::Relaxed) < ANSWERS_MIN {
-                true => old,
-                false => step(old, average.micros.load(Ordering::Relaxed)),
+            if average.answers.load(Ordering::Relaxed) < ANSWERS_MIN {
+                old
+            } else {
+                step(old, average.micros.load(Ordering::Relaxed))
             }
         };
         let slowness: Vec<u8> = self.averages.iter().enumerate().map(step_of).collect();
@@ -167,20 +171,24 @@ impl Feedback {
 
 /// The step of an average, given the one before: it stays unless the average is a quarter beyond its edges.
 fn step(old: u8, micros: u64) -> u8 {
-    let upper = |step: u8| match step >= STEP_MAX {
-        true => u64::MAX,
-        false => STEP_MICROS << step,
+    let upper = |step: u8| {
+        if step >= STEP_MAX {
+            u64::MAX
+        } else {
+            STEP_MICROS << step
+        }
     };
     let lower = match old {
         0 => 0,
         step => upper(step - 1),
     };
     let stays = micros <= upper(old).saturating_add(upper(old) / 4) && micros >= lower - lower / 4;
-    match stays {
-        true => old,
-        false => (0..STEP_MAX)
+    if stays {
+        old
+    } else {
+        (0..STEP_MAX)
             .find(|s| micros <= upper(*s))
-            .unwrap_or(STEP_MAX),
+            .unwrap_or(STEP_MAX)
     }
 }
 

@@ -102,12 +102,13 @@ impl SharedPlan {
         let Some(quality) = self.quality else {
             return tier.to_owned();
         };
-        match quality.settled {
-            true => format!("{tier}; no plan is better for this profile"),
-            false => format!(
+        if quality.settled {
+            format!("{tier}; no plan is better for this profile")
+        } else {
+            format!(
                 "{tier}; a better plan might exist, with no fewer than {} requests",
                 quality.lower_bound
-            ),
+            )
         }
     }
 }

@@ -79,13 +79,12 @@ impl SchemaState {
             proven = quality.settled,
             "a plan was refined"
         );
-        let plan = match other {
-            true => {
-                plan.shrink_to_fit();
-                Arc::new(plan)
-            }
+        let plan = if other {
+            plan.shrink_to_fit();
+            Arc::new(plan)
+        } else {
             // What was learnt about the old one stays true.
-            false => Arc::clone(&before.plan),
+            Arc::clone(&before.plan)
         };
         self.plans.replace(
             slot,

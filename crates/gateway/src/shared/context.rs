@@ -72,9 +72,10 @@ impl Identity {
             Some(Ok(caller)) => caller.granted.authenticated,
             Some(Err(error)) => return Err(error.clone()),
         };
-        match is_required && !is_known {
-            true => Err(unauthenticated()),
-            false => Ok(()),
+        if is_required && !is_known {
+            Err(unauthenticated())
+        } else {
+            Ok(())
         }
     }
     /// What a claim says. What an unauthenticated caller claims counts for nothing.

@@ -49,9 +49,10 @@ fn judge(failure: &Failure<'_>) -> (&'static str, Urgency) {
             codes::GRAPHQL_PARSE_FAILED | codes::GRAPHQL_VALIDATION_FAILED
         );
         let is_unwell = failure.status.is_some_and(|status| status >= 500);
-        let urgency = match is_ours || is_unwell {
-            true => Urgency::Warn,
-            false => Urgency::Info,
+        let urgency = if is_ours || is_unwell {
+            Urgency::Warn
+        } else {
+            Urgency::Info
         };
         return ("a subgraph reported an error", urgency);
     }

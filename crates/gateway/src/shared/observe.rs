@@ -134,9 +134,10 @@ pub fn telemetry(config: &Config, commit: Option<&'static str>) -> Result<Teleme
                 queue_max: tracing.otlp.batch_processor.max_queue_size.get(),
             })
         }),
-        match access.enabled {
-            true => Some(access_log(config)?),
-            false => None,
+        if access.enabled {
+            Some(access_log(config)?)
+        } else {
+            None
         },
     ))
 }

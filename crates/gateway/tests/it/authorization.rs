@@ -116,9 +116,10 @@ fn no_plan_outlives_a_change_of_restrictions() {
             // Restrictions that are ignored are as good as none.
             let same = from == to || [from, to].iter().all(|i| [0, 5].contains(i));
             assert_eq!(load(&mut after, builder.finish()).is_ok(), same);
-            let source = match same {
-                true => PlanSource::Bundle,
-                false => PlanSource::Planner,
+            let source = if same {
+                PlanSource::Bundle
+            } else {
+                PlanSource::Planner
             };
             assert_eq!(planned(&after), (n, source), "{from} to {to}");
         }

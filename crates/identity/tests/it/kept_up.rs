@@ -240,11 +240,10 @@ async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
                 }
             }
         }
-        match waits {
-            true => std::task::Poll::Pending,
-            false => {
-                std::task::Poll::Ready(all.drain(..).filter_map(|(_, output)| output).collect())
-            }
+        if waits {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(all.drain(..).filter_map(|(_, output)| output).collect())
         }
     })
     .await

@@ -80,9 +80,10 @@ impl<'a> Coercion<'a, '_> {
         written: &str,
         names: impl IntoIterator<Item = &'n str>,
     ) -> String {
-        match self.suggestions {
-            true => suggest::did_you_mean(kind, &suggest::suggestions(written, names)),
-            false => String::new(),
+        if self.suggestions {
+            suggest::did_you_mean(kind, &suggest::suggestions(written, names))
+        } else {
+            String::new()
         }
     }
 
@@ -387,9 +388,12 @@ fn has_equal_keys(object: Node<'_>) -> bool {
     }
     let mut rest = keys();
     while let Some(key) = rest.next() {
-        let is_equal = |other| match key.has_escapes() || ogive_json::JsonStr::has_escapes(other) {
-            true => key.unescape() == other.unescape(),
-            false => key.raw() == other.raw(),
+        let is_equal = |other| {
+            if key.has_escapes() || ogive_json::JsonStr::has_escapes(other) {
+                key.unescape() == other.unescape()
+            } else {
+                key.raw() == other.raw()
+            }
         };
         if rest.clone().any(is_equal) {
             return true;

@@ -232,9 +232,10 @@ impl<'a> Context<'a> {
         written: &str,
         names: impl IntoIterator<Item = &'n str>,
     ) -> String {
-        match self.limits.suggestions {
-            true => suggest::did_you_mean(kind, &suggest::suggestions(written, names)),
-            false => String::new(),
+        if self.limits.suggestions {
+            suggest::did_you_mean(kind, &suggest::suggestions(written, names))
+        } else {
+            String::new()
         }
     }
 

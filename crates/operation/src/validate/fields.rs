@@ -36,9 +36,10 @@ pub(super) fn unknown(cx: &mut Context<'_>, field: &Field, parent: Option<TypeId
     };
     cx.report(&[field.span], |cx| {
         let name = cx.text(field.name);
-        let types = match cx.limits.suggestions {
-            true => types_with(cx, parent, name),
-            false => Vec::new(),
+        let types = if cx.limits.suggestions {
+            types_with(cx, parent, name)
+        } else {
+            Vec::new()
         };
         let hint = if types.is_empty() {
             let fields = &cx.schema.types[parent].fields;

@@ -138,14 +138,15 @@ impl Emitter<'_> {
             headers.push((text, usage.gates.clone()));
         }
         if !headers.is_empty() {
-            let any = match headers.iter().any(|(_, g)| g.is_empty()) {
-                true => Vec::new(),
-                false => any_of(
+            let any = if headers.iter().any(|(_, g)| g.is_empty()) {
+                Vec::new()
+            } else {
+                any_of(
                     headers
                         .iter()
                         .flat_map(|(_, g)| g.iter().copied())
                         .collect(),
-                ),
+                )
             };
             segments.push("(", &any);
             let mut escaped = String::new();

@@ -219,9 +219,10 @@ impl Emitter<'_> {
     }
 
     fn fragment_type(&self, ty: TypeId, subgraph: u32) -> TypeId {
-        match self.tree.is_untold(ty, subgraph) {
-            true => self.tree.interface_object_of(ty, subgraph).unwrap_or(ty),
-            false => ty,
+        if self.tree.is_untold(ty, subgraph) {
+            self.tree.interface_object_of(ty, subgraph).unwrap_or(ty)
+        } else {
+            ty
         }
     }
 

@@ -110,10 +110,10 @@ impl Emitter<'_> {
             is_abstract && declared.is_some_and(|ty| tree.is_interface_object(ty, subgraph));
         let abstract_here = is_abstract && !is_interface_object;
         let is_only_type = self.possible[place].len() <= 1;
-        let ask_typename = match is_interface_object {
-            // So that nobody takes its objects for the only type there seems to be.
-            true => is_only_type && tree.may_be_untold(place),
-            false => declared.is_some() && (abstract_here || !is_only_type),
+        let ask_typename = if is_interface_object {
+            is_only_type && tree.may_be_untold(place)
+        } else {
+            declared.is_some() && (abstract_here || !is_only_type)
         };
         let told = self.without_types(&mut wanted);
         if ask_typename {
@@ -151,9 +151,10 @@ impl Emitter<'_> {
             Some(told) => self.conditional.or(any, told),
             None => any,
         };
-        let interface_objects = match ask_typename && tree.may_be_untold(place) {
-            true => self.interface_objects(place, subgraph),
-            false => Vec::new(),
+        let interface_objects = if ask_typename && tree.may_be_untold(place) {
+            self.interface_objects(place, subgraph)
+        } else {
+            Vec::new()
         };
         let shape = self.shape(place, &items, subgraph, ask_typename, interface_objects);
         let mut pieces = self.pool.pieces.pop().unwrap_or_default();

@@ -256,9 +256,10 @@ fn sources<'a>(tree: &'a Tree<'_>, place: PlaceId, mut rows: Vec<Source<'a>>) ->
         for fact in &node.facts {
             let fact = &tree.facts[*fact];
             if let Some(client) = fact.client {
-                let slot = match fact.is_uncertain {
-                    true => SlotIndex::MAX,
-                    false => fact.slot,
+                let slot = if fact.is_uncertain {
+                    SlotIndex::MAX
+                } else {
+                    fact.slot
                 };
                 rows.push((client, slot, Cow::Borrowed(&node.types)));
             }

@@ -95,13 +95,12 @@ impl Selections {
     }
     /// A text that uses variables.
     pub(crate) fn text_with(&mut self, text: &str, variables: &[u32]) -> Symbol {
-        let symbol = match print::is_plain(text) {
-            true => self.texts.intern(text),
-            false => {
-                self.escaped.clear();
-                print::escape(text, &mut self.escaped);
-                self.texts.intern(&self.escaped)
-            }
+        let symbol = if print::is_plain(text) {
+            self.texts.intern(text)
+        } else {
+            self.escaped.clear();
+            print::escape(text, &mut self.escaped);
+            self.texts.intern(&self.escaped)
         };
         if !variables.is_empty() {
             self.variables
@@ -148,9 +147,10 @@ impl Selections {
             };
             match piece.chunk {
                 Chunk::Text(text) => {
-                    let variables = match self.variables.is_empty() {
-                        true => &[][..],
-                        false => self.variables.get(&text).map_or(&[][..], Vec::as_slice),
+                    let variables = if self.variables.is_empty() {
+                        &[][..]
+                    } else {
+                        self.variables.get(&text).map_or(&[][..], Vec::as_slice)
                     };
                     write(&self.texts[text], cond, variables);
                 }

@@ -224,12 +224,11 @@ impl<'a, const N: usize> Builder<'a, N> {
                             let range = k.facts.start as usize..k.facts.end as usize;
                             self.probe.members[range] == members
                         };
-                        let found = match is_large {
-                            true => self.known_keys.get(members.as_slice()).copied(),
-                            false => {
-                                let mut of_node = self.probe.keys[start..].iter();
-                                of_node.position(same).map(|at| start + at)
-                            }
+                        let found = if is_large {
+                            self.known_keys.get(members.as_slice()).copied()
+                        } else {
+                            let mut of_node = self.probe.keys[start..].iter();
+                            of_node.position(same).map(|at| start + at)
                         };
                         found.unwrap_or_else(|| {
                             let at = self.probe.keys.len();

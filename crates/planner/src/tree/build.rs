@@ -372,9 +372,10 @@ impl<'a> Grower<'a, '_> {
         args: &[(Box<str>, ogive_schema::ConstValue)],
     ) -> Option<FactId> {
         let of_node = &self.tree.nodes[node].facts;
-        let candidates = match of_node.len() > SCANNED_MAX {
-            true => self.wide.get(&(node, field))?,
-            false => of_node,
+        let candidates = if of_node.len() > SCANNED_MAX {
+            self.wide.get(&(node, field))?
+        } else {
+            of_node
         };
         candidates.iter().copied().find(|f| {
             let fact = &self.tree.facts[*f];

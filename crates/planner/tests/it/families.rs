@@ -48,9 +48,10 @@ fn work(input: &Input) -> Work {
         .sum();
     let plan = ogive_planner::plan(&supergraph, &op, &options).expect("a plan");
     // Validation against subgraph schemas is for small ones; the verifier is for all.
-    match input.query.len() < 2_000 {
-        true => soundness(&supergraph, &plan),
-        false => ogive_plan::verify(&plan).map_err(|e| format!("{e:?}")),
+    if input.query.len() < 2_000 {
+        soundness(&supergraph, &plan)
+    } else {
+        ogive_plan::verify(&plan).map_err(|e| format!("{e:?}"))
     }
     .unwrap_or_else(|why| panic!("{why}"));
     let header = ogive_plan::Header {
@@ -308,9 +309,10 @@ fn implementers(n: usize, m: usize, alike: bool) -> Input {
             sdl,
             "  own{i}: Int @join__field(graph: S1)\n  extra: Int @join__field(graph: S1)\n}}"
         );
-        let own = match alike {
-            true => "extra".to_string(),
-            false => format!("own{i}"),
+        let own = if alike {
+            "extra".to_string()
+        } else {
+            format!("own{i}")
         };
         let _ = write!(query, " ... on Kind{i} {{ {own} }}");
     }

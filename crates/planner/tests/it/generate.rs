@@ -227,9 +227,10 @@ impl World {
     }
 
     fn write_link(&self, out: &mut String, name: &str, link: &Link) {
-        let ty = match link.list {
-            true => format!("[T{}]", link.target),
-            false => format!("T{}", link.target),
+        let ty = if link.list {
+            format!("[T{}]", link.target)
+        } else {
+            format!("T{}", link.target)
         };
         let _ = write!(out, "  {name}: {ty}");
         for s in bits(link.providers) {

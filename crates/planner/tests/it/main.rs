@@ -61,13 +61,15 @@ fn folder(name: &str) -> PathBuf {
 fn supergraph(name: &str) -> Supergraph {
     let path = folder("supergraphs").join(format!("{name}.graphql"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let schema = match text.lines().any(|l| l.starts_with("schema")) {
-        true => String::new(),
-        false => schema_definition(&text),
+    let schema = if text.lines().any(|l| l.starts_with("schema")) {
+        String::new()
+    } else {
+        schema_definition(&text)
     };
-    let preamble = match text.contains("directive @join__type") {
-        true => "",
-        false => PREAMBLE,
+    let preamble = if text.contains("directive @join__type") {
+        ""
+    } else {
+        PREAMBLE
     };
     read(&format!("{schema}{preamble}{text}"))
 }

@@ -41,9 +41,10 @@ fn countries(n: usize) -> (String, String) {
             let _ = write!(
                 types,
                 "{} @join__type(graph: M{museum}, key: \"id\")",
-                match museum == first {
-                    true => format!("type Piece{country}"),
-                    false => String::new(),
+                if museum == first {
+                    format!("type Piece{country}")
+                } else {
+                    String::new()
                 }
             );
         }

@@ -250,9 +250,10 @@ fn of_named(schema: &Schema, id: TypeId, part: Part, include_deprecated: bool) -
 
 /// A list or non-null: the outermost layer of `ty`.
 fn of_wrapper<'s>(ty: Type, part: Part) -> Shown<'s> {
-    let inner = match ty.wrapping.is_non_null() {
-        true => Some(ty.wrapping.nullable()),
-        false => ty.wrapping.item(),
+    let inner = if ty.wrapping.is_non_null() {
+        Some(ty.wrapping.nullable())
+    } else {
+        ty.wrapping.item()
     };
     match part {
         Part::Kind if ty.wrapping.is_non_null() => Shown::Text("NON_NULL".into()),

@@ -89,9 +89,10 @@ fn check_args(
     };
     let mut given: FastSet<&str> = FastSet::default();
     let mut mismatches = Vec::new();
-    let strictness = match builder.loose_values {
-        true => values::Strictness::LooseObjects,
-        false => values::Strictness::Exact,
+    let strictness = if builder.loose_values {
+        values::Strictness::LooseObjects
+    } else {
+        values::Strictness::Exact
     };
     for argument in &doc[directive.arguments] {
         let schema = &builder.schema;

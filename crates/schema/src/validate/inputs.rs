@@ -113,9 +113,10 @@ fn check_unique_fields(builder: &mut Builder<'_>) {
 
 fn check_defaults(builder: &mut Builder<'_>, index: &Index) {
     let mut mismatches = Vec::new();
-    let strictness = match builder.loose_values {
-        true => values::Strictness::Loose,
-        false => values::Strictness::Exact,
+    let strictness = if builder.loose_values {
+        values::Strictness::Loose
+    } else {
+        values::Strictness::Exact
     };
     for use_ in &builder.default_uses {
         if builder.report.is_full() {
@@ -214,9 +215,10 @@ fn check_default_circles(builder: &mut Builder<'_>, index: &Index) {
                     .iter()
                     .map(|(i, _)| coordinate(*i))
                     .collect();
-                let via = match via.is_empty() {
-                    true => String::new(),
-                    false => format!(" via the default values of: {}", via.join(", ")),
+                let via = if via.is_empty() {
+                    String::new()
+                } else {
+                    format!(" via the default values of: {}", via.join(", "))
                 };
                 let message = format!(
                     "Invalid circular reference. The default value of Input Object field {} references \

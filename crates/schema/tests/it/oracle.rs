@@ -163,9 +163,10 @@ fn disagreement(ours: &[Diagnostic], answer: &Value) -> Option<String> {
         .map(|e| e.message.clone())
         .collect();
     if theirs.is_empty() {
-        return match shared.is_empty() {
-            true => None,
-            false => report("we refuse what it accepts"),
+        return if shared.is_empty() {
+            None
+        } else {
+            report("we refuse what it accepts")
         };
     }
     if ours.is_empty() {

@@ -202,12 +202,13 @@ impl Chain {
         }
         let off =
             env("AWS_EC2_METADATA_DISABLED").is_some_and(|off| off.eq_ignore_ascii_case("true"));
-        let why = match off {
-            true => "AWS_EC2_METADATA_DISABLED is set".to_owned(),
-            false => match instance::fetch(&env).await {
+        let why = if off {
+            "AWS_EC2_METADATA_DISABLED is set".to_owned()
+        } else {
+            match instance::fetch(&env).await {
                 Ok(found) => return Ok(found),
                 Err(why) => why,
-            },
+            }
         };
         Err(format!(
             "there are none: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor AWS_WEB_IDENTITY_TOKEN_FILE and \

@@ -247,10 +247,7 @@ impl Metrics {
         let kept = &self.kept;
         let name = operation.name.as_deref().unwrap_or_default();
         let key = OperationKey {
-            name: match self.operation_names {
-                true => name,
-                false => "",
-            },
+            name: if self.operation_names { name } else { "" },
             kind: operation.kind,
             failed: operation.errors > 0,
         };

@@ -9,9 +9,10 @@ use crate::rng::hash_texts;
 /// What a subgraph author writes: federation v2 with `@link`.
 pub fn subgraph_sdl(model: &Model, sub: Sub) -> String {
     let objects = model.types.iter().filter_map(|t| t.places.get(&sub));
-    let more = match { objects }.any(|p| p.interface_object) {
-        true => ", \"@interfaceObject\"",
-        false => "",
+    let more = if { objects }.any(|p| p.interface_object) {
+        ", \"@interfaceObject\""
+    } else {
+        ""
     };
     let mut out = format!(
         "extend schema\n  @link(url: \"https://specs.apollo.dev/federation/v2.7\", import: [\"@key\", \"@external\", \
@@ -29,9 +30,10 @@ fn subgraph_types(model: &Model, sub: Sub, out: &mut String) {
         };
         match ty.kind {
             Kind::Object | Kind::Interface => {
-                let kind = match place.interface_object {
-                    true => Kind::Object,
-                    false => ty.kind,
+                let kind = if place.interface_object {
+                    Kind::Object
+                } else {
+                    ty.kind
                 };
                 let _ = write!(out, "{} {}", keyword(kind), ty.name);
                 if !place.implements.is_empty() {
@@ -143,9 +145,10 @@ pub fn merged_sdl(model: &Model) -> String {
         match ty.kind {
             Kind::Object | Kind::Interface => {
                 // A monolith has to say what its objects are.
-                let kind = match model.stands_alone(&ty.name) {
-                    true => Kind::Object,
-                    false => ty.kind,
+                let kind = if model.stands_alone(&ty.name) {
+                    Kind::Object
+                } else {
+                    ty.kind
                 };
                 let _ = write!(out, "{} {}", keyword(kind), ty.name);
                 let interfaces = ty.interfaces();

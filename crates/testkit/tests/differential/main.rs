@@ -193,9 +193,10 @@ fn graph_options(g: u64, faults: u64) -> GraphOptions {
 /// Compares, in every mode or one, with panics turned into mismatches. The answer, and whether it was also had with a
 /// request lost.
 fn guarded(bench: &Bench, op: &Op, seed: u64, in_all: bool) -> Result<(Answer, bool), Mismatch> {
-    let modes = match in_all {
-        true => Mode::all_from(seed),
-        false => vec![Mode::by_seed(seed)],
+    let modes = if in_all {
+        Mode::all_from(seed)
+    } else {
+        vec![Mode::by_seed(seed)]
     };
     let both = || {
         let answer = bench.compare_in(&op.document(), &op.variables_json(), seed, &modes)?;

@@ -128,13 +128,14 @@ impl Connection {
             poll_fn(|cx| Poll::Ready(HEAD.with_borrow_mut(|head| self.begin(cx, head, &asked))))
                 .await
         {
-            return Err(match is_closed(&error) {
-                true => Unanswered::Closed {
+            return Err(if is_closed(&error) {
+                Unanswered::Closed {
                     // TLS may have written a part of what it was given.
                     unsent: !self.stream.is_tls(),
                     why: error.to_string(),
-                },
-                false => Unanswered::Broken(error),
+                }
+            } else {
+                Unanswered::Broken(error)
             });
         }
         let mut reader = HeadReader::new(asked.wanted, asked.is_head);
@@ -162,9 +163,10 @@ impl Connection {
                 Some(error) => format!("{why}; writing: {error}"),
                 None => why,
             };
-            return Err(match any {
-                false => Unanswered::Closed { unsent: false, why },
-                true => Unanswered::Cut(format!("{why} in the middle of a head")),
+            return Err(if any {
+                Unanswered::Cut(format!("{why} in the middle of a head"))
+            } else {
+                Unanswered::Closed { unsent: false, why }
             });
         }
     }
@@ -183,9 +185,10 @@ impl Connection {
         let beyond = if body.is_sized() { 1 } else { READ.0 };
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         // Unless it said its length it may have all that is wanted, and what shows that it has more.
-        let most = match body.is_sized() {
-            true => body.len().saturating_add(left).saturating_add(1),
-            false => most.saturating_add(READ.1),
+        let most = if body.is_sized() {
+            body.len().saturating_add(left).saturating_add(1)
+        } else {
+            most.saturating_add(READ.1)
         };
         match self.fill(left.saturating_add(beyond), most).await {
             Ok(0) if may_end => Ok(false),
@@ -258,9 +261,10 @@ impl Connection {
         };
         let rest = Rest {
             head: Bytes::copy_from_slice(&head[count.min(head.len())..]),
-            body: match beside.is_empty() {
-                true => Bytes::new(),
-                false => asked.body.slice(count.saturating_sub(head.len())..),
+            body: if beside.is_empty() {
+                Bytes::new()
+            } else {
+                asked.body.slice(count.saturating_sub(head.len())..)
             },
         };
         // A plain socket has nothing to flush.
@@ -288,9 +292,10 @@ impl Connection {
     async fn fill(&mut self, room: usize, most: usize) -> io::Result<usize> {
         poll_fn(|cx| {
             self.poll_rest(cx);
-            match self.buffer.is_empty() && room <= FIRST_READ {
-                true => READ_FIRST.with_borrow_mut(|room| self.poll_first(cx, room)),
-                false => self.poll_next(cx, room, most),
+            if self.buffer.is_empty() && room <= FIRST_READ {
+                READ_FIRST.with_borrow_mut(|room| self.poll_first(cx, room))
+            } else {
+                self.poll_next(cx, room, most)
             }
         })
         .await

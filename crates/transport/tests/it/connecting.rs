@@ -37,9 +37,10 @@ impl Resolver for Says {
         let at = self.1.fetch_add(1, Ordering::Relaxed);
         let said = self.0[at.min(self.0.len() - 1)].clone();
         Box::pin(async move {
-            match said.is_empty() {
-                true => Err(io::Error::other("no such host")),
-                false => Ok(said.iter().map(|ip| SocketAddr::new(*ip, 0)).collect()),
+            if said.is_empty() {
+                Err(io::Error::other("no such host"))
+            } else {
+                Ok(said.iter().map(|ip| SocketAddr::new(*ip, 0)).collect())
             }
         })
     }
@@ -176,13 +177,15 @@ const ENDLESS: usize = 200 << 20;
 async fn endless_http1(mut stream: TcpStream, chunked: bool) -> usize {
     let mut request = vec![0; 4096];
     assert!(stream.read(&mut request).await.unwrap() > 0);
-    let piece = match chunked {
-        true => format!("10000\r\n{}\r\n", " ".repeat(64 << 10)),
-        false => " ".repeat(64 << 10),
+    let piece = if chunked {
+        format!("10000\r\n{}\r\n", " ".repeat(64 << 10))
+    } else {
+        " ".repeat(64 << 10)
     };
-    let coding = match chunked {
-        true => "transfer-encoding: chunked\r\n",
-        false => "",
+    let coding = if chunked {
+        "transfer-encoding: chunked\r\n"
+    } else {
+        ""
     };
     let head = format!("HTTP/1.1 200 OK\r\n{coding}\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();

@@ -187,9 +187,10 @@ impl<'l> Repairs<'l> {
             return;
         };
         let coordinate = format!("{}.{}", document.name(ty.name), document.name(field.name));
-        let what = match what.contains(&coordinate) {
-            true => what.to_owned(),
-            false => format!("{what} to `{coordinate}`"),
+        let what = if what.contains(&coordinate) {
+            what.to_owned()
+        } else {
+            format!("{what} to `{coordinate}`")
         };
         let end = field.span.end as usize;
         self.push(code, at, end..end, format!(" @{name}"), &what);
@@ -336,9 +337,10 @@ impl<'l> Repairs<'l> {
         // As the field before it: on a line of its own, or on the same one.
         let before = &self.loaded[at].sdl[..place];
         let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
-        let gap = match line.contains('{') {
-            true => " ".to_owned(),
-            false => format!("\n{}", &line[..line.len() - line.trim_start().len()]),
+        let gap = if line.contains('{') {
+            " ".to_owned()
+        } else {
+            format!("\n{}", &line[..line.len() - line.trim_start().len()])
         };
         let text = format!("{gap}{field}: {}{mark}", declared.ty);
         self.push(diagnostic.code, at, place..place, text, &what);

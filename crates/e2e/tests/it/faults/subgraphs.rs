@@ -227,9 +227,12 @@ fn a_redirect_is_not_followed() {
 #[test]
 fn a_subgraph_behind_one_hung_request_answers_others() {
     // One query hangs until the gateway leaves; none of the others waits for it.
-    let subgraph = Toxic::start(|_, request| match request.contains("hang") {
-        true => Reply::Hang(Vec::new()),
-        false => Reply::Whole(answer(200, "", br#"{"data":{"me":{"name":"Zoe"}}}"#)),
+    let subgraph = Toxic::start(|_, request| {
+        if request.contains("hang") {
+            Reply::Hang(Vec::new())
+        } else {
+            Reply::Whole(answer(200, "", br#"{"data":{"me":{"name":"Zoe"}}}"#))
+        }
     });
     let graph = Graph::with(&format!(
         "override_subgraph_url: {{ accounts: '{}' }}\ntraffic_shaping: {{ all: {{ timeout: 20s }} }}",

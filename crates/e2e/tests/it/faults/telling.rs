@@ -120,9 +120,10 @@ fn every_fault_of_a_subgraph_is_one_line_and_one_count() {
         assert!(!fields["cause"].as_str().unwrap().is_empty(), "{fault}");
         let place = fields["path"].as_str().unwrap();
         assert!(place.starts_with("topProducts."), "{fault}: {place}");
-        let level = match is_missing || code == "DOWNSTREAM_SERVICE_ERROR" {
-            true => "INFO",
-            false => "WARN",
+        let level = if is_missing || code == "DOWNSTREAM_SERVICE_ERROR" {
+            "INFO"
+        } else {
+            "WARN"
         };
         assert_eq!(lines[0]["level"], level, "{fault}");
         let count = format!(

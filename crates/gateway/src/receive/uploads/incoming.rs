@@ -226,10 +226,11 @@ impl Uploads {
                     break;
                 }
                 if let Some(pieces) = &mut tee {
-                    match self.reserve(piece.len()) {
-                        true => pieces.push(piece.clone()),
+                    if self.reserve(piece.len()) {
+                        pieces.push(piece.clone());
+                    } else {
                         // Whoever else wants it learns that it is gone.
-                        false => self.release(tee.take()),
+                        self.release(tee.take());
                     }
                 }
                 out.send(piece).await?;

@@ -255,9 +255,10 @@ async fn placed(
         let received = received(&placed.operations, &limits, id.as_deref())?;
         Ok((received, placed))
     };
-    let done = match bytes <= LIGHT_BODY {
-        true => work(),
-        false => offload.run(work).await,
+    let done = if bytes <= LIGHT_BODY {
+        work()
+    } else {
+        offload.run(work).await
     };
     memory.shrink(about);
     done

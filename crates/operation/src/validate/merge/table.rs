@@ -171,9 +171,10 @@ fn row<'a>(
         object: parent.filter(|id| cx.schema.types[*id].kind == TypeKind::Object),
         call: Call {
             name: called,
-            arguments: match field.arguments.is_empty() {
-                true => 0,
-                false => arguments.of(canonical(cx, field.arguments)),
+            arguments: if field.arguments.is_empty() {
+                0
+            } else {
+                arguments.of(canonical(cx, field.arguments))
             },
         },
         ty,

@@ -49,9 +49,10 @@ impl Tree<'_> {
     }
     /// Whether every answer that brings objects of a node from above tells their type.
     fn is_always_told(&self, node: &Node) -> bool {
-        let told_by = match node.unites.is_empty() {
-            true => &self.graph().types[node.ty].subgraphs,
-            false => return true,
+        let told_by = if node.unites.is_empty() {
+            &self.graph().types[node.ty].subgraphs
+        } else {
+            return true;
         };
         node.types_known.is_subset(told_by)
     }
@@ -277,9 +278,10 @@ impl<'a> Grower<'a, '_> {
                 let sources = &graph.fields[*row].sources;
                 let via = |s: &FieldSource| s.via_interface_object == Some(node.ty) && plain(s);
                 let leads = |s: &FieldSource| via(s) && node.types_known.contains(s.subgraph.0);
-                let is_theirs = match self.tree.places[node.place].is_never_told {
-                    false => sources.iter().all(via),
-                    true => sources.iter().any(leads),
+                let is_theirs = if self.tree.places[node.place].is_never_told {
+                    sources.iter().any(leads)
+                } else {
+                    sources.iter().all(via)
                 };
                 is_theirs && schema.fields[*row].ty == schema.fields[of_interface].ty
             })
@@ -327,9 +329,10 @@ impl<'a> Grower<'a, '_> {
     pub(super) fn needs_told_type(&self, fact: FactId, subgraph: SubgraphId) -> bool {
         let Fact { node, field, .. } = self.tree.facts[fact];
         let source = self.tree.graph().field_source(field, subgraph);
-        match source.is_some_and(|s| s.via_interface_object.is_some()) {
-            true => self.told_late(node).is_some() && self.waits_for_type(fact),
-            false => self.tree.nodes[node].told_by.is_some(),
+        if source.is_some_and(|s| s.via_interface_object.is_some()) {
+            self.told_late(node).is_some() && self.waits_for_type(fact)
+        } else {
+            self.tree.nodes[node].told_by.is_some()
         }
     }
 

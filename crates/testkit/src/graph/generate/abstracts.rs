@@ -220,9 +220,10 @@ impl Draw {
                 if !known && name == "id" && !self.rng.chance(80) {
                     continue;
                 }
-                let ty = match strict {
-                    true => ty.clone().non_null(),
-                    false => ty.clone(),
+                let ty = if strict {
+                    ty.clone().non_null()
+                } else {
+                    ty.clone()
                 };
                 let source = FieldSource::plain(ty);
                 add_source(&mut self.model, implementer, name, sub, source);

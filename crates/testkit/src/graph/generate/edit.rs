@@ -87,9 +87,12 @@ pub fn unify(model: &mut Model) {
         let is_interface = ty.kind == Kind::Interface;
         for field in &mut ty.fields {
             let types = field.sources.values().map(|s| s.ty.clone());
-            let agreed = types.reduce(|a, b| match is_interface {
-                true => a.widen(&b),
-                false => a.narrow(&b),
+            let agreed = types.reduce(|a, b| {
+                if is_interface {
+                    a.widen(&b)
+                } else {
+                    a.narrow(&b)
+                }
             });
             let Some(agreed) = agreed else { continue };
             for source in field.sources.values_mut() {

@@ -756,9 +756,10 @@ impl Draw {
             let count = self.rng.between(2, owners.len());
             owners.truncate(count);
             let ty = self.wrap(&name);
-            let ty = match ty.is_list() || self.rng.chance(30) {
-                true => ty,
-                false => ty.list(),
+            let ty = if ty.is_list() || self.rng.chance(30) {
+                ty
+            } else {
+                ty.list()
             };
             // A value on the way has no key by which it could be entered elsewhere.
             let parents = self.model.types.iter().filter(|t| {

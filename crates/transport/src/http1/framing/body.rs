@@ -212,9 +212,10 @@ impl Chunks {
     /// One more byte that says nothing.
     fn extension(&mut self, at: At) -> Result<At, Malformed> {
         self.extensions += 1;
-        match self.extensions > EXTENSIONS_MAX {
-            true => Err(Malformed("its chunk extensions are longer than 16 KiB")),
-            false => Ok(at),
+        if self.extensions > EXTENSIONS_MAX {
+            Err(Malformed("its chunk extensions are longer than 16 KiB"))
+        } else {
+            Ok(at)
         }
     }
 }

@@ -229,9 +229,10 @@ impl Coding {
                 // RFC 9112, section 6.1: nothing is applied after `chunked`, and it only once.
                 return Err(Malformed("`chunked` is not the last transfer coding"));
             }
-            last = match coding.eq_ignore_ascii_case(b"chunked") {
-                true => Coding::Chunked,
-                false => Coding::Other,
+            last = if coding.eq_ignore_ascii_case(b"chunked") {
+                Coding::Chunked
+            } else {
+                Coding::Other
             };
         }
         match last {
