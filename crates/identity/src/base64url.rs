@@ -59,13 +59,9 @@ mod tests {
         // RFC 7515, appendix C.
         assert_eq!(encode(&[3, 236, 255, 224, 193]), "A-z_4ME");
         // Padding, other alphabets, white space, one letter too many, and bits that say nothing.
-        for text in ["YQ==", "+/", "Y Q", "YQ\n", "YWJjZ", "YR", "YWF", "é"] {
-            let decoded = decode(text.as_bytes());
-            assert!(
-                decoded.is_none() || encode(&decoded.unwrap()) == text,
-                "{text}"
-            );
+        for text in ["YQ==", "+/", "Y Q", "YQ\n", "YWJjZ", "YR", "YWF", "é", "A"] {
+            assert_eq!(decode(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(decode(b"YR"), None);
+        assert_eq!(decode(b"YQ").as_deref(), Some(&b"a"[..]));
     }
 }

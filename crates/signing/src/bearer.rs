@@ -72,8 +72,13 @@ impl Bearer {
         Bearer(TOKENS.get(options.clone(), make))
     }
 
-    pub(crate) async fn sign(&self) -> Result<HeaderMap, SignError> {
-        let value = self.0.get().await?;
+    /// Waits until there is a token.
+    pub(crate) async fn ready(&self) -> Result<(), SignError> {
+        self.0.get().await.map(|_| ())
+    }
+
+    pub(crate) fn sign(&self) -> Result<HeaderMap, SignError> {
+        let value = self.0.held()?;
         Ok(HeaderMap::from_iter([(
             header::AUTHORIZATION,
             HeaderValue::clone(&value),

@@ -1,11 +1,15 @@
 //! Keys that messages are signed with.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ogive_files::Pipes;
 use ring::{
-    hmac,
+    digest, hmac,
     rand::SystemRandom,
     signature::{
         ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
@@ -59,11 +63,20 @@ enum Material {
     Hmac(hmac::Key),
 }
 
-/// A key and the one algorithm it is for.
+/// A key and the one algorithm it is for. Clones are one key, also after its file was read again.
 #[derive(Clone)]
 pub struct SigningKey {
     algorithm: Algorithm,
+    /// The key, or where it is.
+    given: Secret,
+    loaded: Arc<Mutex<Loaded>>,
+}
+
+#[derive(Clone)]
+struct Loaded {
     material: Arc<Material>,
+    /// SHA-256 of what the file held.
+    digest: Vec<u8>,
 }
 
 impl fmt::Debug for SigningKey {
@@ -76,14 +89,44 @@ impl SigningKey {
     /// Reads a key: a PEM file, its text, or for [`Algorithm::Hmac`] the secret itself, as text or as `base64:…`. The error
     /// is for the operator, and says nothing of the key.
     pub fn read(algorithm: Algorithm, key: &Secret) -> Result<Self, String> {
-        let material = match algorithm {
-            Algorithm::Hmac => Material::Hmac(secret(key)?),
-            _ => private(algorithm, &pem(key)?)?,
+        let (material, digest) = match algorithm {
+            Algorithm::Hmac => (Material::Hmac(secret(key)?), Vec::new()),
+            _ => {
+                let pem = pem(key)?;
+                (private(algorithm, &pem)?, hash(&pem))
+            }
         };
+        let material = Arc::new(material);
         Ok(SigningKey {
             algorithm,
-            material: Arc::new(material),
+            given: key.clone(),
+            loaded: Arc::new(Mutex::new(Loaded { material, digest })),
         })
+    }
+
+    /// Reads the key's file again, if it has one; tells whether there is another key. One that cannot be used changes
+    /// nothing.
+    pub(crate) fn refresh(&self) -> Result<bool, String> {
+        if self.algorithm == Algorithm::Hmac || is_pem(&self.given) {
+            return Ok(false);
+        }
+        let pem = pem(&self.given)?;
+        let digest = hash(&pem);
+        if digest == self.loaded().digest {
+            return Ok(false);
+        }
+        let material = Arc::new(private(self.algorithm, &pem)?);
+        *self.lock() = Loaded { material, digest };
+        Ok(true)
+    }
+
+    /// Every change is complete when the lock is given back.
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn loaded(&self) -> Loaded {
+        self.lock().clone()
     }
 
     /// Its algorithm.
@@ -93,14 +136,18 @@ impl SigningKey {
 
     /// Whether a signature takes so long that other requests should not wait for it.
     pub(crate) fn is_heavy(&self) -> bool {
-        matches!(*self.material, Material::Rsa(_)) || self.algorithm == Algorithm::EcdsaP384
+        matches!(
+            self.algorithm,
+            Algorithm::RsaPss | Algorithm::RsaPkcs1 | Algorithm::EcdsaP384
+        )
     }
 
     /// A signature. There is no error but that of the machine's chance, and of RSA keys that are none.
     pub(crate) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, String> {
         let failed = |_| "the key cannot sign".to_owned();
         let chance = SystemRandom::new();
-        Ok(match &*self.material {
+        let material = Arc::clone(&self.lock().material);
+        Ok(match &*material {
             Material::Hmac(key) => hmac::sign(key, text).as_ref().to_vec(),
             Material::Ed25519(key) => key.sign(text).as_ref().to_vec(),
             Material::Ecdsa(key) => key.sign(&chance, text).map_err(failed)?.as_ref().to_vec(),
@@ -133,9 +180,17 @@ fn secret(key: &Secret) -> Result<hmac::Key, String> {
     Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
+fn is_pem(key: &Secret) -> bool {
+    key.expose().trim_start().starts_with("-----BEGIN")
+}
+
+fn hash(bytes: &[u8]) -> Vec<u8> {
+    digest::digest(&digest::SHA256, bytes).as_ref().to_vec()
+}
+
 fn pem(key: &Secret) -> Result<Vec<u8>, String> {
     let text = key.expose();
-    if text.trim_start().starts_with("-----BEGIN") {
+    if is_pem(key) {
         return Ok(text.as_bytes().to_vec());
     }
     let path = Path::new(text);
@@ -189,6 +244,32 @@ fn private(algorithm: Algorithm, pem: &[u8]) -> Result<Material, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ONE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF\n-----END PRIVATE KEY-----\n";
+    const OTHER: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnG\n-----END PRIVATE KEY-----\n";
+
+    #[test]
+    fn a_key_whose_file_is_replaced_is_another_and_a_broken_file_changes_nothing() {
+        let folder = std::env::temp_dir().join(format!("ogive-signing-key-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("key.pem");
+        std::fs::write(&file, ONE).unwrap();
+        let path = Secret::new(file.to_str().unwrap());
+        let key = SigningKey::read(Algorithm::Ed25519, &path).unwrap();
+        let in_use = key.clone();
+        // Ed25519 signs a text in one way only.
+        let first = in_use.sign(b"text").unwrap();
+        assert_eq!(key.refresh(), Ok(false));
+        std::fs::write(&file, "half a k").unwrap();
+        assert!(key.refresh().is_err());
+        assert_eq!(in_use.sign(b"text").unwrap(), first);
+        std::fs::write(&file, OTHER).unwrap();
+        assert_eq!(key.refresh(), Ok(true));
+        assert_ne!(in_use.sign(b"text").unwrap(), first);
+        let given = SigningKey::read(Algorithm::Ed25519, &Secret::new(ONE)).unwrap();
+        assert_eq!(given.refresh(), Ok(false));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn keys_that_cannot_be_used_say_why_and_not_what_they_are() {

@@ -153,6 +153,12 @@ impl MessageSignature {
         Ok(MessageSignature(options))
     }
 
+    /// Reads the key's file again; tells whether there is another key.
+    pub(crate) fn refresh(&self) -> Result<bool, SignError> {
+        let refreshed = self.0.key.refresh();
+        refreshed.map_err(|why| SignError(format!("`message_signature.key`: {why}")))
+    }
+
     /// The headers that sign a request.
     pub(crate) async fn sign(
         &self,

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_transport::{Refused, SignError, Signer, Signing, Unsigned};
+use ogive_transport::{Ready, Refused, SignError, Signer, Signing, Unsigned};
 use tokio::time::Instant;
 
 use crate::{Aws, Bearer, Hmac, MessageSignature};
@@ -37,21 +37,33 @@ impl Proof {
         }
         let mut added = HeaderMap::new();
         if let Some(aws) = &self.aws {
-            added = aws.sign(request, SystemTime::now()).await?;
+            added = aws.sign(request, SystemTime::now())?;
         }
         if let Some(bearer) = &self.bearer {
-            added.extend(bearer.sign().await?);
+            added.extend(bearer.sign()?);
         }
         if let Some(message) = &self.message {
-            let mut headers = request.headers.clone();
-            headers.extend(added.clone());
-            let request = Unsigned {
-                headers: &headers,
-                ..request
-            };
+            let both;
+            let mut request = request;
+            if !added.is_empty() {
+                let mut headers = request.headers.clone();
+                headers.extend(added.clone());
+                both = headers;
+                request.headers = &both;
+            }
             added.extend(message.sign(request, SystemTime::now()).await?);
         }
         Ok(added)
+    }
+
+    async fn wait(&self) -> Result<(), SignError> {
+        if let Some(aws) = &self.aws {
+            aws.ready().await?;
+        }
+        if let Some(bearer) = &self.bearer {
+            bearer.ready().await?;
+        }
+        Ok(())
     }
 }
 
@@ -61,6 +73,20 @@ impl Signer for Proof {
             None => Ok(None),
             Some(hmac) => hmac.sign(body).map(Some),
         }
+    }
+
+    fn ready(&self) -> Ready<'_> {
+        Box::pin(self.wait())
+    }
+
+    fn refresh(&self) -> Result<bool, SignError> {
+        self.message
+            .as_ref()
+            .map_or(Ok(false), MessageSignature::refresh)
+    }
+
+    fn reads_headers(&self) -> bool {
+        self.aws.is_some() || self.message.is_some()
     }
 
     fn sign<'a>(&'a self, request: Unsigned<'a>) -> Signing<'a> {

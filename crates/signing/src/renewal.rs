@@ -112,6 +112,14 @@ impl<F: Fetch> Renewal<F> {
         }
     }
 
+    /// The value that [`get`](Self::get) has waited for, without waiting: one that has ended since then is still given, as
+    /// the request that it is for has begun.
+    pub(crate) fn held(&self) -> Result<Arc<F::Value>, SignError> {
+        let state = self.state();
+        let held = state.held.as_ref().map(|held| Arc::clone(&held.value));
+        held.ok_or_else(|| SignError(format!("{}: nothing was fetched", self.source.name())))
+    }
+
     fn look(self: &Arc<Self>) -> Look<F::Value> {
         let now = Instant::now();
         let state = self.state();

@@ -69,7 +69,7 @@ pub use resolve::{LOOKUPS_MAX, Resolver, Resolving, SystemResolver};
 pub use response_headers::{
     ADDED_BYTES_MAX, Collected, Merge, ResponseHeaderRule, ResponseHeaderRules,
 };
-pub use signer::{Refused, SignError, Signer, Signing, Unsigned};
+pub use signer::{Ready, Refused, SignError, Signer, Signing, Unsigned};
 pub use source::Source;
 pub use stream::{Socket, Stream};
 pub use tls::{

@@ -28,7 +28,7 @@ use crate::{
     exchange::{Outcome, RequestKey, SharedOutcome},
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
-    sign::{CREDENTIALS_UNAVAILABLE, Renewal},
+    sign::{self, CREDENTIALS_UNAVAILABLE, Renewal},
     upload::{Attachment, Files},
 };
 
@@ -315,7 +315,9 @@ impl RequestTransport<'_> {
             Err(error) if error.code == REQUEST_MEMORY => SharingScope::OwnAffair,
             // The client's time was over, not the subgraph's.
             Err(error)
-                if error.code == TIMEOUT && by_client && Instant::now() >= request.deadline =>
+                if matches!(error.code, TIMEOUT | CREDENTIALS_UNAVAILABLE)
+                    && by_client
+                    && Instant::now() >= request.deadline =>
             {
                 SharingScope::OwnAffair
             }
@@ -333,6 +335,7 @@ impl RequestTransport<'_> {
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
         let replicas = replicas(endpoint)?;
+        sign::ready(endpoint, deadline).await?;
         let health = &*endpoint.health;
         let permit = health.admit(endpoint.traffic.breaker);
         let permit = permit.ok_or_else(|| left_alone(endpoint))?;
@@ -494,6 +497,9 @@ impl RequestTransport<'_> {
         let mut avoid = None;
         let mut renewal = Renewal::of(endpoint);
         loop {
+            if endpoint.signer.is_some() {
+                Box::pin(sign::ready(endpoint, request.deadline)).await?;
+            }
             let Some(permit) = health.admit(traffic.breaker) else {
                 return Err(left_alone(endpoint));
             };

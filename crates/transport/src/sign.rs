@@ -1,6 +1,7 @@
 //! Proof towards a subgraph of who asks.
 //!
-//! A [`Signer`] is asked after all header rules, once the bytes of the body are what the connection carries, and again for
+//! What is signed with is waited for before a subgraph is tried ([`ready`]): that time is not the subgraph's, so neither
+//! its breaker nor the delay of its hedged requests counts it. A [`Signer`] is asked after all header rules, once the bytes of the body are what the connection carries, and again for
 //! every try, so that no two tries share a time or a signature. What it adds replaces headers of the same name, whoever
 //! set them. An endpoint without one costs nothing.
 //!
@@ -59,6 +60,17 @@ impl<'e> Renewal<'e> {
     }
 }
 
+/// Waits for what a request is signed with, and no longer than until `deadline`.
+pub(crate) async fn ready(endpoint: &Endpoint, deadline: Instant) -> Result<(), TransportError> {
+    let Some(signer) = &endpoint.signer else {
+        return Ok(());
+    };
+    let late = || SignError("they did not come before the time for the request was over".into());
+    let ready = timeout_at(deadline, signer.ready()).await;
+    let ready = ready.unwrap_or_else(|_| Err(late()));
+    ready.map_err(|error| unavailable(endpoint, &error))
+}
+
 /// The body that is sent instead, if it is another one.
 pub(crate) fn body(
     signer: &dyn Signer,
@@ -74,13 +86,16 @@ pub(crate) async fn sign(
     signer: &dyn Signer,
     ask: &mut ExchangeRequest<'_>,
 ) -> Result<(), ExchangeError> {
-    let mut headers = ask.headers.clone().into_map();
-    complete(&mut headers, ask.endpoint);
-    if let Some(encoding) = ask.encoding {
-        let name = HeaderValue::from_static(encoding.name());
-        headers.insert(header::CONTENT_ENCODING, name);
+    let mut headers = HeaderMap::new();
+    if signer.reads_headers() {
+        headers = ask.headers.clone().into_map();
+        complete(&mut headers, ask.endpoint);
+        if let Some(encoding) = ask.encoding {
+            let name = HeaderValue::from_static(encoding.name());
+            headers.insert(header::CONTENT_ENCODING, name);
+        }
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(ask.body.len()));
     }
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(ask.body.len()));
     let request = unsigned(ask.address, &headers, Some(&ask.body));
     let proof = signer.sign(request).await;
     let proof = proof.map_err(|error| unavailable(ask.endpoint, &error))?;
@@ -96,9 +111,12 @@ pub(crate) async fn sign_upload(
     content_type: &HeaderValue,
     headers: &mut HeaderMap,
 ) -> Result<(), ExchangeError> {
-    let mut all = headers.clone();
-    complete(&mut all, endpoint);
-    all.insert(header::CONTENT_TYPE, content_type.clone());
+    let mut all = HeaderMap::new();
+    if signer.reads_headers() {
+        all.clone_from(headers);
+        complete(&mut all, endpoint);
+        all.insert(header::CONTENT_TYPE, content_type.clone());
+    }
     let proof = signer.sign(unsigned(address, &all, None)).await;
     headers.extend(proof.map_err(|error| unavailable(endpoint, &error))?);
     Ok(())

@@ -36,6 +36,9 @@ impl std::error::Error for SignError {}
 /// The headers that prove who asks, once they are known.
 pub type Signing<'a> = Pin<Box<dyn Future<Output = Result<HeaderMap, SignError>> + 'a>>;
 
+/// Whether what a request is signed with is there, once that is known.
+pub type Ready<'a> = Pin<Box<dyn Future<Output = Result<(), SignError>> + 'a>>;
+
 /// Whether another try will have other credentials, once that is known.
 pub type Refused<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 
@@ -46,7 +49,20 @@ pub trait Signer: fmt::Debug + Send + Sync {
         let _ = body;
         Ok(None)
     }
-    /// The headers to add to a request.
+    /// Waits for what requests are signed with, before a subgraph, a connection or a breaker has anything to do with the
+    /// request.
+    fn ready(&self) -> Ready<'_> {
+        Box::pin(async { Ok(()) })
+    }
+    /// Reads files again that requests are signed with; tells whether anything has changed. Blocks.
+    fn refresh(&self) -> Result<bool, SignError> {
+        Ok(false)
+    }
+    /// Whether [`sign`](Self::sign) looks at headers; else it is given none.
+    fn reads_headers(&self) -> bool {
+        true
+    }
+    /// The headers to add to a request. Waits for nobody: a connection and the subgraph's time are taken already.
     fn sign<'a>(&'a self, request: Unsigned<'a>) -> Signing<'a>;
     /// A request that was begun then was answered with 401. Whether another try will have other credentials.
     fn refused(&self, began: Instant) -> Refused<'_> {

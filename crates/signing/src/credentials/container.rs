@@ -53,7 +53,7 @@ impl Place {
     ) -> Result<Temporary, String> {
         let mut headers = HeaderMap::new();
         let token = match env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
-            Some(path) => Some(read_file(&path)?),
+            Some(path) => Some(read_file(&path).await?),
             None => env("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
         };
         if let Some(token) = token {

@@ -117,7 +117,15 @@ impl Aws {
         Aws { target, held }
     }
 
-    pub(crate) async fn sign(
+    /// Waits until there are credentials.
+    pub(crate) async fn ready(&self) -> Result<(), SignError> {
+        match &self.held {
+            Held::Given(_) => Ok(()),
+            Held::Renewed(renewal) => renewal.get().await.map(|_| ()),
+        }
+    }
+
+    pub(crate) fn sign(
         &self,
         request: Unsigned<'_>,
         now: SystemTime,
@@ -131,7 +139,7 @@ impl Aws {
         let credentials = match &self.held {
             Held::Given(given) => given,
             Held::Renewed(renewal) => {
-                renewed = renewal.get().await?;
+                renewed = renewal.held()?;
                 &*renewed
             }
         };
@@ -179,7 +187,7 @@ impl Chain {
     async fn found(&self, profile: Option<&str>) -> Result<Temporary, String> {
         let env = |name: &str| (self.env)(name).filter(|value| !value.is_empty());
         if let Some(name) = profile {
-            return profile::read(name, &env);
+            return profile::read(name, &env).await;
         }
         if let (Some(id), Some(secret)) = (env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY")) {
             return Ok(Temporary {
@@ -242,9 +250,12 @@ impl Fetch for Chain {
     }
 }
 
-/// A file that somebody else writes.
-fn read_file(path: &str) -> Result<String, String> {
-    let read = ogive_files::read_text(path.as_ref(), FILE_BYTES_MAX, Pipes::Refused);
+/// A file that somebody else writes, read beside the worker: its disk may be slow, or behind a network.
+async fn read_file(path: &str) -> Result<String, String> {
+    let place = std::path::PathBuf::from(path);
+    let read = move || ogive_files::read_text(&place, FILE_BYTES_MAX, Pipes::Refused);
+    let read = tokio::task::spawn_blocking(read).await;
+    let read = read.map_err(|_| format!("the file `{path}` was not read to its end"))?;
     read.map_err(|error| format!("the file `{path}`: {error}"))
 }
 

@@ -8,11 +8,14 @@ use crate::{Secret, sigv4::Credentials};
 /// How long keys of a file are used before it is read again.
 const PROFILE_LIFE: Duration = Duration::from_secs(600);
 
-pub(super) fn read(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Temporary, String> {
+pub(super) async fn read(
+    name: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Temporary, String> {
     let path = env("AWS_SHARED_CREDENTIALS_FILE")
         .or_else(|| env("HOME").map(|home| format!("{home}/.aws/credentials")))
         .ok_or("neither AWS_SHARED_CREDENTIALS_FILE nor HOME is set")?;
-    let text = read_file(&path)?;
+    let text = read_file(&path).await?;
     let value = |key: &str| find(&text, name, key);
     let (Some(id), Some(secret)) = (value("aws_access_key_id"), value("aws_secret_access_key"))
     else {

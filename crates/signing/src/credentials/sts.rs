@@ -24,7 +24,7 @@ pub(super) async fn web_identity(
     region: &str,
     env: &Environment,
 ) -> Result<Temporary, String> {
-    let token = read_file(file)?;
+    let token = read_file(file).await?;
     let fields = [
         ("Action", "AssumeRoleWithWebIdentity"),
         VERSION,

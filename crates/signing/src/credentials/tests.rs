@@ -121,8 +121,8 @@ fn answers_of_containers_and_of_sts_are_read() {
     );
 }
 
-#[test]
-fn a_profile_has_keys_of_its_own() {
+#[tokio::test]
+async fn a_profile_has_keys_of_its_own() {
     let folder = std::env::temp_dir().join(format!("ogive-signing-profile-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("credentials");
@@ -130,13 +130,19 @@ fn a_profile_has_keys_of_its_own() {
         aws_access_key_id=AKID\naws_secret_access_key = a/b=c\n[empty]\n";
     std::fs::write(&file, text).unwrap();
     let env = env(&[("AWS_SHARED_CREDENTIALS_FILE", file.to_str().unwrap())]);
-    let read = |name: &str| profile::read(name, &*env);
-    let team = read("team").ok().unwrap().credentials;
+    let read = async |name: &str| profile::read(name, &*env).await;
+    let team = read("team").await.ok().unwrap().credentials;
     assert_eq!(
         (&*team.access_key_id, team.secret_access_key.expose()),
         ("AKID", "a/b=c")
     );
-    assert!(read("empty").err().unwrap().contains("the profile `empty`"));
+    assert!(
+        read("empty")
+            .await
+            .err()
+            .unwrap()
+            .contains("the profile `empty`")
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
