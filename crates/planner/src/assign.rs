@@ -235,8 +235,17 @@ struct Visits {
     map: FastMap<(u32, VisitKey), VisitId>,
 }
 
-/// Subgraph, wave, and whether it is a descent.
-type VisitKey = (u32, u32, bool);
+/// Subgraph, wave, and whether it is a descent, in one word, which is compared and hashed as such.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct VisitKey(u64);
+
+impl VisitKey {
+    /// No graph has 2^31 subgraphs.
+    #[inline]
+    fn new(subgraph: u32, wave: u32, is_descent: bool) -> Self {
+        VisitKey(u64::from(wave) << 32 | u64::from(subgraph) << 1 | u64::from(is_descent))
+    }
+}
 
 impl Visits {
     /// Visits of an object that are looked for one by one.
@@ -551,7 +560,7 @@ impl<'a> Assigner<'a> {
         let row = self.row(node);
         order
             .iter()
-            .find_map(|descent| self.index.get(row, (subgraph, wave, *descent)))
+            .find_map(|descent| self.index.get(row, VisitKey::new(subgraph, wave, *descent)))
     }
 
     fn meet(&mut self, demand: Demand) -> Result<(), PlanError> {
@@ -815,9 +824,11 @@ impl<'a> Assigner<'a> {
             (true, true) => {
                 let parent = self.tree.parent(self.tree.nodes[node].place);
                 let parent_there = parent.is_some_and(|p| {
-                    [true, false]
-                        .iter()
-                        .any(|d| self.index.get(self.row(p), (subgraph, wave, *d)).is_some())
+                    [true, false].iter().any(|d| {
+                        self.index
+                            .get(self.row(p), VisitKey::new(subgraph, wave, *d))
+                            .is_some()
+                    })
                 });
                 parent_there && !self.second_list(node, subgraph, wave)
             }
@@ -893,7 +904,8 @@ impl<'a> Assigner<'a> {
             live: true,
         });
         let row = self.row(node);
-        self.index.push(row, (subgraph, wave, via.is_descent()), id);
+        self.index
+            .push(row, VisitKey::new(subgraph, wave, via.is_descent()), id);
         id
     }
 

@@ -239,6 +239,11 @@ impl Scope {
 }
 
 impl Fact {
+    /// Whether its arguments are these. Most fields have none, so that nothing is compared.
+    #[inline]
+    pub fn has_args(&self, args: &[Arg]) -> bool {
+        self.args.len() == args.len() && (args.is_empty() || self.args == args)
+    }
     /// Whether the client's answer needs it.
     pub fn is_wanted(&self) -> bool {
         self.client.is_some() && !self.is_uncertain || self.is_type && self.cond.is_some()

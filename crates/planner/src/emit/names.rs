@@ -78,7 +78,7 @@ impl Emitter<'_> {
                 && taken.sub == sub
                 && call.is_some_and(|other| {
                     tree.schema().fields[other.field].name == field
-                        && other.args == fact.args
+                        && other.has_args(&fact.args)
                         && (other.slot == fact.slot
                             || other.node != fact.node
                                 && (!tree.reads_untold(fact.node, subgraph)

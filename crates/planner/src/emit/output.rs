@@ -39,7 +39,7 @@ impl Values {
         let fact = &tree.facts[id];
         let mut known = *self.first.entry(fact.field).or_insert(id);
         for _ in 0..Self::ARGUMENTS_MAX {
-            if tree.facts[known].args == fact.args {
+            if known == id || tree.facts[known].has_args(&fact.args) {
                 return known.0 + 1;
             }
             known = *self.next.entry(known).or_insert(id);

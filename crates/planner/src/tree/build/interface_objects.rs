@@ -398,7 +398,7 @@ impl<'a> Grower<'a, '_> {
                 && fact.child.is_none()
                 && schema.fields[fact.field].name == wanted.name
                 && fact.ty.wrapping.lists() == wanted.ty.wrapping.lists()
-                && fact.args == args
+                && fact.has_args(args)
         });
         same.map(|f| tree.facts[*f].slot)
     }

@@ -94,7 +94,7 @@ impl Grower<'_, '_> {
         let facts = self.tree.nodes[first.node].facts.iter().copied();
         facts.filter(move |other| {
             let other = &self.tree.facts[*other];
-            other.client.is_some() && other.field == first.field && other.args == first.args
+            other.client.is_some() && other.field == first.field && other.has_args(&first.args)
         })
     }
 
