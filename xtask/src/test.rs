@@ -4,6 +4,7 @@
 //! ([`crate::left_out`]): in continuous integration any count but zero fails.
 
 use std::{
+    collections::VecDeque,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -17,6 +18,9 @@ use crate::{
     left_out::{self, LeftOut},
 };
 
+/// Last lines of a step without tests that are shown once more at the end if it fails.
+const LAST_LINES: usize = 30;
+
 /// Seconds a fuzz target runs.
 const FUZZ_SECONDS: &str = "60";
 
@@ -24,8 +28,16 @@ const FUZZ_SECONDS: &str = "60";
 struct Count {
     passed: u64,
     failed: u64,
-    /// Names of what failed: tests, and steps that have none.
+    /// Names of what failed: tests, and steps that have none with their last lines.
     failures: Vec<String>,
+}
+
+/// What a command printed.
+#[derive(Default)]
+struct Output {
+    tests: Count,
+    /// The last [`LAST_LINES`].
+    last: VecDeque<String>,
 }
 
 /// A run of all steps.
@@ -210,11 +222,11 @@ impl Run<'_> {
     fn step_of(&mut self, name: &str, command: &[&str]) -> bool {
         println!("== {name}: {}", command.join(" "));
         let start = Instant::now();
-        let (ok, tests) = match self.stream(command) {
+        let (ok, Output { tests, last }) = match self.stream(command) {
             Ok(done) => done,
             Err(error) => {
                 println!("   {error:#}");
-                (false, Count::default())
+                (false, Output::default())
             }
         };
         let count = &mut self.count;
@@ -227,7 +239,11 @@ impl Run<'_> {
         count.failures.extend(tests.failures);
         if !ok && !is_told {
             count.failed += 1;
-            count.failures.push(name.to_owned());
+            let mut failure = name.to_owned();
+            for line in last {
+                failure += &format!("\n    {line}");
+            }
+            count.failures.push(failure);
         }
         println!(
             "== {name}: {} in {:.0} s",
@@ -237,10 +253,12 @@ impl Run<'_> {
         ok
     }
 
-    fn stream(&self, command: &[&str]) -> Result<(bool, Count)> {
-        let (program, args) = command.split_first().context("an empty command")?;
-        let mut child = Command::new(program)
-            .args(args)
+    fn stream(&self, command: &[&str]) -> Result<(bool, Output)> {
+        let program = command.first().context("an empty command")?;
+        // Errors beside the rest, in the order in which they come.
+        let mut child = Command::new("sh")
+            .args(["-c", "exec \"$@\" 2>&1", "sh"])
+            .args(command)
             .envs(self.oracles.then_some(("OGIVE_ORACLE", "1")))
             .env(left_out::FILE, self.left_out.file())
             .current_dir(self.root)
@@ -248,23 +266,27 @@ impl Run<'_> {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {program}"))?;
-        let mut tests = Count::default();
+        let mut output = Output::default();
         if let Some(out) = child.stdout.take() {
             for line in BufReader::new(out).lines() {
                 let line = line.context("reading output")?;
                 if let Some((passed, failed)) = test_result(&line) {
-                    tests.passed += passed;
-                    tests.failed += failed;
+                    output.tests.passed += passed;
+                    output.tests.failed += failed;
                 } else if let Some(name) = failed_test(&line) {
-                    tests.failures.push(name.to_owned());
+                    output.tests.failures.push(name.to_owned());
                 }
                 println!("{line}");
+                if output.last.len() == LAST_LINES {
+                    output.last.pop_front();
+                }
+                output.last.push_back(line);
             }
         }
         let status = child
             .wait()
             .with_context(|| format!("waiting for {program}"))?;
-        Ok((status.success(), tests))
+        Ok((status.success(), output))
     }
 }
 
