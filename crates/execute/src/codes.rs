@@ -8,6 +8,8 @@ pub const SUBREQUEST_HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
 pub const SUBREQUEST_MALFORMED_RESPONSE: &str = "SUBREQUEST_MALFORMED_RESPONSE";
 /// A value does not fit its field's type.
 pub const SUBREQUEST_INVALID_VALUE: &str = "SUBREQUEST_INVALID_VALUE";
+/// A subgraph cannot be subscribed to.
+pub const SUBREQUEST_NO_EVENTS: &str = "SUBREQUEST_NO_EVENTS";
 /// An object's concrete type is not one the field can have.
 pub const SUBREQUEST_UNEXPECTED_TYPE: &str = "SUBREQUEST_UNEXPECTED_TYPE";
 /// Two subgraphs answered the same list with different lengths.
@@ -92,6 +94,11 @@ pub const CODES: &[CodeInfo] = &[
         code: SUBREQUEST_MISSING_ENTITY,
         meaning: "A subgraph answered null for an entity that another one refers to. Only operators are told.",
         remedy: "Nothing, if references may lead nowhere; otherwise compare the data of both subgraphs.",
+    },
+    CodeInfo {
+        code: SUBREQUEST_NO_EVENTS,
+        meaning: "A subscription cannot be opened, because nothing is set up by which this subgraph sends events.",
+        remedy: "Name the subgraph's protocol in the section `subscription` of the configuration.",
     },
     CodeInfo {
         code: SUBREQUEST_UNEXPECTED_TYPE,

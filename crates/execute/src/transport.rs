@@ -3,8 +3,9 @@
 use std::{future::Future, num::NonZeroU32, pin::Pin};
 
 use bytes::Bytes;
+use futures_core::Stream;
 
-use crate::{failure::Failure, limits::Reuse, stream_scan::StreamScan};
+use crate::{codes, failure::Failure, limits::Reuse, stream_scan::StreamScan};
 
 /// One request to a subgraph.
 #[derive(Clone, Debug)]
@@ -40,6 +41,25 @@ pub struct TransportError {
 /// A future of a subgraph's answer. Dropping it cancels the request.
 pub type TransportFuture<'a> =
     Pin<Box<dyn Future<Output = Result<SubgraphResponse, TransportError>> + 'a>>;
+
+/// An event: what a subgraph answers to a subscription, again and again. An error is the last one.
+pub type Event = Result<SubgraphResponse, TransportError>;
+
+/// The events of one subscription, in their order. It ends where the subgraph ends it. Dropping it ends the subscription.
+pub type EventStream<'a> = Pin<Box<dyn Stream<Item = Event> + 'a>>;
+
+/// A future of the events of a subscription: complete when the subgraph has accepted it. Dropping it gives it up.
+pub type EventStreamFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<EventStream<'a>, TransportError>> + 'a>>;
+
+/// What a subscription that nobody can open is answered with.
+pub(crate) fn no_events() -> TransportError {
+    TransportError {
+        code: codes::SUBREQUEST_NO_EVENTS,
+        message: "This subgraph cannot be subscribed to.".to_owned(),
+        detail: "the transport of this subgraph knows no subscriptions".to_owned(),
+    }
+}
 
 /// How much one request may ask, and what becomes of it when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +99,13 @@ pub trait Transport {
     ) -> TransportFuture<'a> {
         let _ = ahead;
         self.send(request)
+    }
+
+    /// Opens the source of a subscription, by a request of [`source_request`](crate::source_request). Default: there are
+    /// no events, which an error says.
+    fn subscribe(&self, request: SubgraphRequest) -> EventStreamFuture<'_> {
+        let _ = request;
+        Box::pin(std::future::ready(Err(no_events())))
     }
 
     /// How much one request to a subgraph may ask, and what becomes of it when it fails.

@@ -92,7 +92,7 @@ impl Activity {
     }
     /// Whether nothing was asked or taken for so long.
     pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
-        self.running.get() == 0 && self.last.get().elapsed() >= time
+        self.is_idle() && self.last.get().elapsed() >= time
     }
     /// When to look at it again: what is idle is so for too long after `patience`, and an answer that begins meanwhile may
     /// be stalled after `write`.
@@ -154,6 +154,17 @@ impl Taken {
     }
 }
 
+impl Taken {
+    /// Notes that the client has taken all there is: nothing is asked of an answer whose client does not take it.
+    #[cold]
+    fn waits_for_us(&self, number: u64, now: Instant) {
+        let mut answers = self.activity.answers.borrow_mut();
+        if let Some((_, last)) = answers.iter_mut().find(|(other, _)| *other == number) {
+            *last = now + NOT_STALLED;
+        }
+    }
+}
+
 impl Drop for Taken {
     fn drop(&mut self) {
         let activity = &self.activity;
@@ -164,6 +175,9 @@ impl Drop for Taken {
         }
     }
 }
+
+/// How far away the last time is that something was taken of an answer whose client waits for the next part.
+const NOT_STALLED: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// Bytes of an answer that an HTTP/2 client takes at a time; if it does not in time, the connection is closed.
 const TAKEN_BYTES: usize = 64 << 10;
@@ -187,7 +201,11 @@ impl Body for Taken {
             *last = now;
         }
         drop(answers);
-        self.body.poll_piece(cx, TAKEN_BYTES)
+        let polled = self.body.poll_piece(cx, TAKEN_BYTES);
+        if polled.is_pending() {
+            self.waits_for_us(number, now);
+        }
+        polled
     }
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()

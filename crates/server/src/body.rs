@@ -1,5 +1,5 @@
 //! The body of a response: bytes that are all there, in pieces that may share memory with what they were made of, encoded
-//! on their way out if the client reads that.
+//! on their way out if the client reads that; or parts that come one after another ([`crate::parts`]).
 //!
 //! Encoding happens piece by piece while the connection takes the bytes, so that a large answer neither exists twice
 //! nor keeps the thread from other requests.
@@ -16,10 +16,12 @@ use hyper::body::{Body, Frame, SizeHint};
 use ogive_base::Reservation;
 use ogive_transport::encoding::{Encoder, Encoding};
 
+use crate::parts::{PartStream, Parts};
+
 /// Bytes that are encoded in one go.
 const PIECE: usize = 64 << 10;
 
-/// A whole body.
+/// A body: whole, unless it is made of [parts](ResponseBody::of_parts).
 #[derive(Debug, Default)]
 pub struct ResponseBody {
     /// What is still to be sent; no piece is empty.
@@ -31,9 +33,11 @@ pub struct ResponseBody {
     memory: Option<Reservation>,
 }
 
-/// How it is encoded.
+/// How it is encoded, or where it comes from.
 #[derive(Debug)]
 enum Coding {
+    /// In parts that are not there yet; they are sent as they come.
+    Parts(Box<Parts>),
     /// In one go, when it is taken: it is no more than a piece.
     AtOnce(Encoding),
     /// Piece by piece. What the encoder holds meanwhile counts: a client may take none of it.
@@ -49,6 +53,17 @@ fn encoder_bytes(encoding: Encoding) -> usize {
 }
 
 impl ResponseBody {
+    /// A body whose parts are sent as they come; never encoded.
+    pub fn of_parts(parts: PartStream) -> Self {
+        ResponseBody {
+            coding: Some(Coding::Parts(Box::new(Parts(parts)))),
+            ..ResponseBody::default()
+        }
+    }
+    /// Whether it comes in parts.
+    pub fn is_in_parts(&self) -> bool {
+        matches!(self.coding, Some(Coding::Parts(_)))
+    }
     /// What its pieces share memory with is counted there; given back when they are gone.
     pub fn hold(&mut self, memory: Reservation) {
         self.memory = Some(memory);
@@ -210,7 +225,7 @@ impl Body for ResponseBody {
 }
 
 impl ResponseBody {
-    /// The next frame; at most `max` bytes unless they are encoded.
+    /// The next frame; at most `max` bytes unless they are encoded, or a part.
     pub(crate) fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -219,6 +234,13 @@ impl ResponseBody {
         let (mut encoder, memory) = match self.coding.take() {
             None => return Poll::Ready(self.take(max).map(|piece| Ok(Frame::data(piece)))),
             Some(Coding::Pieces(encoder, memory)) => (encoder, memory),
+            Some(Coding::Parts(mut parts)) => {
+                let part = parts.0.as_mut().poll_next(cx);
+                if !matches!(part, Poll::Ready(None | Some(Err(_)))) {
+                    self.coding = Some(Coding::Parts(parts));
+                }
+                return part.map(|part| part.map(|part| part.map(Frame::data)));
+            }
             Some(Coding::AtOnce(encoding)) => {
                 let encoded = Encoder::new(encoding).and_then(|mut encoder| {
                     let mut out = Vec::new();

@@ -13,8 +13,8 @@
 //! after its current answer (`connection`); what is not done at the deadline is cut off.
 //!
 //! Reading order: `service` (what the server asks whoever answers), `bound`, `acceptor`, `listener`, `places`;
-//! `worker`, `connection`, `driven`, `http1` and `http2`, `activity`, `io` and `framing`, `clock`, `draining`; [`body`]
-//! and [`drain_body`] (bodies of responses, and those of requests that nobody reads); [`tls`], `certificates`;
+//! `worker`, `connection`, `driven`, `http1` and `http2`, `activity`, `io` and `framing`, `clock`, `draining`; [`body`],
+//! [`parts`] and [`drain_body`] (bodies of responses, and those of requests that nobody reads); [`tls`], `certificates`;
 //! [`operator`] (endpoints for the operator on addresses of their own).
 
 mod acceptor;
@@ -35,6 +35,7 @@ mod io;
 mod listener;
 pub mod operator;
 mod options;
+pub mod parts;
 mod places;
 mod request_queue;
 mod service;

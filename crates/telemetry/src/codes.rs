@@ -233,6 +233,9 @@ codes! {
     SUBREQUEST_MISSING_ENTITY 200 Subgraph
         "A subgraph answered null for an entity that another one refers to. Only log and metrics say so: the response is as it should be."
         "Nothing, if references may lead nowhere; otherwise compare the data of both subgraphs."
+    SUBREQUEST_NO_EVENTS 200 Subgraph
+        "A subscription cannot be opened, because nothing is set up by which this subgraph sends events."
+        "Name the subgraph's protocol in the section `subscription` of the configuration."
     SUBREQUEST_REDIRECT 200 Subgraph
         "A subgraph answered with a redirect, which is never followed: it could lead requests and credentials elsewhere."
         "Correct the subgraph's URL; the gateway's log has the one it points to."

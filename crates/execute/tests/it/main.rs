@@ -7,6 +7,7 @@ mod bounds;
 mod conditions;
 mod context;
 mod entities;
+mod events;
 mod faults;
 #[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;
