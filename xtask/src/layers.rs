@@ -39,6 +39,21 @@ const TABLE: &[(u8, &str, &[&str])] = &[
     ),
     (
         5,
+        "stream",
+        &[
+            "files",
+            "execute",
+            "planner",
+            "plan",
+            "federation",
+            "compose",
+            "operation",
+            "schema",
+            "syntax",
+        ],
+    ),
+    (
+        5,
         "transport",
         &["schema", "operation", "federation", "compose", "planner"],
     ),

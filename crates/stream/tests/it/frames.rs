@@ -1,0 +1,180 @@
+//! One side is ours, the other one writes frames by hand.
+
+use std::time::Duration;
+
+use ogive_stream::{Close, Received, WebSocket, WebSocketLimits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+const TEXT: u8 = 0x81;
+const TEXT_BEGUN: u8 = 0x01;
+const CONTINUED: u8 = 0x00;
+const LAST: u8 = 0x80;
+const PING: u8 = 0x89;
+
+/// A frame as clients send it, with a mask that changes nothing.
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    match payload.len() {
+        short @ 0..126 => frame.push(0x80 | short as u8),
+        long => {
+            frame.push(0x80 | 126);
+            frame.extend_from_slice(&(long as u16).to_be_bytes());
+        }
+    }
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+async fn server() -> (WebSocket<DuplexStream>, DuplexStream) {
+    let (ours, theirs) = duplex(1 << 20);
+    let limits = WebSocketLimits {
+        message_bytes_max: 1_000,
+        control_frames_max: 5,
+        ..WebSocketLimits::default()
+    };
+    (WebSocket::server(ours, limits).await, theirs)
+}
+
+/// What the server makes of these bytes, first message or end.
+async fn received(bytes: &[u8]) -> Received {
+    let (mut server, mut client) = server().await;
+    client.write_all(bytes).await.expect("the server reads");
+    loop {
+        match server.receive().await {
+            Received::Control => {}
+            other => return other,
+        }
+    }
+}
+
+fn code(received: &Received) -> u16 {
+    match received {
+        Received::Violation { close, .. } => close.code,
+        other => panic!("no violation: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn fragments_with_control_frames_between_them_are_one_message() {
+    let mut bytes = masked(TEXT_BEGUN, "h\u{fc}".as_bytes().split_at(2).0);
+    bytes.extend(masked(PING, b"x"));
+    bytes.extend(masked(CONTINUED, &"h\u{fc}".as_bytes()[2..]));
+    bytes.extend(masked(LAST, b"!"));
+    assert_eq!(received(&bytes).await, Received::Text("h\u{fc}!".into()));
+}
+
+#[tokio::test]
+async fn what_the_protocol_forbids_has_its_code() {
+    // Not masked.
+    assert_eq!(code(&received(&[TEXT, 1, b'a']).await), 1002);
+    // Reserved bits, reserved opcode, a control frame in fragments, a continuation of nothing.
+    assert_eq!(code(&received(&masked(TEXT | 0x40, b"a")).await), 1002);
+    assert_eq!(code(&received(&masked(0x83, b"a")).await), 1002);
+    assert_eq!(code(&received(&masked(0x09, b"a")).await), 1002);
+    assert_eq!(code(&received(&masked(LAST, b"a")).await), 1002);
+    // A text that begins inside another one.
+    let mut nested = masked(TEXT_BEGUN, b"a");
+    nested.extend(masked(TEXT, b"b"));
+    assert_eq!(code(&received(&nested).await), 1002);
+    // Not UTF-8.
+    assert_eq!(code(&received(&masked(TEXT, b"\xff")).await), 1007);
+    // Larger than it may be, at once and in fragments.
+    assert_eq!(code(&received(&masked(TEXT, &[b'a'; 1_001])).await), 1009);
+    let mut parts = masked(TEXT_BEGUN, &[b'a'; 600]);
+    parts.extend(masked(LAST, &[b'a'; 600]));
+    assert_eq!(code(&received(&parts).await), 1009);
+    // A length that no memory has.
+    let mut huge = vec![TEXT, 0x80 | 127];
+    huge.extend_from_slice(&(u64::MAX >> 1).to_be_bytes());
+    huge.extend_from_slice(&[0; 4]);
+    assert_eq!(code(&received(&huge).await), 1009);
+    let binary = received(&masked(0x82, b"a")).await;
+    assert_eq!(binary, Received::Binary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_pings_is_a_violation_and_a_ping_now_and_then_is_not() {
+    let (mut server, mut client) = server().await;
+    for _ in 0..20 {
+        client.write_all(&masked(PING, b"")).await.unwrap();
+        assert_eq!(server.receive().await, Received::Control);
+        tokio::time::advance(Duration::from_secs(3)).await;
+    }
+    for _ in 0..6 {
+        client.write_all(&masked(PING, b"")).await.unwrap();
+    }
+    for _ in 0..5 {
+        assert_eq!(server.receive().await, Received::Control);
+    }
+    assert_eq!(code(&server.receive().await), 1008);
+}
+
+#[tokio::test]
+async fn the_reason_of_a_close_arrives_on_both_sides() {
+    let mut bytes = 4_400u16.to_be_bytes().to_vec();
+    bytes.extend_from_slice(b"why");
+    let closed = received(&masked(0x88, &bytes)).await;
+    assert_eq!(closed, Received::Closed(Some(Close::new(4_400, "why"))));
+
+    let (mut server, mut client) = server().await;
+    let closing = tokio::spawn(async move {
+        server
+            .close(Close::duplicate("1"), Duration::from_secs(5))
+            .await;
+    });
+    let mut head = [0; 4];
+    client.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[0], 0x88);
+    assert_eq!(u16::from_be_bytes([head[2], head[3]]), 4_409);
+    // The answer ends the wait.
+    client.write_all(&masked(0x88, &head[2..4])).await.unwrap();
+    closing.await.unwrap();
+    let mut reason = String::new();
+    client.read_to_string(&mut reason).await.unwrap();
+    assert_eq!(reason, "Subscriber for 1 already exists");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_never_answers_a_close_is_left_in_time() {
+    let (mut server, _client) = server().await;
+    let started = tokio::time::Instant::now();
+    let within = Duration::from_secs(2);
+    server.close(Close::going_away(), within).await;
+    assert_eq!(started.elapsed(), within);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_no_violation() {
+    let (mut server, client) = server().await;
+    drop(client);
+    assert!(matches!(server.receive().await, Received::Broken(_)));
+}
+
+#[tokio::test]
+async fn both_ends_speak_to_each_other_and_waiting_loses_nothing() {
+    let (left, right) = duplex(64);
+    let limits = WebSocketLimits::default();
+    let mut server = WebSocket::server(left, limits).await;
+    let mut client = WebSocket::client(right, Vec::new(), limits).await;
+    let long = "x".repeat(10_000);
+    let text = long.clone();
+    let sending = tokio::spawn(async move {
+        client.send(text).await.unwrap();
+        client.receive().await
+    });
+    let received = loop {
+        // Given up again and again: what was read of the message is kept.
+        let waited = tokio::select! {
+            biased;
+            received = server.receive() => Some(received),
+            () = tokio::task::yield_now() => None,
+        };
+        if let Some(received) = waited {
+            break received;
+        }
+    };
+    assert_eq!(received, Received::Text(long.into()));
+    server.send("{}").await.unwrap();
+    assert_eq!(sending.await.unwrap(), Received::Text("{}".into()));
+}

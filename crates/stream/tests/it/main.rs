@@ -1,0 +1,3 @@
+//! WebSocket frames, byte by byte, against what servers and clients have to make of them.
+
+mod frames;
