@@ -14,8 +14,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::body::ResponseBody;
-use crate::places::Place;
+use crate::{body::ResponseBody, places::Place, upgrade::Upgrade};
 
 /// What happens on one connection.
 pub(crate) struct Activity {
@@ -32,6 +31,8 @@ pub(crate) struct Activity {
     /// Answers on their way over HTTP/2: number, and when something was taken of them last.
     answers: RefCell<Vec<(u64, Instant)>>,
     next: Cell<u64>,
+    /// What goes on after HTTP.
+    pub(crate) upgrade: Cell<Option<Upgrade>>,
     /// Told when the client gives up most of what it asks.
     pub(crate) too_many: Notify,
 }
@@ -56,6 +57,7 @@ impl Activity {
             last: Cell::new(began),
             answers: RefCell::default(),
             next: Cell::new(0),
+            upgrade: Cell::new(None),
             too_many: Notify::new(),
         }
     }

@@ -16,7 +16,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use ogive_base::Reservation;
 use ogive_transport::encoding::{Encoder, Encoding};
 
-use crate::parts::{PartStream, Parts};
+use crate::{
+    parts::{PartStream, Parts},
+    upgrade::Upgrade,
+};
 
 /// Bytes that are encoded in one go.
 const PIECE: usize = 64 << 10;
@@ -38,6 +41,8 @@ pub struct ResponseBody {
 enum Coding {
     /// In parts that are not there yet; they are sent as they come.
     Parts(Box<Parts>),
+    /// None: the connection becomes something else.
+    Upgrade(Box<Upgrade>),
     /// In one go, when it is taken: it is no more than a piece.
     AtOnce(Encoding),
     /// Piece by piece. What the encoder holds meanwhile counts: a client may take none of it.
@@ -58,6 +63,23 @@ impl ResponseBody {
         ResponseBody {
             coding: Some(Coding::Parts(Box::new(Parts(parts)))),
             ..ResponseBody::default()
+        }
+    }
+    /// No body, but what goes on behind a head with status 101, over HTTP/1.1.
+    pub fn of_upgrade(upgrade: Upgrade) -> Self {
+        ResponseBody {
+            coding: Some(Coding::Upgrade(Box::new(upgrade))),
+            ..ResponseBody::default()
+        }
+    }
+    /// What goes on behind the head.
+    pub(crate) fn take_upgrade(&mut self) -> Option<Upgrade> {
+        match self.coding.take() {
+            Some(Coding::Upgrade(upgrade)) => Some(*upgrade),
+            coding => {
+                self.coding = coding;
+                None
+            }
         }
     }
     /// Whether it comes in parts.
@@ -234,6 +256,7 @@ impl ResponseBody {
         let (mut encoder, memory) = match self.coding.take() {
             None => return Poll::Ready(self.take(max).map(|piece| Ok(Frame::data(piece)))),
             Some(Coding::Pieces(encoder, memory)) => (encoder, memory),
+            Some(Coding::Upgrade(_)) => return Poll::Ready(None),
             Some(Coding::Parts(mut parts)) => {
                 let part = parts.0.as_mut().poll_next(cx);
                 if !matches!(part, Poll::Ready(None | Some(Err(_)))) {

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Response, Version, header, request::Parts};
+use http::{HeaderValue, Response, StatusCode, Version, header, request::Parts};
 use hyper::{Request, body::Incoming, service::service_fn};
 use ogive_base::{OutOfMemory, Reservation};
 use ogive_config::{Measured, Peer};
@@ -206,6 +206,9 @@ fn answer<S: Service>(
                     .await
             }
         };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            activity.upgrade.set(response.body_mut().take_upgrade());
+        }
         let is_guest = activity.place.kind == Kind::Guest;
         if connection.version < Version::HTTP_2
             && (is_guest || connection.shared.draining.has_begun())

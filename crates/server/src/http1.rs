@@ -16,6 +16,7 @@ use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::rt::TokioIo;
 use tokio::{
+    io::AsyncWrite,
     task::coop::unconstrained,
     time::{Instant, Sleep, sleep},
 };
@@ -25,6 +26,7 @@ use crate::{
     clock::Clock,
     draining::drained,
     driven::{Driven, Error},
+    upgrade::Upgraded,
 };
 
 /// Headers of a request that the parser admits unless it is told otherwise.
@@ -82,7 +84,8 @@ enum Turn {
 /// Serves until the connection ends.
 pub(crate) async fn drive<S>(driven: Driven, service: S) -> Result<(), Error>
 where
-    S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible>,
+    S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible> + Unpin,
+    S::Future: Unpin,
 {
     let options = &driven.options;
     let mut builder = http1::Builder::new();
@@ -95,8 +98,8 @@ where
     if headers_max != PARSER_HEADERS_MAX {
         builder.max_headers(headers_max);
     }
-    let serving = builder.serve_connection(TokioIo::new(driven.bytes.clone()), service);
-    let mut serving = pin!(serving);
+    // The socket is closed below, because it may be needed after HTTP.
+    let mut serving = builder.serve_connection(TokioIo::new(driven.bytes.clone()), service);
     let mut draining = driven.draining.receiver();
     // Not part of the task's share of time: it is to wait as soon as it was asked.
     let drained = unconstrained(drained(&mut draining, options.drain_idle_timeout));
@@ -106,7 +109,7 @@ where
     let mut leaving = Leaving::default();
     let (mut waits, mut drains) = (false, false);
     let served = poll_fn(|cx| {
-        if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+        if let Poll::Ready(result) = serving.poll_without_shutdown(cx) {
             return Poll::Ready(Turn::Ended(result));
         }
         // Asked once, so that it wakes this task, and then only when there is something to hear: asking takes locks.
@@ -114,8 +117,8 @@ where
         if !drains && (first || driven.draining.has_begun()) && drained.as_mut().poll(cx).is_ready()
         {
             drains = true;
-            serving.as_mut().graceful_shutdown();
-            if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+            Pin::new(&mut serving).graceful_shutdown();
+            if let Poll::Ready(result) = serving.poll_without_shutdown(cx) {
                 return Poll::Ready(Turn::Ended(result));
             }
         }
@@ -125,9 +128,12 @@ where
         }
         if (first || place.is_told_to_leave()) && leave.as_mut().poll(cx).is_ready() {
             if driven.is_idle() {
-                serving.as_mut().graceful_shutdown();
-                let _ = serving.as_mut().poll(cx);
-                return Poll::Ready(Turn::Over);
+                Pin::new(&mut serving).graceful_shutdown();
+                let ended = serving.poll_without_shutdown(cx);
+                return Poll::Ready(match ended {
+                    Poll::Ready(result) => Turn::Ended(result),
+                    Poll::Pending => Turn::Over,
+                });
             }
             if !place.may_stay() {
                 return Poll::Ready(Turn::Over);
@@ -139,7 +145,21 @@ where
         leaving.poll(&driven, cx).map(|()| Turn::Over)
     });
     match served.await {
-        Turn::Ended(result) => Ok(result?),
-        Turn::Over => Ok(()),
+        Turn::Ended(result) => result?,
+        Turn::Over => return Ok(()),
     }
+    let Some(upgrade) = driven.activity.upgrade.take() else {
+        let mut bytes = driven.bytes.clone();
+        poll_fn(|cx| Pin::new(&mut bytes).poll_shutdown(cx)).await?;
+        return Ok(());
+    };
+    let read = serving.into_parts().read_buf;
+    // Busy until it ends, so that its place is not given up.
+    let mut running = driven.activity.begin();
+    running.answered = true;
+    driven.bytes.is_no_http_any_more();
+    upgrade
+        .go_on(Upgraded::new(read, driven.bytes.clone()))
+        .await;
+    Ok(())
 }

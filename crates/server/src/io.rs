@@ -58,6 +58,11 @@ impl Bytes {
             head: RefCell::new(None),
         }))
     }
+    /// What comes from now on is no request.
+    pub(crate) fn is_no_http_any_more(&self) {
+        *self.0.framing.borrow_mut() = Framing::off();
+        *self.0.head.borrow_mut() = None;
+    }
     /// Whether a head may have been so large that it counts.
     pub(crate) fn has_large_heads(&self) -> bool {
         self.0.memory.is_none() || self.0.framing.borrow().largest() > HEAD_FREE

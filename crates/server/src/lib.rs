@@ -14,7 +14,7 @@
 //!
 //! Reading order: `service` (what the server asks whoever answers), `bound`, `acceptor`, `listener`, `places`;
 //! `worker`, `connection`, `driven`, `http1` and `http2`, `activity`, `io` and `framing`, `clock`, `draining`; [`body`],
-//! [`parts`] and [`drain_body`] (bodies of responses, and those of requests that nobody reads); [`tls`], `certificates`;
+//! [`parts`] and [`drain_body`] (bodies of responses, and those of requests that nobody reads), `upgrade` (connections that become something else); [`tls`], `certificates`;
 //! [`operator`] (endpoints for the operator on addresses of their own).
 
 mod acceptor;
@@ -41,9 +41,11 @@ mod request_queue;
 mod service;
 mod shared;
 pub mod tls;
+mod upgrade;
 mod worker;
 
 pub use body::ResponseBody;
 pub use bound::{Bound, Drained};
 pub use options::{ServeOptions, Threads};
 pub use service::{Refusal, Service};
+pub use upgrade::{Upgrade, Upgraded};
