@@ -6,7 +6,9 @@ use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_files::Pipes;
 use ogive_gateway::{
-    SchemaState, WorkerState, explain_for, identify::explain_token::explain_token,
+    SchemaState, WorkerState, explain_for,
+    identify::explain_token::explain_token,
+    policies::{Policies, PolicyOptions},
 };
 use ogive_workshop::pages;
 
@@ -103,7 +105,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Some(token) => Some(explain_token(&config, token.trim()).await),
             None => None,
         };
-        let explanation = explain_for(&state, request, &headers, worker.as_ref(), asked_by).await;
+        let policies = PolicyOptions::new(&config).map(Policies::start);
+        let (worker, policies) = (worker.as_ref(), policies.as_ref());
+        let explanation = explain_for(&state, request, &headers, worker, asked_by, policies).await;
         explanation.text(arguments.execute)
     });
     terminal::print(&text);

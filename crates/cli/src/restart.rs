@@ -170,15 +170,19 @@ batching: { enabled: true }
 cors: { policies: [{ origins: ['https://a.example'] }] }
 override_subgraph_url: { products: 'https://products.example/' }
 authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] } } }
-authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] } }
+authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 11] = [
+    const NOT_SHOWN: [(&str, &str); 12] = [
         (
             "authentication.router.api_keys",
             "keys are read from a file, which has to be there",
+        ),
+        (
+            "authorization.policies.http.allow_plain_http",
+            "says which URLs are refused when the configuration is read",
         ),
         (
             "authentication.subgraph",
@@ -211,7 +215,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 13] = [
+    const VALUES: [(&str, &str); 15] = [
         ("authentication.router.jwt.scopes_claim", "other"),
         ("authentication.router.jwt.policies_claim", "other"),
         (
@@ -224,6 +228,14 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "[{ name: x-other, value: other }]",
         ),
         ("authorization.require_authentication_for", "[mutation]"),
+        (
+            "authorization.policies.rules.<name>",
+            "{ exists: { jwt_claim: other } }",
+        ),
+        (
+            "authorization.policies.http.headers",
+            "[{ name: x-other, value: other }]",
+        ),
         ("http.trusted_proxies", "[10.1.0.0/16]"),
         ("authorization.claims.trusted", "[10.1.0.0/16]"),
         ("cors.policies[].origins", "['https://other.example']"),

@@ -61,6 +61,7 @@ const TIMES: &[&[&str]] = &[
         "message_signature",
         "expires",
     ],
+    &["authorization", "policies", "http", "timeout"],
     &["telemetry", "exporters", "metrics", "otlp", "interval"],
     &["telemetry", "exporters", "metrics", "otlp", "timeout"],
     &["telemetry", "exporters", "tracing", "otlp", "timeout"],
@@ -193,6 +194,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
         );
     }
     authentication(root, config, errors);
+    policies(root, config, errors);
 }
 
 /// One header that is to hold two things about the caller: who takes the first out leaves the other nothing.
@@ -278,6 +280,39 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
             span(root, &["authorization", key]),
             "nobody can be known, so every operation is refused",
             "say how callers are known: `authentication.router`, or `authorization.claims`",
+        );
+    }
+}
+
+/// Policies that nobody decides, or that whoever is on the way can decide.
+fn policies(root: &Node, config: &Config, errors: &mut Errors) {
+    let policies = &config.authorization.policies;
+    let is_enforced = config.authorization.directives == crate::AuthorizationDirectives::Enforce;
+    if *policies != crate::PolicyOptions::default() && !is_enforced {
+        errors.invalid(
+            span(root, &["authorization", "policies"]),
+            "policies are decided only if restrictions are enforced",
+            "set `authorization.directives: enforce`",
+        );
+    }
+    let Some(service) = &policies.http else {
+        return;
+    };
+    let at = span(root, &["authorization", "policies", "http"]);
+    let url = &service.url.0;
+    if url.is_empty() {
+        errors.invalid(at, "the service that decides policies needs `url`", "");
+    } else if !url.starts_with("http") {
+        errors.invalid(
+            at,
+            "the service that decides policies is behind no `https://` URL",
+            "",
+        );
+    } else if url.starts_with("http://") && !is_loopback(url) && !service.allow_plain_http {
+        errors.invalid(
+            at,
+            "whoever is on the way to the service could decide policies, and read claims",
+            "use https; or, if nobody is on the way, set `allow_plain_http: true`",
         );
     }
 }

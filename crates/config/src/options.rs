@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration,
     FileMode, HeaderName, HeaderRule, LabelShare, Listen, LogFormat, OperationWord, Path, Pattern,
-    PeerRange, PersistedMode, PlanProfile, ResponseHeaderRule, ReuseWord, TelemetryOptions, Url,
-    WarnOnly, WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
-    traffic::TrafficShapingOptions,
+    PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord,
+    TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section, scalars::nonzero,
+    tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -478,6 +478,8 @@ section! {
         /// A header from which the gateway learns who a caller is; tokens are below `authentication`. Without either nobody is
         /// authenticated.
         pub claims: ClaimsOptions = ClaimsOptions::default(),
+        /// With `enforce`: who decides what `@policy` asks for.
+        pub policies: PolicyOptions = PolicyOptions::default(),
     }
 
     /// `authorization.claims`

@@ -107,6 +107,7 @@ leaf! {
     Vec<crate::TokenAlgorithm>, "list of texts", |_v| String::new();
     Vec<crate::OperationWord>, "list of texts", |_v| String::new();
     crate::KeySetUrl, "URL", |_v| String::new();
+    crate::PolicyCondition, "condition", |_v| String::new();
     crate::ClaimNames, "text or list of texts", |v| if v.0.is_empty() { String::new() } else { format!("[{}]", v.0.join(", ")) };
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
@@ -164,6 +165,8 @@ sample! {
     crate::MessageSignatureOptions = crate::MessageSignatureOptions::default();
     crate::BearerOptions = crate::BearerOptions::default();
     crate::ApiKeyOptions = crate::ApiKeyOptions::default();
+    crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
+    crate::PolicyCondition = crate::PolicyCondition::All(Vec::new());
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());
     Vec<crate::TokenAlgorithm> = Vec::new();
 }

@@ -94,6 +94,20 @@ pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String
         )),
         _ => {}
     }
+    let asked: Vec<&str> = supergraph
+        .restrictions
+        .requirements
+        .iter()
+        .filter_map(|requirement| requirement.policies.as_ref())
+        .flat_map(|alternatives| alternatives.iter().flatten().map(|policy| &**policy))
+        .collect();
+    for name in options.policies.rules.keys() {
+        if !asked.contains(&name.as_str()) {
+            notes.push(format!(
+                "`authorization.policies.rules` mentions the policy `{name}`, which the supergraph does not have"
+            ));
+        }
+    }
     if options.dry_run && !supergraph.restrictions.is_empty() {
         notes.push(
             "`authorization.dry_run` is on: what the supergraph restricts is shown to everybody"

@@ -15,6 +15,7 @@ use crate::{
     execute::execute,
     identify::explain_token::restrictions,
     plan::plan_for,
+    policies::Policies,
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
     schema::state::SchemaState,
@@ -52,7 +53,7 @@ pub async fn explain(
     headers: &HeaderMap,
     worker: Option<&WorkerState>,
 ) -> Explanation {
-    explain_for(state, request, headers, worker, None).await
+    explain_for(state, request, headers, worker, None, None).await
 }
 
 /// The same for a request of a caller, with what is to be said of them.
@@ -62,6 +63,7 @@ pub async fn explain_for(
     headers: &HeaderMap,
     worker: Option<&WorkerState>,
     asked_by: Option<(String, Option<Arc<Caller>>)>,
+    policies: Option<&Policies>,
 ) -> Explanation {
     let (told, caller) = asked_by.map_or((None, None), |(told, caller)| (Some(told), caller));
     let mut explanation = Explanation {
@@ -74,7 +76,7 @@ pub async fn explain_for(
         fetches: None,
         response: None,
     };
-    if let Err(error) = stops(state, headers, worker, caller, &mut explanation).await {
+    if let Err(error) = stops(state, headers, worker, (caller, policies), &mut explanation).await {
         explanation.response = Some(error.to_json().into());
     }
     explanation
@@ -84,7 +86,7 @@ async fn stops(
     state: &SchemaState,
     headers: &HeaderMap,
     worker: Option<&WorkerState>,
-    caller: Option<Arc<Caller>>,
+    (caller, policies): (Option<Arc<Caller>>, Option<&Policies>),
     explanation: &mut Explanation,
 ) -> Result<(), RequestError> {
     let prepared = prepare(
@@ -95,9 +97,18 @@ async fn stops(
     explanation.prepared = Some(prepared_text(state, &prepared));
     let (planned, _) = plan_for(state, &prepared.operation, headers).await?;
     explanation.plan = Some(Arc::clone(&planned.plan));
+    let context = OperationContext::new(headers).asked_by(caller.clone());
+    let requirements = &planned.plan.requirements;
+    if let Some(policies) = policies {
+        policies.decide_for(requirements, &context).await?;
+    }
     if let Some(told) = &mut explanation.caller {
-        let claims = caller.as_ref().map(|caller| caller.granted.clone());
-        told.push_str(&restrictions(&planned.plan, &claims.unwrap_or_default()));
+        let nobody = Arc::default();
+        let caller = caller.as_ref().unwrap_or(&nobody);
+        if let Some(policies) = policies {
+            told.push_str(&policies.explain(requirements, caller, context.claims()));
+        }
+        told.push_str(&restrictions(&planned.plan, context.claims()));
     }
     explanation.tier = Some(planned.shared.describe());
     let names = &planned.plan.variables;
@@ -106,15 +117,7 @@ async fn stops(
         .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
         .collect();
     if let Some(worker) = worker {
-        let output = execute(
-            state,
-            prepared,
-            &planned,
-            &OperationContext::new(headers).asked_by(caller),
-            worker,
-            true,
-        )
-        .await?;
+        let output = execute(state, prepared, &planned, &context, worker, true).await?;
         let ExecuteOutput { body, trace, .. } = output;
         explanation.fetches = Some(trace.unwrap_or_default());
         explanation.response = Some(body.into_bytes());

@@ -13,9 +13,15 @@ use ogive_base::MemoryBudget;
 use ogive_telemetry::Telemetry;
 
 use crate::{
-    admit::Admission, documents::Registered, identify::tokens::Authentication,
-    options::GatewayOptions, schema::refinement::Wakeup, schema::state::SchemaState,
-    shared::offload::Offload, stages::Stages,
+    admit::Admission,
+    documents::Registered,
+    identify::tokens::Authentication,
+    options::GatewayOptions,
+    policies::{Policies, policies},
+    schema::refinement::Wakeup,
+    schema::state::SchemaState,
+    shared::offload::Offload,
+    stages::Stages,
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -49,6 +55,8 @@ pub(crate) struct Serving {
     pub(crate) stages: Stages,
     /// What judges tokens and keys, if the options ask for it.
     pub(crate) authentication: Option<Arc<Authentication>>,
+    /// What decides policies, likewise.
+    pub(crate) policies: Option<Arc<Policies>>,
 }
 
 /// What judges tokens and keys; what was there before goes on if the options ask for the same.
@@ -77,6 +85,7 @@ impl Gateway {
             serving: ArcSwap::from_pointee(Serving {
                 stages: Stages::new(&options),
                 authentication: authentication(&options, None),
+                policies: policies(options.policies.as_ref(), None),
                 state: Arc::new(state),
                 options: Arc::new(options),
             }),
@@ -149,6 +158,7 @@ impl Gateway {
         self.offload.set_waiting_max(options.waiting_max);
         self.serving.store(Arc::new(Serving {
             authentication: authentication(&options, self.authentication()),
+            policies: policies(options.policies.as_ref(), self.policies()),
             stages: Stages::new(&options),
             state,
             options,
@@ -163,6 +173,10 @@ impl Gateway {
     /// What judges tokens and keys, if the configuration asks for it.
     pub fn authentication(&self) -> Option<Arc<Authentication>> {
         self.serving.load().authentication.clone()
+    }
+    /// What decides policies, if the configuration asks for it.
+    pub(crate) fn policies(&self) -> Option<Arc<Policies>> {
+        self.serving.load().policies.clone()
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {

@@ -25,6 +25,7 @@ pub mod identify;
 pub mod options;
 mod pipeline;
 pub mod plan;
+pub mod policies;
 pub mod prepare;
 pub mod receive;
 mod record;

@@ -9,6 +9,7 @@ use crate::{
     documents::DocumentOptions,
     identify::proxies::Proxies,
     identify::tokens::AuthenticationOptions,
+    policies::PolicyOptions,
     receive::{ReceiveLimits, uploads::UploadOptions},
     respond::expose::ExposeOptions,
     router::cors::{Cors, Csrf},
@@ -40,6 +41,8 @@ pub struct GatewayOptions {
     pub claims: ClaimsSource,
     /// How callers are known by what they bring; `None` if they are not.
     pub authentication: Option<AuthenticationOptions>,
+    /// Who decides policies; `None` if nobody does.
+    pub policies: Option<PolicyOptions>,
     /// Whether every operation needs a caller that is known.
     pub caller_required: bool,
     /// Which pages of other origins may use the gateway.
@@ -94,6 +97,7 @@ impl GatewayOptions {
             proxies: Proxies::new(config),
             claims: ClaimsSource::new(config),
             authentication: AuthenticationOptions::new(config),
+            policies: PolicyOptions::new(config),
             caller_required: config.authorization.require_authentication,
             cors: Cors::new(config),
             csrf: Csrf::new(config),

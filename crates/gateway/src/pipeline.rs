@@ -10,6 +10,7 @@
 //! | document | [`crate::documents`] | which document, where it is known by an id |
 //! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
 //! | plan | [`crate::plan`] | which subgraphs are asked for what |
+//! | decide | [`crate::policies`] | which policies hold for the caller |
 //! | authorize | [`crate::authorize`] | what of it the caller may see |
 //! | execute | [`crate::execute`] | the answer |
 //! | respond | [`crate::respond`] | how it leaves: status, media type, extensions |
@@ -536,6 +537,9 @@ impl Gateway {
         let exposed = serving.options.expose.asked(headers);
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
+        }
+        if let Some(policies) = serving.policies.as_deref() {
+            Box::pin(policies.decide_for(&planned.plan.requirements, context)).await?;
         }
         // What is begun is finished.
         memory.run();

@@ -68,6 +68,23 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// What a claim says if it is one value; lists and objects are none.
+    pub fn scalar(&self, path: &str) -> Option<Cow<'_, str>> {
+        match at(&self.claims, path)? {
+            Value::Array(_) | Value::Object(_) => None,
+            _ => self.claim(path),
+        }
+    }
+    /// The words of a claim that is a text, or the texts of one that is a list.
+    pub fn items(&self, path: &str) -> Vec<&str> {
+        if !self.granted.authenticated {
+            return Vec::new();
+        }
+        texts(at(&self.claims, path))
+    }
+}
+
 /// The claim of a name or of a path: `.sub`, `sub`, `realm_access.roles`, `https://example.com/roles`.
 fn at<'c>(claims: &'c Map<String, Value>, path: &str) -> Option<&'c Value> {
     let path = path.strip_prefix('.').unwrap_or(path);

@@ -176,7 +176,7 @@ impl<'o> KeyReader<'o> {
 }
 
 /// How long an answer is fresh (RFC 9111, section 5.2.2); not at all if it must not be kept.
-fn max_age(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(header::CACHE_CONTROL).iter();
     let text: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
     for directive in text.iter().flat_map(|line| line.split(',')) {

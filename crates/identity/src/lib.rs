@@ -14,7 +14,7 @@
 //!
 //! Reading order: [`error`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
 //! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`],
-//! [`api_keys`].
+//! [`api_keys`], [`inflight`], [`policy_service`].
 
 pub mod algorithm;
 pub mod api_keys;
@@ -24,11 +24,13 @@ pub mod caller;
 pub mod claims;
 pub mod credentials;
 pub mod error;
+pub mod inflight;
 pub mod json;
 pub mod jwk;
 mod key_fetch;
 pub mod key_origin;
 pub mod key_source;
+pub mod policy_service;
 pub mod token;
 pub mod token_cache;
 

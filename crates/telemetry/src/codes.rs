@@ -185,6 +185,9 @@ codes! {
     PLANNING_QUEUE_FULL 503 Gateway
         "`query_planning.max_waiting` operations that nobody has asked for before wait to be validated and planned."
         "Come back after the seconds of `retry-after`; register operations, or raise the limit."
+    POLICIES_UNAVAILABLE 503 Gateway
+        "The operation asks for what a policy decides about, and the service that decides policies does not answer."
+        "Come back after the seconds of `retry-after`; the log says why it does not answer; see `authorization.policies.http`."
     QUERY_NOT_IN_SAFELIST 400 Client
         "The document is in no manifest, and `persisted_queries.mode` is `require`."
         "Add the operation to a manifest."

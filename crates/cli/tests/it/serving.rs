@@ -204,6 +204,49 @@ fn a_start_may_need_the_keys_of_tokens() {
 }
 
 #[test]
+fn policies_are_explained() {
+    let keys = file(
+        "explain-policies-jwks.json",
+        r#"{"keys":[{"kty":"oct","kid":"s","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}"#,
+    );
+    let config = file(
+        "explain-policies.yaml",
+        format!(
+            "authentication: {{ router: {{ jwt: {{ jwks: [{{ url: 'file://{keys}' }}] }} }} }}\n\
+             authorization: {{ directives: enforce, policies: {{ rules: {{ paid: {{ eq: [{{ jwt_claim: sub }}, ida] }} }} }} }}\n"
+        ),
+    );
+    let link = "  @link(url: \"https://specs.apollo.dev/join/v0.3\", for: EXECUTION)";
+    let policy = "\n  @link(url: \"https://specs.apollo.dev/policy/v0.1\", for: SECURITY)";
+    let city = "  city: String @join__field(graph: ACCOUNTS)";
+    let directive =
+        "directive @policy(policies: [[String!]!]!) on FIELD_DEFINITION | OBJECT\ndirective @link(";
+    let sdl = std::fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let sdl = sdl
+        .replace(link, &format!("{link}{policy}"))
+        .replace("directive @link(", directive)
+        .replace(
+            city,
+            &format!("{city} @policy(policies: [[\"paid\"], [\"free\"]])"),
+        );
+    let schema = file("explain-policies.graphql", &sdl);
+    let query = file("explain-policies-query.graphql", "{ me { city } }");
+    let token = include_str!("token.txt").trim();
+    let arguments = [
+        "explain", "-s", &schema, "-c", &config, "--token", token, &query,
+    ];
+    let (code, out, err) = crate::process::run(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    for line in [
+        "policy paid: holds, decided by `authorization.policies.rules`",
+        "policy free: does not hold, nobody decides it",
+        "restriction policies paid or free: met",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+}
+
+#[test]
 fn a_token_is_explained() {
     let keys = file(
         "explain-jwks.json",

@@ -6,7 +6,7 @@
 
 use std::{
     borrow::Cow,
-    cell::{RefCell, RefMut},
+    cell::{OnceCell, RefCell, RefMut},
     sync::Arc,
 };
 
@@ -111,6 +111,8 @@ pub struct OperationContext<'a> {
     uploads: Option<Entry<'a>>,
     memory: Option<&'a Reservation>,
     exceeded: RefCell<Exceeded>,
+    /// What the caller has with the policies that were decided; in a box, because most operations ask for none.
+    decided: OnceCell<Box<Claims>>,
 }
 
 impl<'a> OperationContext<'a> {
@@ -125,6 +127,7 @@ impl<'a> OperationContext<'a> {
             uploads: None,
             memory: None,
             exceeded: RefCell::default(),
+            decided: OnceCell::new(),
         }
     }
     /// Says who the caller is.
@@ -139,9 +142,20 @@ impl<'a> OperationContext<'a> {
             scopes: Vec::new(),
             policies: Vec::new(),
         };
+        if let Some(decided) = self.decided.get() {
+            return decided;
+        }
         self.caller
             .as_ref()
             .map_or(NOTHING, |caller| &caller.granted)
+    }
+    /// The caller, if anybody is known.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        self.caller.as_deref()
+    }
+    /// Notes once what the caller has with the policies that were decided.
+    pub(crate) fn note_decided(&self, claims: Claims) {
+        let _ = self.decided.set(Box::new(claims));
     }
     /// Lets `watch` note what happens.
     pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {

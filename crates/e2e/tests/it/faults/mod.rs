@@ -17,6 +17,7 @@ mod telling;
 
 use std::fmt::Write;
 
+use crate::identity::{policies::UNDECIDED, services::FAULTS};
 use crate::{http_client::Answer, subgraph_authentication};
 
 /// What an answer looks like: `200 SUBREQUEST_HTTP_ERROR`, `431` without a body.
@@ -95,6 +96,15 @@ fn the_page_of_faults_is_up_to_date() {
             "| {} | {} | {} | {} |",
             case.fault, case.known, case.unknown, case.never
         );
+    }
+    page.push_str(
+        "\n## Services that decide policies\n\n\
+         What a client is answered that asks for what a policy decides about ([authorization.md](authorization.md#policies)), and one \
+         that does not.\n\n\
+         | fault | asks for it | does not |\n|---|---|---|\n",
+    );
+    for case in FAULTS {
+        let _ = writeln!(page, "| {} | {UNDECIDED} | 200 |", case.fault);
     }
     page.push_str(
         "\n## Clients\n\n| attack | status | code | what survives |\n|---|---|---|---|\n",

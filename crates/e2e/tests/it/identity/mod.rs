@@ -3,8 +3,10 @@
 mod callers;
 #[path = "../../../../identity/tests/it/made.rs"]
 pub(crate) mod made;
+pub(crate) mod policies;
 pub(crate) mod providers;
 mod rotation;
+pub(crate) mod services;
 
 use serde_json::Value;
 

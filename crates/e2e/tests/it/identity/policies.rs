@@ -1,0 +1,219 @@
+//! Policies that the gateway decides itself, by conditions or by asking a service.
+
+use ogive_testbase::subgraph::{ManualSubgraph, Reply, StubSubgraph, answer};
+use serde_json::{Value, json};
+
+use super::{Known, services::FAULTS};
+use crate::{
+    faults::{compare, seen},
+    http_client::Answer,
+};
+
+const STOCK: &str = "{ topProducts(first: 1) { warehouse { city } } }";
+
+fn enforced(policies: &str) -> String {
+    format!("authorization: {{ directives: enforce, policies: {{ {policies} }} }}\n")
+}
+
+/// A service that decides by a claim `stock`.
+fn by_claim() -> StubSubgraph {
+    StubSubgraph::start(|_, request| {
+        let asked = body(request);
+        let holds = asked["claims"]["stock"] == true;
+        let decided = json!({ "policies": { "stock": holds } });
+        Reply::Whole(answer(200, "", decided.to_string().as_bytes()))
+    })
+}
+
+fn body(request: &str) -> Value {
+    serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+fn shows(answer: &Answer) -> bool {
+    let warehouse = &answer.json()["data"]["topProducts"][0]["warehouse"];
+    let codes = answer.codes();
+    match warehouse {
+        Value::Null => {
+            assert_eq!(codes, ["UNAUTHORIZED_FIELD_OR_TYPE"]);
+            false
+        }
+        _ => {
+            assert_eq!(codes, [""; 0]);
+            true
+        }
+    }
+}
+
+#[test]
+fn conditions_on_claims_decide_and_what_nobody_decides_does_not_hold() {
+    let rule = "{ any: [{ contains: [{ jwt_claim: groups }, staff] }, { eq: [{ jwt_claim: org.plan }, gold] }] }";
+    let known = Known::with("", &enforced(&format!("rules: {{ stock: {rule} }}")));
+    let ask = |claims: Value| shows(&known.bear(STOCK, &known.token(claims)));
+    assert!(ask(json!({ "groups": ["a", "staff"] })));
+    assert!(ask(json!({ "org": { "plan": "gold" } })));
+    assert!(!ask(json!({ "groups": ["a"], "org": { "plan": "lead" } })));
+    assert!(!ask(json!({})));
+    assert!(!shows(&known.ask(STOCK, &[])), "nobody is nobody");
+    let state = known.graph.served.gateway.state();
+    assert_eq!(state.plans.len(), 1, "one plan for all");
+    // Nothing is decided of whom nothing is known, not even what holds for all others.
+    let all = "rules: { stock: { not: { exists: { jwt_claim: banned } } } }";
+    let known = Known::with("", &enforced(all));
+    assert!(shows(&known.bear(STOCK, &known.token(json!({})))));
+    assert!(!shows(
+        &known.bear(STOCK, &known.token(json!({ "banned": 1 })))
+    ));
+    assert!(!shows(&known.ask(STOCK, &[])));
+    // Other policies are not this one.
+    let other = "rules: { stocks: { exists: { jwt_claim: sub } } }";
+    let known = Known::with("", &enforced(other));
+    assert!(!shows(&known.bear(STOCK, &known.token(json!({})))));
+}
+
+#[test]
+fn a_service_decides_once_for_equal_claims() {
+    let service = by_claim();
+    let http = format!(
+        "http: {{ url: '{}', headers: [{{ name: x-key, value: k }}], cache_ttl: 1h, cache_memory: 1MiB }}",
+        service.url()
+    );
+    let known = Known::with("", &enforced(&http));
+    let (may, may_not) = (json!({ "stock": true, "scope": "a b" }), json!({}));
+    let (may, may_not) = (known.token(may), known.token(may_not));
+    for _ in 0..3 {
+        assert!(shows(&known.bear(STOCK, &may)));
+        assert!(!shows(&known.bear(STOCK, &may_not)));
+        assert!(!shows(&known.ask(STOCK, &[])));
+    }
+    // Whoever asks for nothing of that kind has nobody asked.
+    assert_eq!(known.bear("{ me { name } }", &may).codes(), [""; 0]);
+    assert_eq!(service.asked(), 2);
+    let asked = &service.requests()[0];
+    assert!(asked.starts_with("POST / ") && asked.contains("x-key: k"));
+    let asked = body(asked);
+    assert_eq!(asked["policies"], json!(["stock"]));
+    assert_eq!(asked["scopes"], json!(["a", "b"]));
+    assert_eq!(asked["claims"]["sub"], "ida");
+    assert_eq!(asked["version"], 1);
+    // An answer may say that it is good for itself only.
+    let service = StubSubgraph::answering(
+        200,
+        "cache-control: no-store\r\n",
+        r#"{"policies":{"stock":true}}"#,
+    );
+    let known = Known::with(
+        "",
+        &enforced(&format!("http: {{ url: '{}' }}", service.url())),
+    );
+    let token = known.token(json!({}));
+    for _ in 0..2 {
+        assert!(shows(&known.bear(STOCK, &token)));
+    }
+    assert_eq!(service.asked(), 2);
+}
+
+#[test]
+fn equal_questions_at_one_time_are_asked_once_and_no_more_than_allowed_at_a_time() {
+    let service = ManualSubgraph::start();
+    let http = format!(
+        "http: {{ url: '{}', max_in_flight: 1, timeout: 20s }}",
+        service.url()
+    );
+    let yaml = format!("http: {{ workers: 3 }}\n{}", enforced(&http));
+    let known = Known::with("", &yaml);
+    let same = known.token(json!({}));
+    let other = known.token(json!({ "other": 1 }));
+    std::thread::scope(|scope| {
+        let (first, known) = (&same, &known);
+        let asking: Vec<_> = [first, first, first, &other]
+            .into_iter()
+            .map(|token| scope.spawn(move || shows(&known.bear(STOCK, token))))
+            .collect();
+        for _ in 0..2 {
+            let mut asked = service.next();
+            let holds = body(&asked.request)["claims"]["other"].is_null();
+            let decided = json!({ "policies": { "stock": holds } }).to_string();
+            asked.answer(200, "connection: close\r\n", decided);
+        }
+        let shown: Vec<bool> = asking.into_iter().map(|one| one.join().unwrap()).collect();
+        assert_eq!(shown, [true, true, true, false]);
+    });
+}
+
+#[test]
+fn callers_of_whom_something_else_is_decided_never_share_an_answer() {
+    let service = by_claim();
+    let yaml = format!(
+        "http: {{ workers: 2 }}\ntraffic_shaping: {{ router: {{ deduplicate_query: true }} }}\n{}",
+        enforced(&format!(
+            "http: {{ url: '{}', cache_ttl: 0s }}",
+            service.url()
+        ))
+    );
+    let known = Known::with("", &yaml);
+    let tokens = [
+        json!({ "stock": true }),
+        json!({ "stock": false }),
+        json!({}),
+    ];
+    let tokens = tokens.map(|claims| known.token(claims));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (known, tokens) = (&known, &tokens);
+            scope.spawn(move || {
+                for at in 0..60 {
+                    let which = (thread + at) % 4;
+                    let answer = match tokens.get(which) {
+                        Some(token) => known.bear(STOCK, token),
+                        None => known.ask(STOCK, &[]),
+                    };
+                    assert_eq!(shows(&answer), which == 0);
+                    assert_eq!(answer.header("cache-control"), Some("no-store"));
+                }
+            });
+        }
+    });
+}
+
+/// What a client is answered if the service has a fault, or has none.
+pub(crate) const UNDECIDED: &str = "503 POLICIES_UNAVAILABLE";
+
+#[test]
+fn faults_of_services_that_decide_policies() {
+    let mut all = Vec::new();
+    for fault in FAULTS {
+        let (_service, url) = fault.start();
+        let http = format!("http: {{ url: '{url}', timeout: 300ms }}");
+        let known = Known::with("", &enforced(&http));
+        let token = known.token(json!({}));
+        let refused = known.bear(STOCK, &token);
+        assert_eq!(refused.header("retry-after"), Some("1"), "{}", fault.fault);
+        all.push((fault.fault, seen(&refused), UNDECIDED));
+        // Nothing else suffers.
+        let others = known.bear("{ me { name } }", &token);
+        all.push((fault.fault, seen(&others), "200"));
+    }
+    compare(&all);
+    // What it does not mention does not hold; that is no fault.
+    let service = StubSubgraph::answering(200, "", r#"{"policies":{}}"#);
+    let known = Known::with(
+        "",
+        &enforced(&format!("http: {{ url: '{}' }}", service.url())),
+    );
+    assert!(!shows(&known.bear(STOCK, &known.token(json!({})))));
+}
+
+#[test]
+fn a_service_that_was_away_decides_as_soon_as_it_answers() {
+    let service = StubSubgraph::in_turn(vec![
+        Reply::Last(Vec::new()),
+        Reply::Whole(answer(200, "", br#"{"policies":{"stock":true}}"#)),
+    ]);
+    let known = Known::with(
+        "",
+        &enforced(&format!("http: {{ url: '{}' }}", service.url())),
+    );
+    let token = known.token(json!({}));
+    assert_eq!(seen(&known.bear(STOCK, &token)), UNDECIDED);
+    assert!(shows(&known.bear(STOCK, &token)));
+}

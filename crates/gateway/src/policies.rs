@@ -1,0 +1,295 @@
+//! Which policies (`@policy`) hold for a caller: decided once per operation, before it is executed.
+//!
+//! Whoever says who a caller is may name policies, too. Others are decided by conditions of the configuration, and those
+//! that it does not name by a service ([`ogive_identity::policy_service`]). What nobody decides does not hold, and for a
+//! caller who is not authenticated nothing is decided. If the service does not answer, the operation is refused: that
+//! nobody knows is not that something does not hold.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::Arc,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::{
+    AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
+    PolicyServiceOptions as ServiceSection, PolicyValue,
+};
+use ogive_identity::{
+    Caller,
+    policy_service::{PolicyService, PolicyServiceOptions},
+};
+use ogive_plan::{Claims, Requirement};
+use ogive_telemetry::codes;
+
+use crate::shared::{context::OperationContext, error::RequestError};
+
+/// After how many seconds clients come back for whom nothing could be decided.
+const RETRY_SECONDS: u64 = 1;
+
+/// How policies are decided.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PolicyOptions {
+    rules: BTreeMap<String, PolicyCondition>,
+    service: Option<PolicyServiceOptions>,
+    dry_run: bool,
+}
+
+impl PolicyOptions {
+    /// The options that a configuration asks for; `None` if nobody decides.
+    pub fn new(config: &Config) -> Option<Self> {
+        let policies = &config.authorization.policies;
+        let is_enforced = config.authorization.directives == AuthorizationDirectives::Enforce;
+        if !is_enforced || policies.rules.is_empty() && policies.http.is_none() {
+            return None;
+        }
+        Some(PolicyOptions {
+            rules: policies.rules.clone(),
+            service: policies.http.as_ref().map(service_options),
+            dry_run: config.authorization.dry_run,
+        })
+    }
+}
+
+fn service_options(service: &ServiceSection) -> PolicyServiceOptions {
+    PolicyServiceOptions {
+        url: service.url.0.clone(),
+        headers: headers(&service.headers),
+        timeout: service.timeout.0,
+        in_flight_max: service.max_in_flight.get(),
+        ttl: service.cache_ttl.0,
+        cache_bytes_max: service.cache_memory.0,
+    }
+}
+
+/// The configuration was checked when it was read, so no header is lost here.
+pub(crate) fn headers(named: &[NamedHeader]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for header in named {
+        let name = HeaderName::from_bytes(header.name.as_bytes());
+        if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(&header.value)) {
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+    }
+    headers
+}
+
+/// Who decides.
+#[derive(Debug)]
+pub struct Policies {
+    options: PolicyOptions,
+    service: Option<PolicyService>,
+}
+
+impl Policies {
+    /// Begins to decide.
+    pub fn start(options: PolicyOptions) -> Self {
+        Policies {
+            service: options.service.clone().map(PolicyService::new),
+            options,
+        }
+    }
+    /// Whether it is what these options ask for.
+    pub(crate) fn is_for(&self, options: &PolicyOptions) -> bool {
+        self.options == *options
+    }
+
+    /// Decides for an operation; what comes after it finds that in its context.
+    pub(crate) async fn decide_for(
+        &self,
+        requirements: &[Requirement],
+        context: &OperationContext<'_>,
+    ) -> Result<(), RequestError> {
+        let Some(caller) = context.caller() else {
+            return Ok(());
+        };
+        match self.decide(requirements, caller).await {
+            Ok(None) => Ok(()),
+            Ok(Some(claims)) => {
+                context.note_decided(claims);
+                Ok(())
+            }
+            // Everything is shown anyway.
+            Err(_) if self.options.dry_run => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a caller has, with the policies that requirements ask for and that hold; `None` if that is what is known
+    /// anyway.
+    pub async fn decide(
+        &self,
+        requirements: &[Requirement],
+        caller: &Caller,
+    ) -> Result<Option<Claims>, RequestError> {
+        if !caller.granted.authenticated {
+            return Ok(None);
+        }
+        let is_open = |policy: &&str| !caller.granted.policies.iter().any(|p| **p == **policy);
+        let (mut holding, mut asked) = (Vec::<Box<str>>::new(), Vec::new());
+        for policy in asked_for(requirements).into_iter().filter(is_open) {
+            match self.options.rules.get(policy) {
+                Some(rule) if is_met(rule, caller) => holding.push(policy.into()),
+                Some(_) => {}
+                None => asked.push(policy),
+            }
+        }
+        if let Some(service) = self.service.as_ref().filter(|_| !asked.is_empty()) {
+            let decided = service
+                .decide(&asked, caller)
+                .await
+                .map_err(|_| unavailable())?;
+            let holds = asked.iter().zip(decided).filter(|(_, holds)| *holds);
+            holding.extend(holds.map(|(policy, _)| Box::from(*policy)));
+        }
+        if holding.is_empty() {
+            return Ok(None);
+        }
+        let mut claims = caller.granted.clone();
+        claims.policies.append(&mut holding);
+        Ok(Some(claims))
+    }
+
+    /// Who decides each of the policies that requirements ask for, for people.
+    pub(crate) fn explain(
+        &self,
+        requirements: &[Requirement],
+        caller: &Caller,
+        decided: &Claims,
+    ) -> String {
+        let mut out = String::new();
+        for policy in asked_for(requirements) {
+            let is_named = caller.granted.policies.iter().any(|p| **p == *policy);
+            let by = match (&self.service, self.options.rules.get(policy)) {
+                _ if is_named => "named by whoever says who the caller is".to_owned(),
+                _ if !caller.granted.authenticated => "nobody is known to ask".to_owned(),
+                (_, Some(_)) => "decided by `authorization.policies.rules`".to_owned(),
+                (Some(service), None) => format!("decided by {}", service.shown()),
+                (None, None) => "nobody decides it".to_owned(),
+            };
+            let holds = if decided.policies.iter().any(|p| **p == *policy) {
+                "holds"
+            } else {
+                "does not hold"
+            };
+            let _ = writeln!(out, "policy {policy}: {holds}, {by}");
+        }
+        out
+    }
+}
+
+/// What decides policies; what was there before goes on if the options ask for the same.
+pub(crate) fn policies(
+    options: Option<&PolicyOptions>,
+    before: Option<Arc<Policies>>,
+) -> Option<Arc<Policies>> {
+    let asked = options?;
+    Some(match before {
+        Some(before) if before.is_for(asked) => before,
+        _ => Arc::new(Policies::start(asked.clone())),
+    })
+}
+
+/// The policies of some requirements, each once.
+fn asked_for(requirements: &[Requirement]) -> BTreeSet<&str> {
+    let alternatives = requirements.iter().filter_map(|r| r.policies.as_ref());
+    alternatives
+        .flatten()
+        .flatten()
+        .map(|policy| &**policy)
+        .collect()
+}
+
+fn unavailable() -> RequestError {
+    RequestError {
+        retry_after: Some(RETRY_SECONDS),
+        ..RequestError::graphql(
+            codes::POLICIES_UNAVAILABLE,
+            "it cannot be decided now what the caller may see",
+        )
+    }
+}
+
+/// Whether a caller meets a condition. As deep as the configuration may be.
+fn is_met(condition: &PolicyCondition, caller: &Caller) -> bool {
+    match condition {
+        PolicyCondition::Eq(left, right) => match (text(left, caller), text(right, caller)) {
+            (Some(left), Some(right)) => left == right,
+            _ => false,
+        },
+        PolicyCondition::Contains(list, item) => {
+            let Some(item) = text(item, caller) else {
+                return false;
+            };
+            match list {
+                PolicyValue::Text(list) => list.split_ascii_whitespace().any(|word| *word == *item),
+                PolicyValue::Claim(list) => caller.items(list).iter().any(|found| *found == item),
+            }
+        }
+        PolicyCondition::Exists(claim) => caller.claim(claim).is_some(),
+        PolicyCondition::Not(inner) => !is_met(inner, caller),
+        PolicyCondition::All(all) => all.iter().all(|one| is_met(one, caller)),
+        PolicyCondition::Any(all) => all.iter().any(|one| is_met(one, caller)),
+    }
+}
+
+/// What an operand says; lists and objects say nothing.
+fn text<'a>(operand: &'a PolicyValue, caller: &'a Caller) -> Option<std::borrow::Cow<'a, str>> {
+    match operand {
+        PolicyValue::Text(text) => Some(text.as_str().into()),
+        PolicyValue::Claim(claim) => caller.scalar(claim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn holds(rule: &str, claims: Value) -> bool {
+        let text = format!(
+            "authorization: {{ directives: enforce, policies: {{ rules: {{ p: {rule} }} }} }}\n"
+        );
+        let config = ogive_config::load(ogive_base::SourceId(0), &text, &|_| None).unwrap();
+        let Value::Object(claims) = claims else {
+            panic!()
+        };
+        let caller = Caller::proved(claims, &ogive_identity::CallerOptions::default());
+        is_met(&config.authorization.policies.rules["p"], &caller)
+    }
+
+    #[test]
+    fn conditions_hold_for_what_is_claimed_and_never_for_what_is_not_there() {
+        let gold = "{ eq: [{ jwt_claim: org.plan }, gold] }";
+        assert!(holds(gold, json!({ "org": { "plan": "gold" } })));
+        assert!(!holds(gold, json!({ "org": { "plan": "Gold" } })));
+        assert!(!holds(gold, json!({ "org": { "plan": ["gold"] } })));
+        assert!(!holds(gold, json!({})));
+        assert!(holds(
+            "{ eq: [{ jwt_claim: level }, 3] }",
+            json!({ "level": 3 })
+        ));
+        let same = "{ eq: [{ jwt_claim: a }, { jwt_claim: b }] }";
+        assert!(holds(same, json!({ "a": "x", "b": "x" })));
+        assert!(!holds(same, json!({})), "nothing equals nothing");
+        assert!(!holds(same, json!({ "a": {}, "b": {} })));
+        let staff = "{ contains: [{ jwt_claim: groups }, staff] }";
+        assert!(holds(staff, json!({ "groups": ["a", "staff"] })));
+        assert!(holds(staff, json!({ "groups": "a staff" })));
+        assert!(!holds(staff, json!({ "groups": ["staffing"] })));
+        assert!(!holds(staff, json!({ "groups": { "staff": true } })));
+        assert!(!holds(staff, json!({})));
+        assert!(holds("{ exists: { jwt_claim: a } }", json!({ "a": 0 })));
+        assert!(!holds("{ exists: { jwt_claim: a } }", json!({ "a": null })));
+        let both = "{ all: [{ exists: { jwt_claim: a } }, { not: { exists: { jwt_claim: b } } }] }";
+        assert!(holds(both, json!({ "a": 1 })));
+        assert!(!holds(both, json!({ "a": 1, "b": 1 })));
+        assert!(holds(
+            "{ any: [{ exists: { jwt_claim: a } }, { exists: { jwt_claim: b } }] }",
+            json!({ "b": 1 })
+        ));
+    }
+}
