@@ -12,6 +12,7 @@ pub mod hash;
 pub mod hop;
 pub mod id;
 pub mod intern;
+pub mod loopback;
 pub mod markup;
 pub mod memory;
 
@@ -22,5 +23,6 @@ pub use hash::{FastMap, FastSet};
 pub use hop::is_of_one_hop;
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
+pub use loopback::{is_loopback_host, is_loopback_url};
 pub use markup::escape_markup;
 pub use memory::{MemoryBudget, MemoryShare, OutOfMemory, Reservation};

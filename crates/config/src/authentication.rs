@@ -99,6 +99,9 @@ section! {
         pub refetch_interval: Duration = Duration::seconds(10),
         /// How long a key that its set does not have any more is still good. An empty set takes all keys back.
         pub removed_keys_grace: Duration = Duration::seconds(300),
+        /// How long keys are good while their set cannot be fetched; then requests with its tokens are answered with 503.
+        /// Default: as long as the gateway runs.
+        pub max_stale: Option<Duration> = None,
         /// What becomes of a start when a key set cannot be fetched and none is kept: `refuse_tokens` serves, and answers
         /// requests with its tokens with 503; `wait` does not serve before it is there; `fail` ends the process.
         pub when_missing: WhenKeysMissing = WhenKeysMissing::RefuseTokens,

@@ -195,19 +195,7 @@ pub fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Whether a URL over plain http is about this machine.
-pub fn is_loopback(url: &str) -> bool {
-    let rest = url.strip_prefix("http://").unwrap_or_default();
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next(),
-        None => host.split(':').next(),
-    };
-    let host = host.unwrap_or_default();
-    let address: Result<std::net::IpAddr, _> = host.parse();
-    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
-}
+pub use ogive_base::is_loopback_url as is_loopback;
 
 /// Whether what comes after the scheme begins with a host, and with a port if it says so.
 fn has_host(rest: &str) -> bool {

@@ -239,6 +239,16 @@ fn check_one(node: &Node, options: &SubgraphAuthentication, errors: &mut Errors)
         (&options.message_signature, below(node, "message_signature"))
     {
         missing(node, &[("key", &message.key.0)], errors);
+        if let Some(expires) = message.expires
+            && (expires.0.is_zero() || expires.0.subsec_nanos() != 0)
+        {
+            let at = below(node, "expires").unwrap_or(node);
+            errors.invalid(
+                at.span,
+                "a signature says in whole seconds when it ends",
+                "write a time such as `60s`",
+            );
+        }
     }
     let Some((bearer, node)) = options.bearer.as_ref().zip(below(node, "bearer")) else {
         return;
@@ -394,6 +404,10 @@ mod tests {
             ("hmac: {}", "`secret` is missing"),
             ("hmac: { secret: '' }", "`secret` is missing"),
             ("message_signature: {}", "`key` is missing"),
+            (
+                "message_signature: { key: k, expires: 500ms }",
+                "a signature says in whole seconds when it ends",
+            ),
             (
                 "bearer: { client_id: a, client_secret: b }",
                 "`token_endpoint` is missing",

@@ -13,6 +13,7 @@ use ogive_config::{AuthorizationDirectives, Config, OperationWord, Peer, PeerRan
 use ogive_execute::refused_places;
 use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
 use ogive_identity::Caller;
+use ogive_json::ValueError;
 use ogive_plan::{Claims, Granted, OperationKind, Plan};
 use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
@@ -216,16 +217,7 @@ impl ClaimsSource {
     }
 
     /// Takes the claims out of a request's headers, whoever sent it. They count only if a trusted peer did.
-    pub fn take(&self, headers: &mut HeaderMap, peer: Peer) -> Result<Claims, RequestError> {
-        self.take_all(headers, peer).map(|caller| caller.granted)
-    }
-
-    /// The same with what else is said of the caller.
-    pub(crate) fn take_all(
-        &self,
-        headers: &mut HeaderMap,
-        peer: Peer,
-    ) -> Result<Caller, RequestError> {
+    pub fn take(&self, headers: &mut HeaderMap, peer: Peer) -> Result<Caller, RequestError> {
         let Some(name) = &self.header else {
             return Ok(Caller::default());
         };
@@ -257,8 +249,9 @@ fn invalid(why: &'static str) -> RequestError {
 /// others are refused, so that a misspelt one is noticed.
 fn caller(json: &[u8]) -> Result<Caller, &'static str> {
     let members = match json_value::read_once(json) {
-        Ok(Some(Value::Object(members))) => members,
-        Ok(None) => return Err("a member is there more than once"),
+        Ok(Value::Object(members)) => members,
+        Err(ValueError::MemberTwice) => return Err("a member is there more than once"),
+        Err(ValueError::HalfCharacter) => return Err("a text in it has half a character"),
         _ => return Err("it is no JSON object"),
     };
     let names = |value: Value| -> Result<Vec<Box<str>>, &'static str> {

@@ -43,6 +43,8 @@ pub struct GatewayOptions {
     pub authentication: Option<AuthenticationOptions>,
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
+    /// What clients of whom nothing is known are asked for.
+    pub challenge: &'static str,
     /// Whether every operation needs a caller that is known.
     pub caller_required: bool,
     /// Which pages of other origins may use the gateway.
@@ -98,6 +100,7 @@ impl GatewayOptions {
             claims: ClaimsSource::new(config),
             authentication: AuthenticationOptions::new(config),
             policies: PolicyOptions::new(config),
+            challenge: AuthenticationOptions::challenge(config),
             caller_required: config.authorization.require_authentication,
             cors: Cors::new(config),
             csrf: Csrf::new(config),

@@ -411,7 +411,9 @@ impl Gateway {
         let parts = context.parts;
         let checked = serving.options.csrf.check(parts);
         let required = serving.options.caller_required;
-        if let Err(error) = checked.and_then(|()| context.identity.check(required)) {
+        if let Err(error) =
+            checked.and_then(|()| context.identity.check(required, serving.options.challenge))
+        {
             read_refused(&parts.headers, body).await;
             return Err(error);
         }
@@ -498,7 +500,7 @@ impl Gateway {
             .map(|name| prepared.operation.document.name(*name));
         let kind = prepared.operation.definition.kind;
         if state.options.authorization.needs_caller(kind) && !context.claims().authenticated {
-            return Err(unauthenticated());
+            return Err(unauthenticated(serving.options.challenge));
         }
         self.admit_operation(&serving.options.admission, name, context)?;
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));

@@ -5,8 +5,8 @@
 //! is asked.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::{Config, SupergraphOptions, is_loopback, without_secrets};
-use ogive_identity::api_keys::ApiKeys;
+use ogive_config::{Config, KeySetUrl, SupergraphOptions, is_loopback, without_secrets};
+use ogive_identity::{api_keys::ApiKeys, jwk::KeySet};
 use ogive_server::tls::listener_tls;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::{Http2, Source};
@@ -110,6 +110,15 @@ pub fn problems(config: &Config) -> Vec<Problem> {
         if let Err(error) = Manifest::read(std::slice::from_ref(path)) {
             let index = index.to_string();
             problem(&["persisted_queries", "local_manifests", &index], error);
+        }
+    }
+    for (index, set) in config.authentication.router.jwt.jwks.iter().enumerate() {
+        if let Some(KeySetUrl::File(path)) = &set.url
+            && let Err(error) = KeySet::check(path.as_ref())
+        {
+            let index = index.to_string();
+            let at = ["authentication", "router", "jwt", "jwks", &index, "url"];
+            problem(&at, error);
         }
     }
     if let Some(keys) = &config.authentication.router.api_keys

@@ -3,11 +3,15 @@
 //! What a key is good for follows from its type, and is narrowed by what the key says of itself (`alg`) and by the
 //! configuration. A key that cannot be used is left out and told, so that one new kind of key does not take the others away.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
+use ogive_files::Pipes;
 use ring::{
     hmac,
     signature::{
@@ -22,6 +26,7 @@ use serde_json::{Map, Value};
 use crate::{
     algorithm::{Algorithm, AlgorithmSet},
     base64url, json,
+    key_fetch::ANSWER_BYTES_MAX,
 };
 
 /// Smallest and largest modulus of an RSA key, in bits.
@@ -197,6 +202,15 @@ impl KeySet {
         }
     }
 
+    /// Checks the file of a set. The error is for the operator.
+    pub fn check(path: &Path) -> Result<(), String> {
+        let text = ogive_files::read(path, ANSWER_BYTES_MAX as u64, Pipes::Refused);
+        let text = text.map_err(|error| error.to_string());
+        let read = text.and_then(|text| KeySet::parse(&text, AlgorithmSet::EVERY));
+        read.map(|_| ())
+            .map_err(|why| format!("`{}`: {why}", path.display()))
+    }
+
     /// How many there are that still prove something.
     pub fn len(&self, now: u64) -> usize {
         self.keys.iter().filter(|key| key.is_good(now)).count()
@@ -242,6 +256,13 @@ impl KeySet {
         }
         self.keys.retain(|key| key.is_good(now));
         self
+    }
+
+    /// Ends all keys, until [`after`](Self::after) finds them in a set again.
+    pub fn end(&self, now: u64) {
+        for key in &self.keys {
+            key.gone_from.store(now.max(1), Ordering::Relaxed);
+        }
     }
 
     /// The keys that a token may be signed with: those of its `kid` if it names one, and of those what its algorithm is one

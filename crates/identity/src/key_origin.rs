@@ -35,6 +35,8 @@ pub struct KeySourceOptions {
     pub refetch_interval: Duration,
     /// How long a key that is gone is still good.
     pub grace: Duration,
+    /// How long keys are good while they cannot be fetched; `None`: as long as nobody takes them back.
+    pub max_stale: Option<Duration>,
     /// The folder in which the last good set is kept.
     pub kept: Option<PathBuf>,
     /// Whether plain http to other machines is allowed.
@@ -56,6 +58,7 @@ impl KeySourceOptions {
             timeout: Duration::from_secs(5),
             refetch_interval: Duration::from_secs(10),
             grace: Duration::from_secs(300),
+            max_stale: None,
             kept: None,
             allow_plain_http: false,
         }
@@ -82,16 +85,7 @@ pub fn check_way(url: &str, allow_plain_http: bool) -> Result<(), String> {
     if url.starts_with("https://") || allow_plain_http && url.starts_with("http://") {
         return Ok(());
     }
-    let authority = url.strip_prefix("http://").unwrap_or_default();
-    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let address = host.parse::<std::net::IpAddr>();
-    let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
-    if host == "localhost" || is_loopback {
+    if ogive_base::is_loopback_url(url) {
         Ok(())
     } else {
         Err(format!(

@@ -73,6 +73,8 @@ struct Shared {
     failures: AtomicU64,
     /// Why the last fetch failed.
     failure: Mutex<Option<String>>,
+    /// Since when fetches fail, if they do.
+    failing_since: Mutex<Option<Instant>>,
     /// The digest of the text that is on disk, once it was written.
     kept: Mutex<Option<Digest>>,
 }
@@ -97,6 +99,7 @@ impl KeySource {
             fetches: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             failure: Mutex::default(),
+            failing_since: Mutex::default(),
             kept: Mutex::default(),
         });
         let keeping = Arc::clone(&shared);
@@ -239,9 +242,18 @@ async fn fetch_for_ever(shared: &Shared) {
             }
             Err(why) => {
                 shared.failed(&why);
+                if options.max_stale.is_some() {
+                    // What is fetched next has to be the whole set: its keys may have ended.
+                    fetcher.forget();
+                }
                 let pause = BACKOFF * 2u32.saturating_pow(failed_in_a_row.min(8));
                 failed_in_a_row = failed_in_a_row.saturating_add(1);
-                pause.min(usual)
+                let pause = pause.min(usual);
+                match options.max_stale {
+                    // To be there when its keys end.
+                    Some(limit) => pause.min(limit.max(BACKOFF)),
+                    None => pause,
+                }
             }
         };
         shared.tried.send_replace(true);
@@ -300,6 +312,8 @@ impl Shared {
     }
 
     fn succeeded(&self) {
+        let since = self.failing_since.lock();
+        *since.unwrap_or_else(PoisonError::into_inner) = None;
         let failure = self.failure.lock();
         *failure.unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -310,7 +324,20 @@ impl Shared {
         let failure = self.failure.lock();
         *failure.unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
         let from = self.options.shown();
-        if self.keys.load().is_some() {
+        let since = self.failing_since.lock();
+        let since = *since
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(Instant::now);
+        if let Some(keys) = &*self.keys.load() {
+            let limit = self.options.max_stale;
+            if limit.is_some_and(|limit| since.elapsed() >= limit) {
+                keys.end(now());
+                tracing::error!(
+                    from,
+                    "no key set for longer than `max_stale`, its tokens are refused: {why}"
+                );
+                return;
+            }
             tracing::warn!(
                 from,
                 "no key set, going on with the keys that are known: {why}"

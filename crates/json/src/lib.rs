@@ -1,11 +1,13 @@
 //! Scanning, slicing and writing of JSON bytes for the hot path. Knows nothing of GraphQL.
 //!
 //! Nothing here builds a tree of allocations: a [`Scanner`] walks validated tokens and hands out byte ranges, so that values
-//! can be copied verbatim; a [`Tree`] is a table of such ranges. No function allocates per value and none recurses.
+//! can be copied verbatim; a [`Tree`] is a table of such ranges. No function recurses, and none allocates per value but
+//! [`read_value`], for texts of few bytes that are looked at as a whole.
 //!
 //! Reading order: [`scan`] (reading), [`error`] (why something is no JSON), [`tree`] (reading in any order), [`pattern`]
 //! (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before), [`mod@compact`]
-//! (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing).
+//! (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing),
+//! [`value`] (as values of `serde_json`).
 
 pub mod compact;
 pub mod cursor;
@@ -17,6 +19,7 @@ pub mod scan;
 pub mod text;
 pub mod tree;
 pub mod unfinished;
+pub mod value;
 pub mod write;
 
 pub use compact::{compact, is_spaced};
@@ -29,4 +32,5 @@ pub use scan::{Kind, Number, Scanner};
 pub use text::JsonStr;
 pub use tree::{Node, Tree};
 pub use unfinished::{Advance, Unfinished};
+pub use value::{Strictness, ValueError, read_value};
 pub use write::{Writer, write_string, write_string_content};

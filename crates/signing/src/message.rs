@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use ogive_transport::{SignError, Unsigned};
 use ring::digest;
 
@@ -59,6 +59,16 @@ impl Component {
             "@query" => Component::Query,
             _ => {
                 let name = HeaderName::from_bytes(text.as_bytes());
+                if let Some(name) = name.as_ref().ok().filter(|name| is_never_there(name)) {
+                    let instead = if *name == header::HOST {
+                        ": `@authority` stands for it"
+                    } else {
+                        ""
+                    };
+                    return Err(format!(
+                        "no request has a header `{name}` that could be signed{instead}"
+                    ));
+                }
                 let own = [SIGNATURE, SIGNATURE_INPUT];
                 let name = name.ok().filter(|name| !own.contains(name));
                 Component::Field(name.ok_or_else(|| {
@@ -83,6 +93,19 @@ impl Component {
             Component::Field(name) => name.as_str(),
         }
     }
+}
+
+/// Whether no request to a subgraph has a header that a signature could cover: nobody but the connection writes those of
+/// one hop, besides what says how the body is written and what may be answered.
+fn is_never_there(name: &HeaderName) -> bool {
+    let written = [
+        header::ACCEPT,
+        header::ACCEPT_ENCODING,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+    ];
+    ogive_base::is_of_one_hop(name.as_str()) && !written.contains(name)
 }
 
 /// How bodies are digested.

@@ -3,9 +3,9 @@
 //! Without rules nothing travels. Steps run in order; `propagate` leaves a header that an earlier step has set as it
 //! is, `insert` replaces, `remove` takes back.
 //!
-//! What a claim of the caller says is the gateway's to write: a client's own header of that name is never copied, whether
-//! there is such a claim or not. Neither is one that has `_` for `-`: many servers read both names as one (RFC 3875,
-//! section 4.1.18).
+//! What a claim of the caller says, and what proves the gateway to a subgraph, is the gateway's to write ([`OwnHeader`]):
+//! a client's own header of that name is never copied, whether there is such a claim or not. Neither is one that has `_`
+//! for `-`: many servers read both names as one (RFC 3875, section 4.1.18). What the operator inserts stays.
 //!
 //! What a client's `connection` names is never copied from the client, as if it had not been sent. That is all it can do:
 //! what the operator inserts, and the default of a header that is missing, stay. Headers for all recipients, such as
@@ -70,30 +70,61 @@ impl NameMatch {
     }
 }
 
+/// A header that is the gateway's to write, and the operator's by rules that insert: what a client sent is never copied
+/// to it. Nor is what stands in its place for servers that take `_` for `-`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OwnHeader {
+    /// That one.
+    Named(HeaderName),
+    /// All whose names begin so; with `-`, in lower case.
+    Prefixed(&'static str),
+}
+
+impl OwnHeader {
+    fn is(&self, name: &HeaderName) -> bool {
+        match self {
+            OwnHeader::Named(own) => is_read_as(name, own),
+            OwnHeader::Prefixed(prefix) => {
+                let bytes = name.as_str().bytes().map(dashed);
+                name.as_str().len() >= prefix.len() && bytes.take(prefix.len()).eq(prefix.bytes())
+            }
+        }
+    }
+}
+
 /// All steps for one subgraph.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderRules {
     rules: Vec<HeaderRule>,
-    /// Headers that claims are written to.
-    claimed: Vec<HeaderName>,
+    own: Vec<OwnHeader>,
+    claims: bool,
 }
 
 impl HeaderRules {
     /// Rules in the order in which they are applied.
     pub fn new(rules: Vec<HeaderRule>) -> Self {
         let claimed = rules.iter().filter_map(|rule| match rule {
-            HeaderRule::InsertClaim { name, .. } => Some(name.clone()),
+            HeaderRule::InsertClaim { name, .. } => Some(OwnHeader::Named(name.clone())),
             _ => None,
         });
+        let own: Vec<OwnHeader> = claimed.collect();
         HeaderRules {
-            claimed: claimed.collect(),
+            claims: !own.is_empty(),
+            own,
             rules,
         }
     }
 
+    /// Keeps these headers from clients, too.
+    #[must_use]
+    pub fn owning(mut self, own: impl IntoIterator<Item = OwnHeader>) -> Self {
+        self.own.extend(own);
+        self
+    }
+
     /// Whether what a subgraph is sent depends on who asks.
     pub fn claims(&self) -> bool {
-        !self.claimed.is_empty()
+        self.claims
     }
 
     /// The headers to send besides those of the exchange itself.
@@ -106,10 +137,7 @@ impl HeaderRules {
         let is_copied = |name: &HeaderName| {
             !is_copied_never(name) && (!named.has(name) || is_for_everybody(name))
         };
-        let is_claimed = |name: &HeaderName| {
-            let mut claimed = self.claimed.iter();
-            claimed.any(|claimed| is_read_as(name, claimed))
-        };
+        let is_own = |name: &HeaderName| self.own.iter().any(|own| own.is(name));
         for rule in &self.rules {
             match rule {
                 HeaderRule::Propagate {
@@ -121,7 +149,7 @@ impl HeaderRules {
                     if is_hop_by_hop(target) || is_hop_by_hop(name) || out.contains_key(target) {
                         continue;
                     }
-                    if is_claimed(target) {
+                    if is_own(target) {
                         continue;
                     }
                     if is_copied(name) {
@@ -140,7 +168,7 @@ impl HeaderRules {
                         if !from.matches(name) || !is_copied(name) || out.contains_key(name) {
                             continue;
                         }
-                        if is_claimed(name) {
+                        if is_own(name) {
                             continue;
                         }
                         for value in client.get_all(name) {
@@ -274,9 +302,12 @@ fn is_copied_never(name: &HeaderName) -> bool {
 
 /// Whether servers that take `_` for `-` read one name as the other.
 pub fn is_read_as(a: &HeaderName, b: &HeaderName) -> bool {
-    let letter = |byte: u8| if byte == b'_' { b'-' } else { byte };
     let (a, b) = (a.as_str().bytes(), b.as_str().bytes());
-    a.len() == b.len() && a.map(letter).eq(b.map(letter))
+    a.len() == b.len() && a.map(dashed).eq(b.map(dashed))
+}
+
+fn dashed(byte: u8) -> u8 {
+    if byte == b'_' { b'-' } else { byte }
 }
 
 /// Whether nobody but the exchange writes a header.
@@ -369,6 +400,37 @@ mod tests {
             assert_eq!(user(rules, ida).as_deref(), Some("none"));
         }
         assert!(HeaderRules::new(vec![claim(".sub", None)]).copies());
+    }
+
+    #[test]
+    fn headers_of_the_gateway_are_kept_from_clients_and_not_from_the_operator() {
+        let own = [
+            OwnHeader::Named(header::AUTHORIZATION),
+            OwnHeader::Prefixed("x-amz-"),
+        ];
+        let rules = vec![
+            propagate(all()),
+            propagate(named("x-amz-target")),
+            insert("x-amz-invocation-type", "Event"),
+        ];
+        let rules = HeaderRules::new(rules).owning(own);
+        let mut client = HeaderMap::new();
+        for name in [
+            "authorization",
+            "x-amz-target",
+            "x-amz-invocation-type",
+            "x_amz_date",
+            "x-amz",
+            "x-other",
+        ] {
+            client.append(name, HeaderValue::from_static("of-the-client"));
+        }
+        let out = rules.apply(&client, None);
+        assert_eq!(out["x-amz-invocation-type"], "Event");
+        let mut names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["x-amz", "x-amz-invocation-type", "x-other"]);
+        assert!(!rules.claims(), "nothing of it depends on who asks");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub use coalescing::{Coalesced, Coalescer, SharingScope};
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, Endpoints, Traffic};
 pub use fetch::{Fetched, fetch};
-pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch};
+pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader};
 pub use observe::{Answered, Observer, Reporter};
 pub use personal::Personal;
 pub use request::RequestTransport;

@@ -78,12 +78,13 @@ fn last(subgraph: &StubSubgraph) -> Came {
 #[test]
 fn requests_for_aws_carry_its_signature_and_not_the_clients() {
     let subgraph = subgraph();
-    let rules = "headers: { all: { request: [ { propagate: { matching: '.*' } } ] } }";
+    let rules = "headers: { all: { request: [ { propagate: { matching: '.*' } }, { insert: { name: x-amz-target, value: of-the-operator } } ] } }";
     let graph = graph(&subgraph.url(), AWS, rules);
     let own = [
         ("authorization", "Bearer of-the-client"),
         ("x-amz-date", "19700101T000000Z"),
         ("x-amz-security-token", "of-the-client"),
+        ("x-amz-target", "of-the-client"),
         ("x-amz-invocation-type", "Event-of-the-client"),
     ];
     assert_eq!(
@@ -106,6 +107,8 @@ fn requests_for_aws_carry_its_signature_and_not_the_clients() {
             .values()
             .any(|value| value.contains("of-the-client"))
     );
+    assert_eq!(came.header("x-amz-target"), "of-the-operator");
+    assert!(authorization.contains("x-amz-target"), "{authorization}");
     assert!(came.header("x-amz-date") > "2026", "{:?}", came.headers);
     assert!(!came.headers.values().any(|value| value.contains("s3cret")));
 }

@@ -20,7 +20,7 @@ pub(crate) fn take_claims(
     headers: &mut HeaderMap,
     identity: &mut Identity,
 ) {
-    let caller = options.claims.take_all(headers, identity.peer);
+    let caller = options.claims.take(headers, identity.peer);
     identity.caller = Some(Box::new(caller.map(Arc::new)));
 }
 

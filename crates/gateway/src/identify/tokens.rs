@@ -19,7 +19,7 @@ use ogive_identity::{
 
 use crate::shared::{
     context::Identity,
-    error::{CHALLENGE, RequestError},
+    error::{CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_EITHER, RequestError},
     offload::Offload,
 };
 
@@ -56,6 +56,15 @@ impl AuthenticationOptions {
 }
 
 impl AuthenticationOptions {
+    /// What clients of whom nothing is known are asked for.
+    pub(crate) fn challenge(config: &Config) -> &'static str {
+        let router = &config.authentication.router;
+        match (router.jwt.jwks.is_empty(), router.api_keys.is_some()) {
+            (false, true) => CHALLENGE_EITHER,
+            (true, true) => CHALLENGE_API_KEY,
+            _ => CHALLENGE,
+        }
+    }
     /// The header that API keys are in, if there are any.
     pub(crate) fn api_key_header(&self) -> Option<&HeaderName> {
         self.api_keys.as_ref().map(|(name, _)| name)
@@ -125,6 +134,7 @@ fn key_set(set: &JwksOptions, jwt: &JwtOptions) -> Option<KeySetOptions> {
             timeout: set.request_timeout.0,
             refetch_interval: jwt.refetch_interval.0,
             grace: jwt.removed_keys_grace.0,
+            max_stale: jwt.max_stale.map(|limit| limit.0),
             kept: (!jwt.last_known_good.is_empty()).then(|| jwt.last_known_good.clone().into()),
             allow_plain_http: set.allow_plain_http,
             ..defaults.source
@@ -218,7 +228,7 @@ impl Authentication {
     ) -> Option<Result<Arc<Caller>, RequestError>> {
         let found = match self.find(headers, &identity.api_key) {
             Found::Nobody => return None,
-            Found::Key(found) => return Some(found.map_err(refusal)),
+            Found::Key(found) => return Some(found.map_err(refused_key)),
             Found::Settled(found) => found,
             Found::Token(token, digest) => Box::pin(self.prove(&token, digest, offload)).await,
         };
@@ -265,7 +275,16 @@ impl Authentication {
     }
 }
 
-/// What a client is told (RFC 6750, section 3.1).
+/// What a client with an API key is told.
+fn refused_key(error: TokenError) -> RequestError {
+    let challenge = (error == TokenError::ApiKey).then(|| CHALLENGE_API_KEY.into());
+    RequestError {
+        challenge,
+        ..RequestError::http(error.code(), error.description())
+    }
+}
+
+/// What a client with a token is told (RFC 6750, section 3.1).
 fn refusal(error: TokenError) -> RequestError {
     let unavailable = matches!(error, TokenError::NoKeys | TokenError::Unanswered);
     let challenge = error.bearer_error().map(|word| {

@@ -98,9 +98,9 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
             config
                 .request_header_rules(name)
                 .filter_map(header_rule)
-                .chain(own_headers(config, name))
                 .collect(),
-        ),
+        )
+        .owning(own_headers(config, name)),
     );
     let answers = config.response_header_rules(name);
     endpoint.response_headers =

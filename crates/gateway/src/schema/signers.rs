@@ -13,7 +13,7 @@ use ogive_signing::{
     message::Digest,
     sigv4::{Credentials, Target},
 };
-use ogive_transport::{HeaderRule, NameMatch, Signer};
+use ogive_transport::{OwnHeader, Signer};
 
 /// The signer of one subgraph; `None` if nothing is proved to it. One that cannot be made lets no request pass.
 pub(crate) fn signer(config: &Config, name: &str) -> Option<Arc<dyn Signer>> {
@@ -34,9 +34,9 @@ pub(crate) fn signer(config: &Config, name: &str) -> Option<Arc<dyn Signer>> {
     Some(Arc::new(proof))
 }
 
-/// Headers that are the gateway's alone towards a subgraph: what a client sent by these names goes no further, so that
-/// it is neither signed nor taken for proof.
-pub(crate) fn own_headers(config: &Config, name: &str) -> impl Iterator<Item = HeaderRule> {
+/// Headers that are the gateway's towards a subgraph: what a client sent by these names goes no further, so that it is
+/// neither signed nor taken for proof.
+pub(crate) fn own_headers(config: &Config, name: &str) -> impl Iterator<Item = OwnHeader> {
     let options = config.subgraph_authentication(name);
     let names: [(bool, &[&'static str]); 3] = [
         (options.aws_sig_v4.is_some(), &AWS_HEADERS),
@@ -46,14 +46,11 @@ pub(crate) fn own_headers(config: &Config, name: &str) -> impl Iterator<Item = H
     let names = names
         .into_iter()
         .filter_map(|(used, names)| used.then_some(names));
-    let names = names.flatten().map(|name| {
-        let name = HeaderName::from_static(name);
-        HeaderRule::Remove(NameMatch::Named(name))
-    });
+    let names = names.flatten();
+    let names = names.map(|name| OwnHeader::Named(HeaderName::from_static(name)));
     // AWS takes instructions from such headers, and all of them are signed.
     let of_aws = options.aws_sig_v4.is_some();
-    let of_aws = of_aws.then(|| NameMatch::matching("^x-amz-")).flatten();
-    names.chain(of_aws.map(HeaderRule::Remove))
+    names.chain(of_aws.then_some(OwnHeader::Prefixed("x-amz-")))
 }
 
 const AWS_HEADERS: [&str; 1] = ["authorization"];

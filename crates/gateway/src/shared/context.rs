@@ -66,14 +66,14 @@ impl Identity {
         }
     }
     /// Checks that somebody is known to ask, if that is required.
-    pub(crate) fn check(&self, is_required: bool) -> Result<(), RequestError> {
+    pub(crate) fn check(&self, is_required: bool, challenge: &str) -> Result<(), RequestError> {
         let is_known = match self.caller.as_deref() {
             None => false,
             Some(Ok(caller)) => caller.granted.authenticated,
             Some(Err(error)) => return Err(error.clone()),
         };
         if is_required && !is_known {
-            Err(unauthenticated())
+            Err(unauthenticated(challenge))
         } else {
             Ok(())
         }

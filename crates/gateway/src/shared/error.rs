@@ -12,6 +12,11 @@ use ogive_telemetry::codes;
 
 /// What a client is asked for that brings nothing (RFC 6750, section 3).
 pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
+/// The same where API keys are what callers are known by. No standard names a scheme for them, and that of bearer tokens is
+/// for these alone.
+pub(crate) const CHALLENGE_API_KEY: &str = "ApiKey realm=\"graphql\"";
+/// The same where either will do.
+pub(crate) const CHALLENGE_EITHER: &str = "Bearer realm=\"graphql\", ApiKey realm=\"graphql\"";
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,13 +142,15 @@ impl From<OutOfMemory> for RequestError {
 }
 
 /// What a client is told of whom nothing is known.
-pub(crate) fn unauthenticated() -> RequestError {
+pub(crate) fn unauthenticated(challenge: &str) -> RequestError {
+    let what = match challenge {
+        CHALLENGE => "nobody is known to ask: send a token",
+        CHALLENGE_API_KEY => "nobody is known to ask: send an API key",
+        _ => "nobody is known to ask: send a token or an API key",
+    };
     RequestError {
-        challenge: Some(CHALLENGE.into()),
-        ..RequestError::http(
-            codes::UNAUTHENTICATED,
-            "nobody is known to ask: send a token",
-        )
+        challenge: Some(challenge.into()),
+        ..RequestError::http(codes::UNAUTHENTICATED, what)
     }
 }
 

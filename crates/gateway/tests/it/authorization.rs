@@ -142,6 +142,7 @@ fn claims_are_those_of_trusted_peers() {
         };
         let claims = source.take(&mut headers, peer);
         assert!(headers.is_empty(), "it goes no further");
+        let claims = claims.map(|caller| caller.granted);
         claims.map_err(|error| error.errors[0].message.clone())
     };
     let all = r#"{"scopes":["a","b"],"policies":["p"]}"#;
@@ -170,6 +171,10 @@ fn claims_are_those_of_trusted_peers() {
         (
             &[r#"{"claims":{"sub":"a","s\u0075b":"b"}}"#],
             "a member is there more than once",
+        ),
+        (
+            &[r#"{"claims":{"sub":"\ud800"}}"#],
+            "a text in it has half a character",
         ),
         (
             &[r#"{"scope":"a"}"#],

@@ -338,6 +338,36 @@ async fn whatever_becomes_of_the_server_the_keys_that_are_there_stay() {
 }
 
 #[tokio::test]
+async fn keys_that_are_not_fetched_for_too_long_prove_nothing_until_they_are() {
+    let made = Made::new("k");
+    let server = Server::json(&jwks(&[&made]));
+    let mut set = at(server.url());
+    set.source.poll_interval = Some(Duration::from_millis(5));
+    set.source.max_stale = Some(Duration::from_millis(20));
+    set.source.refetch_interval = Duration::ZERO;
+    let authenticator = start(set);
+    let token = made.token(&claims("i"));
+    let digest = ogive_identity::token_cache::digest_of(token.as_bytes());
+    let check = async |check: SignatureCheck| check();
+    let proved = authenticator.prove(&token, digest, now(), check).await;
+    assert!(proved.is_ok());
+    assert!(authenticator.recall(&token, now()).is_ok());
+    server.answer(None);
+    // It is remembered no longer than its key is good.
+    while authenticator.recall(&token, now()).is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        judge(&authenticator, &token).await,
+        Err(TokenError::Unanswered)
+    );
+    server.answer(Some(ok(&jwks(&[&made]), "")));
+    while judge(&authenticator, &token).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn an_issuer_says_where_its_keys_are_and_speaks_for_itself_only() {
     let key = Made::new("a");
     let keys = Server::json(&jwks(&[&key]));

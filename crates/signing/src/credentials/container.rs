@@ -1,6 +1,7 @@
 //! The endpoint that ECS and EKS give containers.
 
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_base::is_loopback_host;
 use ogive_json::Node;
 use ogive_transport::address::{Address, Target};
 
@@ -39,9 +40,7 @@ impl Place {
         let Target::Tcp(host, _) = &address.target else {
             return Err("AWS_CONTAINER_CREDENTIALS_FULL_URI is no URL of a host".into());
         };
-        let ip: Result<std::net::IpAddr, _> = host.parse();
-        let near = ip.is_ok_and(|ip| ip.to_canonical().is_loopback());
-        if address.https || near || KNOWN.contains(&&**host) {
+        if address.https || is_loopback_host(host) || KNOWN.contains(&&**host) {
             return Ok(Some(Place(url)));
         }
         Err("AWS_CONTAINER_CREDENTIALS_FULL_URI is an `http://` URL of another machine".into())

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use ogive_base::is_loopback_url;
 
 use super::{Temporary, container};
 use crate::ask::ask;
 
 /// Where it is.
 const ENDPOINT: &str = "http://169.254.169.254";
+/// Where it answers over plain HTTP, and nobody else can.
+const KNOWN: [&str; 2] = [ENDPOINT, "http://[fd00:ec2::254]"];
 /// Where there is no such service nobody answers, so it is not waited for long.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
@@ -19,6 +22,12 @@ pub(super) async fn fetch(env: &dyn Fn(&str) -> Option<String>) -> Result<Tempor
     let endpoint = env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     let endpoint = endpoint.unwrap_or_else(|| ENDPOINT.into());
     let endpoint = endpoint.trim_end_matches('/');
+    let is_near = is_loopback_url(endpoint) || KNOWN.contains(&endpoint);
+    if !is_near && !endpoint.starts_with("https://") {
+        return Err(
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT is an `http://` URL of another machine".into(),
+        );
+    }
     let seconds = HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds");
     let headers = HeaderMap::from_iter([(seconds, HeaderValue::from_static("300"))]);
     let token = get(Method::PUT, format!("{endpoint}/latest/api/token"), headers).await?;

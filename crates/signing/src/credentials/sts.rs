@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_base::is_loopback_url;
 use ogive_transport::address::Address;
 
 use super::{AssumeRole, Environment, TIMEOUT, Temporary, read_file};
@@ -32,7 +33,7 @@ pub(super) async fn web_identity(
         ("RoleSessionName", session),
         ("WebIdentityToken", token.trim()),
     ];
-    let url = url(region, env);
+    let url = url(region, env)?;
     call(&url, headers(), form(&fields).into()).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn assume(
         fields.push(("ExternalId", id));
     }
     let body: Bytes = form(&fields).into();
-    let url = url(region, env);
+    let url = url(region, env)?;
     let address = Address::parse(&url).map_err(|error| format!("the endpoint of STS: {error}"))?;
     let target = Target {
         region: region.to_owned(),
@@ -73,13 +74,18 @@ pub(super) async fn assume(
     call(&url, headers, body).await
 }
 
-/// The region's own, unless the environment says otherwise, as it may to all programs of AWS.
-fn url(region: &str, env: &Environment) -> String {
+/// The region's own, unless the environment says otherwise, as it may to all programs of AWS. Tokens are sent there, and
+/// keys come back.
+fn url(region: &str, env: &Environment) -> Result<String, String> {
     if let Some(url) = env("AWS_ENDPOINT_URL_STS").filter(|url| !url.is_empty()) {
-        return url;
+        return if url.starts_with("https://") || is_loopback_url(&url) {
+            Ok(url)
+        } else {
+            Err("AWS_ENDPOINT_URL_STS is no `https://` URL, and not of this machine".into())
+        };
     }
     let end = if region.starts_with("cn-") { ".cn" } else { "" };
-    format!("https://sts.{region}.amazonaws.com{end}/")
+    Ok(format!("https://sts.{region}.amazonaws.com{end}/"))
 }
 
 fn headers() -> HeaderMap {

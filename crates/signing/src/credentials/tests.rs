@@ -272,3 +272,26 @@ async fn an_instance_is_asked_for_a_token_first() {
     assert_eq!(fetched.ok().unwrap().value.access_key_id, "A");
     assert_eq!(instance.asked(), 3);
 }
+
+#[tokio::test]
+async fn no_token_is_sent_to_another_machine_in_the_clear() {
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "AKID"),
+        ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+        ("AWS_ENDPOINT_URL_STS", "http://sts.example.com/"),
+    ];
+    let mut sts = chain(&keys, None);
+    sts.options.assume_role = Some(AssumeRole {
+        role_arn: "arn:r".into(),
+        session_name: "shop".into(),
+        external_id: None,
+    });
+    let why = sts.fetch().await.err().unwrap();
+    assert!(why.contains("AWS_ENDPOINT_URL_STS"), "{why}");
+    let elsewhere = [(
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+        "http://metadata.example.com",
+    )];
+    let why = chain(&elsewhere, None).fetch().await.err().unwrap();
+    assert!(why.contains("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "{why}");
+}

@@ -190,3 +190,24 @@ fn what_cannot_be_written_or_proves_nothing_is_refused() {
         assert!(Component::parse(name).is_err(), "{name}");
     }
 }
+
+#[test]
+fn headers_that_no_request_can_have_are_no_components() {
+    for name in [
+        "host",
+        "Connection",
+        "transfer-encoding",
+        "te",
+        "keep-alive",
+        "upgrade",
+        "via",
+        "signature",
+    ] {
+        assert!(Component::parse(name).is_err(), "{name}");
+    }
+    let host = Component::parse("host").unwrap_err();
+    assert!(host.contains("@authority"), "{host}");
+    for name in ["content-length", "accept", "content-encoding", "x-tenant"] {
+        assert!(Component::parse(name).is_ok(), "{name}");
+    }
+}

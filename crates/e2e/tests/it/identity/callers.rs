@@ -359,6 +359,7 @@ fn api_keys_are_known_by_their_digests() {
     let twice = [("x-api-key", "reporting-key"), ("x-api-key", "a")];
     let twice = post_with(graph.address(), QUERY, &twice);
     assert_eq!(twice.codes(), ["INVALID_CREDENTIALS"]);
+    assert_eq!(twice.header("www-authenticate"), None);
     for key in [
         "old-key",
         "reporting-keys",
@@ -374,7 +375,7 @@ fn api_keys_are_known_by_their_digests() {
         );
         assert_eq!(
             answer.header("www-authenticate"),
-            Some("Bearer realm=\"graphql\"")
+            Some("ApiKey realm=\"graphql\"")
         );
     }
     let nobody = post_with(graph.address(), QUERY, &[]);
