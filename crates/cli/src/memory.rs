@@ -13,65 +13,7 @@
 
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
 #[global_allocator]
-static ALLOCATOR: small::MiMalloc = small::MiMalloc;
-
-/// mimalloc, asked for alignment only where it matters: every block is aligned for a word, and the functions that take
-/// an alignment cost three times as much.
-#[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
-#[allow(unsafe_code, reason = "the allocator is a C library")]
-mod small {
-    use std::alloc::{GlobalAlloc, Layout};
-
-    use libmimalloc_sys::{
-        mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc,
-        mi_zalloc_aligned,
-    };
-
-    /// What every block is aligned for.
-    const WORD: usize = size_of::<usize>();
-
-    pub(super) struct MiMalloc;
-
-    // SAFETY: mimalloc's functions keep the contract of `malloc`, those with an alignment that of `aligned_alloc`, and a
-    // block of either kind may be given to functions of the other. No block is smaller than a word.
-    unsafe impl GlobalAlloc for MiMalloc {
-        #[inline]
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            if layout.align() <= WORD {
-                // SAFETY: any size is allowed.
-                unsafe { mi_malloc(layout.size()).cast() }
-            } else {
-                // SAFETY: a layout's alignment is a power of two.
-                unsafe { mi_malloc_aligned(layout.size(), layout.align()).cast() }
-            }
-        }
-        #[inline]
-        unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-            if layout.align() <= WORD {
-                // SAFETY: any size is allowed.
-                unsafe { mi_zalloc(layout.size()).cast() }
-            } else {
-                // SAFETY: a layout's alignment is a power of two.
-                unsafe { mi_zalloc_aligned(layout.size(), layout.align()).cast() }
-            }
-        }
-        #[inline]
-        unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-            // SAFETY: the block comes from here.
-            unsafe { mi_free(block.cast()) }
-        }
-        #[inline]
-        unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            if layout.align() <= WORD {
-                // SAFETY: the block comes from here.
-                unsafe { mi_realloc(block.cast(), size).cast() }
-            } else {
-                // SAFETY: the same, and a layout's alignment is a power of two.
-                unsafe { mi_realloc_aligned(block.cast(), size, layout.align()).cast() }
-            }
-        }
-    }
-}
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
