@@ -53,7 +53,7 @@ pub type EventStreamFuture<'a> =
     Pin<Box<dyn Future<Output = Result<EventStream<'a>, TransportError>> + 'a>>;
 
 /// What a subscription that nobody can open is answered with.
-pub(crate) fn no_events() -> TransportError {
+pub fn no_events() -> TransportError {
     TransportError {
         code: codes::SUBREQUEST_NO_EVENTS,
         message: "This subgraph cannot be subscribed to.".to_owned(),

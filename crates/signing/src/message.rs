@@ -306,7 +306,7 @@ fn base(
         quote(&mut out, component.name());
         out.push_str(": ");
         match component {
-            Component::Method => out.push_str("POST"),
+            Component::Method => out.push_str(request.method.as_str()),
             Component::TargetUri => {
                 let _ = write!(out, "{scheme}://{authority}{target}");
             }

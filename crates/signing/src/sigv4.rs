@@ -81,7 +81,7 @@ pub(crate) fn sign(
     target: &Target,
     credentials: &Credentials,
     now: SystemTime,
-    (host, path, query): (&HeaderValue, &str, &str),
+    (method, host, path, query): (&str, &HeaderValue, &str, &str),
     (headers, body): (&HeaderMap, &[u8]),
 ) -> HeaderMap {
     let body_hash = if target.signs_bodies() {
@@ -113,7 +113,7 @@ pub(crate) fn sign(
         twice: !target.is_s3(),
     };
     let request = Request {
-        method: "POST",
+        method,
         path,
         query,
         headers: &signed,

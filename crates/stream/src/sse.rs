@@ -203,7 +203,8 @@ impl SseReader {
             return Err(SseError::NotText);
         }
         let event = match &*event {
-            b"next" => SseEvent::Next(data.into()),
+            // Servers from before the protocol give answers no name.
+            b"next" | b"" => SseEvent::Next(data.into()),
             _ => {
                 let name = String::from_utf8_lossy(&event);
                 SseEvent::Other(ogive_base::foreign::bounded_name(&name).into())

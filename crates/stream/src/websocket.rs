@@ -206,6 +206,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     pub fn stream(&self) -> &S {
         self.stream.get_ref()
     }
+
+    /// The same for good; what was read and not taken is lost.
+    pub fn into_stream(self) -> S {
+        self.stream.into_inner()
+    }
 }
 
 /// What an error means.

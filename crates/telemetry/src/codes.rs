@@ -242,6 +242,18 @@ codes! {
     SUBREQUEST_REDIRECT 200 Subgraph
         "A subgraph answered with a redirect, which is never followed: it could lead requests and credentials elsewhere."
         "Correct the subgraph's URL; the gateway's log has the one it points to."
+    SUBREQUEST_STREAM_LOST 200 Subgraph
+        "The events of a subgraph stopped without a word that the subscription is over: the connection failed, or a heartbeat was not answered. While it is opened again only log and metrics say so; there may have been events that nobody got."
+        "See the gateway's log for the cause; see `subscription.max_reconnect_attempts` and `subscription.reconnect_delay`."
+    SUBREQUEST_STREAM_MALFORMED 200 Subgraph
+        "A subgraph does not keep to the protocol of its events: it answers something else, speaks another one, sends more than it may, or what nobody can read."
+        "See the gateway's log for what it sent; check `subscription.mode.passthrough` and `response_max_bytes`."
+    SUBREQUEST_STREAM_OVERFLOW 200 Subgraph
+        "The events of one subscription were not taken for so long that they held up others on the same connection to the subgraph."
+        "Subscribe again; if it happens often, look for what holds the client up."
+    SUBREQUEST_STREAM_REFUSED 200 Subgraph
+        "A subgraph does not let the gateway subscribe: 401 or 403, a close with 4401 or 4403, or `connection_error`."
+        "Check the credentials that header rules and `connection_init` give it."
     SUBREQUEST_UNEXPECTED_TYPE 200 Subgraph
         "A subgraph answered an object whose type the field cannot have."
         "Compare the subgraph's schema with the one it was composed from."

@@ -23,6 +23,7 @@ use crate::{
     encoding::{self, Encoding},
     endpoint::{ENCODED_BYTES_MIN, Endpoint},
     error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
+    events::Sockets,
     exchange::{
         ACCEPT_ENCODING_LINE, ExchangeRequest, JSON_LINES, RequestKey, SharedOutcome,
         USER_AGENT_LINE, tls_of,
@@ -48,6 +49,8 @@ pub struct Client {
     pub(crate) queries: Coalescer<RequestKey, SharedOutcome>,
     /// Those that others better do not join.
     pub(crate) personal: Personal,
+    /// Connections for subscriptions.
+    pub(crate) sockets: Sockets,
     /// Room to write down what a request is known by.
     pub(crate) scratch: RefCell<Vec<u8>>,
 }

@@ -1,6 +1,6 @@
 //! Making a connection: resolve, connect to one of the addresses, agree on TLS and HTTP version.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{
     body::Body,
@@ -51,28 +51,7 @@ pub(crate) async fn connect(
     tls: Option<&ClientTls>,
     names: &Names,
 ) -> Result<(Stream, bool), TransportError> {
-    let timeout = endpoint.traffic.connect_timeout;
-    let target = &address.target;
-    let opened = open_within(address, tls, names, delay_within(timeout));
-    let stream = match tokio::time::timeout(timeout, opened).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            return Err(failed(
-                HTTP_ERROR,
-                &endpoint.name,
-                "the subgraph cannot be reached",
-                format!("connecting to {target}: {error}"),
-            ));
-        }
-        Err(_) => {
-            return Err(failed(
-                TIMEOUT,
-                &endpoint.name,
-                "connecting took too long",
-                format!("connecting to {target} took longer than {timeout:?}"),
-            ));
-        }
-    };
+    let stream = connect_with(endpoint, address, (tls, false), names).await?;
     let http2 = match endpoint.traffic.http2 {
         Http2::Only => true,
         Http2::Enable => stream.agreed_on_http2(),
@@ -81,14 +60,51 @@ pub(crate) async fn connect(
     Ok((stream, http2))
 }
 
-/// Connects, for whoever does so seldom.
-pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
-    open_within(address, tls, &Names::default(), DELAY.0).await
-}
-
-async fn open_within(
+/// The same for what only HTTP/1.1 can do.
+pub(crate) async fn connect_http1(
+    endpoint: &Endpoint,
     address: &Address,
     tls: Option<&ClientTls>,
+    names: &Names,
+) -> Result<Stream, TransportError> {
+    connect_with(endpoint, address, (tls, true), names).await
+}
+
+async fn connect_with(
+    endpoint: &Endpoint,
+    address: &Address,
+    tls: (Option<&ClientTls>, bool),
+    names: &Names,
+) -> Result<Stream, TransportError> {
+    let timeout = endpoint.traffic.connect_timeout;
+    let target = &address.target;
+    let opened = open_within(address, tls, names, delay_within(timeout));
+    match tokio::time::timeout(timeout, opened).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(failed(
+            HTTP_ERROR,
+            &endpoint.name,
+            "the subgraph cannot be reached",
+            format!("connecting to {target}: {error}"),
+        )),
+        Err(_) => Err(failed(
+            TIMEOUT,
+            &endpoint.name,
+            "connecting took too long",
+            format!("connecting to {target} took longer than {timeout:?}"),
+        )),
+    }
+}
+
+/// Connects, for whoever does so seldom.
+pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
+    open_within(address, (tls, false), &Names::default(), DELAY.0).await
+}
+
+/// With `true` beside TLS, nothing but HTTP/1.1 is offered during its handshake.
+async fn open_within(
+    address: &Address,
+    (tls, http1_only): (Option<&ClientTls>, bool),
     names: &Names,
     delay: Duration,
 ) -> Result<Stream, String> {
@@ -116,7 +132,13 @@ async fn open_within(
         return Ok(Stream::plain(socket));
     };
     let name = tls.server_name(host).map_err(|error| error.to_string())?;
-    let connector = tokio_rustls::TlsConnector::from(tls.current().0);
+    let mut config = tls.current().0;
+    if http1_only && config.alpn_protocols != [b"http/1.1"] {
+        let mut other = (*config).clone();
+        other.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config = Arc::new(other);
+    }
+    let connector = tokio_rustls::TlsConnector::from(config);
     let mut suspect = Suspect { names, peer };
     let stream = connector
         .connect(name, socket)

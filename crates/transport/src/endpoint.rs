@@ -7,8 +7,8 @@ use http::HeaderName;
 use ogive_execute::RequestLimits;
 
 use crate::{
-    CircuitBreaker, ClientTls, Encoding, HeaderRules, Health, Hedge, ResponseHeaderRules, Retry,
-    Signer,
+    CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge,
+    ResponseHeaderRules, Retry, Signer,
     address::{Address, EndpointError, Http2},
     balance::{OutlierEjection, Replicas},
 };
@@ -113,6 +113,8 @@ pub struct Endpoint {
     pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
     pub shows_errors: bool,
+    /// How it sends events; default not at all.
+    pub events: Option<Arc<EventSource>>,
     /// Who proves to it who asks; default nobody.
     pub signer: Option<Arc<dyn Signer>>,
     /// TLS for `https` URLs; an error is reported by the first fetch that needs it.
@@ -150,6 +152,7 @@ impl Endpoint {
             response_headers: ResponseHeaderRules::default(),
             health: Arc::default(),
             shows_errors: true,
+            events: None,
             signer: None,
             tls: Ok(None),
             replicas,

@@ -14,7 +14,7 @@
 //!
 //! Reading order: [`address`] and [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
 //! the executor), `exchange` and `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
-//! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), [`mod@fetch`] and [`source`] (single requests
+//! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), `events` (subscriptions), [`mod@fetch`] and [`source`] (single requests
 //! outside the hot path), `connect`, `resolve`, `race` `pool` and `age` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
 //! [`coalescing`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
 //! replicas), [`upload`] (bodies made while they are sent), `sign` and [`signer`] (proof of who asks), `error`.
@@ -31,6 +31,7 @@ mod connect;
 pub mod encoding;
 pub mod endpoint;
 mod error;
+mod events;
 mod exchange;
 pub mod fetch;
 mod growth;
@@ -59,6 +60,7 @@ pub use client::Client;
 pub use coalescing::{Coalesced, Coalescer, SharingScope};
 pub use encoding::Encoding;
 pub use endpoint::{Endpoint, Endpoints, Traffic};
+pub use events::source::{EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader};
 pub use observe::{Answered, Observer, Reporter};

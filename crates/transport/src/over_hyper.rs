@@ -111,7 +111,7 @@ fn build<B>(mut headers: HeaderMap, body: B) -> Request<B> {
 }
 
 /// Writes the request's target as HTTP/1.1 wants it.
-fn fit_http1<B>(request: &mut Request<B>, address: &Address) {
+pub(crate) fn fit_http1<B>(request: &mut Request<B>, address: &Address) {
     let host = address.host.clone();
     request.headers_mut().insert(header::HOST, host);
     *request.uri_mut() = address.path.clone().into();

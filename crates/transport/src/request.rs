@@ -10,7 +10,8 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use ogive_base::Reservation;
 use ogive_execute::{
-    Failure, RequestLimits, StreamScan, SubgraphRequest, Transport, TransportError, TransportFuture,
+    EventStream, EventStreamFuture, Failure, RequestLimits, StreamScan, SubgraphRequest, Transport,
+    TransportError, TransportFuture, no_events,
 };
 use tokio::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::{
         BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
         over_budget,
     },
+    events::{self, SubscribeRequest},
     exchange::{Outcome, RequestKey, SharedOutcome},
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
@@ -669,6 +671,69 @@ impl RequestTransport<'_> {
     }
 }
 
+impl RequestTransport<'_> {
+    async fn subscribed(
+        &self,
+        request: SubgraphRequest,
+    ) -> Result<EventStream<'_>, TransportError> {
+        let known = self.outgoing(request.subgraph);
+        let known = known.and_then(|(endpoint, common)| {
+            let source = endpoint.events.as_deref()?;
+            Some((endpoint, common, source))
+        });
+        let Some((endpoint, common, source)) = known else {
+            return Err(no_events());
+        };
+        let mut own = HeaderMap::new();
+        let watched = self.observer.map(|o| o.asked(request.subgraph));
+        if let (Some(observer), Some(number)) = (self.observer, watched) {
+            observer.sending(number, &mut own);
+        }
+        let body = match &endpoint.signer {
+            None => request.body,
+            Some(signer) => {
+                let signed = sign::body(&**signer, endpoint, &request.body);
+                let signed = signed.map_err(|error| error.error)?;
+                signed.unwrap_or(request.body)
+            }
+        };
+        let subgraph = request.subgraph;
+        let wanted = SubscribeRequest {
+            names: &self.client.names,
+            endpoint,
+            source,
+            headers: &common.headers,
+            own,
+            body,
+            deadline: self.deadline,
+            on_loss: Box::new(move |error| self.lost(subgraph, error)),
+        };
+        let opened = events::subscribe(&self.client.sockets, wanted).await;
+        if let (Some(observer), Some(number)) = (self.observer, watched) {
+            let answered = match &opened {
+                Ok(_) => Answered::Status(200, 0),
+                Err(error) => Answered::Failed(error.code),
+            };
+            observer.answered(number, answered);
+        }
+        opened
+    }
+
+    /// A stream of events was lost, and is going to be opened again: nobody knows what happened meanwhile.
+    fn lost(&self, subgraph: u32, error: &TransportError) {
+        self.failed(&Failure {
+            subgraph: Some(subgraph),
+            code: error.code,
+            is_reported: false,
+            cause: &error.detail,
+            path: "",
+            places: 1,
+            status: None,
+            answer: None,
+        });
+    }
+}
+
 impl Transport for RequestTransport<'_> {
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         self.sent(request, None)
@@ -680,6 +745,10 @@ impl Transport for RequestTransport<'_> {
         ahead: StreamScan<'a>,
     ) -> TransportFuture<'a> {
         self.sent(request, Some(ahead))
+    }
+
+    fn subscribe(&self, request: SubgraphRequest) -> EventStreamFuture<'_> {
+        Box::pin(self.subscribed(request))
     }
 
     fn request_limits(&self, subgraph: u32) -> RequestLimits {

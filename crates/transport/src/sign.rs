@@ -8,7 +8,7 @@
 //! What is added belongs to the endpoint, never to the client that asks: equal requests of several clients stay equal.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -122,6 +122,44 @@ pub(crate) async fn sign_upload(
     Ok(())
 }
 
+/// Adds proof to the request for a WebSocket connection.
+pub(crate) async fn sign_upgrade(
+    signer: &dyn Signer,
+    (endpoint, address): (&Endpoint, &Address),
+    headers: &mut HeaderMap,
+) -> Result<(), TransportError> {
+    let all = if signer.reads_headers() {
+        headers.clone()
+    } else {
+        HeaderMap::new()
+    };
+    let none = Bytes::new();
+    let request = Unsigned {
+        method: &Method::GET,
+        ..unsigned(address, &all, Some(&none))
+    };
+    let proof = signer.sign(request).await;
+    headers.extend(proof.map_err(|error| unavailable(endpoint, &error))?);
+    Ok(())
+}
+
+/// Adds proof to a request whose answer is a stream.
+pub(crate) async fn sign_stream(
+    signer: &dyn Signer,
+    (endpoint, address): (&Endpoint, &Address),
+    body: &Bytes,
+    headers: &mut HeaderMap,
+) -> Result<(), TransportError> {
+    let mut all = HeaderMap::new();
+    if signer.reads_headers() {
+        all.clone_from(headers);
+        all.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    let proof = signer.sign(unsigned(address, &all, Some(body))).await;
+    headers.extend(proof.map_err(|error| unavailable(endpoint, &error))?);
+    Ok(())
+}
+
 /// The headers that every request has.
 fn complete(headers: &mut HeaderMap, endpoint: &Endpoint) {
     for name in [
@@ -146,6 +184,7 @@ fn unsigned<'a>(
     body: Option<&'a Bytes>,
 ) -> Unsigned<'a> {
     Unsigned {
+        method: &Method::POST,
         https: address.https,
         authority: &address.host,
         target: &address.path,

@@ -3,19 +3,21 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, uri::PathAndQuery};
 use tokio::time::Instant;
 
 /// A request as it is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsigned<'a> {
+    /// POST; GET for the upgrade of a WebSocket connection.
+    pub method: &'a Method,
     /// Whether TLS is spoken.
     pub https: bool,
     /// The `host` header, or `:authority`.
     pub authority: &'a HeaderValue,
     /// What is asked for.
     pub target: &'a PathAndQuery,
-    /// All headers, `content-length` included and `host` not. The method is POST.
+    /// All headers, `content-length` included and `host` not.
     pub headers: &'a HeaderMap,
     /// The body, encoded as it is sent; `None` if it is made while it is sent.
     pub body: Option<&'a Bytes>,

@@ -17,7 +17,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use rustix::{io::Errno, net::RecvFlags};
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, sockopt},
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
@@ -31,6 +34,9 @@ const TURN: usize = 256 << 10;
 
 /// Pieces that are written in one go, at most, where they are too much for a turn.
 const PIECES_MAX: usize = 64;
+
+/// How often TCP asks whether the other side is there before it gives up.
+const KEEP_ALIVE_PROBES: u32 = 3;
 
 /// A connection without TLS.
 #[derive(Debug)]
@@ -148,6 +154,26 @@ impl Stream {
         match socket {
             Socket::Tcp(_) => TcpStream::from_std(copy.into()).map(Socket::Tcp),
             Socket::Unix(_) => UnixStream::from_std(copy.into()).map(Socket::Unix),
+        }
+    }
+
+    /// Lets TCP ask whether the other side is there when nothing was said for so long, for connections on which nothing
+    /// may be said for long.
+    pub(crate) fn keep_alive(&self, interval: Duration) {
+        let socket = match &self.kind {
+            Kind::Plain(socket) => socket,
+            Kind::Tls(stream) => stream.get_ref().0,
+        };
+        if let Socket::Tcp(stream) = socket {
+            // Whole seconds, at least one.
+            let interval = interval.max(Duration::from_secs(1));
+            let set = sockopt::set_socket_keepalive(stream, true)
+                .and_then(|()| sockopt::set_tcp_keepidle(stream, interval))
+                .and_then(|()| sockopt::set_tcp_keepintvl(stream, interval))
+                .and_then(|()| sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_PROBES));
+            if let Err(error) = set {
+                tracing::debug!(%error, "TCP keeps no watch over a connection");
+            }
         }
     }
 

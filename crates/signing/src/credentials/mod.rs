@@ -145,7 +145,8 @@ impl Aws {
         };
         let target = request.target.as_str();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let place = (request.authority, path, query);
+        let method = request.method.as_str();
+        let place = (method, request.authority, path, query);
         Ok(sigv4::sign(
             &self.target,
             credentials,

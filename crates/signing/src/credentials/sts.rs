@@ -62,7 +62,7 @@ pub(super) async fn assume(
     };
     let mut headers = headers();
     let path = address.path.path().to_owned();
-    let place = (&address.host, &*path, "");
+    let place = ("POST", &address.host, &*path, "");
     let proof = sigv4::sign(
         &target,
         credentials,

@@ -57,6 +57,7 @@ fn options(algorithm: Algorithm, key: &str, components: &[&str]) -> MessageSigna
 async fn signed(options: MessageSignatureOptions) -> HeaderMap {
     let (headers, target, authority) = request(&headers());
     let request = Unsigned {
+        method: &http::Method::POST,
         https: true,
         authority: &authority,
         target: &target,
@@ -132,6 +133,7 @@ fn components_are_those_of_section_2() {
     headers.append("cache-control", HeaderValue::from_static("must-revalidate"));
     let authority = HeaderValue::from_static("EXAMPLE.com:443");
     let request = Unsigned {
+        method: &http::Method::POST,
         https: true,
         authority: &authority,
         target: &target,

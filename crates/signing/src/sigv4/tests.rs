@@ -136,7 +136,7 @@ fn host_content_type_and_headers_of_aws_are_signed_and_nothing_else() {
             &target,
             &credentials(token),
             now,
-            (&host, "/graphql", ""),
+            ("POST", &host, "/graphql", ""),
             (&headers, b"{}"),
         )
     };

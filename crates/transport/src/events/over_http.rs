@@ -1,0 +1,247 @@
+//! Events over HTTP: SSE and multipart answers, each on a connection of its own.
+//!
+//! A body is read when somebody wants the next event, so the subgraph feels how fast events are taken. Answers that are no
+//! stream are a GraphQL response, such as that to a subscription that does not validate, or a failure.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use ogive_execute::SubgraphResponse;
+use ogive_stream::{
+    multipart::{self, MultipartReader, SubscriptionPart},
+    sse::{self, SseEvent, SseReader},
+};
+
+use super::{
+    driven::response,
+    failures::{lost, malformed, no_stream},
+    source::EventProtocol,
+    subscribe_request::SubscribeRequest,
+};
+use crate::{
+    address::Address,
+    answer::no_redirect,
+    connect::{Sender, connect, speak_http1, speak_http2},
+    endpoint::Endpoint,
+    error::{ExchangeError, HTTP_ERROR, chain, failed, transient},
+    exchange::{JSON, USER_AGENT, tls_of},
+    over_hyper::{fit_http1, fit_http2},
+    sign,
+};
+
+/// What a subgraph answers a subscription with.
+pub(crate) enum HttpAnswer {
+    /// Events.
+    Events(Box<HttpEvents>),
+    /// One response, and that is all.
+    Whole(SubgraphResponse),
+    /// Neither.
+    Neither(ExchangeError),
+}
+
+/// The events of one subscription.
+pub(crate) struct HttpEvents {
+    body: Incoming,
+    reader: Reader,
+    ready: VecDeque<Bytes>,
+    is_complete: bool,
+}
+
+enum Reader {
+    Sse(SseReader),
+    Multipart(MultipartReader),
+}
+
+/// What a subgraph is asked for.
+fn accept(protocol: EventProtocol) -> HeaderValue {
+    HeaderValue::from_static(match protocol {
+        EventProtocol::Sse => "text/event-stream",
+        EventProtocol::Multipart => {
+            "multipart/mixed;boundary=\"graphql\";subscriptionSpec=\"1.0\", application/json"
+        }
+        _ => {
+            "text/event-stream, multipart/mixed;boundary=\"graphql\";subscriptionSpec=\"1.0\";q=0.9, application/json;q=0.1"
+        }
+    })
+}
+
+/// Asks for a stream of events.
+pub(crate) async fn open(
+    opening: &SubscribeRequest<'_>,
+    address: &Address,
+) -> Result<HttpAnswer, ExchangeError> {
+    let endpoint = opening.endpoint;
+    let mut headers = opening.all_headers();
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(header::ACCEPT, accept(opening.source.protocol));
+    headers.remove(header::ACCEPT_ENCODING);
+    headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
+    if let Some(signer) = &endpoint.signer {
+        let to = (endpoint, address);
+        sign::sign_stream(&**signer, to, &opening.body, &mut headers).await?;
+    }
+    let mut request = Request::new(Full::new(opening.body.clone()));
+    *request.method_mut() = Method::POST;
+    *request.headers_mut() = headers;
+    let tls = tls_of(endpoint, address)?;
+    let connected = connect(endpoint, address, tls, opening.names).await;
+    let (stream, http2) = connected.map_err(transient)?;
+    if let Some(interval) = opening.source.heartbeat_interval {
+        stream.keep_alive(interval);
+    }
+    let sender = if http2 {
+        fit_http2(&mut request, address);
+        speak_http2(stream).await.map(Sender::Http2)
+    } else {
+        fit_http1(&mut request, address);
+        speak_http1(stream).await.map(Sender::Http1)
+    };
+    let unanswered = |error: hyper::Error| {
+        let what = "the connection failed before an answer came";
+        transient(failed(HTTP_ERROR, &endpoint.name, what, chain(&error)))
+    };
+    let sent = match sender.map_err(unanswered)? {
+        Sender::Http1(mut sender) => sender.send_request(request).await,
+        Sender::Http2(mut sender) => sender.send_request(request).await,
+    };
+    let (head, body) = sent.map_err(unanswered)?.into_parts();
+    no_redirect(endpoint, head.status, &head.headers)?;
+    answer(endpoint, (head.status, &head.headers), body).await
+}
+
+/// What an answer is, by its head.
+async fn answer(
+    endpoint: &Endpoint,
+    (status, headers): (StatusCode, &HeaderMap),
+    body: Incoming,
+) -> Result<HttpAnswer, ExchangeError> {
+    let bytes_max = endpoint.traffic.response_bytes_refused();
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default();
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    let media = media.to_ascii_lowercase();
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        let detail = "an encoded answer, though nobody asked for one";
+        return Ok(HttpAnswer::Neither(malformed(endpoint, detail)));
+    }
+    let reader = if !status.is_success() {
+        None
+    } else if media == sse::MEDIA_TYPE {
+        Some(Reader::Sse(SseReader::new(bytes_max)))
+    } else {
+        let boundary = multipart::boundary(content_type);
+        boundary.map(|boundary| Reader::Multipart(MultipartReader::new(&boundary, bytes_max)))
+    };
+    if let Some(reader) = reader {
+        return Ok(HttpAnswer::Events(Box::new(HttpEvents {
+            body,
+            reader,
+            ready: VecDeque::new(),
+            is_complete: false,
+        })));
+    }
+    if !matches!(
+        &*media,
+        "application/json" | "application/graphql-response+json"
+    ) {
+        let shown = ogive_base::foreign::bounded_name(content_type).into_owned();
+        return Ok(HttpAnswer::Neither(no_stream(endpoint, status, &shown)));
+    }
+    let body = whole(endpoint, body, bytes_max).await?;
+    let status = status.as_u16();
+    Ok(HttpAnswer::Whole(SubgraphResponse { status, body }))
+}
+
+/// Reads an answer that is no stream.
+async fn whole(
+    endpoint: &Endpoint,
+    mut body: Incoming,
+    bytes_max: usize,
+) -> Result<Bytes, ExchangeError> {
+    let mut read = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| lost(endpoint, chain(&error)))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if read.len() + data.len() > bytes_max {
+            let detail = format!("the answer is larger than {bytes_max} bytes");
+            return Err(malformed(endpoint, detail));
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read.into())
+}
+
+impl HttpEvents {
+    /// The next event; `None` when the subscription is over. Dropping the future loses nothing.
+    pub(crate) async fn next(
+        &mut self,
+        endpoint: &Endpoint,
+    ) -> Option<Result<Bytes, ExchangeError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.is_complete {
+                return None;
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data()
+                        && let Err(error) = self.read(endpoint, &data)
+                    {
+                        return Some(Err(error));
+                    }
+                }
+                Some(Err(error)) => return Some(Err(lost(endpoint, chain(&error)))),
+                None => {
+                    let detail = "the stream ended without saying that the subscription is over";
+                    return Some(Err(lost(endpoint, detail)));
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, endpoint: &Endpoint, data: &[u8]) -> Result<(), ExchangeError> {
+        match &mut self.reader {
+            Reader::Sse(reader) => {
+                let read = reader.push(data);
+                while let Some(event) = reader.take() {
+                    match event {
+                        SseEvent::Next(event) => self.ready.push_back(event),
+                        SseEvent::Complete => self.is_complete = true,
+                        SseEvent::Heartbeat | SseEvent::Other(_) => {}
+                    }
+                }
+                read.map_err(|error| malformed(endpoint, format!("SSE: {error:?}")))
+            }
+            Reader::Multipart(reader) => {
+                let read = reader.push(data);
+                while let Some(part) = reader.take() {
+                    match multipart::subscription_part(&part) {
+                        None => {
+                            let detail = "a part that is no event of `subscriptionSpec=1.0`";
+                            return Err(malformed(endpoint, detail));
+                        }
+                        Some(SubscriptionPart::Heartbeat) => {}
+                        Some(SubscriptionPart::Payload(event)) => {
+                            self.ready.push_back(part.slice_ref(event.as_bytes()));
+                        }
+                        Some(SubscriptionPart::Fatal(errors)) => {
+                            self.ready.push_back(response(errors));
+                            self.is_complete = true;
+                            return Ok(());
+                        }
+                    }
+                }
+                self.is_complete |= reader.is_complete();
+                read.map_err(|error| malformed(endpoint, format!("multipart: {error:?}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! SubscribeRequest a stream of events, and opening it again when it was lost.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+use ogive_execute::{Event, EventStream, SubgraphResponse, TransportError};
+use ogive_stream::Protocol;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    failures::too_late,
+    over_http::{self, HttpAnswer, HttpEvents},
+    sockets::{SocketEvents, Sockets},
+    source::{EventProtocol, Learned},
+    subscribe_request::SubscribeRequest,
+};
+use crate::{
+    address::Address,
+    endpoint::Endpoint,
+    error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, failed},
+    sign,
+};
+
+/// What was opened.
+enum Opened {
+    Socket(SocketEvents),
+    Http(Box<HttpEvents>),
+    /// One response instead of events.
+    Whole(Option<SubgraphResponse>),
+}
+
+/// Opens one subscription, once or again.
+struct Opener<'a> {
+    opening: SubscribeRequest<'a>,
+    sockets: &'a Sockets,
+}
+
+impl Opener<'_> {
+    /// Opens it, whatever its protocol is. The time for that is the subgraph's, or the client's if that is less.
+    async fn open(&self, deadline: Option<Instant>) -> Result<Opened, ExchangeError> {
+        let endpoint = self.opening.endpoint;
+        let own = Instant::now() + endpoint.traffic.timeout;
+        let deadline = deadline.map_or(own, |deadline| deadline.min(own));
+        sign::ready(endpoint, deadline).await?;
+        let permit = endpoint.health.admit(endpoint.traffic.breaker);
+        let permit = permit.ok_or_else(|| {
+            let what = "the subgraph has failed too often and is left alone for a while";
+            failed(
+                BREAKER_OPEN,
+                &endpoint.name,
+                what,
+                "its circuit breaker is open",
+            )
+        })?;
+        let opened = match timeout_at(deadline, self.by_protocol()).await {
+            Ok(opened) => opened,
+            Err(_) => Err(too_late(
+                endpoint,
+                "the subgraph took too long",
+                format!("no stream within {:?}", endpoint.traffic.timeout),
+            )),
+        };
+        permit.done(opened.is_ok());
+        opened
+    }
+
+    async fn by_protocol(&self) -> Result<Opened, ExchangeError> {
+        let endpoint = self.opening.endpoint;
+        let replicas = endpoint.replicas.as_ref().map_err(|error| {
+            let detail = format!("subgraph `{}`: {error}", endpoint.name);
+            let what = "the subgraph's URL cannot be used";
+            failed(HTTP_ERROR, &endpoint.name, what, detail)
+        })?;
+        let chosen = replicas.choose(None);
+        let mut address = chosen.address().clone();
+        if let Some(path) = &self.opening.source.path {
+            address.path = path.clone();
+        }
+        let opened = match self.opening.source.protocol {
+            EventProtocol::TransportWs => self.socket(&address, Protocol::TransportWs).await,
+            EventProtocol::LegacyWs => self.socket(&address, Protocol::LegacyWs).await,
+            EventProtocol::Sse | EventProtocol::Multipart => {
+                let answer = over_http::open(&self.opening, &address).await;
+                answer.and_then(of_answer)
+            }
+            EventProtocol::Auto => self.found_out(&address).await,
+        };
+        chosen.done(opened.is_ok());
+        opened
+    }
+
+    async fn socket(&self, address: &Address, protocol: Protocol) -> Result<Opened, ExchangeError> {
+        let events = self
+            .sockets
+            .subscribe(&self.opening, address, protocol)
+            .await;
+        events.map(Opened::Socket)
+    }
+
+    /// By the protocol that worked last time, else by one after the other.
+    async fn found_out(&self, address: &Address) -> Result<Opened, ExchangeError> {
+        let source = self.opening.source;
+        match source.learned() {
+            Learned::WebSocket => {
+                let opened = self.socket(address, Protocol::TransportWs).await;
+                if opened.as_ref().is_err_and(|error| !error.transient) {
+                    source.learn(Learned::Nothing);
+                }
+                return opened;
+            }
+            Learned::Http => {
+                let answer = over_http::open(&self.opening, address).await?;
+                if !matches!(answer, HttpAnswer::Events(_)) {
+                    source.learn(Learned::Nothing);
+                }
+                return of_answer(answer);
+            }
+            Learned::Nothing => {}
+        }
+        let answer = over_http::open(&self.opening, address).await?;
+        match answer {
+            HttpAnswer::Events(_) => source.learn(Learned::Http),
+            // What may be over a moment later says nothing about protocols.
+            HttpAnswer::Neither(error) if error.transient => return Err(error),
+            answer => match self.socket(address, Protocol::TransportWs).await {
+                Ok(opened) => {
+                    source.learn(Learned::WebSocket);
+                    return Ok(opened);
+                }
+                // The first answer says more than that there is no WebSocket either.
+                Err(_) => return of_answer(answer),
+            },
+        }
+        of_answer(answer)
+    }
+}
+
+fn of_answer(answer: HttpAnswer) -> Result<Opened, ExchangeError> {
+    match answer {
+        HttpAnswer::Events(events) => Ok(Opened::Http(events)),
+        HttpAnswer::Whole(response) => Ok(Opened::Whole(Some(response))),
+        HttpAnswer::Neither(error) => Err(error),
+    }
+}
+
+impl Opened {
+    async fn next(
+        &mut self,
+        endpoint: &Endpoint,
+    ) -> Option<Result<SubgraphResponse, ExchangeError>> {
+        let event = match self {
+            Opened::Socket(events) => events.next(endpoint).await?,
+            Opened::Http(events) => events.next(endpoint).await?,
+            Opened::Whole(response) => return response.take().map(Ok),
+        };
+        Some(event.map(|body| SubgraphResponse { status: 200, body }))
+    }
+}
+
+/// A stream that is open.
+struct Running<'a> {
+    opener: Opener<'a>,
+    /// `None` while it is lost.
+    opened: Option<Opened>,
+    /// Tries to open it again since the last event.
+    attempts: u32,
+}
+
+impl<'a> Running<'a> {
+    /// The next event, and what comes after it; nothing comes after an error.
+    async fn step(mut self) -> (Option<Event>, Option<Running<'a>>) {
+        let (opener, opening) = (&self.opener, &self.opener.opening);
+        let reconnect = opening.source.reconnect;
+        loop {
+            let next = match &mut self.opened {
+                Some(opened) => opened.next(opening.endpoint).await,
+                None => match opener.open(None).await {
+                    Ok(opened) => {
+                        self.opened = Some(opened);
+                        continue;
+                    }
+                    Err(error) => Some(Err(error)),
+                },
+            };
+            match next {
+                None => return (None, None),
+                Some(Ok(event)) => {
+                    self.attempts = 0;
+                    return (Some(Ok(event)), Some(self));
+                }
+                Some(Err(error)) if error.transient && self.attempts < reconnect.attempts => {
+                    // Its connection is closed before another one is made.
+                    self.opened = None;
+                    (opening.on_loss)(&error.error);
+                    tokio::time::sleep(reconnect.wait(self.attempts)).await;
+                    self.attempts += 1;
+                }
+                Some(Err(error)) => return (Some(Err(error.error)), None),
+            }
+        }
+    }
+}
+
+/// What a step comes to.
+type Step<'a> = Pin<Box<dyn Future<Output = (Option<Event>, Option<Running<'a>>)> + 'a>>;
+
+/// The events of a subscription.
+struct Events<'a> {
+    step: Option<Step<'a>>,
+}
+
+impl Stream for Events<'_> {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let Some(step) = &mut self.step else {
+            return Poll::Ready(None);
+        };
+        let (event, next) = ready!(step.as_mut().poll(cx));
+        self.step = next.map(|running| -> Step<'_> { Box::pin(running.step()) });
+        Poll::Ready(event)
+    }
+}
+
+/// Opens a subscription; the stream opens it again when it is lost.
+pub(crate) async fn subscribe<'a>(
+    sockets: &'a Sockets,
+    opening: SubscribeRequest<'a>,
+) -> Result<EventStream<'a>, TransportError> {
+    let deadline = opening.deadline;
+    let opener = Opener { opening, sockets };
+    let opened = opener.open(deadline).await;
+    let opened = opened.map_err(|error| error.error)?;
+    let running = Running {
+        opener,
+        opened: Some(opened),
+        attempts: 0,
+    };
+    let step: Step<'_> = Box::pin(running.step());
+    Ok(Box::pin(Events { step: Some(step) }))
+}

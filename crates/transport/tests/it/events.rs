@@ -1,0 +1,794 @@
+//! Subscriptions towards subgraphs on real sockets, and everything that subgraphs do wrong with them.
+
+use std::{future::poll_fn, time::Duration};
+
+use http::{HeaderMap, Method, Version};
+use ogive_execute::{Event, EventStream, SubgraphRequest, Transport, TransportError};
+use ogive_stream::{
+    Close, Protocol, Received, WebSocket, WebSocketLimits, handshake, multipart, sse,
+};
+use ogive_transport::{
+    Client, Endpoint, EventProtocol, EventSource, HeaderRule, HeaderRules, NameMatch, Reconnect,
+    RequestTransport, Traffic,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+const BODY: &str = r#"{"query":"subscription{a}"}"#;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A subgraph of which the test plays every connection.
+struct Subgraph {
+    listener: TcpListener,
+}
+
+/// A connection that has become a WebSocket.
+type Socket = WebSocket<TcpStream>;
+
+impl Subgraph {
+    async fn start() -> Subgraph {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Subgraph { listener }
+    }
+
+    fn endpoint(&self, source: EventSource) -> Endpoint {
+        let address = self.listener.local_addr().unwrap();
+        let url = format!("http://{address}/graphql");
+        let traffic = Traffic {
+            response_bytes_max: 1_000,
+            ..Traffic::default()
+        };
+        let mut endpoint = Endpoint::new("products", &url, traffic, HeaderRules::default());
+        endpoint.events = Some(source.into());
+        endpoint
+    }
+
+    /// The next connection, with the head of its first request.
+    async fn asked(&self) -> (TcpStream, String) {
+        let (mut stream, _) = self.listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        (stream, String::from_utf8(head).unwrap())
+    }
+
+    /// The same, with the body.
+    async fn posted(&self) -> (TcpStream, String) {
+        let (mut stream, head) = self.asked().await;
+        let mut body = vec![0; BODY.len()];
+        stream.read_exact(&mut body).await.unwrap();
+        assert_eq!(body, BODY.as_bytes());
+        (stream, head)
+    }
+
+    /// The next connection, upgraded.
+    async fn upgraded(&self) -> (TcpStream, String) {
+        let (mut stream, head) = self.asked().await;
+        stream.write_all(&switching(&head)).await.unwrap();
+        (stream, head)
+    }
+
+    /// The same, up to its acknowledgement, with what the gateway said of itself.
+    async fn acknowledged(&self) -> (Socket, String) {
+        let (stream, _) = self.upgraded().await;
+        let mut socket = WebSocket::server(stream, WebSocketLimits::default()).await;
+        let init = text(&mut socket).await;
+        socket.send(r#"{"type":"connection_ack"}"#).await.unwrap();
+        (socket, init)
+    }
+
+    /// The same, up to its first subscription, whose message comes with it.
+    async fn subscribed(&self) -> (Socket, String) {
+        let (mut socket, _) = self.acknowledged().await;
+        let subscribe = text(&mut socket).await;
+        (socket, subscribe)
+    }
+}
+
+/// The answer that agrees on WebSocket.
+fn switching(head: &str) -> Vec<u8> {
+    let mut headers = HeaderMap::new();
+    for line in head.lines().skip(1) {
+        if let Some((name, value)) = line.split_once(": ") {
+            let name: http::HeaderName = name.parse().unwrap();
+            headers.append(name, value.parse().unwrap());
+        }
+    }
+    let protocol = Protocol::choose(&headers);
+    let first = (&Method::GET, Version::HTTP_11);
+    let answer = handshake::accept(first, &headers, protocol).unwrap();
+    let mut bytes = b"HTTP/1.1 101 Switching Protocols\r\n".to_vec();
+    for (name, value) in &answer {
+        bytes.extend_from_slice(format!("{name}: {}\r\n", value.to_str().unwrap()).as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
+}
+
+async fn text(socket: &mut Socket) -> String {
+    loop {
+        match socket.receive().await {
+            Received::Text(text) => return text.to_string(),
+            Received::Control => {}
+            other => panic!("no message: {other:?}"),
+        }
+    }
+}
+
+fn source(protocol: EventProtocol) -> EventSource {
+    EventSource {
+        protocol,
+        reconnect: Reconnect {
+            attempts: 0,
+            ..Reconnect::default()
+        },
+        ..EventSource::default()
+    }
+}
+
+fn request() -> SubgraphRequest {
+    SubgraphRequest {
+        subgraph: 0,
+        body: BODY.into(),
+        idempotent: false,
+    }
+}
+
+async fn next(events: &mut EventStream<'_>) -> Option<Event> {
+    poll_fn(|cx| events.as_mut().poll_next(cx)).await
+}
+
+async fn body(events: &mut EventStream<'_>) -> String {
+    let event = next(events).await.expect("an event").unwrap();
+    String::from_utf8(event.body.to_vec()).unwrap()
+}
+
+async fn failure(events: &mut EventStream<'_>) -> TransportError {
+    let error = next(events).await.expect("an event").unwrap_err();
+    assert!(next(events).await.is_none(), "nothing comes after an error");
+    error
+}
+
+/// Opens a subscription while the subgraph does that.
+async fn opened<'t, T>(
+    transport: &'t RequestTransport<'_>,
+    subgraph: impl Future<Output = T>,
+) -> (Result<EventStream<'t>, TransportError>, T) {
+    tokio::join!(transport.subscribe(request()), subgraph)
+}
+
+const NEXT: &str = r#"{"id":"1","type":"next","payload":{"data":{"a":1}}}"#;
+const COMPLETE: &str = r#"{"id":"1","type":"complete"}"#;
+
+#[tokio::test]
+async fn events_over_websocket_come_in_order_and_end() {
+    for (protocol, kind) in [
+        (EventProtocol::TransportWs, "next"),
+        (EventProtocol::LegacyWs, "data"),
+    ] {
+        let subgraph = Subgraph::start().await;
+        let endpoints = [subgraph.endpoint(source(protocol))];
+        let (client, headers) = (Client::new(), HeaderMap::new());
+        let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+        let (events, (mut socket, subscribe)) = opened(&transport, subgraph.subscribed()).await;
+        let mut events = events.unwrap();
+        assert!(subscribe.contains(BODY), "{subscribe}");
+        for n in 0..300 {
+            let text = format!(r#"{{"id":"1","type":"{kind}","payload":{{"data":{n}}}}}"#);
+            socket.feed(text).await.unwrap();
+        }
+        socket.send(COMPLETE).await.unwrap();
+        for n in 0..300 {
+            assert_eq!(body(&mut events).await, format!("{{\"data\":{n}}}"));
+        }
+        assert!(next(&mut events).await.is_none());
+        // Nobody needs the connection any more.
+        let mut last = socket.receive().await;
+        if protocol == EventProtocol::LegacyWs {
+            assert!(matches!(last, Received::Text(_)), "{last:?}");
+            last = socket.receive().await;
+        }
+        assert_eq!(last, Received::Closed(Some(Close::normal())));
+    }
+}
+
+#[tokio::test]
+async fn subscriptions_with_equal_headers_share_a_connection() {
+    let subgraph = Subgraph::start().await;
+    let mut endpoint = subgraph.endpoint(source(EventProtocol::TransportWs));
+    endpoint.headers = HeaderRules::new(vec![HeaderRule::Propagate {
+        from: NameMatch::Named(http::header::AUTHORIZATION),
+        rename: None,
+        default: None,
+    }]);
+    let endpoints = [endpoint];
+    let mut alice = HeaderMap::new();
+    alice.insert("authorization", "Bearer \"a\"".parse().unwrap());
+    let mut bob = HeaderMap::new();
+    bob.insert("authorization", "Bearer b".parse().unwrap());
+    let client = Client::new();
+    let transport = RequestTransport::new(&client, &endpoints, &alice, None);
+    let (one, (mut socket, init)) = opened(&transport, subgraph.acknowledged()).await;
+    let mut one = one.unwrap();
+    assert_eq!(
+        init,
+        r#"{"type":"connection_init","payload":{"authorization":"Bearer \"a\""}}"#
+    );
+    assert!(text(&mut socket).await.contains("\"id\":\"1\""));
+    let again = RequestTransport::new(&client, &endpoints, &alice, None);
+    let two = again.subscribe(request()).await.unwrap();
+    assert!(text(&mut socket).await.contains("\"id\":\"2\""));
+    // Another caller has a connection of its own.
+    let other = RequestTransport::new(&client, &endpoints, &bob, None);
+    let (three, (_bobs, init)) = opened(&other, subgraph.acknowledged()).await;
+    let _three = three.unwrap();
+    assert!(init.contains("Bearer b"), "{init}");
+    // One that is given up ends alone.
+    drop(two);
+    assert_eq!(text(&mut socket).await, r#"{"id":"2","type":"complete"}"#);
+    socket.send(NEXT).await.unwrap();
+    assert_eq!(body(&mut one).await, r#"{"data":{"a":1}}"#);
+}
+
+#[tokio::test]
+async fn a_subscription_that_nobody_reads_makes_the_subgraph_wait() {
+    let subgraph = Subgraph::start().await;
+    let source = EventSource {
+        queue_events: 4,
+        ..source(EventProtocol::TransportWs)
+    };
+    let endpoints = [subgraph.endpoint(source)];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let (events, (mut socket, _)) = opened(&transport, subgraph.subscribed()).await;
+    let mut events = events.unwrap();
+    let pad = "x".repeat(900);
+    let sending = async {
+        let mut sent = 0;
+        loop {
+            let text = format!(r#"{{"id":"1","type":"next","payload":{{"data":"{pad}"}}}}"#);
+            if tokio::time::timeout(SECOND / 4, socket.send(text))
+                .await
+                .is_err()
+            {
+                return sent;
+            }
+            sent += 1;
+            assert!(sent < 100_000, "nobody waits");
+        }
+    };
+    let sent = sending.await;
+    for _ in 0..sent {
+        assert!(body(&mut events).await.contains(&pad));
+    }
+}
+
+#[tokio::test]
+async fn one_that_nobody_reads_harms_the_others_on_its_connection_for_a_while_only() {
+    let subgraph = Subgraph::start().await;
+    let source = EventSource {
+        queue_events: 1,
+        stall_timeout: Duration::from_millis(10),
+        ..source(EventProtocol::TransportWs)
+    };
+    let endpoints = [subgraph.endpoint(source)];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let (slow, (mut socket, _)) = opened(&transport, subgraph.subscribed()).await;
+    let mut slow = slow.unwrap();
+    let mut quick = transport.subscribe(request()).await.unwrap();
+    text(&mut socket).await;
+    for _ in 0..3 {
+        socket.send(NEXT).await.unwrap();
+    }
+    socket
+        .send(r#"{"id":"2","type":"next","payload":{"data":2}}"#)
+        .await
+        .unwrap();
+    assert_eq!(body(&mut quick).await, r#"{"data":2}"#);
+    assert_eq!(text(&mut socket).await, COMPLETE);
+    body(&mut slow).await;
+    let error = failure(&mut slow).await;
+    assert_eq!(error.code, "SUBREQUEST_STREAM_OVERFLOW");
+}
+
+#[tokio::test]
+async fn events_over_http_come_in_order_and_end() {
+    for protocol in [
+        EventProtocol::Sse,
+        EventProtocol::Multipart,
+        EventProtocol::Auto,
+    ] {
+        let subgraph = Subgraph::start().await;
+        let endpoints = [subgraph.endpoint(source(protocol))];
+        let (client, headers) = (Client::new(), HeaderMap::new());
+        let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+        let is_sse = protocol != EventProtocol::Multipart;
+        let mut stream = Vec::new();
+        if is_sse {
+            stream.extend_from_slice(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n",
+            );
+            sse::write_next(&mut stream, b"{\"data\":1}");
+            stream.extend_from_slice(sse::HEARTBEAT);
+            sse::write_next(&mut stream, b"{\"data\":2}");
+            stream.extend_from_slice(sse::COMPLETE);
+        } else {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {}\r\n\r\n",
+                multipart::SUBSCRIPTION_TYPE
+            );
+            stream.extend_from_slice(head.as_bytes());
+            multipart::write_start(&mut stream, multipart::BOUNDARY);
+            multipart::write_payload(&mut stream, b"{\"data\":1}");
+            multipart::write_part(&mut stream, multipart::BOUNDARY, multipart::HEARTBEAT);
+            multipart::write_payload(&mut stream, b"{\"data\":2}");
+            multipart::write_end(&mut stream);
+        }
+        let answered = async {
+            let (mut connection, head) = subgraph.posted().await;
+            connection.write_all(&stream).await.unwrap();
+            (connection, head)
+        };
+        let (events, (_connection, head)) = opened(&transport, answered).await;
+        let mut events = events.unwrap();
+        let accepted = if is_sse {
+            "text/event-stream"
+        } else {
+            "multipart/mixed"
+        };
+        assert!(head.contains(&format!("accept: {accepted}")), "{head}");
+        for n in 1..=2 {
+            assert_eq!(body(&mut events).await, format!("{{\"data\":{n}}}"));
+        }
+        assert!(next(&mut events).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_given_up_closes_its_connection() {
+    let subgraph = Subgraph::start().await;
+    let endpoints = [subgraph.endpoint(source(EventProtocol::Sse))];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let answered = async {
+        let (mut connection, _) = subgraph.posted().await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        connection.write_all(head).await.unwrap();
+        connection
+    };
+    let (events, mut connection) = opened(&transport, answered).await;
+    drop(events.unwrap());
+    assert_eq!(connection.read(&mut [0]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_stream_is_followed_by_websocket_and_remembered() {
+    let subgraph = Subgraph::start().await;
+    let endpoints = [subgraph.endpoint(source(EventProtocol::Auto))];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let answered = async {
+        let (mut connection, _) = subgraph.posted().await;
+        let answer = b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n";
+        connection.write_all(answer).await.unwrap();
+        subgraph.subscribed().await
+    };
+    let (events, (mut socket, _)) = opened(&transport, answered).await;
+    let mut events = events.unwrap();
+    socket.send(COMPLETE).await.unwrap();
+    assert!(next(&mut events).await.is_none());
+    drop(events);
+    let (events, _socket) = opened(&transport, subgraph.subscribed()).await;
+    assert!(events.is_ok());
+}
+
+#[tokio::test]
+async fn a_response_instead_of_a_stream_is_the_only_event() {
+    let subgraph = Subgraph::start().await;
+    let endpoints = [subgraph.endpoint(source(EventProtocol::Sse))];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let answered = async {
+        let (mut connection, _) = subgraph.posted().await;
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{\"errors\":[]}";
+        connection.write_all(answer).await.unwrap();
+        connection
+    };
+    let (events, _connection) = opened(&transport, answered).await;
+    let mut events = events.unwrap();
+    assert_eq!(body(&mut events).await, "{\"errors\":[]}");
+    assert!(next(&mut events).await.is_none());
+}
+
+#[tokio::test]
+async fn an_operation_that_fails_is_answered_with_its_errors() {
+    for (protocol, payload) in [
+        (EventProtocol::TransportWs, r#"[{"message":"no"}]"#),
+        (EventProtocol::LegacyWs, r#"{"message":"no"}"#),
+    ] {
+        let subgraph = Subgraph::start().await;
+        let endpoints = [subgraph.endpoint(source(protocol))];
+        let (client, headers) = (Client::new(), HeaderMap::new());
+        let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+        let (events, (mut socket, _)) = opened(&transport, subgraph.subscribed()).await;
+        let mut events = events.unwrap();
+        let text = format!(r#"{{"id":"1","type":"error","payload":{payload}}}"#);
+        socket.send(text).await.unwrap();
+        assert_eq!(body(&mut events).await, r#"{"errors":[{"message":"no"}]}"#);
+        assert!(next(&mut events).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_lost_stream_is_opened_again_by_policy() {
+    let subgraph = Subgraph::start().await;
+    let source = EventSource {
+        reconnect: Reconnect {
+            attempts: 2,
+            delay: Duration::from_millis(1),
+            delay_max: Duration::from_millis(1),
+        },
+        ..source(EventProtocol::TransportWs)
+    };
+    let endpoints = [subgraph.endpoint(source)];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let (events, (socket, _)) = opened(&transport, subgraph.subscribed()).await;
+    let mut events = events.unwrap();
+    drop(socket);
+    let (event, mut socket) = tokio::join!(body(&mut events), async {
+        // Of the two tries the first one fails, too.
+        drop(subgraph.asked().await);
+        let (mut socket, _) = subgraph.subscribed().await;
+        socket.send(NEXT).await.unwrap();
+        socket
+    });
+    assert_eq!(event, r#"{"data":{"a":1}}"#);
+    // An event has begun the count anew; what the subgraph does not let us do is not tried again.
+    let close = Close::forbidden();
+    let (error, ()) = tokio::join!(failure(&mut events), socket.close(close, SECOND));
+    assert_eq!(error.code, "SUBREQUEST_STREAM_REFUSED");
+}
+
+/// What becomes of a subscription over WebSocket if the subgraph sends that instead of an event.
+async fn after(bytes: &[u8]) -> TransportError {
+    let subgraph = Subgraph::start().await;
+    let endpoints = [subgraph.endpoint(source(EventProtocol::TransportWs))];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let played = async {
+        let (stream, _) = subgraph.upgraded().await;
+        let mut socket = WebSocket::server(stream, WebSocketLimits::default()).await;
+        text(&mut socket).await;
+        socket.send(r#"{"type":"connection_ack"}"#).await.unwrap();
+        text(&mut socket).await;
+        socket
+    };
+    let (events, socket) = opened(&transport, played).await;
+    let mut events = events.unwrap();
+    let mut stream = socket.into_stream();
+    stream.write_all(bytes).await.unwrap();
+    if bytes.is_empty() {
+        drop(stream);
+        return failure(&mut events).await;
+    }
+    failure(&mut events).await
+}
+
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    if payload.len() < 126 {
+        frame.push(payload.len() as u8);
+    } else {
+        frame.push(126);
+        frame.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+    }
+    frame.extend_from_slice(payload);
+    frame
+}
+
+#[tokio::test]
+async fn every_violation_on_a_websocket_connection_has_its_code() {
+    let malformed = "SUBREQUEST_STREAM_MALFORMED";
+    let cases: [(&str, Vec<u8>, &str); 12] = [
+        (
+            "closes without a word",
+            Vec::new(),
+            "SUBREQUEST_STREAM_LOST",
+        ),
+        (
+            "says that it goes",
+            frame(0x88, &1001u16.to_be_bytes()),
+            "SUBREQUEST_STREAM_LOST",
+        ),
+        (
+            "says that we may not",
+            frame(0x88, &4403u16.to_be_bytes()),
+            "SUBREQUEST_STREAM_REFUSED",
+        ),
+        ("sends garbage", vec![0xff; 64], malformed),
+        (
+            "masks its frames",
+            frame(0x81, b"")
+                .into_iter()
+                .map(|b| b | 0x80)
+                .chain([0; 4])
+                .collect(),
+            malformed,
+        ),
+        (
+            "continues what it never began",
+            frame(0x80, b"x"),
+            malformed,
+        ),
+        ("sends what is no UTF-8", frame(0x81, b"\xff"), malformed),
+        ("sends binary messages", frame(0x82, b"{}"), malformed),
+        (
+            "sends more than may be",
+            frame(0x81, &[b'x'; 1_001]),
+            malformed,
+        ),
+        ("sends HTML", frame(0x81, b"<html>"), malformed),
+        (
+            "sends what nobody knows",
+            frame(0x81, br#"{"type":"hello"}"#),
+            malformed,
+        ),
+        (
+            "acknowledges twice",
+            frame(0x81, br#"{"type":"connection_ack"}"#),
+            malformed,
+        ),
+    ];
+    for (what, bytes, code) in cases {
+        assert_eq!(after(&bytes).await.code, code, "a subgraph that {what}");
+    }
+}
+
+/// How opening fails if the subgraph plays its connection like that.
+async fn unopened<T, F: Future<Output = T>>(
+    source: EventSource,
+    play: impl FnOnce(TcpStream, String) -> F,
+) -> TransportError {
+    let subgraph = Subgraph::start().await;
+    let endpoints = [subgraph.endpoint(source)];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let played = async {
+        let (stream, head) = subgraph.asked().await;
+        play(stream, head).await
+    };
+    let (opened, _played) = opened(&transport, played).await;
+    opened.err().expect("nothing was opened")
+}
+
+#[tokio::test]
+async fn a_connection_that_is_not_acknowledged_as_it_should_is_not_used() {
+    let modern = || source(EventProtocol::TransportWs);
+    let malformed = "SUBREQUEST_STREAM_MALFORMED";
+    let answers: [(&str, &str, &str); 5] = [
+        (
+            "401",
+            "HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n",
+            "SUBREQUEST_STREAM_REFUSED",
+        ),
+        (
+            "503",
+            "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n",
+            "SUBREQUEST_STREAM_LOST",
+        ),
+        (
+            "HTML",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>",
+            malformed,
+        ),
+        (
+            "another key",
+            "HTTP/1.1 101 Ok\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n",
+            malformed,
+        ),
+        (
+            "a redirect",
+            "HTTP/1.1 307 No\r\nlocation: http://a/\r\ncontent-length: 0\r\n\r\n",
+            "SUBREQUEST_REDIRECT",
+        ),
+    ];
+    for (what, answer, code) in answers {
+        let play = |mut stream: TcpStream, _| async move {
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream
+        };
+        assert_eq!(unopened(modern(), play).await.code, code, "{what}");
+    }
+    // It speaks another sub-protocol.
+    let play = |mut stream: TcpStream, head: String| async move {
+        let head = head.replace("graphql-transport-ws", "graphql-ws");
+        stream.write_all(&switching(&head)).await.unwrap();
+        stream
+    };
+    let error = unopened(modern(), play).await;
+    assert_eq!(error.code, malformed);
+    assert!(error.detail.contains("sub-protocol"), "{}", error.detail);
+    // An event comes before the acknowledgement.
+    let play = |mut stream: TcpStream, head: String| async move {
+        stream.write_all(&switching(&head)).await.unwrap();
+        stream
+            .write_all(&frame(0x81, NEXT.as_bytes()))
+            .await
+            .unwrap();
+        stream
+    };
+    let error = unopened(modern(), play).await;
+    assert_eq!(error.code, malformed);
+    assert!(
+        error.detail.contains("before the acknowledgement"),
+        "{}",
+        error.detail
+    );
+    // It never comes.
+    let patient = EventSource {
+        acknowledge_timeout: Duration::from_millis(10),
+        ..modern()
+    };
+    let play = |mut stream: TcpStream, head: String| async move {
+        stream.write_all(&switching(&head)).await.unwrap();
+        stream
+    };
+    assert_eq!(unopened(patient, play).await.code, "GATEWAY_TIMEOUT");
+    // The legacy sub-protocol has a word for no.
+    let play = |mut stream: TcpStream, head: String| async move {
+        stream.write_all(&switching(&head)).await.unwrap();
+        let refused = br#"{"type":"connection_error","payload":{"message":"no"}}"#;
+        stream.write_all(&frame(0x81, refused)).await.unwrap();
+        stream
+    };
+    let legacy = source(EventProtocol::LegacyWs);
+    assert_eq!(
+        unopened(legacy, play).await.code,
+        "SUBREQUEST_STREAM_REFUSED"
+    );
+}
+
+#[tokio::test]
+async fn a_subgraph_that_does_not_answer_heartbeats_is_lost() {
+    let subgraph = Subgraph::start().await;
+    let source = EventSource {
+        heartbeat_interval: Some(Duration::from_millis(10)),
+        ..source(EventProtocol::TransportWs)
+    };
+    let endpoints = [subgraph.endpoint(source)];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let (events, (mut socket, _)) = opened(&transport, subgraph.subscribed()).await;
+    let mut events = events.unwrap();
+    // As long as it answers all is well; then it is as if the network had gone.
+    let pinged = async {
+        for _ in 0..3 {
+            assert_eq!(text(&mut socket).await, r#"{"type":"ping"}"#);
+            socket.send(r#"{"type":"pong"}"#).await.unwrap();
+        }
+    };
+    let (error, ()) = tokio::join!(failure(&mut events), pinged);
+    assert_eq!(error.code, "SUBREQUEST_STREAM_LOST");
+    assert!(error.detail.contains("heartbeat"), "{}", error.detail);
+}
+
+#[tokio::test]
+async fn a_subscription_that_ends_twice_harms_nobody_and_retires_its_connection() {
+    let subgraph = Subgraph::start().await;
+    let endpoints = [subgraph.endpoint(source(EventProtocol::TransportWs))];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let (one, (mut socket, _)) = opened(&transport, subgraph.subscribed()).await;
+    let mut one = one.unwrap();
+    let mut two = transport.subscribe(request()).await.unwrap();
+    text(&mut socket).await;
+    socket.send(COMPLETE).await.unwrap();
+    socket.send(COMPLETE).await.unwrap();
+    socket.send(NEXT).await.unwrap();
+    socket
+        .send(r#"{"id":"2","type":"next","payload":{"data":2}}"#)
+        .await
+        .unwrap();
+    assert!(next(&mut one).await.is_none());
+    assert_eq!(body(&mut two).await, r#"{"data":2}"#);
+    let (three, (mut other, _)) = opened(&transport, subgraph.subscribed()).await;
+    let mut three = three.unwrap();
+    other.send(NEXT).await.unwrap();
+    assert_eq!(body(&mut three).await, r#"{"data":{"a":1}}"#);
+}
+
+#[tokio::test]
+async fn every_violation_in_a_stream_over_http_has_its_code() {
+    let lost = "SUBREQUEST_STREAM_LOST";
+    let malformed = "SUBREQUEST_STREAM_MALFORMED";
+    let long = format!("data: {}", "x".repeat(1_001));
+    let part = |body: &str| {
+        format!("--graphql\r\ncontent-type: application/json\r\n\r\n{body}\r\n--graphql")
+    };
+    let cases: Vec<(EventProtocol, String, &str)> = vec![
+        (EventProtocol::Sse, "event: next\ndata: {".into(), lost),
+        (EventProtocol::Sse, long, malformed),
+        (EventProtocol::Multipart, String::new(), lost),
+        (EventProtocol::Multipart, part("<html>"), malformed),
+        (EventProtocol::Multipart, part("{\"payload\":1}"), malformed),
+        (
+            EventProtocol::Multipart,
+            part(&"x".repeat(1_001)),
+            malformed,
+        ),
+        (
+            EventProtocol::Multipart,
+            "--graphql nonsense".into(),
+            malformed,
+        ),
+        (EventProtocol::Multipart, "x".repeat(10_000), malformed),
+    ];
+    for (protocol, stream, code) in cases {
+        let subgraph = Subgraph::start().await;
+        let endpoints = [subgraph.endpoint(source(protocol))];
+        let (client, headers) = (Client::new(), HeaderMap::new());
+        let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+        let media = match protocol {
+            EventProtocol::Sse => "text/event-stream",
+            _ => "multipart/mixed; boundary=graphql",
+        };
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\n\r\n{stream}");
+        let played = async {
+            let (mut connection, _) = subgraph.posted().await;
+            connection.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let (events, ()) = opened(&transport, played).await;
+        let error = failure(&mut events.unwrap()).await;
+        assert_eq!(error.code, code, "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_no_stream_have_their_codes() {
+    for (answer, code) in [
+        (
+            "401 No\r\ncontent-type: text/html",
+            "SUBREQUEST_STREAM_REFUSED",
+        ),
+        (
+            "502 No\r\ncontent-type: text/html",
+            "SUBREQUEST_STREAM_LOST",
+        ),
+        (
+            "200 OK\r\ncontent-type: text/html",
+            "SUBREQUEST_STREAM_MALFORMED",
+        ),
+        (
+            "200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip",
+            "SUBREQUEST_STREAM_MALFORMED",
+        ),
+        ("302 No\r\nlocation: /", "SUBREQUEST_REDIRECT"),
+    ] {
+        let play = |mut stream: TcpStream, _| async move {
+            let mut body = vec![0; BODY.len()];
+            stream.read_exact(&mut body).await.unwrap();
+            let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream
+        };
+        let error = unopened(source(EventProtocol::Sse), play).await;
+        assert_eq!(error.code, code, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_subgraph_without_a_protocol_cannot_be_subscribed_to() {
+    let subgraph = Subgraph::start().await;
+    let mut endpoint = subgraph.endpoint(EventSource::default());
+    endpoint.events = None;
+    let endpoints = [endpoint];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let error = transport.subscribe(request()).await.err().unwrap();
+    assert_eq!(error.code, "SUBREQUEST_NO_EVENTS");
+}
