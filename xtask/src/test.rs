@@ -176,6 +176,7 @@ impl Run<'_> {
             // Small, and all of its paths are reached at once.
             ("HTTP answers", "answer", "10"),
             ("JSON", "json", FUZZ_SECONDS),
+            ("tokens and key sets", "token", FUZZ_SECONDS),
             ("composition", "compose", FUZZ_SECONDS),
         ] {
             self.step(

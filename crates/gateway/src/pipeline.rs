@@ -21,7 +21,7 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
     task::Poll,
 };
 
@@ -29,6 +29,7 @@ use http::{HeaderMap, Method, Request, Response, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::Peer;
 use ogive_execute::ExecuteOutput;
+use ogive_identity::Caller;
 use ogive_telemetry::{Record, Stop, codes, spans, stop_span};
 use tracing::Instrument;
 
@@ -269,6 +270,25 @@ impl Gateway {
             caller: Some(Box::new(caller)),
             ..Identity::like(identity)
         })
+    }
+
+    /// Who asks with such a head, as a request's own stage finds it out; for whoever measures that.
+    pub async fn caller_of(
+        &self,
+        parts: &Parts,
+        peer: Peer,
+        worker: &WorkerState,
+    ) -> Option<Arc<Caller>> {
+        let serving = self.serving.load_full();
+        let context = RequestContext {
+            parts,
+            identity: &Identity::of(peer),
+            worker,
+            telemetry: &self.telemetry,
+            record: None,
+        };
+        let known = pin!(self.known(&serving, context)).await?;
+        known.caller().ok().flatten()
     }
 
     /// Lets an entry of a batch in, or refuses it: each of them costs as much as a request of its own. The first one was let

@@ -10,6 +10,7 @@ pub mod count;
 pub mod gate;
 pub mod graph;
 pub mod heap;
+pub mod identify;
 pub mod memory;
 pub mod scenario;
 pub mod time;

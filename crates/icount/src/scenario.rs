@@ -14,6 +14,7 @@ use ogive_syntax::{Limits, parse};
 
 use crate::{
     graph::{Graph, Prepared},
+    identify::identify_known_token,
     variant::Variant,
     whole::{end_to_end, prepare_hit},
 };
@@ -73,6 +74,10 @@ pub const SCENARIOS: &[(&str, &str)] = &[
     (
         "prepare-hit",
         "the body of a known operation's request: read, looked up, variables coerced",
+    ),
+    (
+        "identify-known-token",
+        "who asks, of a request whose token was proved before",
     ),
     (
         "whole-trivial",
@@ -171,6 +176,7 @@ impl Scenario {
                 let variables = r#"{"userId":"1"}"#;
                 prepare_hit(Graph::read("four-services", "complex", variables)?)?
             }
+            "identify-known-token" => identify_known_token(Graph::read("single", "user", "{}")?)?,
             "whole-trivial" => end_to_end(Graph::read("single", "user", "{}")?)?,
             "plan-many" => planning(Graph::read("many-plans", "deep", "{}")?),
             _ => anyhow::bail!("no scenario {name}"),
