@@ -168,9 +168,15 @@ impl<'p> Errors<'p> {
             .contains(path)
     }
 
+    /// All errors in the order in which they came.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (Stage, &GraphqlError<'p>)> {
+        self.list.iter().map(|(stage, error)| (*stage, error))
+    }
+
     /// Takes the paths of errors away that lead to a value after all; but for those of a list that stays without some of
-    /// what is in it. Not after the first question whether something is explained.
+    /// what is in it.
     pub(crate) fn forget_paths(&mut self, has_value: impl Fn(&[PathStep<'p>]) -> bool) {
+        self.reported = None;
         for (_, error) in &mut self.list {
             let stays = error.code == codes::SUBREQUEST_LIST_MISMATCH;
             if !stays && error.path.as_deref().is_some_and(&has_value) {

@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
 //! `gather` and `request` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `lookups`, `scan`, `lane` and `duplicates` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
-//! (stop 5), `events` (subscriptions), `errors` and `failure` (what clients and operators are told), [`limits`] and [`codes`].
+//! (stop 5), [`incremental`] (both, in parts), `events` (subscriptions), `errors` and `failure` (what clients and operators are
+//! told), [`limits`] and [`codes`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
 //! answer does not depend on the order in which subgraphs answer.
@@ -17,6 +18,7 @@ mod events;
 mod failure;
 mod gather;
 mod graphql_error;
+pub mod incremental;
 mod inflight;
 mod inline_list;
 mod leaf;

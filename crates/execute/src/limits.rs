@@ -34,6 +34,9 @@ pub struct ExecuteLimits {
     pub response_bytes_max: usize,
     /// Bytes of representations that are remembered so that they need not be asked again; those beyond are.
     pub reuse_bytes_max: usize,
+    /// Groups (`@defer`) that one operation is answered in, each object counted on its own. Where the initial response has
+    /// more, nothing is deferred; a group that more come to light in fails.
+    pub deferred_groups_max: usize,
     /// Comparisons of keys of one answer that nobody asked for, or that come far from where they are expected, with those
     /// that somebody asked for; and of names of types that cannot be.
     pub key_comparisons_max: u64,
@@ -56,6 +59,7 @@ impl Default for ExecuteLimits {
             error_extension_bytes_max: 32 << 10,
             response_bytes_max: 256 << 20,
             reuse_bytes_max: 64 << 20,
+            deferred_groups_max: 10_000,
             key_comparisons_max: 1 << 28,
         }
     }

@@ -119,6 +119,19 @@ impl<'e, 'p> Output<'e, 'p> {
             overflows: false,
         }
     }
+    /// One for which no room is set aside: there may be many of them.
+    pub(crate) fn unreserved(store: &'e Store<'p>) -> Self {
+        Output {
+            store,
+            text: Vec::new(),
+            cuts: Vec::new(),
+            run: RawRange::unchecked(Source::new(FetchId(0), 0), 0..0),
+            answer: &[],
+            shared: 0,
+            bytes_max: store.limits().response_bytes_max,
+            overflows: false,
+        }
+    }
     /// Appends a value of an answer.
     #[inline]
     pub(crate) fn put(&mut self, range: RawRange) {

@@ -49,31 +49,80 @@ pub(crate) struct Responded {
     pub(crate) news: Vec<FailureRecord>,
 }
 
-/// Writes the response.
-pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
-    let plan = input.store.plan();
-    let (store, conditions, errors) = (input.store, input.conditions, input.errors);
-    // Where an error was told, a value may have come since.
+/// Which entries of the output lists are written. What is told of frames is for those who want to know what was written
+/// in the end.
+pub(crate) trait Filter {
+    /// Whether all entries are: then nobody needs to be asked.
+    const WHOLE: bool;
+    /// Whether an entry of a layout's output is written.
+    fn shows(&self, layout: LayoutId, entry: usize) -> bool;
+    /// An object or list begins.
+    fn begin(&mut self, object: Option<(RecordId, LayoutId)>);
+    /// The innermost object or list is complete.
+    fn end(&mut self);
+    /// The innermost object or list is null instead.
+    fn take_back(&mut self);
+}
+
+/// Everything.
+struct Whole;
+
+impl Filter for Whole {
+    const WHOLE: bool = true;
+    #[inline(always)]
+    fn shows(&self, _: LayoutId, _: usize) -> bool {
+        true
+    }
+    #[inline(always)]
+    fn begin(&mut self, _: Option<(RecordId, LayoutId)>) {}
+    #[inline(always)]
+    fn end(&mut self) {}
+    #[inline(always)]
+    fn take_back(&mut self) {}
+}
+
+/// What is written of one object.
+pub(crate) struct ObjectOutcome<V> {
+    /// The object; nothing if it is null for what is in it.
+    pub(crate) body: Option<ResponseBody>,
+    /// Whether it would have been too long.
+    pub(crate) too_long: bool,
+    pub(crate) filter: V,
+}
+
+/// Where an error was told, a value may have come since: takes the paths of such errors away.
+pub(crate) fn forget_paths(input: &mut Respond<'_, '_>) {
+    let (store, conditions) = (input.store, input.conditions);
     let left = Cell::new(LOOKED_AT_ALL_MAX);
-    errors.forget_paths(|path| has_value(store, conditions, path, &left));
-    let mut emit = Emit {
-        plan,
-        store,
-        conditions,
-        locals: input.locals,
-        errors,
-        out: Output::new(input.store),
-        frames: Vec::new(),
-        derived: plan.derived(),
-        written: None,
-        being_written: Vec::new(),
-        nulls: 0,
-        taken_back: 0,
-        differences: 0,
-        compared: Vec::new(),
-        tells_service: input.tells_service,
-        blamed: Vec::new(),
-    };
+    let has_value = |path: &[PathStep<'_>]| has_value(store, conditions, path, &left);
+    input.errors.forget_paths(has_value);
+}
+
+/// Writes what a filter shows of an object, and adds errors of what is null for it.
+pub(crate) fn write_object<V: Filter>(
+    input: Respond<'_, '_>,
+    record: RecordId,
+    filter: V,
+) -> ObjectOutcome<V> {
+    let id = input.store.layout(record);
+    let out = Output::unreserved(input.store);
+    let mut emit = Emit::new(input, out, filter);
+    emit.open_object(record, id);
+    emit.walk();
+    let too_long = emit.out.is_too_long();
+    let is_there = !emit.is_null && !too_long;
+    ObjectOutcome {
+        body: is_there.then(|| emit.out.finish()),
+        too_long,
+        filter: emit.filter,
+    }
+}
+
+/// Writes the response.
+pub(crate) fn respond(mut input: Respond<'_, '_>) -> Responded {
+    forget_paths(&mut input);
+    let out = Output::new(input.store);
+    let mut emit = Emit::new(input, out, Whole);
     emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT, Plan::ROOT);
     emit.walk();
@@ -100,7 +149,7 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
     }
 }
 
-struct Emit<'e, 'p> {
+struct Emit<'e, 'p, V> {
     plan: &'p Plan,
     store: &'e Store<'p>,
     conditions: &'e Conditions,
@@ -125,6 +174,9 @@ struct Emit<'e, 'p> {
     tells_service: &'e dyn Fn(u32) -> bool,
     /// Which subgraph answers which slot, of those that were looked for.
     blamed: Vec<(LayoutId, SlotIndex, Option<u32>)>,
+    filter: V,
+    /// Whether nothing is left: the object that all is in is null.
+    is_null: bool,
 }
 
 /// An object whose text is to be written again.
@@ -174,7 +226,32 @@ struct Null {
     explained: bool,
 }
 
-impl<'p> Emit<'_, 'p> {
+impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
+    #[inline(always)]
+    fn new(input: Respond<'e, 'p>, out: Output<'e, 'p>, filter: V) -> Self {
+        let plan = input.store.plan();
+        Emit {
+            plan,
+            store: input.store,
+            conditions: input.conditions,
+            locals: input.locals,
+            errors: input.errors,
+            out,
+            frames: Vec::new(),
+            derived: plan.derived(),
+            written: None,
+            being_written: Vec::new(),
+            nulls: 0,
+            taken_back: 0,
+            differences: 0,
+            compared: Vec::new(),
+            tells_service: input.tells_service,
+            blamed: Vec::new(),
+            filter,
+            is_null: false,
+        }
+    }
+
     fn walk(&mut self) {
         while let Some(frame) = self.frames.last_mut() {
             match frame {
@@ -215,6 +292,7 @@ impl<'p> Emit<'_, 'p> {
                     let Some(field) = layout.output.get(*next) else {
                         self.out.byte(b'}');
                         self.frames.pop();
+                        self.filter.end();
                         if !self.being_written.is_empty() {
                             self.remember();
                         }
@@ -233,6 +311,7 @@ impl<'p> Emit<'_, 'p> {
                     if *next >= list.len {
                         self.out.byte(b']');
                         self.frames.pop();
+                        self.filter.end();
                         continue;
                     }
                     if *next % ITEMS_UNCHECKED == 0 && self.out.is_too_long() {
@@ -263,30 +342,32 @@ impl<'p> Emit<'_, 'p> {
         };
         let (record, layout, at) = (*record, *layout, *next - 1);
         let ty = self.store.known_type(record);
-        let conditions = self.conditions;
-        let emitted = |field: &OutField| {
-            conditions.hold(field.cond)
+        let (conditions, filter) = (self.conditions, &self.filter);
+        let id = self.store.layout(record);
+        let emitted = |at: usize, field: &OutField| {
+            filter.shows(id, at)
+                && conditions.hold(field.cond)
                 && match &field.types {
                     Some(types) => ty.is_some_and(|ty| types.contains(ty.0)),
                     None => true,
                 }
         };
-        if !emitted(field) {
+        if !emitted(at, field) {
             return;
         }
         if field.repeated {
-            let earlier = &self.derived.earlier[self.store.layout(record)];
+            let earlier = &self.derived.earlier[id];
             let mut before = earlier.get(at).copied().flatten();
             while let Some(entry) = before {
                 // An entry that applies was emitted, or one before it was.
-                if emitted(&layout.output[entry as usize]) {
+                if emitted(entry as usize, &layout.output[entry as usize]) {
                     return;
                 }
                 before = earlier[entry as usize];
             }
         }
         let first = std::mem::replace(empty, false);
-        let key = self.derived.outputs[self.store.layout(record)][at].key;
+        let key = self.derived.outputs[id][at].key;
         let key = &self.derived.keys[key as usize];
         if !conditions.hold(field.granted) {
             self.out.put_key(first, key);
@@ -326,6 +407,7 @@ impl<'p> Emit<'_, 'p> {
     fn put_composite(&mut self, field: &'p OutField, layer: u8, value: Value) {
         match value {
             Value::List(list) if layer > 0 => {
+                self.filter.begin(None);
                 self.frames.push(Frame::List {
                     field,
                     list,
@@ -397,16 +479,23 @@ impl<'p> Emit<'_, 'p> {
 
     #[inline(always)]
     fn open_object(&mut self, record: RecordId, id: LayoutId) {
-        if let Some(duplicate) = self.store.duplicate(record)
+        if V::WHOLE
+            && let Some(duplicate) = self.store.duplicate(record)
             && self.open_duplicate(record, duplicate)
         {
             return;
         }
+        self.filter.begin(Some((record, id)));
         self.frames.push(Frame::Object {
             record,
             slots: self.store.slots(record),
             layout: &self.plan.layouts[id],
-            steps: &self.derived.outputs[id],
+            // The steps know of no filter.
+            steps: if V::WHOLE {
+                &self.derived.outputs[id]
+            } else {
+                &[]
+            },
             next: 0,
             empty: true,
             start: self.out.position(),
@@ -473,6 +562,7 @@ impl<'p> Emit<'_, 'p> {
         loop {
             let Some((field, layer)) = self.position() else {
                 // Above the root.
+                self.is_null = true;
                 self.out.literal(b"null");
                 return;
             };
@@ -490,6 +580,7 @@ impl<'p> Emit<'_, 'p> {
             {
                 self.out.truncate(start);
                 self.taken_back += 1;
+                self.filter.take_back();
             }
         }
     }

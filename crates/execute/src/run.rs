@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{FetchId, Granted, OperationKind, Plan, Prefetch};
+use ogive_plan::{FetchId, Granted, OperationKind, OutField, Plan, Prefetch};
 
 use crate::{
     answer::{self, Absorb},
@@ -26,7 +26,7 @@ use crate::{
     respond::{Respond, Responded, respond},
     reuse::Entities,
     stop::LimitReached,
-    store::{Source, Store},
+    store::{RecordId, Source, Store},
     stream_scan::StreamScans,
     transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
@@ -143,7 +143,7 @@ pub async fn execute(
 }
 
 /// What to do with a fetch whose dependencies are complete.
-enum Prepared {
+pub(crate) enum Prepared {
     /// Its requests are under way.
     Sent,
     /// There is nothing to ask.
@@ -168,7 +168,8 @@ struct Progress {
     gathered: Gathered,
 }
 
-struct Run<'e> {
+/// One execution under way.
+pub(crate) struct Run<'e> {
     plan: &'e Plan,
     input: &'e ExecuteInput<'e>,
     transport: &'e dyn Transport,
@@ -186,7 +187,7 @@ struct Run<'e> {
     /// Representations of all requests but the first of each fetch.
     further: Option<FastMap<Source, Gathered>>,
     /// Requests that are not answered yet.
-    in_flight: InflightFutures<'e, Source, Result<SubgraphResponse, TransportError>>,
+    pub(crate) in_flight: InflightFutures<'e, Source, Result<SubgraphResponse, TransportError>>,
     /// What was sent and may be reused; none if nothing can be.
     entities: Option<Entities>,
     stats: ExecuteStats,
@@ -195,7 +196,7 @@ struct Run<'e> {
 }
 
 impl<'e> Run<'e> {
-    fn new(
+    pub(crate) fn new(
         plan: &'e Plan,
         input: &'e ExecuteInput<'e>,
         transport: &'e dyn Transport,
@@ -275,7 +276,7 @@ impl<'e> Run<'e> {
 
     /// Builds the requests of a fetch, or of a part that is prefetched, whose dependencies are complete: one, unless it
     /// has more representations than the subgraph takes at a time.
-    fn prepare(&mut self, id: FetchId) -> Prepared {
+    pub(crate) fn prepare(&mut self, id: FetchId) -> Prepared {
         let (whole, part) = (self.whole(id), self.part_of_fetch(id));
         let fetch = &self.plan.fetches[whole];
         let reuse = self.reuse_of(fetch.subgraph);
@@ -432,7 +433,11 @@ impl<'e> Run<'e> {
     }
 
     /// Takes an answer in; says whether the fetch is complete.
-    fn absorb(&mut self, source: Source, result: Result<SubgraphResponse, TransportError>) -> bool {
+    pub(crate) fn absorb(
+        &mut self,
+        source: Source,
+        result: Result<SubgraphResponse, TransportError>,
+    ) -> bool {
         let id = source.fetch();
         if let Some(trace) = &mut self.trace
             && let Some((_, row)) = trace.iter_mut().rev().find(|(of, _)| *of == source)
@@ -533,7 +538,7 @@ impl<'e> Run<'e> {
     }
 
     /// Counts a fetch as done for those that wait for it.
-    fn complete(&mut self, id: FetchId, ready: &mut Vec<FetchId>) {
+    pub(crate) fn complete(&mut self, id: FetchId, ready: &mut Vec<FetchId>) {
         let n_fetches = self.plan.fetches.len();
         if let Some(part) = self.part_of(id) {
             // The fetch waited for its part too.
@@ -579,7 +584,47 @@ impl<'e> Run<'e> {
         }
     }
 
-    fn finish(&mut self) -> ExecuteOutput {
+    /// The store, and what is told of what is written from it.
+    pub(crate) fn writing(&mut self) -> (&Store<'e>, &mut Errors<'e>) {
+        (&self.store, &mut self.errors)
+    }
+
+    /// Lends what is needed to write a part of the response, then tells operators what was found out.
+    pub(crate) fn write<T>(&mut self, then: impl FnOnce(Respond<'_, 'e>) -> T) -> T {
+        let transport = self.transport;
+        let tells_service = |subgraph: u32| {
+            self.input.options.error_service_names || transport.names_service(subgraph)
+        };
+        let written = then(Respond {
+            store: &self.store,
+            conditions: self.conditions,
+            locals: self.input.locals,
+            errors: &mut self.errors,
+            tells_service: &tells_service,
+        });
+        for noted in &self.errors.take_news() {
+            transport.failed(&noted.failure(None, None));
+        }
+        written
+    }
+
+    /// Whether an entry of an object's output is there at all.
+    pub(crate) fn applies(&self, record: RecordId, field: &OutField) -> bool {
+        let ty = self.store.known_type(record);
+        let of_type = match &field.types {
+            Some(types) => ty.is_some_and(|ty| types.contains(ty.0)),
+            None => true,
+        };
+        of_type && self.conditions.hold(field.cond)
+    }
+
+    /// Number of errors so far, those that the limits left out included.
+    pub(crate) fn errors_total(&self) -> usize {
+        self.errors.total()
+    }
+
+    /// What the execution took.
+    pub(crate) fn end(&mut self) -> (ExecuteStats, Option<Vec<FetchTrace>>) {
         self.stats.records = self.store.len() as u32;
         self.stats.looked_at = self.errors.looked_at();
         self.store.learn_sizes();
@@ -587,6 +632,11 @@ impl<'e> Run<'e> {
             rows.sort_by_key(|(source, row)| (row.fetch, *source));
             rows.into_iter().map(|(_, row)| row).collect()
         });
+        (self.stats, trace)
+    }
+
+    fn finish(&mut self) -> ExecuteOutput {
+        let (stats, trace) = self.end();
         let transport = self.transport;
         let tells_service = |subgraph: u32| {
             self.input.options.error_service_names || transport.names_service(subgraph)
@@ -611,7 +661,7 @@ impl<'e> Run<'e> {
             body,
             errors,
             errors_total,
-            stats: self.stats,
+            stats,
             trace,
         }
     }

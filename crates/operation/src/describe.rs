@@ -40,7 +40,11 @@ pub fn describe(schema: &Schema, op: &Operation) -> String {
         }
         field(schema, op, set, entry, node, &mut out);
         if again {
-            out.push_str(" again\n");
+            out.push_str(" again");
+            if let Some(group) = entry.defer {
+                let _ = write!(out, " in {}", group.0);
+            }
+            out.push('\n');
             continue;
         }
         out.push('\n');

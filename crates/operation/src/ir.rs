@@ -145,6 +145,8 @@ pub struct Occurrence {
     pub types: BitSet,
     /// Holds if this appearance counts.
     pub cond: CondId,
+    /// The deferred fragment that it stands in, if any.
+    pub defer: Option<DeferId>,
 }
 
 /// One field to answer for some concrete types of its parent.

@@ -672,15 +672,15 @@ impl<'a> Work<'a> {
         }
         self.op.selection_sets[set].fields.push(node);
         if let Some((at, cond)) = place {
-            let field = node;
-            entries.push(at, Occurrence { field, types, cond });
+            let entry = appearance(node, types, cond, None);
+            entries.push(at, entry);
             return Ok(());
         }
         for i in members {
             let types = types.intersection(&found[*i].types);
             let cond = self.condition(&found[*i].clause);
-            let field = node;
-            entries.push(*i, Occurrence { field, types, cond });
+            let entry = appearance(node, types, cond, found[*i].defer);
+            entries.push(*i, entry);
         }
         Ok(())
     }
@@ -851,7 +851,21 @@ impl Entries {
     }
 }
 
-/// Entries in order of appearance, without those that an earlier entry of the same node covers.
+fn appearance(
+    field: FieldNodeId,
+    types: BitSet,
+    cond: CondId,
+    defer: Option<DeferId>,
+) -> Occurrence {
+    Occurrence {
+        field,
+        types,
+        cond,
+        defer,
+    }
+}
+
+/// Entries in order of appearance, without those that an earlier entry of the same node and deferred fragment covers.
 fn first_appearances(entries: Entries) -> Vec<Occurrence> {
     let mut sorted: Vec<(usize, Occurrence)> =
         entries.places.into_iter().zip(entries.order).collect();
@@ -864,7 +878,7 @@ fn first_appearances(entries: Entries) -> Vec<Occurrence> {
             let of_cond = earlier.get(&(entry.field, cond)).into_iter().flatten();
             of_cond
                 .map(|i: &usize| &order[*i])
-                .any(|e| entry.types.is_subset(&e.types))
+                .any(|e| entry.types.is_subset(&e.types) && entry.defer == e.defer)
         };
         if !covers(CondId::TRUE) && (entry.cond == CondId::TRUE || !covers(entry.cond)) {
             let key = (entry.field, entry.cond);

@@ -16,7 +16,7 @@ pub struct Deferral {
     pub parts: Vec<Vec<u32>>,
     /// By fetch: its part.
     pub fetches: Vec<u32>,
-    /// Values of the response that are not in the primary part, sorted.
+    /// Values of the response that are not in the primary part, or that deferred fragments ask for, sorted.
     pub outputs: Vec<DeferredOutput>,
 }
 
@@ -27,22 +27,25 @@ pub struct DeferredGroup {
     pub label: Option<Box<str>>,
     /// The group around it.
     pub parent: Option<u32>,
-    /// The place it is part of.
+    /// The place it is part of. Where objects of several types have places of their own, it is one of them; all are as
+    /// deep ([`Plan::depth`](crate::Plan::depth)).
     pub layout: LayoutId,
     /// Deferred if this variable (index into [`Plan::variables`](crate::Plan::variables)) is true or not given; else it belongs to what is
     /// around it. `None`: always deferred.
     pub variable: Option<u32>,
 }
 
-/// A value of the response that is not in the primary part.
+/// An appearance of a value in the response that is not in the primary part, or that a deferred fragment asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeferredOutput {
     /// Its place.
     pub layout: LayoutId,
     /// Index into the place's output.
     pub entry: u32,
-    /// Its part.
+    /// Its part: of all appearances of one value the same.
     pub part: u32,
+    /// The group whose fragment this appearance stands in; `None`: none.
+    pub group: Option<u32>,
 }
 
 impl Deferral {
@@ -73,11 +76,18 @@ impl Deferral {
 
     /// The part of an entry of a place's output.
     pub fn of_output(&self, layout: LayoutId, entry: usize) -> u32 {
+        self.mark(layout, entry).0
+    }
+
+    /// When an entry of a place's output is answered, and which group's fragment it stands in.
+    pub fn mark(&self, layout: LayoutId, entry: usize) -> (u32, Option<u32>) {
         let key = (layout, entry as u32);
         let found = self
             .outputs
             .binary_search_by_key(&key, |output| (output.layout, output.entry));
-        found.map_or(Self::PRIMARY, |at| self.outputs[at].part)
+        found.map_or((Self::PRIMARY, None), |at| {
+            (self.outputs[at].part, self.outputs[at].group)
+        })
     }
 
     /// The part of a fetch.

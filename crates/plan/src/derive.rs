@@ -6,7 +6,8 @@
 //! 1. its layout has one concrete type, and this shape is the only one that writes records of that layout;
 //! 2. no representation reads anything in it;
 //! 3. its response keys are the client's, in the client's order, each once, with the same lists;
-//! 4. all objects below pass too.
+//! 4. all objects below pass too;
+//! 5. all in it is answered together with it, if there are deferred groups.
 //!
 //! Whether an actual answer is as expected (no null where none may be, leaves of the right kind) is found out while it
 //! is scanned, by the [`Pattern`]; an answer that is not is read object by object, as those are that do not pass.
@@ -289,7 +290,9 @@ impl<'p> Deriver<'p> {
             .slots
             .get(usize::from(field.slot))
             .map(|slot| slot.lists);
-        let same = shown.entries.iter().all(alike) && lists == Some(first.wrapping.lists());
+        let same = shown.entries.iter().all(alike)
+            && lists == Some(first.wrapping.lists())
+            && self.comes_whole(id, layout, field.slot);
         let value = match (&first.source, field.shape) {
             _ if !same => None,
             (OutSource::Leaf(_, kind), None) => Some(PatternValue::scalar(self.scalar(*kind))),
@@ -302,6 +305,27 @@ impl<'p> Deriver<'p> {
             verbatim: value.map(|value| wrapped(value, first.wrapping)),
             composite: field.shape.is_some(),
         }
+    }
+
+    /// Whether all that an object in a slot shows, without what is in objects below, is answered together with it.
+    fn comes_whole(&self, id: LayoutId, layout: &Layout, slot: SlotIndex) -> bool {
+        let Some(deferral) = &self.plan.deferral else {
+            return true;
+        };
+        let slots = layout.slots.get(usize::from(slot));
+        let Some((child, below)) = slots
+            .and_then(|slot| slot.child)
+            .and_then(|child| Some((child, self.plan.layouts.get(child)?)))
+        else {
+            return true;
+        };
+        let entries = (0..).zip(&layout.output);
+        let mut marks = entries
+            .filter(|(_, entry)| entry.source == OutSource::Object(slot))
+            .map(|(at, _)| deferral.mark(id, at))
+            .chain((0..below.output.len()).map(|at| deferral.mark(child, at)));
+        let first = marks.next();
+        marks.all(|mark| Some(mark) == first)
     }
 
     fn pass(

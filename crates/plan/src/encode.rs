@@ -143,10 +143,12 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
             layout,
             entry,
             part,
+            group,
         } = output;
         for number in [layout.0, *entry, *part] {
             out.number(number.into());
         }
+        optional_number(*group, out);
     });
 }
 
@@ -167,6 +169,7 @@ fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
                 layout: LayoutId(from.u32()?),
                 entry: from.u32()?,
                 part: from.u32()?,
+                group: read_optional_number(from)?,
             })
         })?,
     }))

@@ -62,6 +62,17 @@ pub struct Plan {
 impl Plan {
     /// The root layout.
     pub const ROOT: LayoutId = LayoutId(0);
+    /// Number of fields above a place.
+    pub fn depth(&self, layout: LayoutId) -> u32 {
+        let mut depth = 0;
+        let mut at = self.layouts.get(layout).and_then(|l| l.parent);
+        // Parents come before children; an end where they do not.
+        while let Some((parent, _)) = at.filter(|_| (depth as usize) < self.layouts.len()) {
+            depth += 1;
+            at = self.layouts.get(parent).and_then(|l| l.parent);
+        }
+        depth
+    }
     /// Which of the plan's requirements a caller meets.
     pub fn granted_to(&self, claims: &Claims) -> Granted {
         let rows = (0..).zip(&self.requirements);

@@ -179,6 +179,7 @@ impl Work<'_> {
                         field: *part,
                         types,
                         cond: occurrence.cond,
+                        defer: occurrence.defer,
                     });
                 }
             }

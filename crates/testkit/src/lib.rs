@@ -3,13 +3,15 @@
 //!
 //! Reading order: [`graph`] (the model of a federated graph), [`world`] (its data), [`ops`] (operations),
 //! [`schemas`] and [`engines`] (all of it read by the product and by the mock), [`pipeline`] (the gateway in process),
-//! [`differential`] (the comparison), [`shrink`] and [`case`] (what becomes of a mismatch).
+//! [`differential`] (the comparison), [`incremental`] (the same in parts), [`shrink`] and
+//! [`case`] (what becomes of a mismatch).
 
 pub mod case;
 pub mod coverage;
 pub mod differential;
 pub mod engines;
 pub mod graph;
+pub mod incremental;
 pub mod ops;
 pub mod pipeline;
 pub mod schemas;

@@ -18,6 +18,7 @@ use ogive_base::BitSet;
 use ogive_execute::{
     ExecuteInput, ExecuteLimits, ExecuteOptions, Reuse, SubgraphRequest, SubgraphResponse,
     Transport, TransportError, TransportFuture, execute,
+    incremental::{IncrementalForm, Payload, execute_incrementally},
 };
 use ogive_federation::subgraph_schema;
 use ogive_json::Tree;
@@ -163,6 +164,30 @@ impl<'a> Gateway<'a> {
 
     /// Everything before the execution, which does not depend on the mode.
     pub fn prepare(&self, document: &str, variables: &str, seed: u64) -> Result<Prepared, String> {
+        self.prepare_with(document, variables, seed, NormaliseLimits::default())
+    }
+
+    /// The same for an answer in parts.
+    pub fn prepare_in_parts(
+        &self,
+        document: &str,
+        variables: &str,
+        seed: u64,
+    ) -> Result<Prepared, String> {
+        let limits = NormaliseLimits {
+            deferral: true,
+            ..NormaliseLimits::default()
+        };
+        self.prepare_with(document, variables, seed, limits)
+    }
+
+    fn prepare_with(
+        &self,
+        document: &str,
+        variables: &str,
+        seed: u64,
+        limits: NormaliseLimits,
+    ) -> Result<Prepared, String> {
         let api = &self.schemas.supergraph.api;
         let document = valid_document(api, "operation", document)?;
         let operation = document
@@ -173,7 +198,7 @@ impl<'a> Gateway<'a> {
         let input = Tree::read(variables.as_bytes(), 128).map_err(|e| format!("variables: {e}"))?;
         let variables = coerce_variables(api, &document, operation, Some(input.root()), true)
             .map_err(|e| format!("variables: {e:?}"))?;
-        let operation = normalise(api, &document, operation, &NormaliseLimits::default())
+        let operation = normalise(api, &document, operation, &limits)
             .map_err(|e| format!("normalise: {e:?}"))?;
         let plan = plan(
             &self.schemas.supergraph,
@@ -198,6 +223,56 @@ impl<'a> Gateway<'a> {
             variables,
             locals,
         })
+    }
+
+    /// Executes a plan in parts: the payloads, and everything that should not have happened.
+    pub fn execute_in_parts(
+        &self,
+        prepared: &Prepared,
+        form: IncrementalForm,
+        seed: u64,
+    ) -> Result<(Vec<Payload>, Vec<String>), String> {
+        let Prepared { plan, text, .. } = prepared;
+        let transport = InProcess {
+            gateway: self,
+            plan,
+            rng: RefCell::new(Rng::new(seed)),
+            requests: RefCell::default(),
+            complaints: RefCell::default(),
+            fails: None,
+            flights: None,
+        };
+        let granted = Granted::default();
+        let input = ExecuteInput {
+            error_extensions: &[],
+            variables: &prepared.variables.values,
+            granted: &granted,
+            locals: &prepared.locals,
+            limits: ExecuteLimits::default(),
+            options: ExecuteOptions {
+                reuse: Mode::by_seed(seed).reuse,
+                prefetch: Mode::by_seed(seed).early,
+                ..ExecuteOptions::default()
+            },
+        };
+        let mut payloads = Vec::new();
+        let send = async |payload: Payload| {
+            payloads.push(payload);
+            true
+        };
+        let run = execute_incrementally(plan, input, form, &transport, send);
+        let output = drive(run).ok_or_else(|| format!("execute: hangs\n{text}"))?;
+        if !output.is_complete {
+            return Err(format!(
+                "execute: the last payload says that others follow\n{text}"
+            ));
+        }
+        Ok((payloads, transport.complaints.take()))
+    }
+
+    /// The plan of an operation as text.
+    pub fn plan_text<'p>(&self, prepared: &'p Prepared) -> &'p str {
+        &prepared.text
     }
 
     /// Executes a plan in one mode.

@@ -107,21 +107,28 @@ fn what_is_reached_elsewhere_too_is_not_deferred() {
         [
             "dog",
             "  name",
+            "  name again in 0",
             "  barks deferred 0",
             "  owner",
             "    name deferred 0",
-            "    age"
+            "    age",
+            "  owner again"
         ]
     );
     // The same fragment, deferred and not.
     assert_eq!(
         fields("{ dog { ...F @defer ...F } } fragment F on Dog { name }"),
-        ["dog", "  name"]
+        ["dog", "  name", "  name again"]
     );
     // For dogs only it is reached without delay.
     assert_eq!(
         fields("{ pet { ...F @defer ... on Dog { ...F } } } fragment F on Pet { name }"),
-        ["pet", "  name on Dog", "  name on Cat deferred 0",]
+        [
+            "pet",
+            "  name on Dog",
+            "  name on Cat deferred 0",
+            "  name on Dog again"
+        ]
     );
 }
 
@@ -130,7 +137,13 @@ fn groups_form_a_tree() {
     let text = "{ dog { ... @defer(label: \"a\") { name ... @defer(label: \"b\") { name barks } } ... @defer(label: \"c\") { barks } } }";
     assert_eq!(
         fields(text),
-        ["dog", "  name deferred 0", "  barks deferred 1 deferred 2"]
+        [
+            "dog",
+            "  name deferred 0",
+            "  name deferred 0 again in 1",
+            "  barks deferred 1 deferred 2",
+            "  barks deferred 1 deferred 2 again in 2"
+        ]
     );
     let groups = normal(text, true).deferral.groups;
     let found: Vec<_> = groups

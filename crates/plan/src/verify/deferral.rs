@@ -1,6 +1,9 @@
 //! What must hold of deferred groups and of the parts they make of a plan.
 
-use crate::{deferral::Deferral, ir::Plan};
+use crate::{
+    deferral::{Deferral, DeferredOutput},
+    ir::Plan,
+};
 
 /// What is wrong with what may be answered later.
 pub(super) fn problems(deferral: &Deferral, plan: &Plan) -> Vec<String> {
@@ -41,9 +44,17 @@ pub(super) fn problems(deferral: &Deferral, plan: &Plan) -> Vec<String> {
     for output in &deferral.outputs {
         let layout = plan.layouts.get(output.layout);
         let there = layout.is_some_and(|l| (output.entry as usize) < l.output.len());
-        let known = known(output.part) && output.part != Deferral::PRIMARY;
+        let of_group = output
+            .group
+            .is_none_or(|group| fits(deferral, plan, output, group));
+        let is_deferred = output.part != Deferral::PRIMARY || output.group.is_some();
+        let known = known(output.part) && is_deferred && of_group;
         check(there && known, &|| {
-            format!("a deferred value of layout {} is unknown", output.layout.0)
+            let groups = deferral.parts.get(output.part as usize);
+            format!(
+                "entry {} of layout {} does not belong to group {:?} and the groups {groups:?}",
+                output.entry, output.layout.0, output.group
+            )
         });
     }
     for (id, fetch) in plan.fetches.iter() {
@@ -61,4 +72,16 @@ pub(super) fn problems(deferral: &Deferral, plan: &Plan) -> Vec<String> {
         }
     }
     out
+}
+
+/// Whether a group can ask for a value: it is no higher than the group, and answered with the group, with one around it, or
+/// at first.
+fn fits(deferral: &Deferral, plan: &Plan, output: &DeferredOutput, group: u32) -> bool {
+    let Some(place) = deferral.groups.get(group as usize).map(|g| g.layout) else {
+        return false;
+    };
+    let groups = deferral.parts.get(output.part as usize);
+    let around =
+        |part: &Vec<u32>| part.is_empty() || part.iter().any(|g| deferral.is_within(group, *g));
+    plan.depth(output.layout) >= plan.depth(place) && groups.is_some_and(around)
 }

@@ -20,7 +20,7 @@ mod tables;
 use ogive_base::{BitSet, FastMap, FastSet, IdVec, Interner, Symbol, id::Id as _};
 use ogive_operation::{CondId, SelectionSetId};
 use ogive_plan::{
-    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId,
+    Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, LayoutId,
     ObjectShape, OperationKind, OutField, Plan, Representation, Requirement, RuntimeType,
     ShapeField, ShapeId, Shared, Slot,
 };
@@ -342,9 +342,10 @@ impl<'a> Emitter<'a> {
         let groups = deferral.groups.iter().map(|(_, group)| DeferredGroup {
             label: group.label.clone(),
             parent: group.parent.map(|parent| parent.0),
-            layout: places
-                .get(&group.place)
-                .map_or(Plan::ROOT, |place| output::layout_id(*place)),
+            layout: places.get(&group.place).map_or_else(
+                || self.as_deep_as(group.place),
+                |place| output::layout_id(*place),
+            ),
             variable: group.variable,
         });
         let parts = self.schedule.parts.iter();
@@ -354,6 +355,15 @@ impl<'a> Emitter<'a> {
             fetches,
             outputs: std::mem::take(&mut self.deferred),
         }))
+    }
+
+    /// Any place as deep as a selection set that has none of its own, but copies.
+    fn as_deep_as(&self, set: SelectionSetId) -> LayoutId {
+        let sets = &self.tree.op.selection_sets;
+        let is_as_deep = |other: SelectionSetId| sets[other].depth == sets[set].depth;
+        let mut places = self.tree.places.iter();
+        let found = places.find(|(_, place)| place.selection.is_some_and(is_as_deep));
+        found.map_or(Plan::ROOT, |(id, _)| output::layout_id(id))
     }
 
     /// What callers must be, in order of the literals.

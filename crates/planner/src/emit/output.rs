@@ -8,8 +8,8 @@ use std::{
 use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
 use ogive_plan::{
-    DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource, RestrictedTypes,
-    Shared, Slot, SlotIndex, Wrapping,
+    Deferral, DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource,
+    RestrictedTypes, Shared, Slot, SlotIndex, Wrapping,
 };
 use ogive_schema::{FieldId, TypeId, TypeKind};
 
@@ -153,11 +153,13 @@ impl Emitter<'_> {
                 });
                 let groups = tree.op.deferral.fields.get(&occurrence.field);
                 let parts = &this.schedule.parts;
-                if let Some(part) = groups.and_then(|groups| parts.binary_search(groups).ok()) {
+                let part = groups.and_then(|groups| parts.binary_search(groups).ok());
+                if part.is_some() || occurrence.defer.is_some() {
                     this.deferred.push(DeferredOutput {
                         layout: layout_id(place),
                         entry: rows.len() as u32 - 1,
-                        part: part as u32,
+                        part: part.map_or(Deferral::PRIMARY, |part| part as u32),
+                        group: occurrence.defer.map(|group| group.0),
                     });
                 }
             };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Field, Op, Sel, Val};
+use super::{Directive, Field, Op, Sel, Val};
 use crate::graph::{Kind, Model};
 
 /// Names of the features an operation uses.
@@ -155,7 +155,10 @@ fn self_features(
         out.insert("depth above 5");
     }
     for directive in &field.directives {
-        out.insert(match (directive.skip, &directive.condition) {
+        let Directive::Condition { skip, condition } = directive else {
+            continue;
+        };
+        out.insert(match (skip, condition) {
             (true, Val::Text(_)) => "@skip literal",
             (true, _) => "@skip variable",
             (false, Val::Text(_)) => "@include literal",

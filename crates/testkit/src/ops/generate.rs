@@ -588,7 +588,7 @@ impl Draw<'_> {
         } else {
             self.boolean()
         };
-        Directive { skip, condition }
+        Directive::Condition { skip, condition }
     }
 
     /// A boolean variable; few of them, so that they are correlated across the operation.

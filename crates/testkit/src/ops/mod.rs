@@ -1,8 +1,9 @@
 //! Operations as data that can be generated, repaired, shrunk and printed.
 //!
-//! Reading order: this file (the data and its text), [`conflicts`] (field merging), [`generate`], [`features`].
+//! Reading order: this file (the data and its text), [`conflicts`] (field merging), [`generate`], [`features`], [`defer`].
 
 pub mod conflicts;
+pub mod defer;
 pub mod features;
 pub mod generate;
 
@@ -100,13 +101,23 @@ impl Field {
     }
 }
 
-/// `@skip` or `@include`.
+/// A directive of a selection.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Directive {
-    /// `skip` instead of `include`.
-    pub skip: bool,
-    /// The condition.
-    pub condition: Val,
+pub enum Directive {
+    /// `@skip` or `@include`.
+    Condition {
+        /// `skip` instead of `include`.
+        skip: bool,
+        /// The condition.
+        condition: Val,
+    },
+    /// `@defer`, on fragments.
+    Defer {
+        /// The label.
+        label: Option<String>,
+        /// Its `if`.
+        condition: Option<Val>,
+    },
 }
 
 /// An argument's value.
@@ -279,13 +290,30 @@ impl Op {
 
     fn directives(&self, directives: &[Directive], out: &mut String) {
         for directive in directives {
-            out.push_str(if directive.skip {
-                " @skip(if: "
-            } else {
-                " @include(if: "
-            });
-            self.value(&directive.condition, out);
-            out.push(')');
+            match directive {
+                Directive::Condition { skip, condition } => {
+                    out.push_str(if *skip {
+                        " @skip(if: "
+                    } else {
+                        " @include(if: "
+                    });
+                    self.value(condition, out);
+                    out.push(')');
+                }
+                Directive::Defer { label, condition } => {
+                    out.push_str(" @defer");
+                    let label = label.as_ref().map(|label| format!("label: \"{label}\""));
+                    let condition = condition.as_ref().map(|condition| {
+                        let mut text = "if: ".to_owned();
+                        self.value(condition, &mut text);
+                        text
+                    });
+                    let arguments: Vec<String> = label.into_iter().chain(condition).collect();
+                    if !arguments.is_empty() {
+                        let _ = write!(out, "({})", arguments.join(", "));
+                    }
+                }
+            }
         }
     }
 
@@ -334,7 +362,14 @@ impl Val {
 
 fn mark_all(directives: &[Directive], used: &mut [bool]) {
     for directive in directives {
-        directive.condition.mark(used);
+        match directive {
+            Directive::Condition { condition, .. }
+            | Directive::Defer {
+                condition: Some(condition),
+                ..
+            } => condition.mark(used),
+            Directive::Defer { .. } => {}
+        }
     }
 }
 

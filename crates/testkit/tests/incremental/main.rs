@@ -1,0 +1,136 @@
+//! Answers in parts: random graphs, operations and `@defer`; put together, the parts are the whole answer, which the
+//! monolith has.
+//!
+//! `OGIVE_DEFER_OPERATIONS` sets how many operations to run (default 1,000), `OGIVE_DEFER_SEED` where to start.
+
+use ogive_execute::incremental::IncrementalForm;
+use ogive_testkit::{
+    differential::Bench,
+    graph::generate::{GraphOptions, generate},
+    incremental::{Assembled, agrees},
+    ops::{self, defer::defer, features::features, generate::OpOptions},
+    pipeline::{Gateway, labels_are_on},
+    rng::mix,
+};
+use serde_json::Value as Json;
+
+/// Operations per graph.
+const PER_GRAPH: u64 = 16;
+
+fn number(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[derive(Default)]
+struct Counts {
+    operations: u64,
+    deferring: u64,
+    payloads: u64,
+    announced: u64,
+    failed: u64,
+    errors: u64,
+}
+
+#[test]
+fn parts_put_together_are_the_whole_answer() {
+    let operations = number("OGIVE_DEFER_OPERATIONS", 1_000);
+    let base = number("OGIVE_DEFER_SEED", 1);
+    let mut counts = Counts::default();
+    for g in 0..operations.div_ceil(PER_GRAPH) {
+        let seed = mix(base.wrapping_add(g).wrapping_mul(7)) >> 16;
+        let faults = if g % 3 == 0 { 25 } else { 0 };
+        let options = GraphOptions {
+            uniform: faults > 0,
+            through_objects: faults > 0,
+            ..GraphOptions::default()
+        };
+        let model = generate(seed, &options);
+        let bench = Bench::with_faults(&model, seed, faults).expect("a graph");
+        for i in 0..PER_GRAPH.min(operations - g * PER_GRAPH) {
+            let seed = mix(seed ^ i);
+            let op = ops::generate::generate(&model, seed, &OpOptions::default());
+            if features(&model, &op).contains("introspection") {
+                continue;
+            }
+            let mut deferred = op.clone();
+            defer(&mut deferred, mix(seed ^ 0xdefe));
+            let texts = (
+                op.document(),
+                deferred.document(),
+                deferred.variables_json(),
+            );
+            for form in [IncrementalForm::Distinct, IncrementalForm::Repeated] {
+                let compared = compare(
+                    &bench,
+                    (&texts.0, &texts.1, &texts.2),
+                    seed,
+                    form,
+                    &mut counts,
+                );
+                if let Err(e) = compared {
+                    panic!("{form:?}, seed {seed}\n{}\n{}\n{e}", texts.1, texts.2);
+                }
+            }
+        }
+    }
+    println!(
+        "{} answers, {} of them in parts: {} payloads, {} groups of which {} failed, {} errors",
+        counts.operations,
+        counts.deferring,
+        counts.payloads,
+        counts.announced,
+        counts.failed,
+        counts.errors
+    );
+    assert!(
+        counts.deferring * 3 > counts.operations,
+        "too little is deferred"
+    );
+    assert!(counts.failed > 0 || operations < 1_000, "no group failed");
+}
+
+fn compare(
+    bench: &Bench,
+    (whole, document, variables): (&str, &str, &str),
+    seed: u64,
+    form: IncrementalForm,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    let gateway = Gateway::new(&bench.schemas, &bench.engines);
+    let prepared = gateway.prepare_in_parts(document, variables, seed)?;
+    bench.world.label(labels_are_on(seed));
+    let (data, errors) = bench.expected(whole, variables)?;
+    bench.world.reset();
+    bench.world.forget();
+    let (payloads, complaints) = gateway.execute_in_parts(&prepared, form, seed)?;
+    // A monolith has but one value for what several subgraphs may serve.
+    if bench.world.is_ambiguous() || bench.world.is_disputed() {
+        return Ok(());
+    }
+    let context = |e: String| {
+        format!(
+            "{e}\nexpected {data}\n{payloads:#?}\n{}",
+            gateway.plan_text(&prepared)
+        )
+    };
+    if let Some(complaint) = complaints.first() {
+        return Err(context(format!("a subgraph complains: {complaint}")));
+    }
+    let assembled = Assembled::of(&payloads, form).map_err(context)?;
+    let whole: Json = serde_json::from_str(&data).map_err(|e| e.to_string())?;
+    agrees(&whole, &assembled).map_err(context)?;
+    if errors.is_some() && assembled.errors.is_empty() {
+        return Err(context("no error is told".to_owned()));
+    }
+    if errors.is_none() && !assembled.errors.is_empty() {
+        return Err(context(format!("errors: {:?}", assembled.errors)));
+    }
+    counts.operations += 1;
+    counts.deferring += u64::from(payloads.len() > 1);
+    counts.payloads += payloads.len() as u64;
+    counts.announced += assembled.announced as u64;
+    counts.failed += assembled.failed.len() as u64;
+    counts.errors += assembled.errors.len() as u64;
+    Ok(())
+}
