@@ -2,6 +2,7 @@
 
 use std::{future::poll_fn, time::Duration};
 
+use crate::event_faults::EVENT_FAULTS;
 use http::{HeaderMap, Method, Version};
 use ogive_execute::{Event, EventStream, SubgraphRequest, Transport, TransportError};
 use ogive_stream::{
@@ -15,6 +16,21 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+
+/// The code of a row of the table.
+fn code_of(fault: &str) -> &'static str {
+    let mut rows = EVENT_FAULTS.iter();
+    let row = rows.find(|(known, _, _)| *known == fault);
+    row.unwrap_or_else(|| panic!("`{fault}` is no row")).1
+}
+
+#[test]
+fn every_row_of_the_table_is_played() {
+    let tests = include_str!("events.rs");
+    for (fault, _, _) in EVENT_FAULTS {
+        assert!(tests.contains(&format!("\"{fault}\"")), "{fault}");
+    }
+}
 
 const BODY: &str = r#"{"query":"subscription{a}"}"#;
 const SECOND: Duration = Duration::from_secs(1);
@@ -261,6 +277,8 @@ async fn a_subscription_that_nobody_reads_makes_the_subgraph_wait() {
         }
     };
     let sent = sending.await;
+    let fault = "sends more events than are taken, on a connection of its own";
+    assert_eq!(code_of(fault), "");
     for _ in 0..sent {
         assert!(body(&mut events).await.contains(&pad));
     }
@@ -292,7 +310,8 @@ async fn one_that_nobody_reads_harms_the_others_on_its_connection_for_a_while_on
     assert_eq!(text(&mut socket).await, COMPLETE);
     body(&mut slow).await;
     let error = failure(&mut slow).await;
-    assert_eq!(error.code, "SUBREQUEST_STREAM_OVERFLOW");
+    let fault = "sends more events than are taken, beside others";
+    assert_eq!(error.code, code_of(fault));
 }
 
 #[tokio::test]
@@ -493,59 +512,54 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn every_violation_on_a_websocket_connection_has_its_code() {
-    let malformed = "SUBREQUEST_STREAM_MALFORMED";
-    let cases: [(&str, Vec<u8>, &str); 12] = [
+    let masked = frame(0x81, b"").into_iter().map(|byte| byte | 0x80);
+    let cases: [(&str, Vec<u8>); 13] = [
+        ("WebSocket: closes without a word", Vec::new()),
         (
-            "closes without a word",
-            Vec::new(),
-            "SUBREQUEST_STREAM_LOST",
-        ),
-        (
-            "says that it goes",
+            "WebSocket: closes because it stops (1001)",
             frame(0x88, &1001u16.to_be_bytes()),
-            "SUBREQUEST_STREAM_LOST",
         ),
         (
-            "says that we may not",
+            "WebSocket: closes because we may not (4403)",
             frame(0x88, &4403u16.to_be_bytes()),
-            "SUBREQUEST_STREAM_REFUSED",
         ),
-        ("sends garbage", vec![0xff; 64], malformed),
+        ("WebSocket: sends garbage", vec![0xff; 64]),
         (
-            "masks its frames",
-            frame(0x81, b"")
-                .into_iter()
-                .map(|b| b | 0x80)
-                .chain([0; 4])
-                .collect(),
-            malformed,
+            "WebSocket: masks its frames",
+            masked.chain([0; 4]).collect(),
         ),
         (
-            "continues what it never began",
+            "WebSocket: continues a message that it never began",
             frame(0x80, b"x"),
-            malformed,
         ),
-        ("sends what is no UTF-8", frame(0x81, b"\xff"), malformed),
-        ("sends binary messages", frame(0x82, b"{}"), malformed),
         (
-            "sends more than may be",
+            "WebSocket: sends text that is no UTF-8",
+            frame(0x81, b"\xff"),
+        ),
+        ("WebSocket: sends binary messages", frame(0x82, b"{}")),
+        (
+            "WebSocket: sends a message larger than `response_max_bytes`",
             frame(0x81, &[b'x'; 1_001]),
-            malformed,
         ),
-        ("sends HTML", frame(0x81, b"<html>"), malformed),
         (
-            "sends what nobody knows",
+            "WebSocket: sends a message that is no JSON",
+            frame(0x81, b"<html>"),
+        ),
+        (
+            "WebSocket: sends a message that is not part of the sub-protocol",
             frame(0x81, br#"{"type":"hello"}"#),
-            malformed,
         ),
         (
-            "acknowledges twice",
+            "WebSocket: acknowledges twice",
             frame(0x81, br#"{"type":"connection_ack"}"#),
-            malformed,
+        ),
+        (
+            "WebSocket: floods with pings",
+            frame(0x89, b"").repeat(1_000),
         ),
     ];
-    for (what, bytes, code) in cases {
-        assert_eq!(after(&bytes).await.code, code, "a subgraph that {what}");
+    for (fault, bytes) in cases {
+        assert_eq!(after(&bytes).await.code, code_of(fault), "{fault}");
     }
 }
 
@@ -569,40 +583,39 @@ async fn unopened<T, F: Future<Output = T>>(
 #[tokio::test]
 async fn a_connection_that_is_not_acknowledged_as_it_should_is_not_used() {
     let modern = || source(EventProtocol::TransportWs);
-    let malformed = "SUBREQUEST_STREAM_MALFORMED";
-    let answers: [(&str, &str, &str); 5] = [
+    let answers: [(&str, &str); 5] = [
         (
-            "401",
-            "HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n",
-            "SUBREQUEST_STREAM_REFUSED",
+            "WebSocket: answers the upgrade with 401",
+            "401 No\r\ncontent-length: 0",
         ),
         (
-            "503",
-            "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n",
-            "SUBREQUEST_STREAM_LOST",
+            "WebSocket: answers the upgrade with 503",
+            "503 No\r\ncontent-length: 0",
         ),
         (
-            "HTML",
-            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>",
-            malformed,
+            "WebSocket: answers the upgrade with HTML",
+            "200 OK\r\ncontent-type: text/html\r\ncontent-length: 0",
         ),
         (
-            "another key",
-            "HTTP/1.1 101 Ok\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n",
-            malformed,
+            "WebSocket: answers the upgrade for another key",
+            "101 Ok\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x",
         ),
         (
-            "a redirect",
-            "HTTP/1.1 307 No\r\nlocation: http://a/\r\ncontent-length: 0\r\n\r\n",
-            "SUBREQUEST_REDIRECT",
+            "WebSocket: redirects the upgrade",
+            "307 No\r\nlocation: http://a/\r\ncontent-length: 0",
         ),
     ];
-    for (what, answer, code) in answers {
+    for (fault, answer) in answers {
         let play = |mut stream: TcpStream, _| async move {
+            let answer = format!("HTTP/1.1 {answer}\r\n\r\n");
             stream.write_all(answer.as_bytes()).await.unwrap();
             stream
         };
-        assert_eq!(unopened(modern(), play).await.code, code, "{what}");
+        assert_eq!(
+            unopened(modern(), play).await.code,
+            code_of(fault),
+            "{fault}"
+        );
     }
     // It speaks another sub-protocol.
     let play = |mut stream: TcpStream, head: String| async move {
@@ -611,7 +624,10 @@ async fn a_connection_that_is_not_acknowledged_as_it_should_is_not_used() {
         stream
     };
     let error = unopened(modern(), play).await;
-    assert_eq!(error.code, malformed);
+    assert_eq!(
+        error.code,
+        code_of("WebSocket: agrees on another sub-protocol")
+    );
     assert!(error.detail.contains("sub-protocol"), "{}", error.detail);
     // An event comes before the acknowledgement.
     let play = |mut stream: TcpStream, head: String| async move {
@@ -623,7 +639,8 @@ async fn a_connection_that_is_not_acknowledged_as_it_should_is_not_used() {
         stream
     };
     let error = unopened(modern(), play).await;
-    assert_eq!(error.code, malformed);
+    let fault = "WebSocket: sends an event before the acknowledgement";
+    assert_eq!(error.code, code_of(fault));
     assert!(
         error.detail.contains("before the acknowledgement"),
         "{}",
@@ -638,7 +655,8 @@ async fn a_connection_that_is_not_acknowledged_as_it_should_is_not_used() {
         stream.write_all(&switching(&head)).await.unwrap();
         stream
     };
-    assert_eq!(unopened(patient, play).await.code, "GATEWAY_TIMEOUT");
+    let fault = "WebSocket: never acknowledges the connection";
+    assert_eq!(unopened(patient, play).await.code, code_of(fault));
     // The legacy sub-protocol has a word for no.
     let play = |mut stream: TcpStream, head: String| async move {
         stream.write_all(&switching(&head)).await.unwrap();
@@ -647,10 +665,8 @@ async fn a_connection_that_is_not_acknowledged_as_it_should_is_not_used() {
         stream
     };
     let legacy = source(EventProtocol::LegacyWs);
-    assert_eq!(
-        unopened(legacy, play).await.code,
-        "SUBREQUEST_STREAM_REFUSED"
-    );
+    let fault = "WebSocket: refuses the connection (`connection_error`)";
+    assert_eq!(unopened(legacy, play).await.code, code_of(fault));
 }
 
 #[tokio::test]
@@ -673,7 +689,8 @@ async fn a_subgraph_that_does_not_answer_heartbeats_is_lost() {
         }
     };
     let (error, ()) = tokio::join!(failure(&mut events), pinged);
-    assert_eq!(error.code, "SUBREQUEST_STREAM_LOST");
+    let fault = "WebSocket: does not answer a heartbeat, as when the network is gone (half-open)";
+    assert_eq!(error.code, code_of(fault));
     assert!(error.detail.contains("heartbeat"), "{}", error.detail);
 }
 
@@ -694,6 +711,8 @@ async fn a_subscription_that_ends_twice_harms_nobody_and_retires_its_connection(
         .send(r#"{"id":"2","type":"next","payload":{"data":2}}"#)
         .await
         .unwrap();
+    let fault = "WebSocket: ends a subscription twice, or sends events after its end";
+    assert_eq!(code_of(fault), "");
     assert!(next(&mut one).await.is_none());
     assert_eq!(body(&mut two).await, r#"{"data":2}"#);
     let (three, (mut other, _)) = opened(&transport, subgraph.subscribed()).await;
@@ -704,31 +723,49 @@ async fn a_subscription_that_ends_twice_harms_nobody_and_retires_its_connection(
 
 #[tokio::test]
 async fn every_violation_in_a_stream_over_http_has_its_code() {
-    let lost = "SUBREQUEST_STREAM_LOST";
-    let malformed = "SUBREQUEST_STREAM_MALFORMED";
     let long = format!("data: {}", "x".repeat(1_001));
     let part = |body: &str| {
         format!("--graphql\r\ncontent-type: application/json\r\n\r\n{body}\r\n--graphql")
     };
-    let cases: Vec<(EventProtocol, String, &str)> = vec![
-        (EventProtocol::Sse, "event: next\ndata: {".into(), lost),
-        (EventProtocol::Sse, long, malformed),
-        (EventProtocol::Multipart, String::new(), lost),
-        (EventProtocol::Multipart, part("<html>"), malformed),
-        (EventProtocol::Multipart, part("{\"payload\":1}"), malformed),
+    let cases: Vec<(&str, Vec<u8>)> = vec![
         (
-            EventProtocol::Multipart,
-            part(&"x".repeat(1_001)),
-            malformed,
+            "SSE: stops in the middle of an event",
+            b"event: next\ndata: {".to_vec(),
+        ),
+        ("SSE: stops without `complete`", b":\n\n".to_vec()),
+        (
+            "SSE: sends an event larger than `response_max_bytes`",
+            long.into_bytes(),
         ),
         (
-            EventProtocol::Multipart,
-            "--graphql nonsense".into(),
-            malformed,
+            "SSE: sends data that is no UTF-8",
+            b"event: next\ndata: \xff\n\n".to_vec(),
         ),
-        (EventProtocol::Multipart, "x".repeat(10_000), malformed),
+        ("multipart: stops without a last delimiter", Vec::new()),
+        (
+            "multipart: sends HTML as a part",
+            part("<html>").into_bytes(),
+        ),
+        (
+            "multipart: sends a part that is no event",
+            part("{\"payload\":1}").into_bytes(),
+        ),
+        (
+            "multipart: sends a part larger than `response_max_bytes`",
+            part(&"x".repeat(1_001)).into_bytes(),
+        ),
+        (
+            "multipart: writes something else behind a delimiter",
+            b"--graphql nonsense".to_vec(),
+        ),
+        ("multipart: never writes a delimiter", vec![b'x'; 10_000]),
     ];
-    for (protocol, stream, code) in cases {
+    for (fault, stream) in cases {
+        let protocol = if fault.starts_with("SSE") {
+            EventProtocol::Sse
+        } else {
+            EventProtocol::Multipart
+        };
         let subgraph = Subgraph::start().await;
         let endpoints = [subgraph.endpoint(source(protocol))];
         let (client, headers) = (Client::new(), HeaderMap::new());
@@ -737,37 +774,32 @@ async fn every_violation_in_a_stream_over_http_has_its_code() {
             EventProtocol::Sse => "text/event-stream",
             _ => "multipart/mixed; boundary=graphql",
         };
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\n\r\n{stream}");
+        let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\n\r\n").into_bytes();
+        answer.extend_from_slice(&stream);
         let played = async {
             let (mut connection, _) = subgraph.posted().await;
-            connection.write_all(answer.as_bytes()).await.unwrap();
+            connection.write_all(&answer).await.unwrap();
         };
         let (events, ()) = opened(&transport, played).await;
         let error = failure(&mut events.unwrap()).await;
-        assert_eq!(error.code, code, "{stream}");
+        assert_eq!(error.code, code_of(fault), "{fault}");
     }
 }
 
 #[tokio::test]
 async fn answers_that_are_no_stream_have_their_codes() {
-    for (answer, code) in [
+    for (fault, answer) in [
+        ("SSE: answers 401", "401 No\r\ncontent-type: text/html"),
+        ("SSE: answers 502", "502 No\r\ncontent-type: text/html"),
         (
-            "401 No\r\ncontent-type: text/html",
-            "SUBREQUEST_STREAM_REFUSED",
-        ),
-        (
-            "502 No\r\ncontent-type: text/html",
-            "SUBREQUEST_STREAM_LOST",
-        ),
-        (
+            "SSE: answers with HTML",
             "200 OK\r\ncontent-type: text/html",
-            "SUBREQUEST_STREAM_MALFORMED",
         ),
         (
+            "SSE: encodes the stream, though nobody asked for it",
             "200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip",
-            "SUBREQUEST_STREAM_MALFORMED",
         ),
-        ("302 No\r\nlocation: /", "SUBREQUEST_REDIRECT"),
+        ("SSE: redirects", "302 No\r\nlocation: /"),
     ] {
         let play = |mut stream: TcpStream, _| async move {
             let mut body = vec![0; BODY.len()];
@@ -777,7 +809,7 @@ async fn answers_that_are_no_stream_have_their_codes() {
             stream
         };
         let error = unopened(source(EventProtocol::Sse), play).await;
-        assert_eq!(error.code, code, "{answer}");
+        assert_eq!(error.code, code_of(fault), "{fault}");
     }
 }
 

@@ -10,6 +10,7 @@ mod arrival;
 mod arriving;
 mod coalescing;
 mod connecting;
+mod event_faults;
 mod events;
 #[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;

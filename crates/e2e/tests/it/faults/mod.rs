@@ -2,6 +2,8 @@
 //! is made from the same tables, so the page says what the tests have seen.
 
 mod clients;
+#[path = "../../../../transport/tests/it/event_faults.rs"]
+mod event_faults;
 #[cfg(target_os = "linux")]
 mod floods;
 // They say which core each thread may run on.
@@ -69,6 +71,18 @@ fn the_page_of_faults_is_up_to_date() {
             columns(case.seen),
             case.survives
         );
+    }
+    page.push_str(
+        "\n## Events of subgraphs\n\nWhat becomes of a subscription whose source, a subgraph, has the fault; each row is played in \
+         `crates/transport/tests/it/events.rs`.\n\n| fault | code | what becomes of it |\n|---|---|---|\n",
+    );
+    for (fault, code, what) in event_faults::EVENT_FAULTS {
+        let code = if code.is_empty() {
+            String::new()
+        } else {
+            format!("`{code}`")
+        };
+        let _ = writeln!(page, "| {fault} | {code} | {what} |");
     }
     page.push_str(
         "\n## Token servers\n\nA subgraph that needs a bearer token of the gateway ([subgraph-authentication.md](subgraph-authentication.md)), \
