@@ -14,8 +14,13 @@ const TABLE: &[(u8, &str, &[&str])] = &[
     (1, "operation", &[]),
     (2, "federation", &[]),
     (2, "compose", &[]),
-    (3, "plan", &["schema", "operation", "federation", "compose"]),
-    (3, "planner", &["compose"]),
+    (3, "cost", &["compose"]),
+    (
+        3,
+        "plan",
+        &["schema", "operation", "federation", "compose", "cost"],
+    ),
+    (3, "planner", &["compose", "cost"]),
     (
         4,
         "execute",

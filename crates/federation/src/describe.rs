@@ -158,20 +158,24 @@ impl Writer<'_> {
         };
         let _ = write!(self.out, "  {name}: {texts}");
         let costs = &self.supergraph.graph.costs;
-        if let Some(size) = costs.list_sizes.get(&field) {
+        for size in costs.list_sizes.get(&field).into_iter().flatten() {
             self.out.push_str(", list of");
-            for input in &size.slicing {
-                let name = self.schema.name(self.schema.inputs[*input].name);
-                let _ = write!(self.out, " ${name}");
+            for slicing in &size.slicing {
+                let path = std::iter::once(&slicing.input).chain(&slicing.path);
+                let path: Vec<&str> = path
+                    .map(|input| self.schema.name(self.schema.inputs[*input].name))
+                    .collect();
+                let _ = write!(self.out, " ${}", path.join("."));
             }
             if let Some(assumed) = size.assumed {
                 let _ = write!(self.out, " {assumed}");
             }
-            for name in &size.sized {
-                let _ = write!(self.out, " in {}", self.schema.name(*name));
+            for path in &size.sized {
+                let path: Vec<&str> = path.iter().map(|name| self.schema.name(*name)).collect();
+                let _ = write!(self.out, " in {}", path.join("."));
             }
         }
-        if let Some(weight) = costs.weights.get(&field) {
+        if let Some(weight) = costs.of_field(self.schema, field) {
             let _ = write!(self.out, ", weight {weight}");
         }
         self.out.push('\n');

@@ -26,7 +26,7 @@ pub mod supergraph;
 pub mod vocabulary;
 
 pub use api::api_schema;
-pub use costs::{Costs, ListSize};
+pub use costs::{Costs, ListSize, SlicingArgument};
 pub use describe::describe;
 pub use graph::*;
 pub use links::{Import, Link, Links, Purpose};

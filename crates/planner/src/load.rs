@@ -205,16 +205,20 @@ fn items(tree: &Tree<'_>, fact: &Fact) -> u64 {
         return u64::from(*measured);
     }
     let name = schema.fields[fact.field].name;
-    if let Some(own) = sizes.get(&fact.field).filter(|size| size.sized.is_empty()) {
+    let of_field = |field| sizes.get(&field).into_iter().flatten();
+    let mut own = of_field(fact.field).filter(|size| size.sized.is_empty());
+    if let Some(own) = own.next() {
         return said(tree, own, fact).unwrap_or(LIST_ITEMS);
     }
     // The field above may say it.
     let above = tree.places[tree.nodes[fact.node].place].edge;
     let above = above.map(|edge| &tree.facts[edge]);
-    let size = above.and_then(|above| Some((sizes.get(&above.field)?, above)));
-    let size = size.filter(|(size, _)| size.sized.contains(&name));
-    size.and_then(|(size, above)| said(tree, size, above))
-        .unwrap_or(LIST_ITEMS)
+    let said = above.and_then(|above| {
+        let mut sizes =
+            of_field(above.field).filter(|size| size.sized.iter().any(|p| **p == [name]));
+        said(tree, sizes.next()?, above)
+    });
+    said.unwrap_or(LIST_ITEMS)
 }
 
 /// What a `@listSize` says of a field with these arguments: the largest that the operation or a default fixes, else
@@ -225,17 +229,20 @@ fn said(tree: &Tree<'_>, size: &ListSize, fact: &Fact) -> Option<u64> {
         _ => None,
     };
     let default = |input: &InputId| number(tree.schema().inputs[*input].default.as_ref()?);
-    let fixed = size.slicing.iter().filter_map(|input| {
-        match fact.args.iter().find(|arg| arg.input == *input) {
-            Some(arg) => match &arg.value {
-                ArgValue::Const(value) => number(value),
-                _ => None,
+    let slicing = || size.slicing.iter().filter(|one| one.path.is_empty());
+    let slicing = || slicing().map(|one| &one.input);
+    let fixed =
+        slicing().filter_map(
+            |input| match fact.args.iter().find(|arg| arg.input == *input) {
+                Some(arg) => match &arg.value {
+                    ArgValue::Const(value) => number(value),
+                    _ => None,
+                },
+                None => default(input),
             },
-            None => default(input),
-        }
-    });
+        );
     let assumed = size.assumed.map(u64::from);
-    let defaults = size.slicing.iter().filter_map(default);
+    let defaults = slicing().filter_map(default);
     fixed.max().or(assumed).or(defaults.max())
 }
 
@@ -246,7 +253,7 @@ pub fn estimate(tree: &Tree<'_>, schedule: &Schedule) -> u64 {
 
 fn load_of(tree: &Tree<'_>, schedule: &Schedule, objects: &Objects) -> u64 {
     let at = |place: PlaceId| objects.get(place).copied().unwrap_or(1);
-    let weights = &tree.graph().costs.weights;
+    let costs = &tree.graph().costs;
     let mut requests = FastSet::default();
     let mut load = 0_u64;
     for (_, visit) in schedule.visits.iter().filter(|(_, visit)| visit.live) {
@@ -259,7 +266,8 @@ fn load_of(tree: &Tree<'_>, schedule: &Schedule, objects: &Objects) -> u64 {
     }
     for (id, fact) in tree.facts.iter() {
         if schedule.provider.get(&id).is_some() {
-            let weight = weights.get(&fact.field).copied().map_or(FIELD, u64::from);
+            let weight = costs.of_field(tree.schema(), fact.field);
+            let weight = weight.map_or(FIELD, u64::from);
             load = load.saturating_add(weight.saturating_mul(at(tree.nodes[fact.node].place)));
         }
     }

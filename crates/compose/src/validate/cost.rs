@@ -1,6 +1,7 @@
 //! `@cost` and `@listSize`.
 
-use ogive_schema::{ConstValue, FieldId, TypeKind};
+use ogive_federation::costs::{field_paths, slicing_argument};
+use ogive_schema::{ConstValue, FieldId, TypeId, TypeKind};
 
 use crate::{codes, report::Report, spec::Word, subgraph::Subgraph};
 
@@ -58,11 +59,12 @@ fn list_size(sub: &Subgraph, field: FieldId, report: &mut Report) {
         );
     }
     for name in strings(sub.arg(applied, "slicingArguments")) {
-        let int = sub.schema.arg_by_name(&row.args, name).map(|a| {
-            let ty = sub.schema.inputs[a].ty;
-            sub.schema.type_name(ty.id) == "Int" && !ty.wrapping.nullable().is_list()
+        let says_a_size = slicing_argument(&sub.schema, &row.args, name).map(|slicing| {
+            let last = slicing.path.last().copied().unwrap_or(slicing.input);
+            let ty = sub.schema.inputs[last].ty;
+            sub.schema.type_name(ty.id) == "Int" || ty.wrapping.is_list()
         });
-        let why = match int {
+        let why = match says_a_size {
             Some(true) => continue,
             Some(false) => "is no `Int`",
             None => "does not exist",
@@ -86,24 +88,40 @@ fn list_size(sub: &Subgraph, field: FieldId, report: &mut Report) {
         );
         return;
     }
-    for name in sized {
-        let list = sub
-            .schema
-            .field_by_name(row.ty.id, name)
-            .map(|f| sub.schema.fields[f].ty.wrapping.nullable().is_list());
-        let why = match list {
-            Some(true) => continue,
-            Some(false) => (codes::LIST_SIZE_APPLIED_TO_NON_LIST, "is no list"),
-            None => (codes::LIST_SIZE_INVALID_SIZED_FIELD, "does not exist"),
+    for text in sized {
+        let paths = field_paths(text);
+        let why = match paths
+            .iter()
+            .find_map(|path| unsuitable(sub, row.ty.id, path))
+        {
+            Some(why) => why,
+            None if paths.is_empty() => NO_FIELD,
+            None => continue,
         };
         let (code, why) = why;
         report.error(
             code,
             &about,
-            format!("the sized field `{name}` of `{about}` {why}"),
+            format!("the sized field `{text}` of `{about}` {why}"),
             &at,
         );
     }
+}
+
+const NO_FIELD: (&str, &str) = (codes::LIST_SIZE_INVALID_SIZED_FIELD, "does not exist");
+
+/// Why there is no list at this path below a type; `None` if there is one.
+fn unsuitable(sub: &Subgraph, ty: TypeId, path: &[&str]) -> Option<(&'static str, &'static str)> {
+    let mut at = ty;
+    let mut is_list = false;
+    for name in path {
+        let Some(field) = sub.schema.field_by_name(at, name) else {
+            return Some(NO_FIELD);
+        };
+        let of = sub.schema.fields[field].ty;
+        (at, is_list) = (of.id, of.wrapping.nullable().is_list());
+    }
+    (!is_list).then_some((codes::LIST_SIZE_APPLIED_TO_NON_LIST, "is no list"))
 }
 
 fn strings(value: Option<&ConstValue>) -> Vec<&str> {

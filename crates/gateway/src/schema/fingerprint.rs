@@ -265,6 +265,9 @@ impl<'a> Writer<'a> {
                 let _ = write!(self.out, " sets {context:?}");
             }
         }
+        if let Some(weight) = graph.costs.types.get(&ty) {
+            let _ = write!(self.out, " weight {weight}");
+        }
         self.restrictions(self.supergraph.restrictions.of_type(ty));
         self.names("possible", def.possible.iter().map(TypeId));
         self.names("interfaces", def.interfaces.iter().copied());
@@ -303,15 +306,20 @@ impl<'a> Writer<'a> {
         let field = &schema.fields[id];
         let possible = &schema.types[field.parent].possible;
         let costs = &self.supergraph.graph.costs;
-        if let Some(size) = costs.list_sizes.get(&id) {
-            let (slicing, sized) = (size.slicing.iter(), size.sized.iter());
-            let slicing: Vec<&str> = slicing
-                .map(|i| schema.name(schema.inputs[*i].name))
+        for size in costs.list_sizes.get(&id).into_iter().flatten() {
+            let slicing = size.slicing.iter().map(|slicing| {
+                let path = std::iter::once(&slicing.input).chain(&slicing.path);
+                path.map(|i| schema.name(schema.inputs[*i].name)).collect()
+            });
+            let slicing: Vec<Vec<&str>> = slicing.collect();
+            let sized = size.sized.iter();
+            let sized: Vec<Vec<&str>> = sized
+                .map(|path| path.iter().map(|name| schema.name(*name)).collect())
                 .collect();
-            let sized: Vec<&str> = sized.map(|name| schema.name(*name)).collect();
-            let _ = write!(self.out, " size {:?} {slicing:?} {sized:?}", size.assumed);
+            let (assumed, one) = (size.assumed, size.exactly_one);
+            let _ = write!(self.out, " size {assumed:?} {slicing:?} {sized:?} {one}");
         }
-        if let Some(weight) = costs.weights.get(&id) {
+        if let Some(weight) = costs.fields.get(&id) {
             let _ = write!(self.out, " weight {weight}");
         }
         let _ = write!(
@@ -391,6 +399,9 @@ impl<'a> Writer<'a> {
             schema.display_type(input.ty),
             input.default
         );
+        if let Some(weight) = graph.costs.inputs.get(&id) {
+            let _ = write!(self.out, " weight {weight}");
+        }
         for subgraph in graph.partial_inputs.get(&id).iter().flat_map(|s| s.iter()) {
             let name = self.subgraph(SubgraphId(subgraph));
             let _ = write!(self.out, " only {name:?}");
