@@ -9,6 +9,7 @@ mod compose;
 mod composing;
 mod config;
 mod config_url;
+mod cost;
 mod demo;
 mod dev;
 mod diff;
@@ -84,6 +85,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Show how an operation is split into subgraph requests
     Plan(plan::Arguments),
+    /// Estimate what an operation costs, as `@cost` and `@listSize` say
+    Cost(cost::Arguments),
     /// Show what becomes of an operation at each of the five stops, or what a code means
     Explain(explain::Arguments),
     /// Write a completion script for a shell
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Command::Mock(arguments) => mock::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Cost(arguments) => cost::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => {
             manual::completions(&arguments, Arguments::command());

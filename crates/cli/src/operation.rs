@@ -1,6 +1,6 @@
 //! An operation from a file, with the arguments `plan` and `explain` share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ogive_gateway::{GraphqlRequest, JsonObject};
@@ -16,8 +16,8 @@ pub(crate) struct OperationArguments {
     /// Which operation, if the document has several
     #[arg(short, long, value_name = "NAME")]
     operation: Option<String>,
-    /// Values of variables, a JSON object
-    #[arg(long, value_name = "JSON")]
+    /// Values of variables: a JSON object, or a file that holds one
+    #[arg(long, value_name = "JSON|FILE")]
     variables: Option<String>,
 }
 
@@ -68,7 +68,13 @@ impl OperationArguments {
 
 fn variables(text: &str) -> Result<JsonObject> {
     let remedy = "write a JSON object, such as --variables '{\"id\": 1}'";
-    match JsonObject::read(text.to_owned().into()) {
+    let path = Path::new(text);
+    let text = if !text.trim_start().starts_with('{') && path.is_file() {
+        load::read(path, "variables", remedy)?
+    } else {
+        text.to_owned()
+    };
+    match JsonObject::read(text.into()) {
         Ok(Some(variables)) => Ok(variables),
         Ok(None) => Err(terminal::error(
             "`--variables` is not a JSON object",

@@ -19,6 +19,7 @@ mod compile;
 mod evaluate;
 mod place;
 pub mod program;
+pub mod report;
 mod values;
 
 pub use compile::{Settings, compile};

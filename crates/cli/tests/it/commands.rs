@@ -15,7 +15,7 @@ fn version_and_help() {
     assert_eq!(run(&["version"]), (Some(0), stdout, String::new()));
     let (code, stdout, _) = run(&["--help"]);
     assert_eq!(code, Some(0));
-    for command in ["demo", "serve", "plan", "explain", "mock"] {
+    for command in ["demo", "serve", "plan", "cost", "explain", "mock"] {
         assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
         let (code, help, _) = run(&[command, "--help"]);
         assert_eq!(code, Some(0));

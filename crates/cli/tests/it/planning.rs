@@ -36,6 +36,35 @@ fn every_form_has_its_own_start() {
 }
 
 #[test]
+fn the_cost_of_an_operation_follows_directives_and_variables() {
+    let sdl = include_str!("../../../cost/tests/shop.graphql");
+    let supergraph = file("cost-shop.graphql", sdl);
+    let text = "query Q($n: Int) { things(count: $n) { id owner { id } } strict { id } }";
+    let query = file("cost.graphql", text);
+    let variables = file("cost-variables.json", "{\"n\": 6}");
+    let cost = |arguments: &[&str]| {
+        let mut all = vec!["cost", "-s", &supergraph, &query];
+        all.extend(arguments);
+        let (code, stdout, stderr) = run(&all);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        stdout
+    };
+    // 6 × (3 + 1), and 50 that are assumed where the required argument is missing.
+    let text = cost(&["--variables", &variables, "--fields"]);
+    assert_eq!(
+        text,
+        "cost 74\n`strict` needs exactly one slicing argument\n          24  things  6 items\n          50  strict  50 items\n           1  things.owner\n"
+    );
+    let json = cost(&["--variables", "{\"n\": 1}", "--json"]);
+    assert_eq!(
+        json,
+        "{\n  \"cost\": 54,\n  \"needsSlicingArgument\": \"strict\",\n  \"fields\": []\n}\n"
+    );
+    let (code, stdout, _) = run(&["cost", "--demo"]);
+    assert!(code == Some(0) && stdout.starts_with("cost "), "{stdout}");
+}
+
+#[test]
 fn every_pass_can_be_seen() {
     for (stage, wanted) in [
         ("normalise", "topProducts(first: $first)"),

@@ -241,6 +241,24 @@ fn coerced(
     Ok(variables)
 }
 
+/// The values of the request's variables, for commands, which count no memory.
+pub fn estimated_variables(
+    state: &SchemaState,
+    request: &GraphqlRequest,
+    operation: &PreparedOperation,
+) -> Result<Variables, RequestError> {
+    let read = request.variables.tree();
+    let variables = coerce_variables(
+        &state.supergraph.api,
+        &operation.document,
+        &operation.definition,
+        read.as_ref().map(Tree::root),
+        state.options.prepare.validation.suggestions,
+    );
+    variables
+        .map_err(|errors| RequestError::diagnostics(&errors, DOCUMENT, operation.document.source()))
+}
+
 /// Prepares what does not depend on the variables of one request. Looks nothing up and keeps nothing.
 pub fn prepare_operation(
     state: &SchemaState,
