@@ -215,7 +215,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 15] = [
+    const VALUES: [(&str, &str); 17] = [
         ("authentication.router.jwt.scopes_claim", "other"),
         ("authentication.router.jwt.policies_claim", "other"),
         (
@@ -236,6 +236,8 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "authorization.policies.http.headers",
             "[{ name: x-other, value: other }]",
         ),
+        ("telemetry.clients.name_headers", "[x-other]"),
+        ("telemetry.clients.version_headers", "[x-other]"),
         ("http.trusted_proxies", "[10.1.0.0/16]"),
         ("authorization.claims.trusted", "[10.1.0.0/16]"),
         ("cors.policies[].origins", "['https://other.example']"),

@@ -101,6 +101,10 @@ leaf! {
         format!("[{}]", seconds.collect::<Vec<_>>().join(", "))
     };
     crate::WarnOnly, "`true`, `false` or list of limits", |_v| "false".to_owned();
+    Vec<HeaderName>, "list of texts", |v| {
+        let names: Vec<&str> = v.iter().map(|name| &*name.0).collect();
+        format!("[{}]", names.join(", "))
+    };
     Vec<HeaderRule>, "list of rules", |_v| String::new();
     Vec<crate::TokenSourceRule>, "list of rules", |_v| String::new();
     Vec<crate::NamedHeader>, "list of rules", |_v| String::new();

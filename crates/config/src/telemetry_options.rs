@@ -20,6 +20,8 @@ section! {
         pub exporters: ExporterOptions = ExporterOptions::default(),
         /// A line for every request.
         pub access_log: AccessLogOptions = AccessLogOptions::default(),
+        /// Telling clients apart by what they say they are called.
+        pub clients: ClientsOptions = ClientsOptions::default(),
         /// Telling requests apart.
         pub request_id: RequestIdOptions = RequestIdOptions::default(),
         /// Showing clients where the time went.
@@ -50,6 +52,8 @@ section! {
         pub cardinality_limit: NonZeroUsize = nonzero(2_000),
         /// Whether operations are told apart by name.
         pub operation_names: bool = true,
+        /// Whether clients that say what they are called (`telemetry.clients`) are counted by name and version.
+        pub clients: bool = true,
         /// Upper bounds of the buckets that durations are counted in, in seconds, smallest first, 1 to 50 of them; what
         /// takes longer than the last is counted in a bucket of its own.
         pub buckets: Buckets = Buckets::default(),
@@ -151,6 +155,15 @@ section! {
         pub fields: Vec<String> = access_fields(),
     }
 
+    /// `telemetry.clients`
+    pub struct ClientsOptions {
+        /// Headers in which a client says what it is called; the first that is there counts. Default
+        /// `apollographql-client-name`, `graphql-client-name`. Names and versions are shown with at most 128 bytes.
+        pub name_headers: Vec<HeaderName> = header_names(["apollographql-client-name", "graphql-client-name"]),
+        /// Headers in which it says its version, likewise. Default `apollographql-client-version`, `graphql-client-version`.
+        pub version_headers: Vec<HeaderName> = header_names(["apollographql-client-version", "graphql-client-version"]),
+    }
+
     /// `telemetry.request_id`
     pub struct RequestIdOptions {
         /// Whether every request has an id: that of the client, if it is one, else a new one. It goes back to the
@@ -237,6 +250,10 @@ impl Decode for Buckets {
 }
 
 /// What a line of the access log says unless told otherwise.
+fn header_names<const N: usize>(names: [&str; N]) -> Vec<HeaderName> {
+    names.map(|name| HeaderName(name.to_owned())).to_vec()
+}
+
 fn access_fields() -> Vec<String> {
     let fields = [
         "time",

@@ -266,6 +266,9 @@ impl Gateway {
         let headers = &context.parts.headers;
         let identified = pin!(authentication.identify(headers, identity, &self.offload));
         let caller = identified.await?;
+        if let Some(metrics) = &self.telemetry.metrics {
+            metrics.authenticated(caller.as_ref().err().map(RequestError::code));
+        }
         Some(Identity {
             caller: Some(Box::new(caller)),
             ..Identity::like(identity)

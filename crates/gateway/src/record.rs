@@ -75,7 +75,9 @@ impl Gateway {
     /// A record whose id is the client's or a new one.
     pub(crate) fn record(&self, observe: &ObserveOptions, parts: &Parts) -> Record {
         let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
-        self.telemetry.begin(parts, id, false)
+        let mut record = self.telemetry.begin(parts, id, false);
+        record.client = observe.client_of(&parts.headers);
+        record
     }
 
     /// Counts limits that are exceeded and only measured.

@@ -86,6 +86,10 @@ fields! {
     Code = "code",
     /// `user-agent` of the client.
     UserAgent = "user_agent",
+    /// What the client says it is called (`telemetry.clients`).
+    ClientName = "client_name",
+    /// The version that it says it has.
+    ClientVersion = "client_version",
 }
 
 /// The log.
@@ -265,6 +269,18 @@ fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMu
         Field::Code => {
             if let Some(code) = record.code() {
                 show(Shown::Text(code));
+            }
+        }
+        Field::ClientName | Field::ClientVersion => {
+            if let Some(client) = &record.client {
+                let text = if field == Field::ClientName {
+                    &client.name
+                } else {
+                    &client.version
+                };
+                if !text.is_empty() {
+                    show(Shown::Text(text));
+                }
             }
         }
         Field::UserAgent => {

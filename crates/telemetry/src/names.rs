@@ -55,6 +55,14 @@ pub const SUBGRAPH: &str = "subgraph.name";
 pub const ERROR_TYPE: &str = "error.type";
 /// Attribute: a code of `docs/errors.md`.
 pub const ERROR_CODE: &str = "graphql.error.code";
+/// Attribute: what a client calls itself.
+pub const CLIENT_NAME: &str = "graphql.client.name";
+/// Attribute: the version that it says it has.
+pub const CLIENT_VERSION: &str = "graphql.client.version";
+/// Attribute: `accepted`, or a code of `docs/errors.md`.
+pub const AUTHENTICATION_RESULT: &str = "ogive.authentication.result";
+/// Attribute: where a key set is, without anything secret.
+pub const KEY_SET: &str = "ogive.key_set";
 /// Attribute: one of the five stops.
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
@@ -69,6 +77,18 @@ pub const LOG: &str = "ogive.log";
 pub const OVERFLOW: &str = "otel.metric.overflow";
 
 metrics! {
+    /// See the table.
+    CLIENT_REQUESTS = "ogive.client.requests" Counter "1" [CLIENT_NAME, CLIENT_VERSION]
+        "Requests of clients that say what they are called (`telemetry.clients`); a label is left out if they do not say it.";
+    /// See the table.
+    AUTHENTICATIONS = "ogive.authentications" Counter "1" [AUTHENTICATION_RESULT]
+        "Requests that bring a token or a key: `accepted`, or the code they were refused with. Bad tokens that `on_error: continue` lets pass are not among them.";
+    /// See the table.
+    KEY_SET_FETCHES = "ogive.key_set.fetches" Counter "1" [KEY_SET]
+        "How often a key set came, that of a file whenever it changed; since the configuration that names it serves.";
+    /// See the table.
+    KEY_SET_FAILURES = "ogive.key_set.failures" Counter "1" [KEY_SET]
+        "How often it did not come, or could not be used.";
     /// See the table.
     REQUEST_DURATION = "http.server.request.duration" Histogram "s" [METHOD, STATUS]
         "Requests of clients to the GraphQL endpoint, and those to other paths that were refused.";

@@ -2,6 +2,15 @@
 
 use std::time::Duration;
 
+/// What a client says it is called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientIdentity {
+    /// Empty if it does not say.
+    pub name: Box<str>,
+    /// Likewise.
+    pub version: Box<str>,
+}
+
 /// The five stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {

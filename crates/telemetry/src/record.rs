@@ -16,7 +16,7 @@ use ogive_base::{bounded, bounded_name, foreign::MESSAGE_BYTES_MAX};
 use crate::{
     Telemetry,
     metrics::Event,
-    operation::{Operation, Stop, Timed},
+    operation::{ClientIdentity, Operation, Stop, Timed},
     propagation::TraceContext,
     traces::RequestSpan,
 };
@@ -37,6 +37,8 @@ pub struct Record {
     pub trace: Option<TraceContext>,
     /// Its id, if it has one.
     pub request_id: Option<HeaderValue>,
+    /// What its client is called, if that is said.
+    pub client: Option<Box<ClientIdentity>>,
     /// Reading and checking it.
     received: Cell<Option<Timed>>,
     /// Whether operations are kept with the names of subgraphs until the end.
@@ -77,6 +79,7 @@ impl Record {
             },
             trace,
             request_id,
+            client: None,
             received: Cell::new(None),
             keep,
             operations: RefCell::default(),
@@ -121,7 +124,7 @@ impl Record {
         self.finished.set(true);
         let took = self.now();
         if let Some(metrics) = &self.telemetry.metrics {
-            metrics.left(self.method, status, took, bytes);
+            metrics.left((self.method, self.client.as_deref()), status, took, bytes);
         }
         let operations = self.operations.take();
         if let (Some(tracing), Some(trace)) = (&self.telemetry.tracing, &self.trace)
@@ -134,6 +137,7 @@ impl Record {
                 method: self.method,
                 path: &self.path,
                 request_id: request_id.and_then(|id| id.to_str().ok()),
+                client: self.client.as_deref(),
                 status,
                 code: self.code(),
             };

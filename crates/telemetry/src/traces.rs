@@ -16,7 +16,8 @@ use http::HeaderMap;
 use ogive_base::FastMap;
 
 use crate::{
-    operation::{Call, Operation, Stop, Timed},
+    names,
+    operation::{Call, ClientIdentity, Operation, Stop, Timed},
     propagation::{Propagation, TraceContext},
     spans,
 };
@@ -64,6 +65,7 @@ pub(crate) struct RequestSpan<'r> {
     pub(crate) method: &'static str,
     pub(crate) path: &'r str,
     pub(crate) request_id: Option<&'r str>,
+    pub(crate) client: Option<&'r ClientIdentity>,
     pub(crate) status: u16,
     /// Code of the first refusal.
     pub(crate) code: Option<&'static str>,
@@ -275,6 +277,16 @@ impl NewSpans<'_> {
         root.failed = request.status >= 500;
         if let Some(id) = request.request_id {
             root.attributes.push(("http.request.id", text(id)));
+        }
+        if let Some(client) = request.client {
+            for (name, value) in [
+                (names::CLIENT_NAME, &client.name),
+                (names::CLIENT_VERSION, &client.version),
+            ] {
+                if !value.is_empty() {
+                    root.attributes.push((name, text(value)));
+                }
+            }
         }
         if let Some(code) = request.code {
             root.attributes.push(("error.type", text(code)));

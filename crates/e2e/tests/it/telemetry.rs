@@ -464,6 +464,70 @@ fn the_number_of_series_is_bounded() {
 
 /// Every request that a limit would refuse is counted where the limit is only measured.
 #[test]
+fn clients_that_say_what_they_are_called_are_told_apart() {
+    let path = scratch("clients.txt");
+    let ask = |graph: &Graph, headers: &[(&str, &str)]| {
+        assert_eq!(post_with(graph.address(), QUERY, headers).status, 200);
+    };
+    let graph = Graph::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ {PROMETHEUS}, common: {{ cardinality_limit: 3 }} }} }}, \
+         access_log: {{ enabled: true, format: text, path: '{}', fields: [status, client_name, client_version] }} }}",
+        path.display()
+    ));
+    let apollo = [
+        ("apollographql-client-name", "web shop"),
+        ("apollographql-client-version", "1.2"),
+    ];
+    ask(&graph, &apollo);
+    ask(&graph, &apollo);
+    ask(&graph, &[("graphql-client-name", "phone")]);
+    ask(&graph, &[("graphql-client-name", "  ")]);
+    let long = "n".repeat(5_000);
+    for name in [&*long, "fourth", "fifth"] {
+        ask(&graph, &[("graphql-client-name", name)]);
+    }
+    let text = scrape(&graph);
+    let of = |labels: &str| value(&text, &format!("ogive_client_requests_total{{{labels}}}"));
+    let apollo = "graphql_client_name=\"web shop\",graphql_client_version=\"1.2\"";
+    assert_eq!(of(apollo), 2.0);
+    assert_eq!(of("graphql_client_name=\"phone\""), 1.0);
+    assert_eq!(
+        of("otel_metric_overflow=\"true\""),
+        2.0,
+        "the limit is three"
+    );
+    assert!(!text.contains(&"n".repeat(200)));
+    let lines = lines(&path, 7);
+    assert_eq!(
+        lines[0],
+        "status=200 client_name=\"web shop\" client_version=1.2"
+    );
+    assert_eq!(lines[2], "status=200 client_name=phone");
+    assert_eq!(lines[3], "status=200");
+    fs::remove_file(path).unwrap();
+
+    let other = Graph::with(&format!(
+        "telemetry: {{ clients: {{ name_headers: [x-app], version_headers: [x-build] }}, \
+         exporters: {{ metrics: {{ {PROMETHEUS} }} }} }}"
+    ));
+    ask(
+        &other,
+        &[
+            ("x-app", "a"),
+            ("x-build", "7"),
+            ("graphql-client-name", "b"),
+        ],
+    );
+    let labels = "graphql_client_name=\"a\",graphql_client_version=\"7\"";
+    let series = format!("ogive_client_requests_total{{{labels}}}");
+    assert_eq!(value(&scrape(&other), &series), 1.0);
+
+    let off = counted("common: { clients: false }");
+    ask(&off, &[("graphql-client-name", "a")]);
+    assert!(!scrape(&off).contains("ogive_client_requests_total{"));
+}
+
+#[test]
 fn exceeded_limits_are_counted() {
     let graph = Graph::with(
         "limits: { max_depth: 1, max_variables_size: 2, warn_only: true }\n\

@@ -22,10 +22,34 @@ impl Gateway {
             planning_waiting: self.offload().waiting(),
             ready: self.is_ready(),
             subgraphs: state.endpoints.iter().map(gauges).collect(),
+            key_sets: self.key_sets(),
             logs: self.telemetry().logs(),
             suppressed: self.telemetry().failures.suppressed(),
             process: Process::look(),
         }
+    }
+}
+
+impl Gateway {
+    /// The key sets of tokens, each once.
+    fn key_sets(&self) -> Vec<(String, u64, u64)> {
+        let authentication = self.authentication();
+        let jwt = authentication.as_ref().and_then(|known| known.jwt());
+        let mut out: Vec<(String, u64, u64)> = Vec::new();
+        for source in jwt.into_iter().flat_map(|jwt| jwt.sources()) {
+            let (shown, fetches, failures) = (
+                source.options().shown(),
+                source.fetches(),
+                source.failures(),
+            );
+            // Two sets may differ in what is not shown.
+            match out.iter_mut().find(|(known, ..)| *known == shown) {
+                Some(known) => *known = (shown, known.1 + fetches, known.2 + failures),
+                None => out.push((shown, fetches, failures)),
+            }
+        }
+        out.sort();
+        out
     }
 }
 

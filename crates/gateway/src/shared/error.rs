@@ -48,6 +48,12 @@ pub struct GraphqlError {
 }
 
 impl RequestError {
+    /// The code of the first error.
+    pub(crate) fn code(&self) -> &'static str {
+        self.errors
+            .first()
+            .map_or(codes::INTERNAL_SERVER_ERROR, |error| error.code)
+    }
     /// An error of the HTTP request itself, with the status of its code.
     pub fn http(code: &'static str, message: impl Into<String>) -> Self {
         RequestError {

@@ -10,13 +10,14 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_base::bounded_name;
+use ogive_base::{bounded, bounded_name};
 use ogive_config::{Config, LogFormat};
 use ogive_execute::Failure;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
     metrics::MetricsOptions,
+    operation::ClientIdentity,
     propagation::Propagation,
     timeline,
     traces::TracingOptions,
@@ -28,6 +29,9 @@ use crate::shared::error::RequestError;
 /// Longest id of a request that a client may choose.
 const REQUEST_ID_MAX: usize = 128;
 
+/// Longest name or version of a client that is shown, in bytes.
+const CLIENT_TEXT_MAX: usize = 128;
+
 /// What can change while the process runs.
 #[derive(Clone, Debug, Default)]
 pub struct ObserveOptions {
@@ -35,6 +39,10 @@ pub struct ObserveOptions {
     pub request_id: Option<HeaderName>,
     /// Which clients see where the time went.
     pub execution_trace: Option<ExecutionTrace>,
+    /// Headers in which clients say what they are called: the first that is there counts.
+    pub client_names: Vec<HeaderName>,
+    /// Likewise their version.
+    pub client_versions: Vec<HeaderName>,
 }
 
 /// The header that asks for the execution trace, and what it must say.
@@ -50,6 +58,7 @@ impl ObserveOptions {
         let telemetry = &config.telemetry;
         let name = |name: &ogive_config::HeaderName| HeaderName::from_bytes(name.0.as_bytes()).ok();
         let trace = &telemetry.execution_trace;
+        let names = |list: &[ogive_config::HeaderName]| list.iter().filter_map(name).collect();
         ObserveOptions {
             request_id: name(&telemetry.request_id.header).filter(|_| telemetry.request_id.enabled),
             execution_trace: name(&trace.header).filter(|_| trace.enabled).map(|header| {
@@ -58,7 +67,27 @@ impl ObserveOptions {
                     secret: trace.secret.as_deref().unwrap_or("true").as_bytes().into(),
                 }
             }),
+            client_names: names(&telemetry.clients.name_headers),
+            client_versions: names(&telemetry.clients.version_headers),
         }
+    }
+    /// What the client of a request is called, if it says so.
+    pub(crate) fn client_of(&self, headers: &HeaderMap) -> Option<Box<ClientIdentity>> {
+        let text = |names: &[HeaderName]| -> Option<&str> {
+            let value = names.iter().find_map(|name| headers.get(name))?;
+            let text = value.to_str().ok()?.trim();
+            (!text.is_empty()).then_some(text)
+        };
+        let (name, version) = (text(&self.client_names), text(&self.client_versions));
+        if name.is_none() && version.is_none() {
+            return None;
+        }
+        // Labels of metrics, and attributes of spans.
+        let shown = |text: Option<&str>| bounded(text.unwrap_or_default(), CLIENT_TEXT_MAX).into();
+        Some(Box::new(ClientIdentity {
+            name: shown(name),
+            version: shown(version),
+        }))
     }
     /// Whether requests need a record although nothing is exported.
     pub(crate) fn is_on(&self) -> bool {
@@ -116,6 +145,7 @@ pub fn telemetry(config: &Config, commit: Option<&'static str>) -> Result<Teleme
             Metrics::new(MetricsOptions {
                 cardinality_limit: metrics.common.cardinality_limit.get(),
                 operation_names: metrics.common.operation_names,
+                clients: metrics.common.clients,
                 bounds_ns: metrics.common.buckets.0.clone(),
                 commit,
             })

@@ -9,6 +9,7 @@
 //! `otel_metric_overflow`.
 
 mod family;
+mod pairs;
 mod shard;
 pub mod text;
 
@@ -29,7 +30,7 @@ use crate::{
     codes,
     lines::LineCounts,
     names::{self, Metric},
-    operation::{Operation, Stop},
+    operation::{ClientIdentity, Operation, Stop},
     process::Process,
 };
 
@@ -61,6 +62,8 @@ pub struct MetricsOptions {
     pub cardinality_limit: usize,
     /// Whether operations are told apart by name; default yes.
     pub operation_names: bool,
+    /// Whether clients that say what they are called are counted; default yes.
+    pub clients: bool,
     /// Upper bounds of the buckets of durations, in nanoseconds, smallest first; default [`BOUNDS_NS`].
     pub bounds_ns: Vec<u64>,
     /// The commit that the process was built from; default: not known.
@@ -72,6 +75,7 @@ impl Default for MetricsOptions {
         MetricsOptions {
             cardinality_limit: 2_000,
             operation_names: true,
+            clients: true,
             bounds_ns: BOUNDS_NS.to_vec(),
             commit: None,
         }
@@ -82,6 +86,7 @@ impl Default for MetricsOptions {
 #[derive(Debug)]
 pub struct Metrics {
     operation_names: bool,
+    clients: bool,
     commit: Option<&'static str>,
     kept: Kept,
     shards: Box<[Slot]>,
@@ -129,6 +134,8 @@ pub struct Gauges {
     pub ready: bool,
     /// How subgraphs are.
     pub subgraphs: Vec<SubgraphGauges>,
+    /// Where each key set is, how often it came, and how often it did not.
+    pub key_sets: Vec<(String, u64, u64)>,
     /// What became of the lines of each log.
     pub logs: Vec<(&'static str, LineCounts)>,
     /// Lines about failures that were left out.
@@ -191,6 +198,7 @@ impl Metrics {
     pub fn new(options: MetricsOptions) -> Self {
         Metrics {
             operation_names: options.operation_names,
+            clients: options.clients,
             commit: options.commit,
             kept: Kept {
                 limit: options.cardinality_limit,
@@ -229,12 +237,22 @@ impl Metrics {
         self.slot().active.fetch_add(1, Ordering::Relaxed);
     }
     /// A request is done, or its client has left (status 499).
-    pub(crate) fn left(&self, method: &'static str, status: u16, took: Duration, bytes: u64) {
+    pub(crate) fn left(
+        &self,
+        (method, client): (&'static str, Option<&ClientIdentity>),
+        status: u16,
+        took: Duration,
+        bytes: u64,
+    ) {
         let slot = self.slot();
+        let client = client.filter(|_| self.clients);
         slot.active.fetch_sub(1, Ordering::Relaxed);
         Self::shard(slot, |shard| {
             shard.request(RequestKey { method, status }, took, &self.kept);
             shard.response_bytes += bytes;
+            if let Some(client) = client {
+                shard.client(client, self.kept.limit);
+            }
         });
     }
     /// An operation is done. `subgraph` names a subgraph by its index.
@@ -285,6 +303,11 @@ impl Metrics {
     pub fn exceeded(&self, code: &'static str) {
         let limit = self.kept.limit;
         Self::shard(self.slot(), |shard| shard.exceeded(code, limit));
+    }
+    /// A caller was known by what a request brought; `refused` is the code if it was not.
+    pub fn authenticated(&self, refused: Option<&'static str>) {
+        let (result, limit) = (refused.unwrap_or("accepted"), self.kept.limit);
+        Self::shard(self.slot(), |shard| shard.authenticated(result, limit));
     }
     /// Counts something that happens seldom.
     pub fn count(&self, event: Event) {
@@ -371,7 +394,16 @@ impl Metrics {
             });
             series.collect()
         };
+        let of_key_sets = |number: fn(&(String, u64, u64)) -> u64| {
+            let series = gauges.key_sets.iter().map(|set| Series {
+                labels: vec![(names::KEY_SET, set.0.clone())],
+                value: Value::Counter(number(set)),
+            });
+            series.collect()
+        };
         let of_many = [
+            (&names::KEY_SET_FETCHES, of_key_sets(|set| set.1)),
+            (&names::KEY_SET_FAILURES, of_key_sets(|set| set.2)),
             (&names::LOG_LINES_DROPPED, of_logs(|counts| counts.dropped)),
             (&names::LOG_WRITE_ERRORS, of_logs(|counts| counts.errors)),
             (&names::BREAKER_OPEN, each(SubgraphGauges::is_open)),

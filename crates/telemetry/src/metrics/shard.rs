@@ -4,10 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use ogive_base::FastMap;
 
-use super::family::{Family, Histogram, Series, Value};
+use super::{
+    family::{Family, Histogram, Series, Value},
+    pairs::PairCounts,
+};
 use crate::{
     names::{self, Metric},
-    operation::Stop,
+    operation::{ClientIdentity, Stop},
 };
 
 /// A histogram whose bounds somebody else knows.
@@ -100,10 +103,12 @@ pub(super) struct Shard {
     call_overflow: Counts,
     pub(super) stops: [Counts; Stop::ALL.len()],
     plans: Vec<(&'static str, Counts)>,
-    /// By subgraph, empty for none: codes.
-    errors: FastMap<Box<str>, Vec<(Box<str>, u64)>>,
-    error_series: usize,
-    error_overflow: u64,
+    /// By subgraph, empty for none, and code.
+    errors: PairCounts,
+    /// By name and version.
+    clients: PairCounts,
+    /// By code, or that they were accepted.
+    authenticated: Vec<(&'static str, u64)>,
     exceeded: Vec<(&'static str, u64)>,
     pub(super) response_bytes: u64,
     pub(super) retries: u64,
@@ -193,23 +198,13 @@ impl Shard {
         }
     }
     pub(super) fn failed(&mut self, subgraph: &str, code: &str, limit: usize) {
-        self.count_errors(subgraph, code, 1, limit);
+        self.errors.add((subgraph, code), 1, limit);
     }
-    fn count_errors(&mut self, subgraph: &str, code: &str, more: u64, limit: usize) {
-        let codes = self.errors.get_mut(subgraph);
-        if let Some((_, count)) = codes
-            .into_iter()
-            .flatten()
-            .find(|(known, _)| **known == *code)
-        {
-            *count += more;
-        } else if self.error_series >= limit {
-            self.error_overflow += more;
-        } else {
-            self.error_series += 1;
-            let codes = self.errors.entry(subgraph.into()).or_default();
-            codes.push((code.into(), more));
-        }
+    pub(super) fn client(&mut self, client: &ClientIdentity, limit: usize) {
+        self.clients.add((&client.name, &client.version), 1, limit);
+    }
+    pub(super) fn authenticated(&mut self, result: &'static str, limit: usize) {
+        count(&mut self.authenticated, result, 1, limit);
     }
     pub(super) fn exceeded(&mut self, code: &'static str, limit: usize) {
         count(&mut self.exceeded, code, 1, limit);
@@ -242,14 +237,11 @@ impl Shard {
         for (code, more) in &other.exceeded {
             count(&mut self.exceeded, code, *more, limit);
         }
-        let mut subgraphs: Vec<&Box<str>> = other.errors.keys().collect();
-        subgraphs.sort_unstable();
-        for subgraph in subgraphs {
-            for (code, more) in other.errors.get(subgraph).into_iter().flatten() {
-                self.count_errors(subgraph, code, *more, limit);
-            }
+        for (result, more) in &other.authenticated {
+            count(&mut self.authenticated, result, *more, limit);
         }
-        self.error_overflow += other.error_overflow;
+        self.errors.merge(&other.errors, limit);
+        self.clients.merge(&other.clients, limit);
         self.response_bytes += other.response_bytes;
         self.retries += other.retries;
         self.joined += other.joined;
@@ -265,14 +257,22 @@ impl Shard {
             };
             family(metric, vec![series])
         };
+        let errors = self.errors.series([names::SUBGRAPH, names::ERROR_CODE]);
+        let clients = self
+            .clients
+            .series([names::CLIENT_NAME, names::CLIENT_VERSION]);
+        let authenticated = counted(names::AUTHENTICATION_RESULT, &self.authenticated);
+        let exceeded = counted(names::ERROR_CODE, &self.exceeded);
         vec![
             family(&names::REQUEST_DURATION, self.request_series(bounds)),
             family(&names::OPERATION_DURATION, self.operation_series(bounds)),
             family(&names::SUBGRAPH_DURATION, self.call_series(bounds)),
             family(&names::STOP_DURATION, self.stop_series(bounds)),
             family(&names::PLAN_DURATION, self.plan_series(bounds)),
-            family(&names::ERRORS, self.error_series()),
-            family(&names::LIMITS_EXCEEDED, self.exceeded_series()),
+            family(&names::ERRORS, errors),
+            family(&names::CLIENT_REQUESTS, clients),
+            family(&names::AUTHENTICATIONS, authenticated),
+            family(&names::LIMITS_EXCEEDED, exceeded),
             single(&names::RESPONSE_BYTES, self.response_bytes),
             single(&names::SUBGRAPH_RETRIES, self.retries),
             single(&names::SUBGRAPH_JOINED, self.joined),
@@ -330,31 +330,14 @@ impl Shard {
         });
         by_labels(series)
     }
-    fn error_series(&self) -> Vec<Series> {
-        let by_subgraph = self.errors.iter().flat_map(|(subgraph, codes)| {
-            codes.iter().map(|(code, count)| {
-                let subgraph =
-                    (!subgraph.is_empty()).then(|| (names::SUBGRAPH, subgraph.to_string()));
-                let code = (names::ERROR_CODE, code.to_string());
-                Series {
-                    labels: subgraph.into_iter().chain([code]).collect(),
-                    value: Value::Counter(*count),
-                }
-            })
-        });
-        let overflow = (self.error_overflow > 0).then(|| Series {
-            labels: vec![(names::OVERFLOW, "true".to_owned())],
-            value: Value::Counter(self.error_overflow),
-        });
-        by_labels(by_subgraph.chain(overflow))
-    }
-    fn exceeded_series(&self) -> Vec<Series> {
-        let series = self.exceeded.iter().map(|(code, count)| Series {
-            labels: vec![(names::ERROR_CODE, (*code).to_owned())],
-            value: Value::Counter(*count),
-        });
-        by_labels(series)
-    }
+}
+
+/// Numbers by one label.
+fn counted(label: &'static str, counts: &[(&'static str, u64)]) -> Vec<Series> {
+    by_labels(counts.iter().map(|(word, count)| Series {
+        labels: vec![(label, (*word).to_owned())],
+        value: Value::Counter(*count),
+    }))
 }
 
 fn histogram(counts: &Counts, bounds: &Arc<[u64]>) -> Value {

@@ -6,6 +6,7 @@ pub(crate) mod made;
 pub(crate) mod policies;
 pub(crate) mod providers;
 mod rotation;
+mod secrecy;
 pub(crate) mod services;
 
 use serde_json::Value;

@@ -1,0 +1,67 @@
+//! Counts by two labels of which others choose, so that their number is bounded.
+
+use ogive_base::FastMap;
+
+use super::family::{Series, Value};
+use crate::names;
+
+/// By the first label, then by the second.
+#[derive(Debug, Default)]
+pub(super) struct PairCounts {
+    counts: FastMap<Box<str>, Vec<(Box<str>, u64)>>,
+    series: usize,
+    /// Of pairs beyond the limit.
+    overflow: u64,
+}
+
+impl PairCounts {
+    /// Adds to a pair; to those beyond the limit if there are as many already.
+    pub(super) fn add(&mut self, (first, second): (&str, &str), more: u64, limit: usize) {
+        let found = self.counts.get_mut(first);
+        let mut found = found.into_iter().flatten();
+        if let Some((_, count)) = found.find(|(known, _)| **known == *second) {
+            *count += more;
+        } else if self.series >= limit {
+            self.overflow += more;
+        } else {
+            self.series += 1;
+            let counts = self.counts.entry(first.into()).or_default();
+            counts.push((second.into(), more));
+        }
+    }
+
+    /// Adds all of another.
+    pub(super) fn merge(&mut self, other: &PairCounts, limit: usize) {
+        let mut firsts: Vec<&Box<str>> = other.counts.keys().collect();
+        // Which are beyond the limit must not depend on the map's order.
+        firsts.sort_unstable();
+        for first in firsts {
+            for (second, more) in other.counts.get(first).into_iter().flatten() {
+                self.add((first, second), *more, limit);
+            }
+        }
+        self.overflow += other.overflow;
+    }
+
+    /// With these labels; one that is empty is left out.
+    pub(super) fn series(&self, labels: [&'static str; 2]) -> Vec<Series> {
+        let all = self.counts.iter().flat_map(|(first, seconds)| {
+            seconds.iter().map(move |(second, count)| Series {
+                labels: labels
+                    .into_iter()
+                    .zip([first, second])
+                    .filter(|(_, text)| !text.is_empty())
+                    .map(|(label, text)| (label, text.to_string()))
+                    .collect(),
+                value: Value::Counter(*count),
+            })
+        });
+        let overflow = (self.overflow > 0).then(|| Series {
+            labels: vec![(names::OVERFLOW, "true".to_owned())],
+            value: Value::Counter(self.overflow),
+        });
+        let mut series: Vec<Series> = all.chain(overflow).collect();
+        series.sort_by(|a, b| a.labels.cmp(&b.labels));
+        series
+    }
+}
