@@ -169,16 +169,28 @@ http: { compression: { enabled: true } }
 batching: { enabled: true }
 cors: { policies: [{ origins: ['https://a.example'] }] }
 override_subgraph_url: { products: 'https://products.example/' }
-authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] } } }
+authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] }, introspection: { endpoint: 'https://idp.example/', client_id: a, client_secret: b } } }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 12] = [
+    const NOT_SHOWN: [(&str, &str); 15] = [
         (
             "authentication.router.api_keys",
             "keys are read from a file, which has to be there",
+        ),
+        (
+            "authentication.router.introspection.client_secret",
+            "a secret, which nothing shows",
+        ),
+        (
+            "authentication.router.introspection.allow_plain_http",
+            "says which URLs are refused when the configuration is read",
+        ),
+        (
+            "authorization.introspection",
+            "the views are made with the schema",
         ),
         (
             "authorization.policies.http.allow_plain_http",
@@ -215,7 +227,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 17] = [
+    const VALUES: [(&str, &str); 18] = [
         ("authentication.router.jwt.scopes_claim", "other"),
         ("authentication.router.jwt.policies_claim", "other"),
         (
@@ -231,6 +243,10 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
         (
             "authorization.policies.rules.<name>",
             "{ exists: { jwt_claim: other } }",
+        ),
+        (
+            "authentication.router.introspection.headers",
+            "[{ name: x-other, value: other }]",
         ),
         (
             "authorization.policies.http.headers",

@@ -1,8 +1,11 @@
 //! The options of `authentication.router`: how the gateway learns who a client is.
 
+use std::num::NonZeroUsize;
+
 use crate::{
-    ByteSize, Duration, HeaderName, Url,
+    ByteSize, ClientAuthenticationWord, Duration, HeaderName, SecretText, Url,
     decode::{Decode, Errors, section},
+    scalars::nonzero,
     tree::{Key, Node, Value},
     words::words,
 };
@@ -63,6 +66,9 @@ section! {
         /// By keys that the gateway knows the digests of; not set: they mean nothing. A request with a token, too, is judged by
         /// its token.
         pub api_keys: Option<ApiKeyOptions> = None,
+        /// By tokens that only their issuer can read, which is asked about each (RFC 7662); not set: they mean nothing. They are
+        /// looked for where `jwt` says; with key sets, too, tokens that are JSON Web Tokens are judged by these.
+        pub introspection: Option<IntrospectionOptions> = None,
     }
 
     /// `authentication.router.jwt`
@@ -145,6 +151,37 @@ section! {
         pub file: String = String::new(),
         /// The header that a key is looked for in.
         pub header_name: HeaderName = HeaderName("x-api-key".into()),
+    }
+}
+
+section! {
+    /// `authentication.router.introspection`
+    pub struct IntrospectionOptions {
+        /// Where the issuer is asked: an `https://` URL.
+        pub endpoint: Url = Url(String::new()),
+        /// Who the gateway is to it.
+        pub client_id: String = String::new(),
+        /// Its secret.
+        pub client_secret: SecretText = SecretText::default(),
+        /// Where both are: `basic`, in the header `authorization`, or `post`, in the body. Default `basic`.
+        pub client_authentication: ClientAuthenticationWord = ClientAuthenticationWord::Basic,
+        /// Headers to send along, such as `{ name: authorization, value: "Bearer ${env.KEY}" }` instead of a client.
+        pub headers: Vec<NamedHeader> = Vec::new(),
+        /// One of them has to be in `aud` of an answer. Empty: any, so tokens for other services count, too.
+        pub audiences: Vec<String> = Vec::new(),
+        /// How long it may take; after that requests are answered with 503. Default `5s`.
+        pub request_timeout: Duration = Duration::seconds(5),
+        /// Most requests to it at a time; default 64. Requests wait for one of them no longer than `request_timeout`.
+        pub max_in_flight: NonZeroUsize = nonzero(64),
+        /// How long a good token is believed without asking again, at most until it ends: as long as one that was taken back
+        /// may still count. `0s`: every request asks. Default `60s`.
+        pub cache_ttl: Duration = Duration::seconds(60),
+        /// How long a token that does not hold is refused without asking again; default `5s`.
+        pub inactive_cache_ttl: Duration = Duration::seconds(5),
+        /// Most memory for answers; default `16 MiB`.
+        pub cache_memory: ByteSize = ByteSize(16 << 20),
+        /// Whether `endpoint` may be an `http://` URL of another machine; whoever is on the way can then be anybody. Default no.
+        pub allow_plain_http: bool = false,
     }
 }
 
@@ -354,5 +391,47 @@ fn below<'n>(root: &'n mut Node, path: &[&str]) -> Option<&'n mut Vec<(Key, Node
     match &mut node.value {
         Value::Map(entries) => Some(entries),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_base::SourceId;
+
+    #[test]
+    fn issuers_that_are_asked_know_who_asks_and_are_on_a_way_that_nobody_else_can_use() {
+        let load = |options: &str| {
+            let text =
+                format!("authentication: {{ router: {{ introspection: {{ {options} }} }} }}\n");
+            let loaded = crate::load(SourceId(0), &text, &|_| None);
+            loaded.map_err(|errors| errors[0].message.clone())
+        };
+        let client = "client_id: a, client_secret: b";
+        for (options, message) in [
+            (client.to_owned(), "`introspection` needs `endpoint`"),
+            (
+                "endpoint: 'https://a.example/'".into(),
+                "issuers answer only those they know",
+            ),
+            (
+                "endpoint: 'https://a.example/', client_id: a".into(),
+                "`client_id` and `client_secret` go together",
+            ),
+            (
+                format!("endpoint: 'http://a.example/', {client}"),
+                "whoever is on the way to the issuer could be anybody, and read tokens",
+            ),
+        ] {
+            assert_eq!(load(&options).unwrap_err(), message, "{options}");
+        }
+        for options in [
+            format!("endpoint: 'https://a.example/', {client}"),
+            format!("endpoint: 'http://localhost:1/', {client}"),
+            format!("endpoint: 'http://a.example/', {client}, allow_plain_http: true"),
+            "endpoint: 'https://a.example/', headers: [{ name: authorization, value: Bearer x }]"
+                .into(),
+        ] {
+            load(&options).unwrap_or_else(|why| panic!("{options}: {why}"));
+        }
     }
 }

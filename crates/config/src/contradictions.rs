@@ -62,6 +62,12 @@ const TIMES: &[&[&str]] = &[
         "expires",
     ],
     &["authorization", "policies", "http", "timeout"],
+    &[
+        "authentication",
+        "router",
+        "introspection",
+        "request_timeout",
+    ],
     &["telemetry", "exporters", "metrics", "otlp", "interval"],
     &["telemetry", "exporters", "metrics", "otlp", "timeout"],
     &["telemetry", "exporters", "tracing", "otlp", "timeout"],
@@ -222,7 +228,7 @@ fn caller_headers(root: &Node, config: &Config, errors: &mut Errors) {
         add(vec![&header.0], "claims of the caller", &path);
     }
     let jwt = &router.jwt;
-    if !jwt.jwks.is_empty() {
+    if !jwt.jwks.is_empty() || router.introspection.is_some() {
         let sources = jwt.sources.iter().filter_map(|source| match source {
             TokenSourceRule::Header { name, .. } => Some(name.as_str()),
             TokenSourceRule::Cookie { .. } => None,
@@ -246,7 +252,7 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     let router = &config.authentication.router;
     let jwt = &router.jwt;
     let is_asked_for = *jwt != crate::JwtOptions::default() || !nodes(root, &JWKS).is_empty();
-    if jwt.jwks.is_empty() && is_asked_for {
+    if jwt.jwks.is_empty() && is_asked_for && router.introspection.is_none() {
         errors.invalid(
             span(root, &JWKS[..3]),
             "without a key set no token can be good",
@@ -267,6 +273,7 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
         let at = span(root, &["authentication", "router", "api_keys"]);
         errors.invalid(at, "`api_keys` needs `file`", "");
     }
+    introspection(root, config, errors);
     caller_headers(root, config, errors);
     let options = &config.authorization;
     let requires = options.require_authentication || !options.require_authentication_for.is_empty();
@@ -284,6 +291,35 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     }
 }
 
+/// Issuers that would not know who asks them, or whom whoever is on the way could play.
+fn introspection(root: &Node, config: &Config, errors: &mut Errors) {
+    let Some(options) = &config.authentication.router.introspection else {
+        return;
+    };
+    let at = span(root, &["authentication", "router", "introspection"]);
+    let url = &options.endpoint.0;
+    if url.is_empty() {
+        errors.invalid(at, "`introspection` needs `endpoint`", "");
+    } else if !url.starts_with("http") {
+        errors.invalid(at, "the issuer is behind no `https://` URL", "");
+    } else if url.starts_with("http://") && !is_loopback(url) && !options.allow_plain_http {
+        errors.invalid(
+            at,
+            "whoever is on the way to the issuer could be anybody, and read tokens",
+            "use https; or, if nobody is on the way, set `allow_plain_http: true`",
+        );
+    }
+    if options.client_id.is_empty() && options.headers.is_empty() {
+        errors.invalid(
+            at,
+            "issuers answer only those they know",
+            "set `client_id` and `client_secret`, or `headers` with a token of the gateway",
+        );
+    } else if options.client_id.is_empty() != options.client_secret.0.is_empty() {
+        errors.invalid(at, "`client_id` and `client_secret` go together", "");
+    }
+}
+
 /// Policies that nobody decides, or that whoever is on the way can decide.
 fn policies(root: &Node, config: &Config, errors: &mut Errors) {
     let policies = &config.authorization.policies;
@@ -292,6 +328,14 @@ fn policies(root: &Node, config: &Config, errors: &mut Errors) {
         errors.invalid(
             span(root, &["authorization", "policies"]),
             "policies are decided only if restrictions are enforced",
+            "set `authorization.directives: enforce`",
+        );
+    }
+    let shown = config.authorization.introspection;
+    if shown == crate::IntrospectionWord::Authorized && !is_enforced {
+        errors.invalid(
+            span(root, &["authorization", "introspection"]),
+            "introspection shows everything as long as restrictions are not enforced",
             "set `authorization.directives: enforce`",
         );
     }
@@ -487,10 +531,18 @@ impl Config {
     /// Whether there are tokens or keys by which callers are known.
     pub fn knows_callers(&self) -> bool {
         let router = &self.authentication.router;
-        !router.jwt.jwks.is_empty() || router.api_keys.is_some()
+        !router.jwt.jwks.is_empty() || router.api_keys.is_some() || router.introspection.is_some()
     }
     /// Tokens that were made for others, and that nobody would notice.
     fn note_tokens(&self, notes: &mut Notes) {
+        let introspection = self.authentication.router.introspection.as_ref();
+        if introspection.is_some_and(|options| options.audiences.is_empty()) {
+            notes.0.push(
+                "tokens that their issuer made for other services are good here, too: `authentication.router.introspection` \
+                 has no `audiences`"
+                    .to_owned(),
+            );
+        }
         for set in &self.authentication.router.jwt.jwks {
             let name = match (&set.url, &set.discovery) {
                 (Some(crate::KeySetUrl::Http(url)), _) | (None, Some(url)) => &url.0,

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration,
-    FileMode, HeaderName, HeaderRule, LabelShare, Listen, LogFormat, OperationWord, Path, Pattern,
-    PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord,
-    TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section, scalars::nonzero,
-    tls::TlsOptions, traffic::TrafficShapingOptions,
+    FileMode, HeaderName, HeaderRule, IntrospectionWord, LabelShare, Listen, LogFormat,
+    OperationWord, Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions,
+    ResponseHeaderRule, ReuseWord, TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section,
+    scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -473,11 +473,15 @@ section! {
         /// Whether every operation needs a caller that is known; others are refused with `UNAUTHENTICATED`. GraphiQL and health
         /// are for everybody.
         pub require_authentication: bool = false,
-        /// Kinds of operations, `query` and `mutation`, that need one if not all do.
+        /// What needs one if not all operations do: `query`, `mutation`, `introspection` (operations that ask for `__schema` or
+        /// `__type`), and `graphiql`, the page, which `require_authentication` leaves to everybody.
         pub require_authentication_for: Vec<OperationWord> = Vec::new(),
         /// A header from which the gateway learns who a caller is; tokens are below `authentication`. Without either nobody is
         /// authenticated.
         pub claims: ClaimsOptions = ClaimsOptions::default(),
+        /// With `enforce`: what introspection shows: `all`, everything to everybody; or `authorized`, to each caller the types and
+        /// fields that this caller may see. Then messages suggest no names, either.
+        pub introspection: IntrospectionWord = IntrospectionWord::All,
         /// With `enforce`: who decides what `@policy` asks for.
         pub policies: PolicyOptions = PolicyOptions::default(),
     }

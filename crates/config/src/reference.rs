@@ -169,6 +169,7 @@ sample! {
     crate::MessageSignatureOptions = crate::MessageSignatureOptions::default();
     crate::BearerOptions = crate::BearerOptions::default();
     crate::ApiKeyOptions = crate::ApiKeyOptions::default();
+    crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
     crate::PolicyCondition = crate::PolicyCondition::All(Vec::new());
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());

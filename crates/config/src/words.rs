@@ -153,6 +153,18 @@ words! {
         Query = "query",
         /// Mutations.
         Mutation = "mutation",
+        /// Operations that ask for `__schema` or `__type`.
+        Introspection = "introspection",
+        /// The page of GraphiQL.
+        Graphiql = "graphiql",
+    }
+
+    /// What introspection shows.
+    pub enum IntrospectionWord {
+        /// Everything, to everybody.
+        All = "all",
+        /// What the caller may see.
+        Authorized = "authorized",
     }
 
     /// What becomes of a start without a supergraph.

@@ -129,6 +129,8 @@ pub struct EnforceOptions {
     pub queries_need_caller: bool,
     /// Whether mutations do.
     pub mutations_need_caller: bool,
+    /// Whether introspection does.
+    pub introspection_needs_caller: bool,
 }
 
 fn needs_caller(config: &Config, word: OperationWord) -> bool {
@@ -149,6 +151,7 @@ impl EnforceOptions {
             dry_run: enforces && options.dry_run,
             queries_need_caller: needs_caller(config, OperationWord::Query),
             mutations_need_caller: needs_caller(config, OperationWord::Mutation),
+            introspection_needs_caller: needs_caller(config, OperationWord::Introspection),
         }
     }
 
@@ -158,6 +161,10 @@ impl EnforceOptions {
             OperationKind::Query => self.queries_need_caller,
             _ => self.mutations_need_caller,
         }
+    }
+    /// Whether what a plan does needs one.
+    pub(crate) fn needs_caller_of(&self, plan: &Plan) -> bool {
+        self.needs_caller(plan.kind) || self.introspection_needs_caller && plan.locals > 0
     }
 
     /// What a caller may see of a plan. The error refuses the operation.

@@ -15,7 +15,7 @@ use ogive_config::Limit;
 use ogive_execute::Transport as _;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
-use ogive_schema::introspection::OUTPUT_BYTES_MAX;
+use ogive_schema::{Schema, introspection::OUTPUT_BYTES_MAX};
 use ogive_telemetry::codes;
 use ogive_transport::{Coalesced, Files, Observer, Reporter, RequestTransport, SharingScope};
 use tokio::time::Instant;
@@ -63,7 +63,7 @@ pub async fn execute(
         .counted_in(context.memory(), held)
         .with_files(uploads.map(|entry| entry.uploads as &dyn Files))
         .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
-    let locals = locals(state, &prepared, planned)?;
+    let locals = locals(state, context.view(), &prepared, planned)?;
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
     let authorization = &state.options.authorization;
@@ -89,8 +89,9 @@ pub async fn execute(
     let key = (is_shared && !worker.personal.knows(asked))
         .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
         .flatten();
-    let by_caller =
-        !planned.plan.requirements.is_empty() || authorization.needs_caller(planned.plan.kind);
+    let by_caller = !planned.plan.requirements.is_empty()
+        || context.view().is_some()
+        || authorization.needs_caller_of(&planned.plan);
     let execution = || async {
         let output = pin!(ogive_execute::execute(&planned.plan, input, &transport)).await;
         // The response shares memory with the answers, not with the objects.
@@ -187,6 +188,7 @@ fn note_exceeded(
 /// The values of introspection fields, in the order in which the plan numbers them.
 fn locals(
     state: &SchemaState,
+    view: Option<&Schema>,
     prepared: &Prepared,
     planned: &PlannedOperation,
 ) -> Result<Vec<Bytes>, RequestError> {
@@ -194,7 +196,7 @@ fn locals(
         return Ok(Vec::new());
     }
     let answers = answer_locals(
-        &state.supergraph.api,
+        view.unwrap_or(&state.supergraph.api),
         &prepared.operation.operation,
         &prepared.variables,
         // The limit is for all of them together.

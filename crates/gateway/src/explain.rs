@@ -19,6 +19,7 @@ use crate::{
     prepare::{Prepared, prepare},
     receive::GraphqlRequest,
     schema::state::SchemaState,
+    schema::views::view,
     shared::context::OperationContext,
     shared::error::RequestError,
     shared::worker::WorkerState,
@@ -99,8 +100,14 @@ async fn stops(
     explanation.plan = Some(Arc::clone(&planned.plan));
     let context = OperationContext::new(headers).asked_by(caller.clone());
     let requirements = &planned.plan.requirements;
+    let views = state.views.as_ref().filter(|_| planned.plan.locals > 0);
     if let Some(policies) = policies {
-        policies.decide_for(requirements, &context).await?;
+        let asked = views.map_or(requirements, |views| &views.requirements);
+        policies.decide_for(asked, &context).await?;
+    }
+    if let Some(views) = views {
+        let met = views.met_by(context.claims());
+        context.note_view(Arc::new(view(&state.supergraph, &met)));
     }
     if let Some(told) = &mut explanation.caller {
         let nobody = Arc::default();

@@ -1,6 +1,6 @@
 //! What a gateway does not take from the schema, as a configuration asks for it.
 
-use ogive_config::Config;
+use ogive_config::{Config, OperationWord};
 use ogive_identity::api_keys::ApiKeys;
 
 use crate::{
@@ -47,6 +47,8 @@ pub struct GatewayOptions {
     pub challenge: &'static str,
     /// Whether every operation needs a caller that is known.
     pub caller_required: bool,
+    /// Whether GraphiQL is for known callers only.
+    pub graphiql_needs_caller: bool,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// The guard against requests that any page can cause.
@@ -102,6 +104,10 @@ impl GatewayOptions {
             policies: PolicyOptions::new(config),
             challenge: AuthenticationOptions::challenge(config),
             caller_required: config.authorization.require_authentication,
+            graphiql_needs_caller: {
+                let required = &config.authorization.require_authentication_for;
+                required.contains(&OperationWord::Graphiql)
+            },
             cors: Cors::new(config),
             csrf: Csrf::new(config),
             documents: DocumentOptions {

@@ -10,7 +10,7 @@
 //! | document | [`crate::documents`] | which document, where it is known by an id |
 //! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
 //! | plan | [`crate::plan`] | which subgraphs are asked for what |
-//! | decide | [`crate::policies`] | which policies hold for the caller |
+//! | decide | [`crate::policies`] | which policies hold for the caller, what introspection shows |
 //! | authorize | [`crate::authorize`] | what of it the caller may see |
 //! | execute | [`crate::execute`] | the answer |
 //! | respond | [`crate::respond`] | how it leaves: status, media type, extensions |
@@ -30,6 +30,7 @@ use ogive_base::Reservation;
 use ogive_config::Peer;
 use ogive_execute::ExecuteOutput;
 use ogive_identity::Caller;
+use ogive_plan::Plan;
 use ogive_telemetry::{Record, Stop, codes, spans, stop_span};
 use tracing::Instrument;
 
@@ -41,12 +42,13 @@ use crate::{
     gateway::{Gateway, Serving},
     options::GatewayOptions,
     plan::plan_fairly,
+    policies::decide,
     prepare::{Means, prepare_fairly},
     receive::uploads::{self, Entry, Uploads},
     receive::{GraphqlRequest, Received, RequestBody, receive},
     respond::expose::{Exposed, add_extensions, dry_run, plan_extension},
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
-    router::{Destination, no_websockets},
+    router::{Destination, is_for_people, no_websockets},
     schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, internal, no_memory, unauthenticated},
@@ -132,7 +134,15 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Response<ResponseBody> {
         let parts = context.parts;
-        match self.destination(&serving.options, parts) {
+        let destination = self.destination(&serving.options, parts);
+        let is_guarded = serving.options.graphiql_needs_caller
+            && matches!(destination, Destination::Answered(_))
+            && is_for_people(&serving.options, parts);
+        if is_guarded && let Err(error) = self.let_page_in(serving, context).await {
+            read_refused(&parts.headers, body).await;
+            return self.refuse_elsewhere(&serving.options, context, &error);
+        }
+        match destination {
             Destination::Graphql(id) => self.graphql(serving, body, context, id).await,
             Destination::Answered(response) => {
                 read_refused(&parts.headers, body).await;
@@ -143,6 +153,24 @@ impl Gateway {
                 self.refuse_elsewhere(&serving.options, context, &error)
             }
         }
+    }
+
+    /// Lets a request for a page in that is for known callers only. It costs as much as one for GraphQL.
+    async fn let_page_in(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+    ) -> Result<(), RequestError> {
+        let admitted = self.let_in(&serving.options, context);
+        let _admitted = admitted.map_err(|(error, _)| error)?;
+        let known = match &serving.authentication {
+            Some(_) => Box::pin(self.known(serving, context)).await,
+            None => None,
+        };
+        let identity = known.as_ref().unwrap_or(context.identity);
+        let of_caller = self.let_caller_in(&serving.options, identity);
+        of_caller.map_err(|(error, _)| error)?;
+        identity.check(true, serving.options.challenge)
     }
 
     /// Refuses a request that is no GraphQL. It leads as far as any other: its answer has an id, it is logged and counted.
@@ -494,6 +522,25 @@ impl Gateway {
         answer
     }
 
+    /// Finds out what has to be known of the caller before a plan is executed.
+    async fn decide(
+        &self,
+        serving: &Serving,
+        plan: &Plan,
+        context: &OperationContext<'_>,
+    ) -> Result<(), RequestError> {
+        let state = &serving.state;
+        let options = &state.options.authorization;
+        if options.needs_caller_of(plan) && !context.claims().authenticated {
+            return Err(unauthenticated(serving.options.challenge));
+        }
+        let policies = serving.policies.as_deref();
+        if policies.is_none() && state.views.is_none() {
+            return Ok(());
+        }
+        Box::pin(decide(state, plan, policies, context, &self.offload)).await
+    }
+
     async fn stops(
         &self,
         serving: &Serving,
@@ -563,9 +610,7 @@ impl Gateway {
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
-        if let Some(policies) = serving.policies.as_deref() {
-            Box::pin(policies.decide_for(&planned.plan.requirements, context)).await?;
-        }
+        pin!(self.decide(serving, &planned.plan, context)).await?;
         // What is begun is finished.
         memory.run();
         if let Some(files) = context.uploads() {

@@ -20,10 +20,13 @@ use ogive_identity::{
     Caller,
     policy_service::{PolicyService, PolicyServiceOptions},
 };
-use ogive_plan::{Claims, Requirement};
+use ogive_plan::{Claims, Plan, Requirement};
 use ogive_telemetry::codes;
 
-use crate::shared::{context::OperationContext, error::RequestError};
+use crate::{
+    schema::{state::SchemaState, views::view},
+    shared::{context::OperationContext, error::RequestError, offload::Offload},
+};
 
 /// After how many seconds clients come back for whom nothing could be decided.
 const RETRY_SECONDS: u64 = 1;
@@ -178,6 +181,42 @@ impl Policies {
         }
         out
     }
+}
+
+/// Decides what has to be known of a caller before a plan is executed: policies, and what introspection shows. Nothing
+/// if neither is asked for. `offload` does what takes long.
+pub(crate) async fn decide(
+    state: &Arc<SchemaState>,
+    plan: &Plan,
+    policies: Option<&Policies>,
+    context: &OperationContext<'_>,
+    offload: &Offload,
+) -> Result<(), RequestError> {
+    let views = state.views.as_ref().filter(|_| plan.locals > 0);
+    if let Some(policies) = policies {
+        let requirements = match views {
+            // Those of the plan are among them.
+            Some(views) => &views.requirements,
+            None => &plan.requirements,
+        };
+        policies.decide_for(requirements, context).await?;
+    }
+    let Some(views) = views else {
+        return Ok(());
+    };
+    let met = views.met_by(context.claims());
+    let seen = match views.get(&met) {
+        Some(seen) => seen,
+        None => {
+            let (shared, of) = (Arc::clone(state), met.clone());
+            let made = offload.run(move || Arc::new(view(&shared.supergraph, &of)));
+            let made = made.await;
+            views.insert(met, Arc::clone(&made));
+            made
+        }
+    };
+    context.note_view(seen);
+    Ok(())
 }
 
 /// What decides policies; what was there before goes on if the options ask for the same.

@@ -29,6 +29,8 @@ pub enum TokenError {
     NoKeys,
     /// Whoever could say whether it is good does not answer.
     Unanswered,
+    /// Its issuer says that it does not hold, or that it is none to ask with.
+    Inactive,
     /// There is no such API key.
     ApiKey,
 }
@@ -41,7 +43,8 @@ impl TokenError {
             TokenError::Malformed(_)
             | TokenError::Algorithm
             | TokenError::UnknownKey
-            | TokenError::Signature => codes::INVALID_TOKEN,
+            | TokenError::Signature
+            | TokenError::Inactive => codes::INVALID_TOKEN,
             TokenError::UnknownIssuer => codes::UNKNOWN_ISSUER,
             TokenError::Audience => codes::WRONG_AUDIENCE,
             TokenError::Expired => codes::TOKEN_EXPIRED,
@@ -66,6 +69,7 @@ impl TokenError {
             TokenError::NotYetValid => "the token is not valid yet",
             TokenError::NoKeys => "the keys of the issuer are not known yet",
             TokenError::Unanswered => "the token cannot be checked now",
+            TokenError::Inactive => "the token does not hold, or does not any more",
             TokenError::ApiKey => "the API key is not known",
         }
     }

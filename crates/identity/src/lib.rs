@@ -14,7 +14,7 @@
 //!
 //! Reading order: [`error`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
 //! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`],
-//! [`api_keys`], [`inflight`], [`policy_service`].
+//! [`api_keys`], [`inflight`], [`policy_service`], [`token_introspection`].
 
 pub mod algorithm;
 pub mod api_keys;
@@ -33,6 +33,7 @@ pub mod key_source;
 pub mod policy_service;
 pub mod token;
 pub mod token_cache;
+pub mod token_introspection;
 
 pub use algorithm::{Algorithm, AlgorithmSet};
 pub use authenticator::{Authenticator, AuthenticatorOptions, KeySetOptions};

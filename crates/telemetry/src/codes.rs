@@ -64,7 +64,7 @@ macro_rules! codes {
 codes! {
     AUTHENTICATION_UNAVAILABLE 503 Gateway
         "The token cannot be checked: the keys of its issuer have not come yet, or whoever judges it does not answer."
-        "Come back after the seconds of `retry-after`; the log says which key set cannot be fetched, and why."
+        "Come back after the seconds of `retry-after`; the log says which key set cannot be fetched, or which issuer does not answer, and why."
     BATCHING_NOT_ENABLED 400 Client
         "The request is a list of requests, and `batching.enabled` is off."
         "Send one request at a time, or switch batching on."
@@ -123,7 +123,7 @@ codes! {
         "The HTTP request holds no well-formed GraphQL request."
         "Send a JSON object with at least `query`, a string."
     INVALID_TOKEN 401 Client
-        "The token cannot be read, its signature is not good, or its key or algorithm is none that is allowed."
+        "The token cannot be read, its signature is not good, its key or algorithm is none that is allowed, or its issuer says that it does not hold."
         "Get a new one; `www-authenticate` says what is wrong, and `ogive explain --token` which key set was asked."
     MAX_ALIASES_LIMIT 400 Client
         "The operation has more aliases than `limits.max_aliases`."

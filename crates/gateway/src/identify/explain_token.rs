@@ -4,7 +4,10 @@ use std::{fmt::Write, sync::Arc};
 
 use ogive_config::Config;
 use ogive_identity::{
-    Authenticator, Caller, TokenError, authenticator::SignatureCheck, key_source::now,
+    Authenticator, Caller, TokenError,
+    authenticator::SignatureCheck,
+    key_source::now,
+    token_introspection::{TokenIntrospection, is_jwt},
 };
 use ogive_plan::{Claims, Plan};
 
@@ -15,9 +18,27 @@ pub async fn explain_token(config: &Config, token: &str) -> (String, Option<Arc<
     let mut out = String::new();
     let options = AuthenticationOptions::new(config);
     let authentication = options.map(|options| Authentication::start(options, None));
-    let Some(jwt) = authentication.as_ref().and_then(Authentication::jwt) else {
-        out.push_str("`authentication.router.jwt` is not set: tokens mean nothing\n");
-        return (out, None);
+    let introspection = authentication
+        .as_ref()
+        .and_then(Authentication::introspection);
+    let jwt = authentication.as_ref().and_then(Authentication::jwt);
+    let (jwt, endpoint) = match (jwt, introspection) {
+        (None, None) => {
+            out.push_str(
+                "neither `authentication.router.jwt` nor `introspection` is set: tokens mean nothing\n",
+            );
+            return (out, None);
+        }
+        (jwt, endpoint) => (
+            jwt.filter(|_| endpoint.is_none() || is_jwt(token)),
+            endpoint,
+        ),
+    };
+    let Some(jwt) = jwt else {
+        return match endpoint {
+            Some(endpoint) => introspected(endpoint, token, out).await,
+            None => (out, None),
+        };
     };
     for (at, source) in jwt.sources().iter().enumerate() {
         source.tried().await;
@@ -48,6 +69,38 @@ pub async fn explain_token(config: &Config, token: &str) -> (String, Option<Arc<
     }
 }
 
+/// What its issuer says of a token that only it can read.
+async fn introspected(
+    endpoint: &TokenIntrospection,
+    token: &str,
+    mut out: String,
+) -> (String, Option<Arc<Caller>>) {
+    match endpoint.caller(token).await {
+        Ok((caller, end)) => {
+            let _ = writeln!(
+                out,
+                "good, says {}; ends {}",
+                endpoint.shown(),
+                shown_end(end)
+            );
+            write_claims(&caller, &mut out);
+            (out, Some(caller))
+        }
+        Err(error) => {
+            let (why, code) = (error.description(), error.code());
+            let _ = writeln!(out, "refused by {}: {why} ({code})", endpoint.shown());
+            (out, None)
+        }
+    }
+}
+
+fn shown_end(end: u64) -> String {
+    match end {
+        u64::MAX => "never".to_owned(),
+        end => format!("in {} s", end.saturating_sub(now())),
+    }
+}
+
 async fn judge(
     jwt: &Authenticator,
     token: &str,
@@ -55,10 +108,7 @@ async fn judge(
 ) -> Result<Arc<Caller>, TokenError> {
     let check = async |check: SignatureCheck| check();
     let (judged, _) = jwt.judge(token, now(), &check).await?;
-    let end = match judged.end {
-        u64::MAX => "never".to_owned(),
-        end => format!("in {} s", end.saturating_sub(now())),
-    };
+    let end = shown_end(judged.end);
     let kid = judged.kid.as_deref().unwrap_or("(no kid)");
     let _ = writeln!(
         out,
@@ -66,7 +116,11 @@ async fn judge(
         judged.set,
         judged.algorithm.name()
     );
-    let caller = judged.caller;
+    write_claims(&judged.caller, out);
+    Ok(judged.caller)
+}
+
+fn write_claims(caller: &Caller, out: &mut String) {
     let list = |names: &[Box<str>]| {
         if names.is_empty() {
             "none".to_owned()
@@ -79,7 +133,6 @@ async fn judge(
     for (name, value) in &caller.claims {
         let _ = writeln!(out, "claim {name}: {value}");
     }
-    Ok(caller)
 }
 
 /// What the restrictions of a plan make of a caller; nothing if there are none.

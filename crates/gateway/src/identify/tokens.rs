@@ -8,19 +8,26 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{
-    ClaimNames, Config, JwksOptions, JwtOptions, KeySetUrl, OnTokenError, TokenAlgorithm,
-    TokenSourceRule, WhenKeysMissing,
+    ClaimNames, ClientAuthenticationWord, Config, IntrospectionOptions as IntrospectionSection,
+    JwksOptions, JwtOptions, KeySetUrl, OnTokenError, TokenAlgorithm, TokenSourceRule,
+    WhenKeysMissing,
 };
 use ogive_identity::{
     Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,
     Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
-    api_keys::ApiKeys, authenticator::SignatureCheck, key_source::now,
+    api_keys::ApiKeys,
+    authenticator::SignatureCheck,
+    key_source::now,
+    token_introspection::{IntrospectionOptions, TokenIntrospection, is_jwt},
 };
 
-use crate::shared::{
-    context::Identity,
-    error::{CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_EITHER, RequestError},
-    offload::Offload,
+use crate::{
+    policies::headers,
+    shared::{
+        context::Identity,
+        error::{CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_EITHER, RequestError},
+        offload::Offload,
+    },
 };
 
 /// After how many seconds clients come back whose token could not be judged.
@@ -29,7 +36,10 @@ const RETRY_SECONDS: u64 = 1;
 /// How callers are known by what they bring.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AuthenticationOptions {
+    /// Where tokens are looked for.
+    credentials: Credentials,
     jwt: Option<AuthenticatorOptions>,
+    introspection: Option<IntrospectionOptions>,
     api_keys: Option<(HeaderName, std::path::PathBuf)>,
     goes_on: bool,
     when_missing: WhenKeysMissing,
@@ -43,13 +53,21 @@ impl AuthenticationOptions {
             return None;
         }
         let jwt = Some(&router.jwt).filter(|jwt| !jwt.jwks.is_empty());
+        let introspection = router.introspection.as_ref();
+        let has_tokens = jwt.is_some() || introspection.is_some();
         Some(AuthenticationOptions {
+            credentials: if has_tokens {
+                credentials(&router.jwt)
+            } else {
+                Credentials::default()
+            },
             jwt: jwt.map(authenticator_options),
+            introspection: introspection.map(|options| introspection_options(options, &router.jwt)),
             api_keys: router.api_keys.as_ref().and_then(|keys| {
                 let name = HeaderName::from_bytes(keys.header_name.0.as_bytes()).ok()?;
                 Some((name, keys.file.clone().into()))
             }),
-            goes_on: jwt.is_some_and(|jwt| jwt.on_error == OnTokenError::Continue),
+            goes_on: has_tokens && router.jwt.on_error == OnTokenError::Continue,
             when_missing: jwt.map_or(WhenKeysMissing::RefuseTokens, |jwt| jwt.when_missing),
         })
     }
@@ -59,7 +77,8 @@ impl AuthenticationOptions {
     /// What clients of whom nothing is known are asked for.
     pub(crate) fn challenge(config: &Config) -> &'static str {
         let router = &config.authentication.router;
-        match (router.jwt.jwks.is_empty(), router.api_keys.is_some()) {
+        let has_tokens = !router.jwt.jwks.is_empty() || router.introspection.is_some();
+        match (!has_tokens, router.api_keys.is_some()) {
             (false, true) => CHALLENGE_EITHER,
             (true, true) => CHALLENGE_API_KEY,
             _ => CHALLENGE,
@@ -71,7 +90,35 @@ impl AuthenticationOptions {
     }
 }
 
-fn authenticator_options(jwt: &JwtOptions) -> AuthenticatorOptions {
+fn introspection_options(options: &IntrospectionSection, jwt: &JwtOptions) -> IntrospectionOptions {
+    let audiences = options.audiences.iter();
+    IntrospectionOptions {
+        endpoint: options.endpoint.0.clone(),
+        client_id: options.client_id.clone(),
+        client_secret: options.client_secret.0.clone(),
+        in_body: options.client_authentication == ClientAuthenticationWord::Post,
+        headers: headers(&options.headers),
+        audiences: audiences.map(|audience| audience.as_str().into()).collect(),
+        caller: caller_options(jwt),
+        clock_skew: jwt.clock_skew.0,
+        timeout: options.request_timeout.0,
+        in_flight_max: options.max_in_flight.get(),
+        ttl: options.cache_ttl.0,
+        inactive_ttl: options.inactive_cache_ttl.0,
+        cache_bytes_max: options.cache_memory.0,
+        token_bytes_max: jwt.max_token_size.0,
+    }
+}
+
+fn caller_options(jwt: &JwtOptions) -> CallerOptions {
+    let names = |names: &ClaimNames| names.0.iter().map(|name| name.as_str().into()).collect();
+    CallerOptions {
+        scopes: names(&jwt.scopes_claim),
+        policies: names(&jwt.policies_claim),
+    }
+}
+
+fn credentials(jwt: &JwtOptions) -> Credentials {
     let header = |name: &str, prefix: &str| {
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
         let prefix = prefix.trim().into();
@@ -84,21 +131,21 @@ fn authenticator_options(jwt: &JwtOptions) -> AuthenticatorOptions {
             name: name.as_str().into(),
         }),
     });
-    let names = |names: &ClaimNames| names.0.iter().map(|name| name.as_str().into()).collect();
+    Credentials {
+        sources: first.into_iter().chain(others).collect(),
+        ignore_other_prefixes: jwt.ignore_other_prefixes,
+    }
+}
+
+fn authenticator_options(jwt: &JwtOptions) -> AuthenticatorOptions {
     AuthenticatorOptions {
-        credentials: Credentials {
-            sources: first.into_iter().chain(others).collect(),
-            ignore_other_prefixes: jwt.ignore_other_prefixes,
-        },
+        credentials: credentials(jwt),
         sets: jwt
             .jwks
             .iter()
             .filter_map(|set| key_set(set, jwt))
             .collect(),
-        caller: CallerOptions {
-            scopes: names(&jwt.scopes_claim),
-            policies: names(&jwt.policies_claim),
-        },
+        caller: caller_options(jwt),
         clock_skew: jwt.clock_skew.0,
         token_bytes_max: jwt.max_token_size.0,
         cache_bytes_max: jwt.cache_memory.0,
@@ -157,6 +204,7 @@ fn algorithm(word: &TokenAlgorithm) -> Option<Algorithm> {
 pub struct Authentication {
     options: AuthenticationOptions,
     jwt: Option<Authenticator>,
+    introspection: Option<TokenIntrospection>,
     api_keys: Option<ApiKeys>,
 }
 
@@ -170,6 +218,8 @@ enum Found {
     Settled(Result<Arc<Caller>, TokenError>),
     /// To be proved.
     Token(String, ogive_identity::token_cache::Digest),
+    /// To be asked about.
+    Opaque(String),
 }
 
 impl Authentication {
@@ -179,6 +229,7 @@ impl Authentication {
         let jwt = options.jwt.clone();
         Authentication {
             jwt: jwt.map(|jwt| Authenticator::start(jwt, known)),
+            introspection: options.introspection.clone().map(TokenIntrospection::new),
             api_keys: options
                 .api_keys
                 .clone()
@@ -193,6 +244,11 @@ impl Authentication {
     /// What judges tokens.
     pub fn jwt(&self) -> Option<&Authenticator> {
         self.jwt.as_ref()
+    }
+
+    /// What is asked about tokens that only their issuer can read.
+    pub fn introspection(&self) -> Option<&TokenIntrospection> {
+        self.introspection.as_ref()
     }
 
     /// Waits for keys, if the configuration asks for it. The error says what does not come, and why.
@@ -231,6 +287,13 @@ impl Authentication {
             Found::Key(found) => return Some(found.map_err(refused_key)),
             Found::Settled(found) => found,
             Found::Token(token, digest) => Box::pin(self.prove(&token, digest, offload)).await,
+            Found::Opaque(token) => match &self.introspection {
+                Some(endpoint) => {
+                    let asked = Box::pin(endpoint.caller(&token)).await;
+                    asked.map(|(caller, _)| caller)
+                }
+                None => Err(TokenError::NoKeys),
+            },
         };
         Some(match found {
             Ok(caller) => Ok(caller),
@@ -243,21 +306,27 @@ impl Authentication {
     }
 
     fn find(&self, headers: &HeaderMap, api_key: &[HeaderValue]) -> Found {
-        if let Some(jwt) = &self.jwt {
-            match jwt.options().credentials.find(headers) {
-                Ok(None) => {}
-                Ok(Some(token)) => {
-                    return match jwt.recall(token, now()) {
-                        Ok(caller) => Found::Settled(Ok(caller)),
-                        Err(digest) => Found::Token(token.to_owned(), digest),
-                    };
-                }
-                Err(error) => return Found::Settled(Err(error)),
-            }
+        match self.options.credentials.find(headers) {
+            Ok(None) => {}
+            Ok(Some(token)) => return self.found(token),
+            Err(error) => return Found::Settled(Err(error)),
         }
         match &self.api_keys {
             Some(keys) if !api_key.is_empty() => Found::Key(keys.caller(api_key, now())),
             _ => Found::Nobody,
+        }
+    }
+
+    /// Who judges a token.
+    fn found(&self, token: &str) -> Found {
+        match (&self.jwt, &self.introspection) {
+            (Some(jwt), other) if other.is_none() || is_jwt(token) => {
+                match jwt.recall(token, now()) {
+                    Ok(caller) => Found::Settled(Ok(caller)),
+                    Err(digest) => Found::Token(token.to_owned(), digest),
+                }
+            }
+            _ => Found::Opaque(token.to_owned()),
         }
     }
 

@@ -135,6 +135,17 @@ impl Gateway {
     }
 }
 
+/// Whether what is asked for is GraphiQL, or what it shows of the gateway. Its assets are the same everywhere.
+pub(crate) fn is_for_people(options: &GatewayOptions, parts: &Parts) -> bool {
+    let path = parts.uri.path();
+    let Some(homepage) = &options.homepage_path else {
+        return path == dev_diagnostics::PATH;
+    };
+    path == homepage
+        || path == options.graphql_path
+        || [graphiql::STATE, dev_diagnostics::PATH].contains(&path)
+}
+
 /// The id in the path behind the GraphQL endpoint, where trusted documents are served.
 fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str> {
     options.documents.trusted.as_ref()?;

@@ -17,3 +17,4 @@ pub mod refinement;
 pub(crate) mod signers;
 pub mod split_fetch;
 pub mod state;
+pub mod views;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ogive_config::{BatchingWord, Config, Limit, Measured, PlanProfile};
+use ogive_config::{BatchingWord, Config, IntrospectionWord, Limit, Measured, PlanProfile};
 use ogive_execute::{ExecuteLimits, ExecuteOptions};
 use ogive_federation::Supergraph;
 use ogive_operation::{NormaliseLimits, ValidationLimits};
@@ -133,7 +133,8 @@ impl PipelineOptions {
                 validation: ValidationLimits {
                     errors_max: limits.errors_max,
                     // What introspection does not tell, messages must not tell one by one.
-                    suggestions: config.supergraph.introspection,
+                    suggestions: config.supergraph.introspection
+                        && config.authorization.introspection == IntrospectionWord::All,
                     ..ValidationLimits::default()
                 },
                 operation: OperationLimits::new(limits),

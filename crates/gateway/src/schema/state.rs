@@ -23,6 +23,7 @@ use crate::{
     schema::options::PipelineOptions,
     schema::plan_cache::PlanCache,
     schema::refinement::{RefineLimits, Refinement},
+    schema::views::SchemaViews,
 };
 
 /// One schema, ready to serve.
@@ -46,6 +47,8 @@ pub struct SchemaState {
     pub feedback: Feedback,
     /// Plans that wait for a better one.
     pub refinement: Refinement,
+    /// What introspection shows callers; `None` if it shows everybody everything.
+    pub views: Option<SchemaViews>,
     /// How requests are treated.
     pub options: PipelineOptions,
 }
@@ -103,6 +106,7 @@ impl SchemaState {
                 PipelineOptions::planning_for(config, &supergraph),
             ),
             labels,
+            views: SchemaViews::new(&supergraph, config),
             feedback: Feedback::new(config, endpoints.iter().map(|e| &*e.name)),
             refinement: Refinement::new(RefineLimits::new(config)),
             supergraph,

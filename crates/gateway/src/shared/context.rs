@@ -15,6 +15,7 @@ use ogive_base::Reservation;
 use ogive_config::{Client, Peer};
 use ogive_identity::Caller;
 use ogive_plan::Claims;
+use ogive_schema::Schema;
 use ogive_telemetry::{Record, Telemetry};
 use ogive_transport::CallerContext;
 
@@ -113,6 +114,8 @@ pub struct OperationContext<'a> {
     exceeded: RefCell<Exceeded>,
     /// What the caller has with the policies that were decided; in a box, because most operations ask for none.
     decided: OnceCell<Box<Claims>>,
+    /// What introspection shows the caller, if that is not what it shows everybody.
+    view: OnceCell<Arc<Schema>>,
 }
 
 impl<'a> OperationContext<'a> {
@@ -128,6 +131,7 @@ impl<'a> OperationContext<'a> {
             memory: None,
             exceeded: RefCell::default(),
             decided: OnceCell::new(),
+            view: OnceCell::new(),
         }
     }
     /// Says who the caller is.
@@ -152,6 +156,14 @@ impl<'a> OperationContext<'a> {
     /// The caller, if anybody is known.
     pub(crate) fn caller(&self) -> Option<&Caller> {
         self.caller.as_deref()
+    }
+    /// Notes what introspection shows the caller.
+    pub(crate) fn note_view(&self, view: Arc<Schema>) {
+        let _ = self.view.set(view);
+    }
+    /// What introspection shows the caller, if that is not what it shows everybody.
+    pub(crate) fn view(&self) -> Option<&Schema> {
+        self.view.get().map(|view| &**view)
     }
     /// Notes once what the caller has with the policies that were decided.
     pub(crate) fn note_decided(&self, claims: Claims) {

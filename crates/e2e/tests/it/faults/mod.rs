@@ -19,7 +19,7 @@ mod telling;
 
 use std::fmt::Write;
 
-use crate::identity::{policies::UNDECIDED, services::FAULTS};
+use crate::identity::{opaque::UNKNOWN, policies::UNDECIDED, services::FAULTS};
 use crate::{http_client::Answer, subgraph_authentication};
 
 /// What an answer looks like: `200 SUBREQUEST_HTTP_ERROR`, `431` without a body.
@@ -110,6 +110,15 @@ fn the_page_of_faults_is_up_to_date() {
             "| {} | {} | {} | {} |",
             case.fault, case.known, case.unknown, case.never
         );
+    }
+    page.push_str(
+        "\n## Issuers that are asked about tokens\n\n\
+         What a client is answered with a token that its issuer was asked about before, and with another \
+         ([authentication.md](authentication.md#opaque-tokens)).\n\n\
+         | fault | known token | other token |\n|---|---|---|\n",
+    );
+    for case in FAULTS {
+        let _ = writeln!(page, "| {} | 200 | {UNKNOWN} |", case.fault);
     }
     page.push_str(
         "\n## Services that decide policies\n\n\

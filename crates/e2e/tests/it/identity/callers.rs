@@ -1,5 +1,6 @@
 //! Tokens and keys that are taken, and those that are not; what becomes of what they claim.
 
+use ogive_testbase::subgraph::{Reply, StubSubgraph, answer};
 use serde_json::json;
 
 use super::{Known, claims, made::Made};
@@ -495,7 +496,7 @@ fn the_documented_set_ups_start() {
         .skip(1)
         .map(|block| block.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 6);
     let folder = super::made::Folder::new();
     let key = Made::new("1");
     let keys = super::made::jwks(&[&key]);
@@ -517,8 +518,13 @@ fn the_documented_set_ups_start() {
     let issuer = format!("http://{}", about.address);
     let document = json!({ "issuer": issuer, "jwks_uri": server.url() }).to_string();
     about.answer(Some(super::made::ok(&document, "")));
+    let endpoint = StubSubgraph::start(|_, request| {
+        let said = json!({ "active": request.contains("token=opaque&"), "aud": "https://graphql.example.com" });
+        Reply::Whole(answer(200, "", said.to_string().as_bytes()))
+    });
     for block in blocks {
         let yaml = block
+            .replace("https://issuer.example.com/introspect", &endpoint.url())
             .replace("https://issuer.example.com/jwks.json", &server.url())
             .replace("https://issuer.example.com", &issuer)
             .replace("/etc/ogive/jwks.json", &jwks.display().to_string())
@@ -532,6 +538,7 @@ fn the_documented_set_ups_start() {
         let credentials = match block {
             block if block.contains("api_keys") => ("x-api-key", "key"),
             block if block.contains("x-claims") => ("x-claims", "{}"),
+            block if block.contains("introspection") => ("authorization", "Bearer opaque"),
             _ => ("authorization", bearer.as_str()),
         };
         let known = post_with(graph.address(), "{ me { name } }", &[credentials]);

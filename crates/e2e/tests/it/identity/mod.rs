@@ -1,8 +1,10 @@
 //! Who asks, by token or key, on real sockets.
 
 mod callers;
+mod introspection;
 #[path = "../../../../identity/tests/it/made.rs"]
 pub(crate) mod made;
+pub(crate) mod opaque;
 pub(crate) mod policies;
 pub(crate) mod providers;
 mod rotation;

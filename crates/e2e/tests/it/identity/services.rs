@@ -1,4 +1,4 @@
-//! Faults of services that are asked about a caller: whoever decides policies. `docs/faults.md` is made from the table.
+//! Faults of services that are asked about a caller: whoever decides policies, or knows tokens. `docs/faults.md` is made from the table.
 
 use ogive_testbase::subgraph::{Reply, StubSubgraph, answer};
 
@@ -19,10 +19,21 @@ const fn fault(fault: &'static str, reply: fn() -> Reply) -> Fault {
 }
 
 impl Fault {
+    /// Whether it is one of the URL, so that there is no time before it.
+    pub(crate) fn is_of_url(&self) -> bool {
+        self.scheme == "https"
+    }
     /// A service that has it.
     pub(crate) fn start(&self) -> (StubSubgraph, String) {
+        self.start_after(None)
+    }
+    /// One that answers the first request with these bytes, before it has it.
+    pub(crate) fn start_after(&self, first: Option<Vec<u8>>) -> (StubSubgraph, String) {
         let reply = self.reply;
-        let service = StubSubgraph::start(move |_, _| reply());
+        let service = StubSubgraph::start(move |nth, _| match &first {
+            Some(first) if nth == 0 => Reply::Last(first.clone()),
+            _ => reply(),
+        });
         let url = format!("{}://{}/", self.scheme, service.address);
         (service, url)
     }

@@ -1,0 +1,96 @@
+//! What introspection shows a caller: the API schema without the types and fields that this caller may not see.
+//!
+//! A view is made for every set of requirements that some caller meets, once, and kept; there are at most [`VIEWS_MAX`].
+//! Scalars and enums that clients may have to write stay, whatever is asked of those who read them: without them nobody
+//! could give the arguments of fields that are not restricted. The query root stays, too: introspection itself is there.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ogive_base::{BitSet, FastSet};
+use ogive_config::{AuthorizationDirectives, Config, IntrospectionWord};
+use ogive_federation::Supergraph;
+use ogive_plan::{Claims, Requirement};
+use ogive_schema::{OperationKind, Schema, TypeId, TypeKind, retain::Element};
+
+/// Most views that are kept; beyond that the oldest goes.
+const VIEWS_MAX: usize = 32;
+
+/// The views of one schema.
+#[derive(Debug)]
+pub struct SchemaViews {
+    /// Those of the supergraph, in its order.
+    pub(crate) requirements: Vec<Requirement>,
+    kept: Mutex<Vec<(BitSet, Arc<Schema>)>>,
+}
+
+impl SchemaViews {
+    /// The views of a supergraph; `None` if everybody sees everything.
+    pub(crate) fn new(supergraph: &Supergraph, config: &Config) -> Option<Self> {
+        let options = &config.authorization;
+        let is_on = options.directives == AuthorizationDirectives::Enforce
+            && options.introspection == IntrospectionWord::Authorized
+            && !options.dry_run
+            && !supergraph.restrictions.is_empty();
+        let requirements = supergraph.restrictions.requirements.iter();
+        let requirements = requirements.map(|requirement| Requirement {
+            authenticated: requirement.authenticated,
+            scopes: requirement.scopes.clone(),
+            policies: requirement.policies.clone(),
+        });
+        is_on.then(|| SchemaViews {
+            requirements: requirements.collect(),
+            kept: Mutex::default(),
+        })
+    }
+
+    /// The requirements that a caller meets.
+    pub(crate) fn met_by(&self, claims: &Claims) -> BitSet {
+        let rows = (0..).zip(&self.requirements);
+        let met = rows.filter(|(_, requirement)| requirement.is_met_by(claims));
+        met.map(|(row, _)| row).collect()
+    }
+
+    /// The view that is kept for who meets these requirements.
+    pub(crate) fn get(&self, met: &BitSet) -> Option<Arc<Schema>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.iter();
+        kept.find(|(of, _)| of == met)
+            .map(|(_, view)| Arc::clone(view))
+    }
+    /// Keeps a view.
+    pub(crate) fn insert(&self, met: BitSet, view: Arc<Schema>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= VIEWS_MAX {
+            kept.remove(0);
+        }
+        kept.push((met, view));
+    }
+}
+
+/// What callers see who meet these requirements. Linear in the schema, times how often something is hidden because of what
+/// was hidden before.
+pub(crate) fn view(supergraph: &Supergraph, met: &BitSet) -> Schema {
+    let (api, restrictions) = (&supergraph.api, &supergraph.restrictions);
+    let may = |rows: &[u32]| rows.iter().all(|row| met.contains(*row));
+    let inputs = || api.inputs.iter().map(|(_, input)| input.ty.id);
+    let written: FastSet<TypeId> = inputs().collect();
+    let root = api.root(OperationKind::Query);
+    let is_leaf = |ty: TypeId| matches!(api.types[ty].kind, TypeKind::Scalar | TypeKind::Enum);
+    let stays = |ty: TypeId| Some(ty) == root || is_leaf(ty) && written.contains(&ty);
+    let may_read = |ty: TypeId| may(restrictions.of_type(ty));
+    let mut gone: FastSet<TypeId> = FastSet::default();
+    loop {
+        let (view, withheld) = api.retain(|element| match element {
+            Element::Type(ty) => stays(ty) || may_read(ty) && !gone.contains(&ty),
+            Element::Field(field) => {
+                may(restrictions.of_field(field)) && may_read(api.fields[field].ty.id)
+            }
+            _ => true,
+        });
+        let before = gone.len();
+        gone.extend(withheld.empty.into_iter().filter(|ty| !stays(*ty)));
+        if gone.len() == before {
+            return view;
+        }
+    }
+}
