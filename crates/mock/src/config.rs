@@ -6,8 +6,8 @@ use ogive_base::FastMap;
 use serde_json::{Map, Value};
 
 use crate::{
-    data::expr::text_of, delay::Delay, fault::Fault, generate::GeneratorOptions, service::Settings,
-    subgraph::Options, yaml,
+    data::expr::text_of, delay::Delay, events::EventSchedule, fault::Fault,
+    generate::GeneratorOptions, service::Settings, subgraph::Options, yaml,
 };
 
 /// What to serve.
@@ -108,7 +108,7 @@ impl Config {
                 _ => {
                     return Err(error(
                         key,
-                        "unknown key; known are listen, workers, generate, subgraphs, data, delay, faults, cache, \
+                        "unknown key; known are listen, workers, generate, subgraphs, data, delay, faults, events, cache, \
                          record, headers, validate, strict_external",
                     ));
                 }
@@ -149,7 +149,7 @@ fn subgraph(
                     _ => {
                         return Err(error(
                             &place,
-                            "unknown key; known are sdl, data, delay, faults, cache, record, headers, validate, \
+                            "unknown key; known are sdl, data, delay, faults, events, cache, record, headers, validate, \
                              strict_external",
                         ));
                     }
@@ -193,6 +193,17 @@ fn behaviour(
             Value::Bool(on) => into.settings.cache = *on,
             other => into.settings.cache_bytes_max = integer(place, other)? as usize,
         },
+        "events" => {
+            let script = EventSchedule::read(value);
+            into.settings.events = script.map_err(|(key, what)| {
+                let place = if key.is_empty() {
+                    place.to_owned()
+                } else {
+                    format!("{place}.{key}")
+                };
+                error(&place, what)
+            })?;
+        }
         "record" => into.settings.record = boolean(place, value)?,
         "headers" => into.settings.headers = boolean(place, value)?,
         "validate" => into.options.validate = boolean(place, value)?,

@@ -75,6 +75,8 @@ pub(crate) struct FieldCall<'c, 's> {
     pub(crate) node: &'c Node<'s>,
     pub(crate) field: FieldId,
     pub(crate) arguments: &'c Values,
+    /// The number of the event of a subscription, counted from 0.
+    pub(crate) event: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delay::Delay,
+    events::EventSchedule,
     fault::{Fault, FaultKind, coordinate_faults, shorten_entities},
     subgraph::{Answer, Subgraph},
 };
@@ -38,6 +39,8 @@ pub struct Settings {
     pub cache_bytes_max: usize,
     /// Requests are logged with their headers.
     pub record: bool,
+    /// The events of subscriptions.
+    pub events: EventSchedule,
     /// Obey the request headers `x-mock-fault` and `x-mock-delay`.
     pub headers: bool,
 }
@@ -50,6 +53,7 @@ impl Default for Settings {
             cache: true,
             cache_bytes_max: CACHE_BYTES,
             record: false,
+            events: EventSchedule::default(),
             headers: true,
         }
     }
@@ -228,6 +232,42 @@ impl Service {
             });
         }
         Some(hosted.respond(&settings, headers, body))
+    }
+
+    /// The events of a subgraph's subscriptions.
+    pub(crate) fn event_schedule(&self, name: &str) -> EventSchedule {
+        let hosted = self.by_name.get(name).map(|at| &self.subgraphs[*at]);
+        hosted.map_or_else(EventSchedule::default, |h| h.settings().events.clone())
+    }
+
+    /// Whether the request is for a subscription.
+    pub(crate) fn is_subscription(&self, name: &str, request: &[u8]) -> bool {
+        let subgraph = self.subgraph(name);
+        subgraph.is_some_and(|subgraph| subgraph.is_subscription(request))
+    }
+
+    /// The answer that is the event of that number, counted from 0, and whether there is no other one: that to a query,
+    /// or to what cannot be executed.
+    pub(crate) fn event(&self, name: &str, request: &[u8], number: u64) -> (Vec<u8>, bool) {
+        let Some(at) = self.by_name.get(name) else {
+            return (
+                b"{\"errors\":[{\"message\":\"No such subgraph.\"}]}".to_vec(),
+                true,
+            );
+        };
+        let hosted = &self.subgraphs[*at];
+        let settings = hosted.settings();
+        let schema = &hosted.subgraph.model().schema;
+        let faults = settings.faults.iter();
+        let fields = coordinate_faults(schema, faults.filter(|fault| fault.strikes(number + 1)));
+        let answer = hosted.subgraph.execute_event(request, &fields, number);
+        let counters = &hosted.counters;
+        let add = |counter: &AtomicU64, n: usize| counter.fetch_add(n as u64, Ordering::Relaxed);
+        add(&counters.requests, usize::from(number == 0));
+        add(&counters.errors, usize::from(answer.has_errors));
+        add(&counters.bytes_out, answer.body.len());
+        let is_last = answer.status != 200 || !hosted.subgraph.is_subscription(request);
+        (answer.body, is_last)
     }
 
     /// The place of the subgraph of that name.

@@ -113,6 +113,34 @@ impl Subgraph {
 
     /// Executes a request given as the JSON body of a POST.
     pub fn execute_body(&self, body: &[u8], faults: &CoordinateFaults) -> Answer {
+        self.execute_json_body(body, faults, None)
+    }
+
+    /// Executes a request for one event of a subscription, counted from 0; queries and mutations are executed as ever.
+    pub fn execute_event(&self, body: &[u8], faults: &CoordinateFaults, number: u64) -> Answer {
+        self.execute_json_body(body, faults, Some(number))
+    }
+
+    /// Whether a request given as the JSON body of a POST is for a subscription.
+    pub fn is_subscription(&self, body: &[u8]) -> bool {
+        let Ok(Value::Object(request)) = serde_json::from_slice(body) else {
+            return false;
+        };
+        let Some(Value::String(query)) = request.get("query") else {
+            return false;
+        };
+        let prepared = self.prepare(query);
+        let name = request.get("operationName").and_then(Value::as_str);
+        let operation = get_operation(&prepared.document, name);
+        operation.is_ok_and(|operation| operation.kind == OperationKind::Subscription)
+    }
+
+    fn execute_json_body(
+        &self,
+        body: &[u8],
+        faults: &CoordinateFaults,
+        event: Option<u64>,
+    ) -> Answer {
         let Ok(Value::Object(mut request)) = serde_json::from_slice(body) else {
             return refused("The body must be a JSON object.", "BAD_REQUEST");
         };
@@ -129,7 +157,8 @@ impl Subgraph {
             Some(Value::Object(variables)) => variables,
             Some(_) => return refused("\"variables\" must be an object.", "BAD_REQUEST"),
         };
-        self.execute(&query, operation_name.as_deref(), &variables, faults)
+        let operation_name = operation_name.as_deref();
+        self.execute_operation((&query, operation_name), &variables, faults, event)
     }
 
     /// Executes a request.
@@ -140,6 +169,16 @@ impl Subgraph {
         variables: &Map<String, Value>,
         faults: &CoordinateFaults,
     ) -> Answer {
+        self.execute_operation((query, operation_name), variables, faults, None)
+    }
+
+    fn execute_operation(
+        &self,
+        (query, operation_name): (&str, Option<&str>),
+        variables: &Map<String, Value>,
+        faults: &CoordinateFaults,
+        event: Option<u64>,
+    ) -> Answer {
         let prepared = self.prepare(query);
         if !prepared.errors.is_empty() {
             return refused_all(&prepared.document, &prepared.errors);
@@ -149,8 +188,10 @@ impl Subgraph {
             Ok(operation) => operation,
             Err(message) => return refused(&message, "OPERATION_RESOLUTION_FAILURE"),
         };
-        if operation.kind == OperationKind::Subscription {
-            return refused("Subscriptions are not served here.", "BAD_REQUEST");
+        if operation.kind == OperationKind::Subscription && event.is_none() {
+            let message =
+                "Subscriptions are served over WebSocket, server-sent events and multipart.";
+            return refused(message, "BAD_REQUEST");
         }
         let schema = &self.model.schema;
         let Some(root) = schema.root(operation.kind) else {
@@ -169,13 +210,14 @@ impl Subgraph {
                 return refusal(errors.collect());
             }
         };
-        self.run(document, operation, root, &values, faults)
+        let event = event.unwrap_or_default();
+        self.run(document, (operation, event), root, &values, faults)
     }
 
     fn run(
         &self,
         document: &Document,
-        operation: &OperationDefinition,
+        (operation, event): (&OperationDefinition, u64),
         root: ogive_schema::TypeId,
         variables: &Values,
         faults: &CoordinateFaults,
@@ -187,6 +229,7 @@ impl Subgraph {
             variables,
             faults,
             strict_external: self.options.strict_external,
+            event,
         };
         let answer = execute(&context, operation, root);
         let mut body = Vec::with_capacity(answer.data.len() + 16);

@@ -46,6 +46,8 @@ pub(crate) struct Context<'s> {
     pub(crate) faults: &'s CoordinateFaults,
     /// Refuse external fields that no path provides.
     pub(crate) strict_external: bool,
+    /// The number of the event of a subscription, counted from 0.
+    pub(crate) event: u64,
 }
 
 /// The data of an answer and its field errors, each as JSON text.
@@ -266,6 +268,7 @@ impl<'s> Execution<'s> {
                     node,
                     field: id,
                     arguments,
+                    event: self.context.event,
                 });
                 let here = facts.and_then(|f| f.provides.as_deref());
                 if here.is_some() || provided.is_some_and(|p| !p.sub.is_empty()) {

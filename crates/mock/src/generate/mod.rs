@@ -110,6 +110,7 @@ impl Generator {
             node: &node,
             field,
             arguments,
+            event: 0,
         };
         Some(describe(model, self.resolve(model, &object, &call)))
     }
@@ -128,7 +129,7 @@ impl Generator {
     pub(crate) fn root_object(&self, call: &FieldCall<'_, '_>) -> Generated {
         Generated {
             space: type_key(&call.model.schema, call.node.ty).into(),
-            identity: 0,
+            identity: call.event,
             coded: false,
             representation: None,
         }
@@ -338,6 +339,7 @@ impl Generator {
             node: &node,
             field,
             arguments: &Values::new(),
+            event: 0,
         };
         self.project_value(model, self.resolve(model, object, &call), &item.sub)
     }

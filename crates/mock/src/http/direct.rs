@@ -150,6 +150,11 @@ impl Seen {
                     _ => return Seen::Odd,
                 }
             } else if is("accept") {
+                if header.value.starts_with(b"text/event-stream")
+                    || header.value.starts_with(b"multipart/")
+                {
+                    return Seen::Odd;
+                }
                 graphql_json = accept.likes_graphql_json(header.value);
             } else if is("connection") {
                 if !header.value.eq_ignore_ascii_case(b"keep-alive") {

@@ -1,7 +1,7 @@
 //! The HTTP/1.1 server: one current-thread runtime per worker, all accepting from the same socket.
 //!
 //! Routes: `POST` and `GET` on `/graphql/<name>` and `/<name>` (with one subgraph also `/graphql` and `/`), `/stats`,
-//! `/requests`, `/health`.
+//! `/requests`, `/health`. Subscriptions are served there, too: see `subscriptions`.
 //!
 //! A connection begins in `direct`, which answers plain POSTs to subgraphs at the least cost. With the first request
 //! that is anything else the connection goes to hyper and `routes`, for good.
@@ -9,6 +9,7 @@
 mod direct;
 mod payload;
 mod routes;
+mod subscriptions;
 
 use std::{
     io,
@@ -153,6 +154,7 @@ async fn connection(mut stream: TcpStream, worker: Rc<Worker>) {
         // A gateway that plans for half a minute must find its idle connections open.
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), serve)
+        .with_upgrades()
         .await;
 }
 

@@ -4,11 +4,16 @@ use std::{rc::Rc, sync::Arc, time::Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Either};
 use hyper::body::Incoming;
+use ogive_stream::{Protocol, handshake};
 use serde_json::{Map, Value, json};
 
-use super::{Closed, due, payload::Payload};
+use super::{
+    Closed, due,
+    payload::Payload,
+    subscriptions::{self, EventBody, Framing},
+};
 use crate::{
     service::{Reply, Service, Transfer},
     timer::Timer,
@@ -21,8 +26,9 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 pub(super) async fn answer(
     service: Arc<Service>,
     timer: Rc<Timer>,
-    request: Request<Incoming>,
-) -> Result<Response<Payload>, Closed> {
+    mut request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Closed> {
+    let upgrade = handshake::is_asked(request.headers()).then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
     let path = parts.uri.path();
     let name = path.strip_prefix("/graphql/").or(path.strip_prefix('/'));
@@ -34,6 +40,9 @@ pub(super) async fn answer(
     if service.subgraph(&name).is_none() {
         let reply = side(&service, &parts.method, path);
         return send(reply, Instant::now(), &timer).await;
+    }
+    if let Some(upgrade) = upgrade {
+        return Ok(upgraded(&parts, upgrade, service, name, &timer));
     }
     let body = match parts.method {
         Method::POST => match collect(body).await {
@@ -49,6 +58,14 @@ pub(super) async fn answer(
             return send(Reply::text(405, "Use POST or GET."), Instant::now(), &timer).await;
         }
     };
+    if let Some(framing) = Framing::of(&parts.headers)
+        && service.is_subscription(&name, &body)
+    {
+        return Ok(stream(
+            EventBody::new(service, name, body, framing),
+            framing,
+        ));
+    }
     let arrived = Instant::now();
     let headers = header_list(&parts.headers, service.is_recording(&name));
     let reply = service.respond(&name, &headers, &body);
@@ -194,11 +211,51 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// The body of an answer.
+pub(super) type AnswerBody = Either<Payload, EventBody>;
+
+/// Agrees on WebSocket, or says why not.
+fn upgraded(
+    parts: &http::request::Parts,
+    upgrade: hyper::upgrade::OnUpgrade,
+    service: Arc<Service>,
+    name: String,
+    timer: &Rc<Timer>,
+) -> Response<AnswerBody> {
+    let protocol = Protocol::choose(&parts.headers);
+    let first = (&parts.method, parts.version);
+    let accepted = handshake::accept(first, &parts.headers, protocol);
+    let mut response = Response::new(Either::Left(Payload::new(
+        Bytes::new(),
+        Transfer::Whole,
+        timer,
+    )));
+    let (Ok(headers), Some(protocol)) = (accepted, protocol) else {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        return response;
+    };
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *response.headers_mut() = headers;
+    tokio::task::spawn_local(subscriptions::websocket(upgrade, protocol, service, name));
+    response
+}
+
+/// An answer that is a stream of events.
+fn stream(body: EventBody, framing: Framing) -> Response<AnswerBody> {
+    let mut response = Response::new(Either::Right(body));
+    let headers = response.headers_mut();
+    let set = http::HeaderValue::from_static;
+    headers.insert(header::CONTENT_TYPE, set(framing.content_type()));
+    headers.insert(header::CACHE_CONTROL, set("no-cache"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, set("*"));
+    response
+}
+
 async fn send(
     reply: Reply,
     arrived: Instant,
     timer: &Rc<Timer>,
-) -> Result<Response<Payload>, Closed> {
+) -> Result<Response<AnswerBody>, Closed> {
     if !reply.delay.is_zero() {
         timer.until(due(arrived, reply.delay)).await;
     }
@@ -206,7 +263,11 @@ async fn send(
         return Err(Closed);
     }
     let length = reply.body.len();
-    let mut response = Response::new(Payload::new(reply.body, reply.transfer, timer));
+    let mut response = Response::new(Either::Left(Payload::new(
+        reply.body,
+        reply.transfer,
+        timer,
+    )));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

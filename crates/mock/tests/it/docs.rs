@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use ogive_mock::{Config, Data, Fault};
+use ogive_mock::{Config, Data, EventFault, Fault};
 use serde_json::json;
 
 use crate::support::{run, subgraph};
@@ -24,7 +24,7 @@ fn blocks(text: &str) -> (Vec<&str>, Vec<&str>) {
 fn every_block_can_be_read() {
     let text = text();
     let (configs, data) = blocks(&text);
-    assert_eq!((configs.len(), data.len()), (2, 2));
+    assert_eq!((configs.len(), data.len()), (3, 2));
     for block in configs {
         Config::parse(block, Path::new("")).unwrap_or_else(|e| panic!("{e}\n{block}"));
     }
@@ -71,4 +71,17 @@ fn every_fault_of_the_table_can_be_read() {
         }
     }
     assert_eq!(n_faults, 16);
+}
+
+#[test]
+fn every_fault_of_events_can_be_read() {
+    let text = text();
+    let table = text
+        .split("| fault of events | what happens |")
+        .nth(1)
+        .unwrap();
+    let rows = table.lines().skip(2).take_while(|l| l.starts_with('|'));
+    let faults = rows.map(|row| row.split('`').nth(1).unwrap());
+    let read = faults.map(|fault| EventFault::parse(fault).unwrap_or_else(|e| panic!("{e}")));
+    assert_eq!(read.count(), 7);
 }

@@ -7,6 +7,7 @@ mod cases;
 mod data;
 mod demo;
 mod docs;
+mod events;
 mod federation;
 mod generate;
 mod http;
