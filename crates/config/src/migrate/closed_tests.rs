@@ -55,6 +55,11 @@ const APOLLO: &[&str] = &[
 
 const HIVE: &[&str] = &[
     "jwt: { require_authentication: true, jwks_providers: [] }",
+    "jwt: { jwks_providers: [ { source: remote, url: 'http://e/jwks' } ] }",
+    "jwt: { jwks_providers: [ { source: remote, url: 'https://e/jwks' } ], lookup_locations: [ { source: cookies, name: c } ] }",
+    "jwt: { jwks_providers: [ { source: remote, url: 'https://e/jwks' } ], allowed_algorithms: [ES512] }",
+    "jwt: { jwks_providers: [ { source: remote, url: 'https://e/jwks' } ], other: 1 }",
+    "jwt: { jwks_providers: [ { source: remote, url: 'https://e/jwks' } ], forward_claims_to_upstream_extensions: { enabled: true, field_name: j } }",
     "introspection: { expression: '.request.headers.x == \"y\"' }",
     "introspection: { enabled: true, expression: '.request.headers.x == \"y\"' }",
     "headers: { all: { request: [ { insert: { name: x, expression: .request.method } } ] } }",
@@ -74,6 +79,8 @@ const HIVE: &[&str] = &[
 const GRAFBASE: &[&str] = &[
     "[[authentication.providers]]\ntype = \"jwt\"\n[authentication.providers.jwks]\nurl = \"https://e\"",
     "[authentication]\ndefault = \"deny\"",
+    "[authentication]\ndefault = \"deny\"\n[extensions.jwt.config]\nurl = \"http://e/jwks\"",
+    "[extensions.jwt.config]\nurl = \"https://e/jwks\"\ncookie_name = \"c\"",
     "executable_document_limit = \"32KiB\"",
     "[operation_limits]\ncomplexity = 7",
     "[complexity_control]\nmode = \"enforce\"\nlimit = 5",
@@ -91,7 +98,10 @@ const GRAFBASE: &[&str] = &[
 ];
 
 const COSMO: &[&str] = &[
-    "authentication: { jwt: { jwks: [ { url: 'https://e/jwks' } ] } }",
+    "authentication: { jwt: { jwks: [ { url: 'http://e/jwks' } ] } }",
+    "authentication: { jwt: { jwks: [ { secret: s, symmetric_algorithm: HS256, header_key_id: k } ] } }",
+    "authentication: { jwt: { jwks: [ { url: 'https://e/jwks' } ], header_sources: [ { type: header, name: x, value_prefixes: [a, b] } ] } }",
+    "authentication: { providers: [ { name: x } ] }",
     "authorization: { require_authentication: true }",
     "authorization: { require_authentication: '${REQUIRED}' }",
     "introspection: { enabled: true, secret: x }",
@@ -408,4 +418,73 @@ fn key_sets_and_required_callers_are_brought_over_together() {
         "{}",
         migration.yaml
     );
+}
+
+#[test]
+fn key_sets_of_other_gateways_are_brought_over_with_what_they_require() {
+    let jwt = |format, text: &str| {
+        let migration = migrated(format, text);
+        assert_eq!(
+            migration.protections_lost(),
+            0,
+            "{}",
+            migration.report_text()
+        );
+        let config = loaded(&migration);
+        let required = config.authorization.require_authentication;
+        (config.authentication.router.jwt, required)
+    };
+    let hive = "jwt:\n  require_authentication: true\n  issuers: ['https://e/']\n  audiences: [us]\n  allowed_algorithms: [RS256, ES256]\n  \
+        jwks_providers:\n    - { source: remote, url: 'https://e/jwks', polling_interval: 15m, prefetch: true }\n    - { source: file, path: /etc/jwks.json }\n  \
+        lookup_locations:\n    - { source: header, name: X-Token, prefix: 'Token ' }\n    - { source: cookies, name: session }\n";
+    let (found, required) = jwt(Format::Hive, hive);
+    assert!(required);
+    assert_eq!(
+        (&*found.header_name.0, &*found.header_value_prefix),
+        ("x-token", "Token")
+    );
+    assert_eq!((found.jwks.len(), found.sources.len()), (2, 1));
+    for set in &found.jwks {
+        assert_eq!(
+            (&set.issuers[..], &set.audiences[..]),
+            (&["https://e/".to_owned()][..], &["us".to_owned()][..])
+        );
+        assert_eq!(set.algorithms.as_ref().unwrap().len(), 2);
+    }
+    assert_eq!(
+        found.jwks[0].poll_interval,
+        Some(crate::Duration::seconds(900))
+    );
+    assert_eq!(
+        found.jwks[1].url,
+        Some(crate::KeySetUrl::File("/etc/jwks.json".into()))
+    );
+
+    let cosmo = "authentication:\n  jwt:\n    jwks:\n      - { url: 'https://e/jwks', refresh_interval: 1m, algorithms: [RS256], audiences: [us] }\n    \
+        header_name: X-Token\n    header_value_prefix: Token\n    header_sources: [ { type: header, name: x-other, value_prefixes: [Bearer] } ]\n\
+        authorization: { require_authentication: true }\n";
+    let (found, required) = jwt(Format::Cosmo, cosmo);
+    assert!(required);
+    assert_eq!(
+        (&*found.header_name.0, &*found.header_value_prefix),
+        ("x-token", "Token")
+    );
+    assert_eq!((found.jwks.len(), found.sources.len()), (1, 1));
+    assert_eq!(found.jwks[0].audiences, ["us"]);
+
+    let grafbase = "[extensions.jwt]\nversion = \"1\"\n[extensions.jwt.config]\nurl = \"https://e/jwks\"\nissuer = \"https://e/\"\n\
+        audience = \"us\"\npoll_interval = 60\nheader_name = \"X-Token\"\nheader_value_prefix = \"Token \"\n";
+    let (found, required) = jwt(Format::Grafbase, grafbase);
+    assert!(required, "it refuses whoever brings no token");
+    assert_eq!(
+        (&*found.header_name.0, &*found.header_value_prefix),
+        ("x-token", "Token")
+    );
+    assert_eq!(found.jwks[0].issuers, ["https://e/"]);
+    assert_eq!(
+        found.jwks[0].poll_interval,
+        Some(crate::Duration::seconds(60))
+    );
+    let anonymous = format!("[authentication]\ndefault = \"anonymous\"\n{grafbase}");
+    assert!(!jwt(Format::Grafbase, &anonymous).1);
 }

@@ -6,7 +6,7 @@ use super::{
     nodes::{at, is_on, one, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
-    settings, telemetry,
+    telemetry, tokens,
     why::{CLAIMS, CODE, COSTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::{Node, Value};
@@ -398,15 +398,13 @@ pub(super) const RULES: &[Rule] = &[
         size,
     ),
     to("file_upload.max_files", "file_uploads.max_files"),
+    call("authentication.jwt", tokens::cosmo),
     no("authentication", CLAIMS),
     to(
         "authorization.reject_operation_if_unauthorized",
         "authorization.reject_unauthorized",
     ),
-    call(
-        "authorization.require_authentication",
-        settings::authentication,
-    ),
+    call("authorization.require_authentication", tokens::required),
     no("events", SUBSCRIPTIONS),
     no("websocket", SUBSCRIPTIONS),
     no("modules", CODE),

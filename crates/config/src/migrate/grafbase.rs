@@ -6,7 +6,7 @@ use super::{
     cors, headers,
     nodes::{is_on, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
-    settings, telemetry,
+    settings, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::Node;
@@ -155,7 +155,9 @@ pub(super) const RULES: &[Rule] = &[
     no("telemetry.logs", "the log goes to standard error"),
     to("tls.certificate", "tls.supergraph.certificate_chain"),
     to("tls.key", "tls.supergraph.key"),
+    call("authentication.default", tokens::grafbase_default),
     no("authentication", CLAIMS),
+    call("extensions.jwt", tokens::grafbase),
     no("entity_caching", CACHES),
     no("complexity_control", COSTS),
     no("extensions", CODE),

@@ -6,8 +6,8 @@ use super::{
     nodes::{at, is_on, list, map, plain, scalar, set_key, text},
     rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
-    settings, signatures, telemetry,
-    why::{CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
+    settings, signatures, telemetry, tokens,
+    why::{CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::tree::{Node, Value};
 
@@ -252,7 +252,7 @@ pub(super) const RULES: &[Rule] = &[
     call("telemetry.metrics.exporters", telemetry::exporters),
     call("traffic_shaping.all.allow_only_http2", only_http2),
     call("traffic_shaping.subgraphs.*.allow_only_http2", only_http2),
-    no("jwt", CLAIMS),
+    call("jwt", tokens::hive),
     with(
         "authorization.directives.enabled",
         "authorization.directives",

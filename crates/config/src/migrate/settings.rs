@@ -4,17 +4,8 @@ use super::{
     Format,
     nodes::{plain, scalar},
     rules::Walk,
-    why::{CLAIMS, OFF},
 };
 use crate::tree::Node;
-
-/// Whether everybody has to say who they are.
-pub(super) fn authentication(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match scalar(node) {
-        Some("false") => walk.not_needed(path, OFF),
-        _ => walk.unsupported(path, CLAIMS),
-    }
-}
 
 /// Whether directives for authorization are enforced.
 pub(super) fn enforced(_: Format, node: &Node) -> Result<Node, String> {

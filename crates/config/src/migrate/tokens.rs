@@ -1,9 +1,10 @@
-//! Apollo's key sets and required callers: brought over whole, or not at all, since half of it would let somebody in whom the
-//! whole keeps out.
+//! Key sets and required callers: brought over whole, or not at all, since half of it would let somebody in whom the whole
+//! keeps out.
 
 use super::{
-    convert::{duration, same},
-    nodes::{at, list, map, scalar, set},
+    Format,
+    convert::{duration, same, seconds},
+    nodes::{at, list, map, plain, scalar, set, text},
     rules::Walk,
     why::{CLAIMS, OFF},
 };
@@ -37,27 +38,311 @@ const SET: &[&str] = &[
 /// `authentication.router.jwt`
 pub(super) fn apollo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match converted(walk, node) {
-        Ok(jwt) => walk.put(
-            path,
-            "authentication.router.jwt",
-            jwt,
-            "an issuer chooses its key sets, and no others are tried; tokens that name no end are refused",
-        ),
+        Ok(jwt) => walk.put(path, "authentication.router.jwt", jwt, STRICTER),
         Err(why) => walk.unsupported(path, &why),
     }
 }
 
-/// `authorization.require_authentication`
+/// `authorization.require_authentication` of Apollo and of Cosmo.
 pub(super) fn required(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     if scalar(node) == Some("false") {
         return walk.not_needed(path, OFF);
     }
-    let jwt = at(walk.root, "authentication.router.jwt");
-    let known = jwt.is_some_and(|jwt| converted(walk, jwt).is_ok());
+    let known = match walk.format {
+        Format::Cosmo => {
+            at(walk.root, "authentication.jwt").is_some_and(|jwt| of_cosmo(walk, jwt).is_ok())
+        }
+        _ => at(walk.root, "authentication.router.jwt")
+            .is_some_and(|jwt| converted(walk, jwt).is_ok()),
+    };
     match same(walk.format, node) {
         Ok(value) if known => walk.put(path, "authorization.require_authentication", value, ""),
         _ => walk.unsupported(path, CLAIMS),
     }
+}
+
+/// Hive's `jwt`
+pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    if at(node, "enabled").and_then(scalar) == Some("false") {
+        return walk.not_needed(path, OFF);
+    }
+    let required = at(node, "require_authentication").map(|node| same(walk.format, node));
+    match (of_hive(walk, node), required.transpose()) {
+        (Ok(jwt), Ok(required)) => {
+            walk.put(path, "authentication.router.jwt", jwt, STRICTER);
+            if let Some(required) = required {
+                let target = "authorization.require_authentication";
+                walk.put(path, target, required, "");
+            }
+        }
+        (Err(why), _) | (_, Err(why)) => walk.unsupported(path, &why),
+    }
+}
+
+/// Issuers, audiences and algorithms are those of every key set.
+fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
+    const KNOWN: &[&str] = &[
+        "enabled",
+        "require_authentication",
+        "jwks_providers",
+        "lookup_locations",
+        "issuers",
+        "audiences",
+        "allowed_algorithms",
+        "forward_claims_to_upstream_extensions",
+    ];
+    let (mut jwt, mut common) = (map(), map());
+    for (key, value) in entries(node, KNOWN)? {
+        match key {
+            "issuers" | "audiences" => set(&mut common, key, same(walk.format, value)?),
+            "allowed_algorithms" => set(&mut common, "algorithms", algorithms(walk, value)?),
+            "lookup_locations" => locations(walk, value, &mut jwt)?,
+            "forward_claims_to_upstream_extensions" => {
+                if at(value, "enabled").and_then(scalar) != Some("false") {
+                    return Err(
+                        "claims go to subgraphs in headers here: `insert` with `from_context`"
+                            .to_owned(),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    let Some(Value::List(providers)) = at(node, "jwks_providers").map(|list| &list.value) else {
+        return Err("it has no key set".to_owned());
+    };
+    let sets = providers.iter().map(|provider| {
+        const KNOWN: &[&str] = &[
+            "source",
+            "url",
+            "path",
+            "file",
+            "polling_interval",
+            "cache_duration",
+            "prefetch",
+        ];
+        let mut found = map();
+        for (key, value) in entries(provider, KNOWN)? {
+            match key {
+                "url" => set(&mut found, "url", value.clone()),
+                "path" | "file" => {
+                    let path = scalar(value).unwrap_or_default();
+                    set(&mut found, "url", text(format!("file://{path}")));
+                }
+                "polling_interval" | "cache_duration" => {
+                    set(&mut found, "poll_interval", value.clone());
+                }
+                _ => {}
+            }
+        }
+        let mut set_of = key_set(walk, &found)?;
+        if let Value::Map(entries) = &common.value {
+            for (key, value) in entries {
+                set(&mut set_of, &key.text, value.clone());
+            }
+        }
+        Ok(set_of)
+    });
+    with_sets(jwt, sets.collect::<Result<_, String>>()?)
+}
+
+/// Where a token is, in order: the first of them must be a header, as it is here.
+fn locations(walk: &Walk<'_>, node: &Node, jwt: &mut Node) -> Result<(), String> {
+    let Value::List(places) = &node.value else {
+        return Err("`lookup_locations` is no list".to_owned());
+    };
+    let mut sources = Vec::new();
+    for (at_first, place) in places.iter().enumerate().map(|(i, place)| (i == 0, place)) {
+        entries(place, &["source", "name", "prefix"])?;
+        let name = at(place, "name").ok_or("a place of tokens has no name")?;
+        let (name, prefix) = (
+            same(walk.format, name)?,
+            at(place, "prefix").and_then(scalar),
+        );
+        let prefix = text(prefix.unwrap_or_default().trim());
+        match at(place, "source").and_then(scalar) {
+            Some("header") if at_first => {
+                set(jwt, "header_name", name);
+                set(jwt, "header_value_prefix", prefix);
+            }
+            Some(kind @ ("header" | "cookies" | "cookie")) if !at_first => {
+                let mut source = map();
+                let is_header = kind == "header";
+                set(
+                    &mut source,
+                    "type",
+                    plain(if is_header { "header" } else { "cookie" }),
+                );
+                set(&mut source, "name", name);
+                if is_header {
+                    set(&mut source, "value_prefix", prefix);
+                } else if scalar(&prefix).is_some_and(|prefix| !prefix.is_empty()) {
+                    return Err("a token in a cookie has no prefix here".to_owned());
+                }
+                sources.push(source);
+            }
+            _ => return Err("a token is looked for in a header first".to_owned()),
+        }
+    }
+    if !sources.is_empty() {
+        set(jwt, "sources", list(sources));
+    }
+    Ok(())
+}
+
+/// Cosmo's `authentication.jwt`
+pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match of_cosmo(walk, node) {
+        Ok(jwt) => walk.put(path, "authentication.router.jwt", jwt, STRICTER),
+        Err(why) => walk.unsupported(path, &why),
+    }
+}
+
+fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
+    let (mut jwt, mut sets) = (map(), Vec::new());
+    let known = [
+        "jwks",
+        "header_name",
+        "header_value_prefix",
+        "header_sources",
+    ];
+    for (key, value) in entries(node, &known)? {
+        match (key, &value.value) {
+            ("jwks", Value::List(items)) => {
+                for item in items {
+                    const KNOWN: &[&str] = &["url", "algorithms", "refresh_interval", "audiences"];
+                    let mut found = map();
+                    for (key, value) in entries(item, KNOWN)? {
+                        let key = if key == "refresh_interval" {
+                            "poll_interval"
+                        } else {
+                            key
+                        };
+                        set(&mut found, key, value.clone());
+                    }
+                    sets.push(key_set(walk, &found)?);
+                }
+            }
+            ("header_sources", Value::List(items)) => {
+                let sources = items.iter().map(|item| source_of_cosmo(walk, item));
+                set(
+                    &mut jwt,
+                    "sources",
+                    list(sources.collect::<Result<_, String>>()?),
+                );
+            }
+            ("jwks" | "header_sources", _) => return Err(format!("`{key}` is no list")),
+            _ => set(&mut jwt, key, same(walk.format, value)?),
+        }
+    }
+    with_sets(jwt, sets)
+}
+
+fn source_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
+    entries(item, &["type", "name", "value_prefixes"])?;
+    if at(item, "type").and_then(scalar) != Some("header") {
+        return Err("a source of tokens is no header".to_owned());
+    }
+    let prefixes = match at(item, "value_prefixes").map(|list| &list.value) {
+        None => &[][..],
+        Some(Value::List(prefixes)) => prefixes,
+        Some(_) => return Err("`value_prefixes` is no list".to_owned()),
+    };
+    let prefix = match prefixes {
+        [] => "",
+        [one] => scalar(one).unwrap_or_default(),
+        _ => return Err("a header has one prefix here".to_owned()),
+    };
+    let mut source = map();
+    set(&mut source, "type", plain("header"));
+    let name = at(item, "name").ok_or("a source of tokens has no name")?;
+    set(&mut source, "name", same(walk.format, name)?);
+    set(&mut source, "value_prefix", text(prefix.trim()));
+    Ok(source)
+}
+
+/// Grafbase's extension `jwt`. Unless its file says otherwise, it refuses whoever brings no token.
+pub(super) fn grafbase(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match of_grafbase(walk, node) {
+        Ok(jwt) => {
+            walk.put(path, "authentication.router.jwt", jwt, STRICTER);
+            if at(walk.root, "authentication.default").is_none() {
+                let why = "it refuses whoever brings no token unless `authentication.default` says otherwise";
+                walk.implied("authorization.require_authentication", "true", why);
+            }
+        }
+        Err(why) => walk.unsupported(path, &why),
+    }
+}
+
+/// `authentication.default` of Grafbase.
+pub(super) fn grafbase_default(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let jwt = at(walk.root, "extensions.jwt");
+    let known = jwt.is_some_and(|jwt| of_grafbase(walk, jwt).is_ok());
+    match scalar(node) {
+        Some("anonymous") => walk.not_needed(path, "that is so unless it is required"),
+        Some("deny") if known => {
+            let target = "authorization.require_authentication";
+            walk.put(path, target, plain("true"), "");
+        }
+        _ => walk.unsupported(path, CLAIMS),
+    }
+}
+
+fn of_grafbase(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
+    entries(node, &["version", "config"])?;
+    let config = at(node, "config").ok_or("it has no key set")?;
+    const KNOWN: &[&str] = &[
+        "url",
+        "issuer",
+        "audience",
+        "poll_interval",
+        "header_name",
+        "header_value_prefix",
+    ];
+    let (mut jwt, mut found) = (map(), map());
+    for (key, value) in entries(config, KNOWN)? {
+        match (key, &value.value) {
+            ("header_name", _) => set(&mut jwt, key, same(walk.format, value)?),
+            ("header_value_prefix", _) => {
+                set(
+                    &mut jwt,
+                    key,
+                    text(scalar(value).unwrap_or_default().trim()),
+                );
+            }
+            ("audience", Value::List(_)) => set(&mut found, "audiences", value.clone()),
+            ("audience", _) => set(&mut found, "audiences", list(vec![value.clone()])),
+            ("poll_interval", _) => set(&mut found, key, seconds(walk.format, value)?),
+            _ => set(&mut found, key, value.clone()),
+        }
+    }
+    with_sets(jwt, vec![key_set(walk, &found)?])
+}
+
+const STRICTER: &str =
+    "an issuer chooses its key sets, and no others are tried; tokens that name no end are refused";
+
+fn with_sets(mut jwt: Node, sets: Vec<Node>) -> Result<Node, String> {
+    if sets.is_empty() {
+        return Err("it has no key set".to_owned());
+    }
+    set(&mut jwt, "jwks", list(sets));
+    Ok(jwt)
+}
+
+fn algorithms(walk: &Walk<'_>, value: &Node) -> Result<Node, String> {
+    let Value::List(names) = &value.value else {
+        return Err("`algorithms` is no list".to_owned());
+    };
+    let known = words_of_tokens();
+    if !names
+        .iter()
+        .all(|name| scalar(name).is_some_and(|name| known.contains(&name)))
+    {
+        return Err(format!("of algorithms there are {}", known.join(", ")));
+    }
+    same(walk.format, value)
 }
 
 fn converted(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
@@ -99,19 +384,7 @@ fn key_set(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
             "issuer" => set(&mut out, "issuers", list(vec![same(walk.format, value)?])),
             "poll_interval" => set(&mut out, key, duration(walk.format, value)?),
             "headers" => set(&mut out, key, copies(walk, value, &["name", "value"])?),
-            "algorithms" => {
-                let Value::List(names) = &value.value else {
-                    return Err("`algorithms` is no list".to_owned());
-                };
-                let known = words_of_tokens();
-                if !names
-                    .iter()
-                    .all(|name| scalar(name).is_some_and(|name| known.contains(&name)))
-                {
-                    return Err(format!("of algorithms there are {}", known.join(", ")));
-                }
-                set(&mut out, key, same(walk.format, value)?);
-            }
+            "algorithms" => set(&mut out, key, algorithms(walk, value)?),
             _ => set(&mut out, key, same(walk.format, value)?),
         }
     }
