@@ -103,6 +103,9 @@ impl Run<'_> {
         ) && self.step(
             "tokens: npm packages",
             "npm ci --prefix oracle/identity --no-audit --no-fund",
+        ) && self.step(
+            "subscriptions: npm packages",
+            "npm ci --prefix oracle/subscriptions --no-audit --no-fund",
         );
     }
 

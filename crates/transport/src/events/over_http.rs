@@ -124,7 +124,9 @@ async fn answer(
     let content_type = content_type.unwrap_or_default();
     let media = content_type.split(';').next().unwrap_or_default().trim();
     let media = media.to_ascii_lowercase();
-    if headers.contains_key(header::CONTENT_ENCODING) {
+    // `none` is no word of HTTP; GraphQL Yoga says it of every stream.
+    let plain = |value: &HeaderValue| matches!(value.as_bytes(), b"identity" | b"none");
+    if !headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
         let detail = "an encoded answer, though nobody asked for one";
         return Ok(HttpAnswer::Neither(malformed(endpoint, detail)));
     }

@@ -14,6 +14,7 @@ mod event_faults;
 mod events;
 #[path = "../../../plan/tests/it/fixture.rs"]
 mod fixture;
+mod foreign_events;
 mod http1;
 mod server;
 mod sharing;
