@@ -6,8 +6,9 @@ use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration,
     FileMode, HeaderName, HeaderRule, IntrospectionWord, LabelShare, Listen, LogFormat,
     OperationWord, Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions,
-    ResponseHeaderRule, ReuseWord, TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section,
-    scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
+    ResponseHeaderRule, ReuseWord, SubscriptionOptions, TelemetryOptions, Url, WarnOnly,
+    WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
+    traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -59,6 +60,8 @@ section! {
         pub authentication: AuthenticationOptions = AuthenticationOptions::default(),
         /// Who may see what.
         pub authorization: AuthorizationOptions = AuthorizationOptions::default(),
+        /// Subscriptions.
+        pub subscription: SubscriptionOptions = SubscriptionOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
         pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.

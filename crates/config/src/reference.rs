@@ -134,6 +134,7 @@ macro_rules! sample {
 sample! {
     NonZeroUsize = NonZeroUsize::MIN;
     String = String::new();
+    Path = Path("/".into());
     Duration = Duration::seconds(0);
     ByteSize = ByteSize(0);
     Url = Url(String::new());

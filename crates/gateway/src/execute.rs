@@ -186,7 +186,7 @@ fn note_exceeded(
 }
 
 /// The values of introspection fields, in the order in which the plan numbers them.
-fn locals(
+pub(crate) fn locals(
     state: &SchemaState,
     view: Option<&Schema>,
     prepared: &Prepared,

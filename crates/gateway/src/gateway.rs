@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
@@ -22,6 +22,7 @@ use crate::{
     schema::state::SchemaState,
     shared::offload::Offload,
     stages::Stages,
+    subscribe::sources::{Sources, SubscriptionCounts},
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -43,6 +44,10 @@ pub struct Gateway {
     pub(crate) offload: Offload,
     /// What requests make the process hold.
     pub(crate) memory: Arc<MemoryBudget>,
+    /// The sources of subscriptions.
+    pub(crate) sources: Arc<Sources>,
+    /// Itself, for what goes on behind requests.
+    own: OnceLock<Weak<Gateway>>,
 }
 
 /// What new requests are served with: swapped as one, so that no request sees the schema of one configuration and the
@@ -98,6 +103,8 @@ impl Gateway {
             telemetry: Arc::default(),
             offload,
             memory: Arc::new(MemoryBudget::new(memory_max)),
+            sources: Arc::default(),
+            own: OnceLock::new(),
         }
     }
     /// Until the first [`Gateway::replace_all`] there is no schema: GraphQL is answered with 503, and readiness says no.
@@ -135,6 +142,18 @@ impl Gateway {
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
     }
+    /// Lets something go on behind requests.
+    pub(crate) fn go_on(self: &Arc<Self>) {
+        self.own.get_or_init(|| Arc::downgrade(self));
+    }
+    /// Itself, if anything can go on behind requests.
+    pub(crate) fn handle_of(&self) -> Option<Arc<Gateway>> {
+        self.own.get()?.upgrade()
+    }
+    /// What is counted of subscriptions.
+    pub fn subscriptions(&self) -> SubscriptionCounts {
+        self.sources.counts()
+    }
     /// Whether new requests are welcome.
     pub fn is_ready(&self) -> bool {
         !self.draining.load(Ordering::Relaxed) && !self.waiting.load(Ordering::Relaxed)
@@ -165,6 +184,7 @@ impl Gateway {
         }));
         self.replaced.fetch_add(1, Ordering::Relaxed);
         self.waiting.store(false, Ordering::Release);
+        self.sources.reload();
         self.wakeup.wake();
     }
     pub(crate) fn wakeup(&self) -> &Arc<Wakeup> {

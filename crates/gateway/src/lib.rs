@@ -9,7 +9,7 @@
 //! - A request uses one [`SchemaState`] from start to end, whatever is swapped in meanwhile.
 //!
 //! Reading order: [`gateway`], then the stages in the order in which a request passes them: [`router`], [`identify`],
-//! [`admit`], [`receive`], [`documents`], [`prepare`], [`authorize`], [`plan`], [`execute`], [`respond`]. What belongs to a
+//! [`admit`], [`receive`], [`documents`], [`prepare`], [`authorize`], [`plan`], [`execute`] or [`subscribe`], [`respond`]. What belongs to a
 //! schema is in [`schema`], what all stages use in [`shared`]. Beside the requests: [`background`], [`reload`]. [`explain`]
 //! shows one request on its way; [`unusable`] says what a configuration cannot have.
 
@@ -36,6 +36,7 @@ pub mod schema;
 pub mod serve;
 pub mod shared;
 mod stages;
+pub mod subscribe;
 pub(crate) mod tls;
 pub mod unusable;
 

@@ -16,6 +16,7 @@ use crate::{
     router::dev_diagnostics::DevDiagnostics,
     shared::memory,
     shared::observe::ObserveOptions,
+    subscribe::options::SubscriptionOptions,
 };
 
 /// What does not change with the schema.
@@ -53,6 +54,8 @@ pub struct GatewayOptions {
     pub cors: Cors,
     /// The guard against requests that any page can cause.
     pub csrf: Csrf,
+    /// How subscriptions are served; `None` if they are not.
+    pub subscription: Option<SubscriptionOptions>,
     /// How documents are found by an id.
     pub documents: DocumentOptions,
     /// What of requests is noted and told.
@@ -72,6 +75,12 @@ pub struct GatewayOptions {
 }
 
 impl GatewayOptions {
+    /// Whether WebSockets are opened at a path.
+    pub(crate) fn is_websocket(&self, path: &str) -> bool {
+        let subscription = self.subscription.as_ref();
+        let websocket = subscription.and_then(|subscription| subscription.websocket.as_ref());
+        websocket.is_some_and(|websocket| websocket.path == path)
+    }
     /// The options that a configuration asks for, and the files it names. The error is for the operator.
     pub fn load(config: &Config) -> Result<Self, String> {
         if let Some(keys) = &config.authentication.router.api_keys {
@@ -110,6 +119,7 @@ impl GatewayOptions {
             },
             cors: Cors::new(config),
             csrf: Csrf::new(config),
+            subscription: SubscriptionOptions::new(config),
             documents: DocumentOptions {
                 apq: config.apq.enabled,
                 trusted: None,

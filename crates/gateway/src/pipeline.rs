@@ -30,7 +30,7 @@ use ogive_base::Reservation;
 use ogive_config::Peer;
 use ogive_execute::ExecuteOutput;
 use ogive_identity::Caller;
-use ogive_plan::Plan;
+use ogive_plan::{OperationKind, Plan};
 use ogive_telemetry::{Record, Stop, codes, spans, stop_span};
 use tracing::Instrument;
 
@@ -48,14 +48,16 @@ use crate::{
     receive::{GraphqlRequest, Received, RequestBody, receive},
     respond::expose::{Exposed, add_extensions, dry_run, plan_extension},
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
-    router::{Destination, is_for_people, no_websockets},
+    router::{Destination, is_for_people},
     schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, internal, no_memory, unauthenticated},
     shared::failures,
     shared::json_value::JsonObject,
     shared::measured::Exceeded,
-    shared::media::{Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked},
+    shared::media::{
+        Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked, stream_media,
+    },
     shared::observe::Watch,
     shared::panic::contained,
     shared::worker::WorkerState,
@@ -125,6 +127,56 @@ impl Gateway {
             stage.finish(&answered, &mut response);
         }
         response
+    }
+
+    /// Answers an operation that came in another way than as a request of its own; who asks is known.
+    pub(crate) async fn answer_operation<B: RequestBody>(
+        &self,
+        parts: &Parts,
+        body: B,
+        identity: &Identity,
+        worker: &WorkerState,
+    ) -> Response<ResponseBody> {
+        let serving = self.serving.load_full();
+        let record = self.begin(&serving.options, parts).map(Box::new);
+        let context = RequestContext {
+            parts,
+            identity,
+            worker,
+            telemetry: &self.telemetry,
+            record: record.as_deref(),
+        };
+        let ended = contained(pin!(self.graphql(&serving, body, context, None))).await;
+        let mut response = ended.unwrap_or_else(|| {
+            failures::panicked(&self.telemetry, context.record);
+            refuse(&internal(), media_of(parts))
+        });
+        if let Some(record) = &record {
+            let client = identity.client;
+            self.end(&serving.options, record, parts, client, &mut response);
+        }
+        response
+    }
+
+    /// Whether who introduces itself like this may ask anything.
+    pub(crate) async fn introduced(
+        &self,
+        parts: &Parts,
+        identity: &Identity,
+        worker: &WorkerState,
+    ) -> Result<(), RequestError> {
+        let serving = self.serving.load_full();
+        let context = RequestContext {
+            parts,
+            identity,
+            worker,
+            telemetry: &self.telemetry,
+            record: None,
+        };
+        let known = self.known(&serving, context).await;
+        let identity = known.as_ref().unwrap_or(identity);
+        let options = &serving.options;
+        identity.check(options.caller_required, options.challenge)
     }
 
     async fn route<B: RequestBody>(
@@ -230,12 +282,17 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
         let parts = context.parts;
-        let Some(media) = graphql_media(&parts.headers) else {
+        let Some(media) = graphql_media(&parts.headers).or_else(|| stream_only(options, parts))
+        else {
             let error = not_acceptable(parts);
             return Err(Box::new(refused(context, &error, Media::Json)));
         };
         if parts.method == Method::GET && asks_for_websocket(&parts.headers) {
-            return Err(Box::new(refused(context, &no_websockets(), media)));
+            let opened = self.open_websocket(options, context);
+            return Err(Box::new(match opened {
+                Ok(response) => response,
+                Err(error) => refused(context, &error, media),
+            }));
         }
         if self.waiting.load(Ordering::Acquire) {
             let error = RequestError {
@@ -410,6 +467,7 @@ impl Gateway {
         let answer = match received {
             Ok(Received::One(mut request)) => {
                 let files = files(None);
+                request.may_subscribe = serving.options.subscription.is_some();
                 let sent = memory.used().saturating_sub(REQUEST_BYTES);
                 let means = (files, memory, sent);
                 let answer = pin!(self.four_stops(serving, context, &mut request, media, means));
@@ -417,6 +475,9 @@ impl Gateway {
                     Ok(response) => response,
                     Err(error) => refused(context, &error, media),
                 }
+            }
+            Ok(Received::Batch(_)) if matches!(media, Media::Stream(_)) => {
+                refused(context, &not_acceptable(parts), Media::Json)
             }
             Ok(Received::Batch(requests)) => {
                 let entries = requests.into_iter().enumerate().map(|(at, request)| {
@@ -505,6 +566,7 @@ impl Gateway {
         let options = &serving.options.observe;
         let watch = context.record.map(|record| Watch::new(record, options));
         let operation = OperationContext::new(&context.parts.headers)
+            .in_request(context.parts)
             .asked_by(context.identity.caller()?)
             .watched(watch.as_ref())
             .told_to(&self.telemetry)
@@ -611,6 +673,9 @@ impl Gateway {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
         pin!(self.decide(serving, &planned.plan, context)).await?;
+        if kind == OperationKind::Subscription {
+            return self.subscribe(serving, prepared, &planned, context, worker);
+        }
         // What is begun is finished.
         memory.run();
         if let Some(files) = context.uploads() {
@@ -710,6 +775,13 @@ fn media_of(parts: &Parts) -> Media {
         Accept::Graphql(media) => media,
         Accept::Html | Accept::Nothing => Media::Json,
     }
+}
+
+/// The stream that a client asks for who reads nothing else.
+#[cold]
+fn stream_only(options: &GatewayOptions, parts: &Parts) -> Option<Media> {
+    options.subscription.as_ref()?;
+    stream_media(&parts.headers).map(Media::Stream)
 }
 
 /// A request whose `accept` header admits nothing that there is.

@@ -1,6 +1,11 @@
 //! The gateway as what a server serves: how it answers, and what it says to those whom the server refuses.
 
-use std::{fmt::Debug, future::Future, sync::atomic::Ordering};
+use std::{
+    fmt::Debug,
+    future::Future,
+    rc::Rc,
+    sync::{Arc, atomic::Ordering},
+};
 
 use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
@@ -21,17 +26,18 @@ use crate::{
 const RETRY_SECONDS: u64 = 1;
 
 impl Service for Gateway {
-    type Worker = WorkerState;
+    type Worker = Rc<WorkerState>;
 
-    fn worker(&self) -> WorkerState {
-        WorkerState::new()
+    fn worker(self: &Arc<Self>) -> Rc<WorkerState> {
+        self.go_on();
+        WorkerState::with_streams()
     }
     fn answer(
         &self,
         head: &mut Parts,
         body: Incoming,
         peer: Peer,
-        worker: &WorkerState,
+        worker: &Rc<WorkerState>,
     ) -> impl Future<Output = Response<ResponseBody>> {
         self.answer_parts(head, body, peer, worker)
     }
@@ -43,7 +49,7 @@ impl Service for Gateway {
     fn is_health(&self, head: &Parts) -> bool {
         self.is_about_health(head)
     }
-    fn reserve(&self, worker: &WorkerState) -> Reservation {
+    fn reserve(&self, worker: &Rc<WorkerState>) -> Reservation {
         worker.reserve(&self.memory)
     }
     fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
@@ -51,11 +57,12 @@ impl Service for Gateway {
     }
     fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.sources.drain();
     }
     fn generation(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
     }
-    fn trim(&self, worker: &WorkerState) -> bool {
+    fn trim(&self, worker: &Rc<WorkerState>) -> bool {
         worker.client.trim() > 0
     }
 }

@@ -3,7 +3,7 @@
 //! The server knows HTTP and nothing of what is said over it. So whatever a client reads, refusals included, comes from a
 //! [`Service`].
 
-use std::{fmt::Debug, future::Future};
+use std::{fmt::Debug, future::Future, sync::Arc};
 
 use http::{Response, request::Parts};
 use hyper::body::Incoming;
@@ -18,7 +18,7 @@ pub trait Service: Send + Sync + 'static {
     type Worker: 'static;
 
     /// Makes it, on that thread.
-    fn worker(&self) -> Self::Worker;
+    fn worker(self: &Arc<Self>) -> Self::Worker;
     /// Answers a request. Dropping the future stops all work for it.
     fn answer(
         &self,

@@ -13,8 +13,10 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+
 /// What goes on with the bytes of an upgraded connection. When it ends, the connection is closed.
-pub struct Upgrade(Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>);
+pub struct Upgrade(Box<dyn FnOnce(Upgraded) -> LocalFuture>);
 
 impl Upgrade {
     /// Goes on with this.
@@ -24,7 +26,7 @@ impl Upgrade {
         Upgrade(Box::new(|upgraded| Box::pin(go_on(upgraded))))
     }
     /// Goes on.
-    pub(crate) fn go_on(self, upgraded: Upgraded) -> Pin<Box<dyn Future<Output = ()>>> {
+    pub(crate) fn go_on(self, upgraded: Upgraded) -> LocalFuture {
         self.0(upgraded)
     }
 }

@@ -164,6 +164,9 @@ codes! {
     NOT_FOUND 404 Client
         "Nothing is served at this path."
         "Use the path of the GraphQL endpoint."
+    OPERATIONS_LIMITED 503 Client
+        "A WebSocket has as many operations as `subscription.client.websocket.max_operations_per_connection` allows."
+        "Wait until one of them is over, or open another connection."
     OPERATION_TOO_LARGE 400 Client
         "The operation selects more fields, or more under conditions, fragments expanded, than the gateway is willing to plan."
         "Ask for less, or in several operations."
@@ -257,9 +260,21 @@ codes! {
     SUBREQUEST_UNEXPECTED_TYPE 200 Subgraph
         "A subgraph answered an object whose type the field cannot have."
         "Compare the subgraph's schema with the one it was composed from."
+    SUBSCRIPTIONS_LIMITED 503 Gateway
+        "There are as many subscriptions as `subscription.max_opened_subscriptions` allows."
+        "Come back after the seconds of `retry-after`, or raise the limit."
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client
-        "Subscriptions are not served, over no protocol (POST, GET, WebSocket, `text/event-stream`), and neither are answers in parts (`multipart/mixed`). With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
-        "Send a query or a mutation, and accept `application/json`."
+        "Subscriptions are not served (`subscription.enabled`), over no protocol: POST, GET, WebSocket, `text/event-stream`; or not in this place, such as a batch. With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
+        "Send a query or a mutation, and accept `application/json`; or switch subscriptions on."
+    SUBSCRIPTION_OVERFLOW 200 Client
+        "The client has not taken the events of a subscription: more wait than `subscription.queue_capacity` or `subscription.queue_bytes` allow. What waited was sent; the subscription has ended."
+        "Subscribe again, read faster or ask for less; or let events be dropped (`subscription.on_overflow`)."
+    SUBSCRIPTION_SCHEMA_RELOAD 200 Gateway
+        "The subscription has ended because another schema or configuration is served."
+        "Subscribe again."
+    SUBSCRIPTION_SHUTDOWN 200 Gateway
+        "The subscription has ended because the process stops."
+        "Subscribe again; another process answers."
     TOKEN_EXPIRED 401 Client
         "The token has expired (`exp`)."
         "Get a new one; `authentication.router.jwt.clock_skew` allows for clocks that differ."

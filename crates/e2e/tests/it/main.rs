@@ -29,6 +29,7 @@ mod scenarios;
 mod sharing;
 mod subgraph_authentication;
 mod subgraph_faults;
+mod subscriptions;
 mod telemetry;
 mod tls;
 mod toxic;

@@ -20,7 +20,7 @@ use crate::{
     schema::labels::labels_of,
     schema::operation::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
     schema::state::SchemaState,
-    shared::error::{RequestError, internal, queue_full},
+    shared::error::{RequestError, internal, no_subscriptions, queue_full},
     shared::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share},
 };
 
@@ -170,13 +170,10 @@ fn prepare_with(
         }
     };
     let kind = operation.definition.kind;
-    if kind == OperationKind::Subscription {
-        return Err(RequestError::graphql(
-            codes::SUBSCRIPTIONS_NOT_SUPPORTED,
-            "subscriptions are not served, over any protocol: send a query or a mutation",
-        ));
+    if kind == OperationKind::Subscription && !request.may_subscribe {
+        return Err(no_subscriptions());
     }
-    if request.read_only && kind != OperationKind::Query {
+    if request.read_only && kind == OperationKind::Mutation {
         return Err(RequestError {
             allow: Some("POST"),
             ..RequestError::http(

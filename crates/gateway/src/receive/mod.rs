@@ -51,6 +51,8 @@ pub struct GraphqlRequest {
     pub persisted_query: Option<Bytes>,
     /// Whether only queries are allowed: GET must not change anything.
     pub read_only: bool,
+    /// Whether it may be a subscription.
+    pub may_subscribe: bool,
     /// Bytes of the body or query string it came in; 0 if it came in none.
     pub bytes: u32,
 }
@@ -507,6 +509,7 @@ impl<'b> Members<'b> {
             variables: object("variables", self.variables, body)?,
             persisted_query,
             read_only: false,
+            may_subscribe: false,
             bytes: counted(body.len()),
         })
     }
@@ -523,6 +526,7 @@ pub fn from_query(text: &str) -> Result<GraphqlRequest, RequestError> {
 fn query_request(text: &str, document_id: Option<&str>) -> Result<GraphqlRequest, RequestError> {
     let mut request = GraphqlRequest {
         read_only: true,
+        may_subscribe: false,
         bytes: counted(text.len()),
         document_id: document_id.map(str::to_owned),
         ..GraphqlRequest::default()

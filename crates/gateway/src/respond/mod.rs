@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
 use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
-use crate::{shared::error::RequestError, shared::media::Media};
+use crate::{shared::error::RequestError, shared::media::Media, subscribe::format::whole};
 use ogive_server::ResponseBody;
 
 /// The response to an executed operation.
@@ -85,7 +85,9 @@ pub fn add_headers(response: &mut Response<ResponseBody>, mut added: HeaderMap, 
 pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
     // Clients from before the status told anything take every other status for a broken connection.
     let status = match media {
-        Media::LegacyJson if error.well_formed && error.status < 500 => StatusCode::OK,
+        Media::LegacyJson | Media::Stream(_) if error.well_formed && error.status < 500 => {
+            StatusCode::OK
+        }
         _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
     let mut response = framed(status, media, Bytes::from(error.to_json()).into());
@@ -111,6 +113,12 @@ pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
 }
 
 fn framed(status: StatusCode, media: Media, body: ResponseBody) -> Response<ResponseBody> {
+    let (media, body) = match media {
+        // Whoever reads streams only can read a status.
+        Media::Stream(_) if status != StatusCode::OK => (Media::Json, body),
+        Media::Stream(stream) => (media, whole(stream, &body.to_vec()).into()),
+        _ => (media, body),
+    };
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -115,6 +115,11 @@ impl Cors {
         !self.policies.is_empty()
     }
 
+    /// Whether pages of this origin may use the gateway.
+    pub(crate) fn allows(&self, origin: &HeaderValue) -> bool {
+        self.policy(origin).is_some()
+    }
+
     fn policy(&self, origin: &HeaderValue) -> Option<&Policy> {
         let origin = origin.to_str().ok()?;
         self.policies.iter().find(|policy| match &policy.origins {

@@ -66,6 +66,9 @@ impl Gateway {
                 return Destination::Graphql(None);
             }
         }
+        if asks_for_websocket(&parts.headers) && options.is_websocket(path) {
+            return Destination::Graphql(None);
+        }
         match self.page(options, parts) {
             Ok(response) => Destination::Answered(response),
             Err(error) => Destination::Refused(error),

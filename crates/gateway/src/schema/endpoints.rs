@@ -1,6 +1,6 @@
 //! The subgraphs of a schema as the transport knows them: where they are, and how they are asked.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, sync::Arc};
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
@@ -109,6 +109,7 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
     endpoint.signer = signer(config, name);
+    endpoint.events = config.subscription.enabled.then(Arc::default);
     endpoint.shows_errors = config.includes_subgraph_errors(name);
     endpoint
 }

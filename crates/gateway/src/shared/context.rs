@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Who asks: what the identify stage has found, for all others.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// Who sent it.
     pub(crate) peer: Peer,
@@ -103,6 +103,8 @@ pub(crate) struct RequestContext<'a> {
 pub struct OperationContext<'a> {
     /// The client's headers.
     pub headers: &'a HeaderMap,
+    /// The head of its request, where it came in one.
+    pub(crate) parts: Option<&'a Parts>,
     /// Who asks, if anybody is known.
     caller: Option<Arc<Caller>>,
     /// What the subgraphs' answers add to the response's headers.
@@ -123,6 +125,7 @@ impl<'a> OperationContext<'a> {
     pub fn new(headers: &'a HeaderMap) -> Self {
         OperationContext {
             headers,
+            parts: None,
             caller: None,
             added: RefCell::default(),
             watch: None,
@@ -133,6 +136,17 @@ impl<'a> OperationContext<'a> {
             decided: OnceCell::new(),
             view: OnceCell::new(),
         }
+    }
+    /// Says in which request it came.
+    pub(crate) fn in_request(self, parts: &'a Parts) -> Self {
+        OperationContext {
+            parts: Some(parts),
+            ..self
+        }
+    }
+    /// Who asks, to be kept.
+    pub(crate) fn shared_caller(&self) -> Option<&Arc<Caller>> {
+        self.caller.as_ref()
     }
     /// Says who the caller is.
     #[must_use]

@@ -127,6 +127,14 @@ pub(crate) fn no_memory() -> RequestError {
     }
 }
 
+/// The error a client sees where there are no subscriptions.
+pub(crate) fn no_subscriptions() -> RequestError {
+    RequestError::graphql(
+        codes::SUBSCRIPTIONS_NOT_SUPPORTED,
+        "subscriptions are not served here: send a query or a mutation",
+    )
+}
+
 /// The error a client sees when too many others wait for what it asks for.
 pub(crate) fn queue_full() -> RequestError {
     RequestError {

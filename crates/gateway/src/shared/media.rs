@@ -12,6 +12,17 @@ pub enum Media {
     /// `application/json`, asked for by name: a client from before the status told anything, which expects 200 for
     /// every well-formed request.
     LegacyJson,
+    /// A stream, asked for by a client that reads nothing else.
+    Stream(StreamMedia),
+}
+
+/// The media type of a stream of responses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamMedia {
+    /// `text/event-stream`: GraphQL over server-sent events, in the mode of distinct connections.
+    EventStream,
+    /// `multipart/mixed`, as subscriptions 1.0 have it.
+    Multipart,
 }
 
 impl Media {
@@ -20,6 +31,8 @@ impl Media {
         HeaderValue::from_static(match self {
             Media::GraphqlResponse => "application/graphql-response+json; charset=utf-8",
             Media::Json | Media::LegacyJson => "application/json; charset=utf-8",
+            Media::Stream(StreamMedia::EventStream) => "text/event-stream; charset=utf-8",
+            Media::Stream(StreamMedia::Multipart) => ogive_stream::multipart::SUBSCRIPTION_TYPE,
         })
     }
 }
@@ -81,6 +94,44 @@ pub fn stream_asked(headers: &HeaderMap) -> Option<&'static str> {
             .into_iter()
             .find(|known| name.eq_ignore_ascii_case(known))
     })
+}
+
+/// The stream that a client reads: the one it likes best, and of those it likes equally the one it names first. One of
+/// parts has to say of which kind, because others are for what is deferred.
+pub fn stream_media(headers: &HeaderMap) -> Option<StreamMedia> {
+    let values = headers.get_all(header::ACCEPT).iter();
+    let ranges = values
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','));
+    let mut best: Option<(u32, StreamMedia)> = None;
+    for range in ranges.take(RANGES_MAX) {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let (mut quality, mut is_of_subscriptions) = (1000, false);
+        for (key, value) in parts.filter_map(|p| p.split_once('=')) {
+            let value = value.trim().trim_matches('"');
+            match key.trim() {
+                key if key.eq_ignore_ascii_case("q") => {
+                    quality = ogive_server::body::thousandths(value);
+                }
+                key if key.eq_ignore_ascii_case("subscriptionSpec") => {
+                    is_of_subscriptions = value == "1.0";
+                }
+                _ => {}
+            }
+        }
+        let media = if name.eq_ignore_ascii_case("text/event-stream") {
+            StreamMedia::EventStream
+        } else if name.eq_ignore_ascii_case("multipart/mixed") && is_of_subscriptions {
+            StreamMedia::Multipart
+        } else {
+            continue;
+        };
+        if quality > 0 && best.is_none_or(|(before, _)| quality > before) {
+            best = Some((quality, media));
+        }
+    }
+    best.map(|(_, media)| media)
 }
 
 /// Whether a request asks for a WebSocket, which subscriptions come over.
@@ -237,6 +288,39 @@ mod tests {
             ("application/json;q=0", Nothing),
             ("application/json;q=nonsense", Nothing),
             ("", Nothing),
+        ];
+        for (value, wanted) in cases {
+            assert_eq!(of(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_stream_a_client_likes_best_is_chosen() {
+        use StreamMedia::*;
+        let of = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(value));
+            stream_media(&headers)
+        };
+        assert_eq!(stream_media(&HeaderMap::new()), None);
+        let apollo = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
+        let urql = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed";
+        let cases = [
+            ("text/event-stream", Some(EventStream)),
+            (apollo, Some(Multipart)),
+            (urql, Some(EventStream)),
+            (
+                "multipart/mixed;subscriptionSpec=\"1.0\", text/event-stream",
+                Some(Multipart),
+            ),
+            (
+                "multipart/mixed;subscriptionSpec=1.0;q=0.5, text/event-stream",
+                Some(EventStream),
+            ),
+            ("multipart/mixed;deferSpec=20220824", None),
+            ("multipart/mixed;subscriptionSpec=2.0", None),
+            ("text/event-stream;q=0", None),
+            ("*/*", None),
         ];
         for (value, wanted) in cases {
             assert_eq!(of(value), wanted, "{value}");

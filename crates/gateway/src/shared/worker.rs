@@ -6,7 +6,12 @@
 //! the others execute the operation themselves, and so does for a while whoever asks for it later, as those do who share
 //! requests to subgraphs ([`Personal`]). Mutations are never shared.
 
-use std::{cell::RefCell, ptr, rc::Rc, sync::Arc};
+use std::{
+    cell::RefCell,
+    ptr,
+    rc::{Rc, Weak},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -43,12 +48,25 @@ pub struct WorkerState {
     pub(crate) share: Share,
     /// Its part of the memory that requests may take.
     memory: RefCell<Option<Arc<MemoryShare>>>,
+    /// Itself, for what goes on behind requests.
+    own: Weak<WorkerState>,
 }
 
 impl WorkerState {
     /// A worker without connections.
     pub fn new() -> Self {
         WorkerState::default()
+    }
+    /// The same for a thread on which subscriptions can go on behind their requests.
+    pub fn with_streams() -> Rc<Self> {
+        Rc::new_cyclic(|own| WorkerState {
+            own: Weak::clone(own),
+            ..WorkerState::default()
+        })
+    }
+    /// Itself, if anything can go on behind requests.
+    pub(crate) fn handle(&self) -> Option<Rc<WorkerState>> {
+        self.own.upgrade()
     }
     /// Counts what a request makes the process hold.
     pub(crate) fn reserve(&self, budget: &Arc<MemoryBudget>) -> Reservation {

@@ -28,7 +28,7 @@ pub(crate) struct Answering<F>(F);
 impl<F: Fn(&Parts) -> Response<ResponseBody> + Send + Sync + 'static> Service for Answering<F> {
     type Worker = ();
 
-    fn worker(&self) {}
+    fn worker(self: &Arc<Self>) {}
     fn answer(
         &self,
         head: &mut Parts,

@@ -1,0 +1,430 @@
+//! Server-sent events and multipart.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+};
+
+use serde_json::json;
+
+use super::Streamed;
+use crate::http_client::{Connection, connect, request};
+
+const SSE: &str = "text/event-stream";
+const MULTIPART: &str = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
+const ADDED: &str = "subscription Added { added { id text } }";
+
+/// A client that reads a stream.
+struct Client {
+    stream: TcpStream,
+    read: Vec<u8>,
+    /// What of the body was read.
+    text: String,
+    head: String,
+}
+
+impl Client {
+    fn subscribe(address: SocketAddr, accept: &str, query: &str) -> Client {
+        Client::with(address, accept, query, "")
+    }
+    fn with(address: SocketAddr, accept: &str, query: &str, headers: &str) -> Client {
+        let body = json!({ "query": query }).to_string();
+        let length = body.len();
+        Client::send(
+            address,
+            &format!(
+                "POST /graphql HTTP/1.1\r\nhost: {address}\r\naccept: {accept}\r\n{headers}content-type: \
+                 application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            ),
+        )
+    }
+    fn send(address: SocketAddr, request: &str) -> Client {
+        let mut stream = connect(address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut client = Client {
+            stream,
+            read: Vec::new(),
+            text: String::new(),
+            head: String::new(),
+        };
+        loop {
+            if let Some(at) = client.read.windows(4).position(|w| w == b"\r\n\r\n") {
+                let rest = client.read.split_off(at + 4);
+                client.head = String::from_utf8(std::mem::replace(&mut client.read, rest)).unwrap();
+                return client;
+            }
+            assert!(client.fill() > 0, "closed in the head");
+        }
+    }
+    fn fill(&mut self) -> usize {
+        let mut piece = [0; 64 << 10];
+        let n = self.stream.read(&mut piece).unwrap();
+        self.read.extend_from_slice(&piece[..n]);
+        n
+    }
+    /// Reads one chunk; false if it was the last.
+    fn chunk(&mut self) -> bool {
+        loop {
+            if let Some(at) = self.read.windows(2).position(|w| w == b"\r\n") {
+                let size = std::str::from_utf8(&self.read[..at]).unwrap();
+                let size = usize::from_str_radix(size, 16).unwrap();
+                if self.read.len() >= at + 2 + size + 2 {
+                    let chunk: Vec<u8> = self.read.drain(..at + 2 + size + 2).collect();
+                    let chunk = &chunk[at + 2..at + 2 + size];
+                    self.text.push_str(std::str::from_utf8(chunk).unwrap());
+                    return size > 0;
+                }
+            }
+            assert!(self.fill() > 0, "cut off behind {:?}", self.text);
+        }
+    }
+    /// What comes up to this text.
+    fn until(&mut self, end: &str) -> String {
+        loop {
+            if let Some(at) = self.text.find(end) {
+                let rest = self.text.split_off(at + end.len());
+                return std::mem::replace(&mut self.text, rest);
+            }
+            assert!(self.chunk(), "ended with {:?}", self.text);
+        }
+    }
+    /// What comes up to the end.
+    fn rest(mut self) -> String {
+        while self.chunk() {}
+        self.text
+    }
+}
+
+fn event(review: &str) -> String {
+    format!(
+        "event: next\ndata: {{\"data\":{{\"added\":{{\"id\":\"{review}\",\"text\":\"text of {review}\"}}}}}}\n\n"
+    )
+}
+
+#[test]
+fn events_arrive_as_they_happen_and_their_end_is_told() {
+    let graph = Streamed::with("");
+    let mut client = Client::subscribe(graph.served.address, SSE, ADDED);
+    assert!(
+        client.head.starts_with("HTTP/1.1 200 OK\r\n"),
+        "{}",
+        client.head
+    );
+    assert!(
+        client
+            .head
+            .contains("content-type: text/event-stream; charset=utf-8\r\n")
+    );
+    assert!(client.head.contains("cache-control: no-store\r\n"));
+    let mut source = graph.feed.opened();
+    assert!(
+        source.request.contains("subscription"),
+        "{}",
+        source.request
+    );
+    for review in ["1", "2"] {
+        source.add(review);
+        let found = client.until("}\n\n");
+        assert_eq!(found.trim_start_matches(":\n\n"), event(review));
+    }
+    source.complete();
+    assert_eq!(client.rest(), "event: complete\ndata:\n\n");
+    graph.wait_for_open(0);
+}
+
+#[test]
+fn subscriptions_may_be_asked_for_by_get() {
+    let graph = Streamed::with("csrf:\n  enabled: false\n");
+    let address = graph.served.address;
+    let asked = format!(
+        "GET /graphql?query=subscription%7Bcounted%7D HTTP/1.1\r\nhost: {address}\r\naccept: {SSE}\r\n\r\n"
+    );
+    let mut client = Client::send(address, &asked);
+    let mut source = graph.feed.opened();
+    source.send(r#"{"counted":7}"#);
+    assert!(
+        client
+            .until("}\n\n")
+            .ends_with("data: {\"data\":{\"counted\":7}}\n\n")
+    );
+}
+
+#[test]
+fn multipart_subscriptions_have_payloads_and_a_last_delimiter() {
+    let graph = Streamed::with("");
+    let mut client = Client::subscribe(graph.served.address, MULTIPART, ADDED);
+    let of = "content-type: multipart/mixed;boundary=graphql;subscriptionSpec=1.0\r\n";
+    assert!(client.head.contains(of), "{}", client.head);
+    let mut source = graph.feed.opened();
+    source.add("1");
+    let found = client.until("}}\r\n--graphql");
+    assert!(
+        found.contains(r#"{"payload":{"data":{"added":{"id":"1","text":"text of 1"}}}"#),
+        "{found}"
+    );
+    source.complete();
+    assert_eq!(client.rest(), "--\r\n");
+}
+
+#[test]
+fn queries_and_refusals_are_told_as_streams_to_who_reads_nothing_else() {
+    let graph = Streamed::with("");
+    let address = graph.served.address;
+    let query = Client::read_whole(address, SSE, "{ping}");
+    assert_eq!(
+        query.1,
+        "event: next\ndata: {\"data\":{\"ping\":1}}\n\nevent: complete\ndata:\n\n"
+    );
+    let refused = Client::read_whole(address, SSE, "{nothing}");
+    assert_eq!(refused.0, 200);
+    assert!(
+        refused.1.contains("GRAPHQL_VALIDATION_FAILED"),
+        "{}",
+        refused.1
+    );
+    assert!(refused.1.ends_with("event: complete\ndata:\n\n"));
+    // Who reads JSON, too, gets that.
+    let query = Client::read_whole(address, MULTIPART, "{ping}");
+    assert_eq!(query.1, r#"{"data":{"ping":1}}"#);
+}
+
+impl Client {
+    fn read_whole(address: SocketAddr, accept: &str, query: &str) -> (u16, String) {
+        let mut connection = Connection::open(address);
+        let body = json!({ "query": query }).to_string();
+        let headers = [("accept", accept), ("content-type", "application/json")];
+        connection.write(&request("POST", "/graphql", &headers, body.as_bytes()));
+        let answer = connection.read();
+        (answer.status, answer.text())
+    }
+}
+
+#[test]
+fn who_reads_no_stream_is_told_what_to_accept() {
+    let graph = Streamed::with("");
+    let (status, text) = Client::read_whole(graph.served.address, "application/json", ADDED);
+    assert_eq!(status, 406, "{text}");
+    assert!(text.contains("text/event-stream"), "{text}");
+    assert!(graph.feed.is_quiet());
+}
+
+#[test]
+fn switched_off_nothing_of_it_is_there() {
+    let graph = crate::graph::Graph::start();
+    let (status, text) = Client::read_whole(graph.address(), SSE, "{me{name}}");
+    assert_eq!(status, 406);
+    assert!(text.contains("SUBSCRIPTIONS_NOT_SUPPORTED"), "{text}");
+}
+
+#[test]
+fn equal_subscriptions_have_one_source_and_one_lookup_for_each_event() {
+    let graph = Streamed::with(
+        "headers:\n  all:\n    request:\n      - propagate:\n          named: authorization\n",
+    );
+    let address = graph.served.address;
+    let subscribe = |as_whom: &str| {
+        let header = format!("authorization: {as_whom}\r\n");
+        Client::with(address, SSE, ADDED, &header)
+    };
+    let mut clients: Vec<Client> = (0..8).map(|_| subscribe("a")).collect();
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(8);
+    source.add("1");
+    for client in &mut clients {
+        assert!(client.until("}\n\n").ends_with(&event("1")));
+    }
+    assert_eq!(graph.feed.lookups(), 1);
+    assert!(graph.feed.is_quiet());
+    // What subgraphs are sent is another request then.
+    let mut other = subscribe("b");
+    let mut second = graph.feed.opened();
+    assert!(
+        second.request.contains("authorization: b"),
+        "{}",
+        second.request
+    );
+    second.add("2");
+    assert!(other.until("}\n\n").ends_with(&event("2")));
+    // The source goes on for those who stay, and ends with the last.
+    clients.truncate(1);
+    graph.wait_for_open(2);
+    source.add("3");
+    assert!(clients[0].until("}\n\n").ends_with(&event("3")));
+    clients.clear();
+    source.wait_until_left();
+    graph.wait_for_open(1);
+}
+
+#[test]
+fn a_burst_arrives_whole_and_in_order() {
+    const EVENTS: usize = 5_000;
+    let graph = Streamed::with("  queue_capacity: 100000\n  queue_bytes: 64MiB\n");
+    let query = "subscription { counted }";
+    let mut clients: Vec<Client> = (0..3)
+        .map(|_| Client::subscribe(graph.served.address, SSE, query))
+        .collect();
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(3);
+    let sending = std::thread::spawn(move || {
+        for n in 0..EVENTS {
+            source.send(&format!(r#"{{"counted":{n}}}"#));
+        }
+        source.complete();
+    });
+    for client in clients.drain(..) {
+        let text = client.rest();
+        let found = text.lines().filter_map(|line| line.strip_prefix("data: {"));
+        assert!(found.eq((0..EVENTS).map(|n| format!("\"data\":{{\"counted\":{n}}}}}"))));
+    }
+    sending.join().unwrap();
+    let counts = graph.served.gateway.subscriptions();
+    assert_eq!(
+        (counts.events, counts.deliveries, counts.dropped),
+        (5_000, 15_000, 0)
+    );
+}
+
+/// Sends events of a quarter of a megabyte to a client that reads nothing; then reads what there is.
+fn flooded(
+    on_overflow: &str,
+) -> (
+    String,
+    ogive_gateway::subscribe::sources::SubscriptionCounts,
+) {
+    const EVENTS: usize = 200;
+    let graph = Streamed::with(&format!(
+        "  queue_capacity: 4\n  queue_bytes: 64MiB\n  on_overflow: {on_overflow}\n"
+    ));
+    let address = graph.served.address;
+    let slow = Client::subscribe(address, SSE, ADDED.replace("text", "").as_str());
+    let mut source = graph.feed.opened();
+    let long = "x".repeat(256 << 10);
+    for n in 0..EVENTS {
+        source.add(&format!("{n}-{long}"));
+    }
+    // Behind them, so that all have been dealt with.
+    let feed = &graph.feed;
+    source.complete();
+    let since = std::time::Instant::now();
+    while graph.served.gateway.subscriptions().events < EVENTS as u64 {
+        assert!(since.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::yield_now();
+    }
+    assert!(feed.is_quiet());
+    let counts = graph.served.gateway.subscriptions();
+    (slow.rest().replace(&long, ""), counts)
+}
+
+#[test]
+fn a_client_that_reads_too_slowly_is_told_so_behind_what_waited() {
+    let (text, counts) = flooded("close");
+    let ids: Vec<&str> = text
+        .split("\"id\":\"")
+        .skip(1)
+        .map(|rest| rest.split('-').next().unwrap())
+        .collect();
+    assert!(!ids.is_empty() && ids.len() < 200, "{}", ids.len());
+    assert!(
+        ids.iter().enumerate().all(|(at, id)| *id == at.to_string()),
+        "{ids:?}"
+    );
+    assert!(text.contains("SUBSCRIPTION_OVERFLOW"), "{text}");
+    assert!(text.ends_with("event: complete\ndata:\n\n"));
+    assert_eq!(counts.overflows, 1);
+}
+
+#[test]
+fn where_events_are_dropped_the_next_one_says_how_many() {
+    let (text, counts) = flooded("drop_oldest");
+    let arrived = text.split("\"id\":\"").count() - 1;
+    let told = text.split("\"droppedEvents\":").skip(1);
+    let told: usize = told
+        .map(|rest| rest.split('}').next().unwrap().parse::<usize>().unwrap())
+        .sum();
+    assert!(told > 0, "{text}");
+    assert_eq!(arrived + told, 200);
+    assert_eq!(counts.dropped as usize, told);
+    assert!(text.contains("\"id\":\"199-"));
+}
+
+#[test]
+fn a_source_that_breaks_or_does_not_open_is_an_error_and_the_end() {
+    let graph = Streamed::with("");
+    let client = Client::subscribe(graph.served.address, SSE, "subscription { counted }");
+    let mut source = graph.feed.opened();
+    source.send(r#"{"counted":1}"#);
+    source.break_off();
+    // It is opened again by policy; the client leaves.
+    drop(client);
+    graph.wait_for_open(0);
+}
+
+#[test]
+fn a_reload_ends_streams_so_that_clients_come_back() {
+    let graph = Streamed::with("  reload_window: 0s\n");
+    let events = Client::subscribe(graph.served.address, SSE, ADDED);
+    let parts = Client::subscribe(graph.served.address, MULTIPART, ADDED);
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(2);
+    source.add("1");
+    graph.reload();
+    let text = events.rest();
+    assert!(
+        !text.contains("complete"),
+        "no last word, on which clients come back: {text}"
+    );
+    let text = parts.rest();
+    assert!(text.contains("SUBSCRIPTION_SCHEMA_RELOAD"), "{text}");
+    source.wait_until_left();
+    // Whoever comes back has the new one.
+    let mut again = Client::subscribe(graph.served.address, SSE, ADDED);
+    let mut source = graph.feed.opened();
+    source.add("2");
+    assert!(again.until("}\n\n").ends_with(&event("2")));
+}
+
+#[test]
+fn the_end_of_the_process_is_told_in_time() {
+    let mut graph = Streamed::with("http:\n  connection_shutdown_timeout: 4s\n");
+    let parts: Vec<Client> = (0..4)
+        .map(|_| Client::subscribe(graph.served.address, MULTIPART, ADDED))
+        .collect();
+    let _source = graph.feed.opened();
+    graph.wait_for_open(4);
+    graph.served.begin_stop();
+    for client in parts {
+        let text = client.rest();
+        assert!(text.contains("SUBSCRIPTION_SHUTDOWN"), "{text}");
+    }
+    assert_eq!(graph.served.stopped().cut_off, 0);
+}
+
+#[test]
+fn heartbeats_are_sent_while_nothing_happens() {
+    let graph = Streamed::with("  client:\n    heartbeat_interval: 20ms\n");
+    let mut events = Client::subscribe(graph.served.address, SSE, ADDED);
+    events.until(":\n\n");
+    events.until(":\n\n");
+    let mut parts = Client::subscribe(graph.served.address, MULTIPART, ADDED);
+    parts.until("{}\r\n--graphql");
+}
+
+#[test]
+fn there_are_only_so_many_subscriptions() {
+    let graph = Streamed::with("  max_opened_subscriptions: 1\n");
+    let first = Client::subscribe(graph.served.address, SSE, ADDED);
+    graph.wait_for_open(1);
+    let (status, text) = Client::read_whole(graph.served.address, SSE, ADDED);
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains("SUBSCRIPTIONS_LIMITED"), "{text}");
+    drop(first);
+    graph.wait_for_open(0);
+    Client::subscribe(graph.served.address, SSE, ADDED);
+}
+
+#[test]
+fn without_deduplication_everybody_has_a_source() {
+    let graph = Streamed::with("  deduplication:\n    enabled: false\n");
+    let _clients = [0, 1].map(|_| Client::subscribe(graph.served.address, SSE, ADDED));
+    let _sources = [graph.feed.opened(), graph.feed.opened()];
+}

@@ -1,0 +1,283 @@
+//! WebSockets: both sub-protocols, and what clients may not do.
+
+use std::{future::Future, time::Duration};
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+use ogive_stream::{Protocol, Received, WebSocket, WebSocketLimits, handshake::ClientHandshake};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::Streamed;
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let bounded = async { tokio::time::timeout(Duration::from_secs(30), test).await };
+    runtime.block_on(bounded).expect("took too long")
+}
+
+struct Client {
+    socket: WebSocket<TcpStream>,
+}
+
+/// The answer to a request for a WebSocket, and the connection.
+async fn upgrade(
+    graph: &Streamed,
+    protocol: Protocol,
+    headers: &str,
+) -> (StatusCode, HeaderMap, TcpStream, ClientHandshake) {
+    let address = graph.served.address;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let handshake = ClientHandshake::new(protocol).unwrap();
+    let mut own = HeaderMap::new();
+    handshake.write(&mut own);
+    let mut head = format!("GET /graphql HTTP/1.1\r\nhost: {address}\r\n{headers}");
+    for (name, value) in &own {
+        head.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        let byte = stream.read_u8().await.unwrap();
+        read.push(byte);
+    }
+    let text = String::from_utf8(read).unwrap();
+    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut found = HeaderMap::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {
+        let name: http::HeaderName = name.parse().unwrap();
+        found.append(name, HeaderValue::from_str(value).unwrap());
+    }
+    (status, found, stream, handshake)
+}
+
+impl Client {
+    async fn connect(graph: &Streamed, protocol: Protocol) -> Client {
+        let (status, headers, stream, handshake) = upgrade(graph, protocol, "").await;
+        handshake.check(status, &headers).unwrap();
+        let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+        Client { socket }
+    }
+    async fn open(graph: &Streamed, protocol: Protocol) -> Client {
+        let mut client = Client::connect(graph, protocol).await;
+        client.say(json!({"type": "connection_init"})).await;
+        assert_eq!(client.hear().await["type"], "connection_ack");
+        client
+    }
+    async fn say(&mut self, message: Value) {
+        self.socket.send(message.to_string()).await.unwrap();
+    }
+    async fn hear(&mut self) -> Value {
+        loop {
+            match self.socket.receive().await {
+                Received::Text(text) => return serde_json::from_str(text.as_str()).unwrap(),
+                Received::Control => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    /// The code with which the connection ends.
+    async fn closed(&mut self) -> u16 {
+        loop {
+            match self.socket.receive().await {
+                Received::Closed(Some(close)) => return close.code,
+                Received::Text(_) | Received::Control => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    async fn subscribe(&mut self, id: &str, query: &str) {
+        let payload = json!({ "query": query });
+        self.say(json!({"type": "subscribe", "id": id, "payload": payload}))
+            .await;
+    }
+}
+
+const MODERN: Protocol = Protocol::TransportWs;
+
+#[test]
+fn queries_mutations_errors_and_subscriptions_share_a_connection() {
+    let graph = Streamed::with("");
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        for query in ["{ping}", "mutation{ping}"] {
+            client.subscribe("q", query).await;
+            let next = json!({"id": "q", "type": "next", "payload": {"data": {"ping": 1}}});
+            assert_eq!(client.hear().await, next);
+            assert_eq!(client.hear().await, json!({"id": "q", "type": "complete"}));
+        }
+        client.subscribe("e", "{nothing}").await;
+        let error = client.hear().await;
+        assert_eq!(
+            (&error["type"], &error["id"]),
+            (&json!("error"), &json!("e"))
+        );
+        let code = &error["payload"][0]["extensions"]["code"];
+        assert_eq!(code, "GRAPHQL_VALIDATION_FAILED");
+        client
+            .subscribe("s", "subscription { added { id text } }")
+            .await;
+        let mut source = graph.feed.opened();
+        source.add("1");
+        let payload = json!({"data": {"added": {"id": "1", "text": "text of 1"}}});
+        assert_eq!(
+            client.hear().await,
+            json!({"id": "s", "type": "next", "payload": payload})
+        );
+        source.complete();
+        assert_eq!(client.hear().await, json!({"id": "s", "type": "complete"}));
+        client.say(json!({"type": "ping"})).await;
+        assert_eq!(client.hear().await["type"], "pong");
+    });
+}
+
+#[test]
+fn a_client_that_stops_or_leaves_ends_the_source() {
+    let graph = Streamed::with("");
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        client.subscribe("s", "subscription { counted }").await;
+        let source = graph.feed.opened();
+        client.say(json!({"type": "complete", "id": "s"})).await;
+        source.wait_until_left();
+        client.subscribe("s", "subscription { counted }").await;
+        let source = graph.feed.opened();
+        drop(client);
+        source.wait_until_left();
+    });
+    graph.wait_for_open(0);
+}
+
+#[test]
+fn the_legacy_sub_protocol_is_spoken_too() {
+    let graph = Streamed::with("");
+    run(async {
+        let mut client = Client::open(&graph, Protocol::LegacyWs).await;
+        let payload = json!({"query": "subscription { counted }"});
+        client
+            .say(json!({"type": "start", "id": "1", "payload": payload}))
+            .await;
+        let mut source = graph.feed.opened();
+        source.send(r#"{"counted":1}"#);
+        let data = json!({"id": "1", "type": "data", "payload": {"data": {"counted": 1}}});
+        assert_eq!(client.hear().await, data);
+        client.say(json!({"type": "stop", "id": "1"})).await;
+        source.wait_until_left();
+        client.say(json!({"type": "connection_terminate"})).await;
+        assert_eq!(client.closed().await, 1000);
+    });
+}
+
+#[test]
+fn violations_close_the_connection_with_the_codes_of_the_protocol() {
+    let graph = Streamed::with("  client:\n    websocket:\n      connection_init_timeout: 50ms\n");
+    run(async {
+        let mut silent = Client::connect(&graph, MODERN).await;
+        assert_eq!(silent.closed().await, 4408);
+    });
+    let graph = Streamed::with(
+        "  client:\n    websocket:\n      max_operations_per_connection: 1\n      max_message_size: 1KiB\n",
+    );
+    run(async {
+        let mut early = Client::connect(&graph, MODERN).await;
+        early.subscribe("1", "{ping}").await;
+        assert_eq!(early.closed().await, 4401);
+        let mut garbage = Client::open(&graph, MODERN).await;
+        garbage.say(json!("no message")).await;
+        assert_eq!(garbage.closed().await, 4400);
+        let mut again = Client::open(&graph, MODERN).await;
+        again.say(json!({"type": "connection_init"})).await;
+        assert_eq!(again.closed().await, 4429);
+        let mut twice = Client::open(&graph, MODERN).await;
+        twice.subscribe("1", "subscription { counted }").await;
+        let _source = graph.feed.opened();
+        twice.subscribe("2", "{ping}").await;
+        let refused = twice.hear().await;
+        assert_eq!(
+            refused["payload"][0]["extensions"]["code"],
+            "OPERATIONS_LIMITED"
+        );
+        twice.subscribe("1", "subscription { counted }").await;
+        assert_eq!(twice.closed().await, 4409);
+        let mut large = Client::open(&graph, MODERN).await;
+        large.subscribe("1", &" ".repeat(2 << 10)).await;
+        assert_eq!(large.closed().await, 1009);
+    });
+}
+
+#[test]
+fn pages_of_other_origins_and_upgrades_that_are_none_are_refused() {
+    let graph = Streamed::with("");
+    run(async {
+        let foreign = upgrade(&graph, MODERN, "origin: https://evil.example\r\n").await;
+        assert_eq!(foreign.0, StatusCode::FORBIDDEN);
+        let own = format!("origin: http://{}\r\n", graph.served.address);
+        let own = upgrade(&graph, MODERN, &own).await;
+        assert_eq!(own.0, StatusCode::SWITCHING_PROTOCOLS);
+    });
+    let graph = Streamed::with("cors:\n  policies:\n    - origins: [\"https://app.example\"]\n");
+    run(async {
+        let known = upgrade(&graph, MODERN, "origin: https://app.example\r\n").await;
+        assert_eq!(known.0, StatusCode::SWITCHING_PROTOCOLS);
+    });
+    let graph = Streamed::with("  client:\n    websocket:\n      enabled: false\n");
+    run(async {
+        let off = upgrade(&graph, MODERN, "").await;
+        assert_eq!(off.0, StatusCode::BAD_REQUEST);
+    });
+    let graph = Streamed::with("  client:\n    websocket:\n      path: /ws\n");
+    run(async {
+        let elsewhere = upgrade(&graph, MODERN, "").await;
+        assert_eq!(elsewhere.0, StatusCode::BAD_REQUEST);
+    });
+}
+
+#[test]
+fn headers_may_come_with_the_introduction() {
+    let graph = Streamed::with(
+        "headers:\n  all:\n    request:\n      - propagate:\n          named: authorization\n      - propagate:\n          named: x-other\n",
+    );
+    run(async {
+        let mut client = Client::connect(&graph, MODERN).await;
+        let payload = json!({"Authorization": "Bearer a", "x-other": "not asked for"});
+        client
+            .say(json!({"type": "connection_init", "payload": payload}))
+            .await;
+        client.hear().await;
+        client.subscribe("1", "subscription { counted }").await;
+        let source = graph.feed.opened();
+        assert!(
+            source.request.contains("authorization: Bearer a"),
+            "{}",
+            source.request
+        );
+        assert!(!source.request.contains("x-other"));
+    });
+}
+
+#[test]
+fn a_reload_and_the_end_of_the_process_close_with_codes_on_which_clients_come_back() {
+    let mut graph =
+        Streamed::with("  reload_window: 0s\nhttp:\n  connection_shutdown_timeout: 4s\n");
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        client.subscribe("1", "subscription { counted }").await;
+        let _source = graph.feed.opened();
+        graph.reload();
+        assert_eq!(client.closed().await, 1012);
+        let mut idle = Client::open(&graph, MODERN).await;
+        let mut busy = Client::open(&graph, MODERN).await;
+        busy.subscribe("1", "subscription { counted }").await;
+        let _source = graph.feed.opened();
+        graph.served.begin_stop();
+        assert_eq!(idle.closed().await, 1001);
+        assert_eq!(busy.closed().await, 1001);
+    });
+    assert_eq!(graph.served.stopped().cut_off, 0);
+}

@@ -1,0 +1,198 @@
+//! Answers that are streams, over HTTP: server-sent events and multipart.
+//!
+//! A stream that ends because clients should come back ends without a last word, on which clients of server-sent events come
+//! back by themselves; clients of multipart read a code.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use ogive_stream::{multipart, sse};
+use ogive_telemetry::codes;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::{
+    shared::error::RequestError,
+    shared::media::StreamMedia,
+    subscribe::queue::{StreamEnd, StreamStep},
+    subscribe::sources::Subscriber,
+};
+
+/// The body of an answer that is a stream.
+pub(crate) struct EventBody {
+    subscriber: Subscriber,
+    media: StreamMedia,
+    heartbeat: Option<(Duration, Pin<Box<Sleep>>)>,
+    /// Whether something was sent since the last heartbeat.
+    is_alive: bool,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    Middle,
+    End,
+}
+
+impl EventBody {
+    pub(crate) fn new(
+        subscriber: Subscriber,
+        media: StreamMedia,
+        heartbeat: Option<Duration>,
+    ) -> Self {
+        EventBody {
+            subscriber,
+            media,
+            heartbeat: heartbeat.map(|every| (every, Box::pin(sleep(every)))),
+            is_alive: false,
+            place: Place::Start,
+        }
+    }
+    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some((every, due)) = &mut self.heartbeat else {
+            return Poll::Pending;
+        };
+        while due.as_mut().poll(cx).is_ready() {
+            due.as_mut().reset(Instant::now() + *every);
+            if !std::mem::take(&mut self.is_alive) {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Stream for EventBody {
+    type Item = std::io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        match this.place {
+            Place::End => return Poll::Ready(None),
+            Place::Start => {
+                // So that the client has the head at once.
+                this.place = Place::Middle;
+                return Poll::Ready(Some(Ok(start(this.media))));
+            }
+            Place::Middle => {}
+        }
+        match this.subscriber.poll_step(cx) {
+            Poll::Ready(StreamStep::Event(event)) => {
+                this.is_alive = true;
+                let bytes = match this.media {
+                    StreamMedia::EventStream => event.sse(),
+                    StreamMedia::Multipart => event.part(),
+                };
+                return Poll::Ready(Some(Ok(bytes.clone())));
+            }
+            Poll::Ready(StreamStep::End(stream_end)) => {
+                this.place = Place::End;
+                let bytes = end(this.media, &stream_end);
+                return Poll::Ready((!bytes.is_empty()).then(|| Ok(bytes.into())));
+            }
+            Poll::Pending => {}
+        }
+        this.poll_heartbeat(cx)
+            .map(|()| Some(Ok(heartbeat(this.media))))
+    }
+}
+
+fn start(media: StreamMedia) -> Bytes {
+    match media {
+        StreamMedia::EventStream => Bytes::from_static(sse::HEARTBEAT),
+        StreamMedia::Multipart => {
+            let mut out = Vec::new();
+            multipart::write_start(&mut out, multipart::BOUNDARY);
+            out.into()
+        }
+    }
+}
+
+fn heartbeat(media: StreamMedia) -> Bytes {
+    match media {
+        StreamMedia::EventStream => Bytes::from_static(sse::HEARTBEAT),
+        StreamMedia::Multipart => {
+            let mut out = Vec::new();
+            multipart::write_part(&mut out, multipart::BOUNDARY, multipart::HEARTBEAT);
+            out.into()
+        }
+    }
+}
+
+/// The errors that an end is told by: a JSON response; `None` if it went well.
+pub(crate) fn told(end: &StreamEnd) -> Option<Bytes> {
+    let (code, message) = match end {
+        StreamEnd::Complete => return None,
+        StreamEnd::Failed(response) => return Some(response.clone()),
+        StreamEnd::Overflow => (
+            codes::SUBSCRIPTION_OVERFLOW,
+            "the events of this subscription were not taken in time, and it has ended: subscribe again",
+        ),
+        StreamEnd::Expired => (codes::TOKEN_EXPIRED, "the token has expired: get a new one"),
+        StreamEnd::Reload => (
+            codes::SUBSCRIPTION_SCHEMA_RELOAD,
+            "another schema or configuration is served: subscribe again",
+        ),
+        StreamEnd::Drain => (
+            codes::SUBSCRIPTION_SHUTDOWN,
+            "this process stops, and another one serves: subscribe again",
+        ),
+    };
+    Some(RequestError::graphql(code, message).to_json().into())
+}
+
+/// What is left to say.
+fn end(media: StreamMedia, end: &StreamEnd) -> Vec<u8> {
+    let mut out = Vec::new();
+    let told = told(end);
+    match media {
+        StreamMedia::EventStream if matches!(end, StreamEnd::Reload | StreamEnd::Drain) => {}
+        StreamMedia::EventStream => {
+            if let Some(response) = told {
+                sse::write_next(&mut out, &response);
+            }
+            out.extend_from_slice(sse::COMPLETE);
+        }
+        StreamMedia::Multipart => {
+            if let Some(response) = told {
+                multipart::write_fatal(&mut out, errors_of(&response));
+            }
+            multipart::write_end(&mut out);
+        }
+    }
+    out
+}
+
+/// A whole answer as a stream.
+pub(crate) fn whole(media: StreamMedia, response: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(response.len() + 128);
+    match media {
+        StreamMedia::EventStream => {
+            sse::write_next(&mut out, response);
+            out.extend_from_slice(sse::COMPLETE);
+        }
+        StreamMedia::Multipart => {
+            multipart::write_start(&mut out, multipart::BOUNDARY);
+            multipart::write_payload(&mut out, response);
+            multipart::write_end(&mut out);
+        }
+    }
+    out.into()
+}
+
+/// The list of errors in a response.
+pub(crate) fn errors_of(response: &[u8]) -> &[u8] {
+    #[derive(serde::Deserialize)]
+    struct Errors<'r> {
+        #[serde(borrow)]
+        errors: Option<&'r serde_json::value::RawValue>,
+    }
+    let read = serde_json::from_slice::<Errors<'_>>(response).ok();
+    let errors = read.and_then(|read| read.errors);
+    errors.map_or(b"[]", |errors| errors.get().as_bytes())
+}

@@ -1,0 +1,173 @@
+//! What follows planning for a subscription: a source that may be shared ([`sources`], [`run`]), a queue for the client
+//! ([`queue`]), and an answer that comes in parts ([`format`]) or goes over a WebSocket ([`websocket`]).
+//!
+//! A subscription passes all stages before this one like any other operation, so the same limits hold. Events are
+//! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;
+//! nothing is dropped without a word.
+
+pub(crate) mod format;
+pub mod options;
+pub(crate) mod queue;
+pub(crate) mod run;
+pub mod sources;
+pub(crate) mod websocket;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use http::{HeaderName, HeaderValue, Response, header};
+use ogive_identity::Caller;
+use ogive_plan::Plan;
+use ogive_server::ResponseBody;
+use ogive_telemetry::codes;
+use ogive_transport::RequestTransport;
+
+use crate::{
+    execute::locals,
+    gateway::{Gateway, Serving},
+    prepare::Prepared,
+    schema::operation::PlannedOperation,
+    shared::context::OperationContext,
+    shared::error::{RequestError, no_subscriptions},
+    shared::media::{Media, stream_media},
+    shared::worker::WorkerState,
+    subscribe::format::EventBody,
+    subscribe::run::{SourceInput, run},
+    subscribe::sources::{SourceKey, Subscriber},
+};
+
+/// In the extensions of a request of which whoever made it wants the events themselves: operations over WebSockets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubscriberSlot(Arc<Mutex<Option<Subscriber>>>);
+
+impl SubscriberSlot {
+    fn put(&self, subscriber: Subscriber) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(subscriber);
+    }
+    pub(crate) fn take(&self) -> Option<Subscriber> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Gateway {
+    /// Subscribes, and answers with the events.
+    pub(crate) fn subscribe(
+        &self,
+        serving: &Serving,
+        prepared: Prepared,
+        planned: &Arc<PlannedOperation>,
+        context: &OperationContext<'_>,
+        worker: &WorkerState,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let options = serving
+            .options
+            .subscription
+            .as_ref()
+            .ok_or_else(no_subscriptions)?;
+        let slot = context
+            .parts
+            .and_then(|parts| parts.extensions.get::<SubscriberSlot>());
+        let media = stream_media(context.headers);
+        if slot.is_none() && media.is_none() {
+            return Err(RequestError {
+                well_formed: false,
+                ..RequestError::http(
+                    codes::NOT_ACCEPTABLE,
+                    "the answer to a subscription is a stream: accept `text/event-stream` or \
+                     `multipart/mixed;subscriptionSpec=1.0`, or use a WebSocket",
+                )
+            });
+        }
+        let (state, caller) = (&serving.state, context.shared_caller());
+        let locals = locals(state, context.view(), &prepared, planned)?;
+        let variables = planned.binding.apply(prepared.variables.values);
+        let authorization = &state.options.authorization;
+        let granted = authorization.granted(&planned.plan, &variables, context.claims())?;
+        let headers = context.headers.clone();
+        let key = options.shared.then(|| {
+            let transport = RequestTransport::new(&worker.client, &state.endpoints, &headers, None)
+                .asked_by(Some(context));
+            Some(SourceKey {
+                state: std::ptr::from_ref(&**state) as usize,
+                plan: std::ptr::from_ref(&*planned.plan) as usize,
+                variables: variables.clone(),
+                granted: granted.clone(),
+                locals: locals.clone(),
+                identities: identities(&planned.plan, &transport)?,
+            })
+        });
+        let joined = self
+            .sources
+            .join(key.flatten(), options.queue, options.opened_max);
+        let (mut subscriber, new) = joined.ok_or_else(limited)?;
+        subscriber.expire(context.caller().and_then(expires_after));
+        if let Some(source) = new {
+            let input = SourceInput {
+                state: Arc::clone(state),
+                operation: prepared.operation,
+                planned: Arc::clone(planned),
+                variables,
+                granted,
+                locals,
+                headers,
+                caller: caller.cloned(),
+                telemetry: Arc::clone(&self.telemetry),
+                worker: worker.handle().ok_or_else(no_subscriptions)?,
+                memory: Arc::clone(&self.memory),
+                reload_window: options.reload_window,
+                drain_window: options.drain_window,
+            };
+            tokio::task::spawn_local(run(input, source, Arc::clone(&self.sources)));
+        }
+        let Some(media) = media.filter(|_| slot.is_none()) else {
+            if let Some(slot) = slot {
+                slot.put(subscriber);
+            }
+            return Ok(Response::new(ResponseBody::default()));
+        };
+        let body = EventBody::new(subscriber, media, options.heartbeat);
+        let mut response = Response::new(ResponseBody::of_parts(Box::pin(body)));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, Media::Stream(media).content_type());
+        for (name, value) in STREAM_HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        Ok(response)
+    }
+}
+
+/// What keeps others from keeping a stream, or from holding it back until it is whole.
+const STREAM_HEADERS: [(HeaderName, &str); 2] = [
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("x-accel-buffering"), "no"),
+];
+
+fn identities(plan: &Plan, transport: &RequestTransport<'_>) -> Option<Vec<Box<[u8]>>> {
+    let mut subgraphs: Vec<u32> = plan.fetches.as_slice().iter().map(|f| f.subgraph).collect();
+    subgraphs.sort_unstable();
+    subgraphs.dedup();
+    let identity = |subgraph| Some(transport.identity(subgraph)?.as_ref().into());
+    subgraphs.into_iter().map(identity).collect()
+}
+
+/// How long a caller's token still holds; `None` if it does not say.
+fn expires_after(caller: &Caller) -> Option<Duration> {
+    let expires = caller.claims.get("exp")?.as_f64().filter(|at| *at >= 0.0)?;
+    let expires = Duration::try_from_secs_f64(expires).ok()?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Some(expires.saturating_sub(now))
+}
+
+fn limited() -> RequestError {
+    RequestError {
+        retry_after: Some(1),
+        ..RequestError::http(
+            codes::SUBSCRIPTIONS_LIMITED,
+            "there are as many subscriptions as there may be: come back in a moment",
+        )
+    }
+}

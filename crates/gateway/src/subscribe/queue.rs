@@ -1,0 +1,272 @@
+//! What waits for one subscriber: events, in their order, bounded by number and bytes, and the end.
+//!
+//! Whoever makes events may be on another thread than whoever takes them. Events are shared by all equal subscribers, and
+//! written once for each protocol.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use ogive_stream::{multipart, sse};
+
+use crate::{respond::expose::add_extensions, subscribe::options::QueueLimits};
+
+/// A response to one event.
+#[derive(Debug)]
+pub(crate) struct Event {
+    json: Bytes,
+    sse: OnceLock<Bytes>,
+    part: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(crate) fn new(json: Bytes) -> Self {
+        Event {
+            json,
+            sse: OnceLock::new(),
+            part: OnceLock::new(),
+        }
+    }
+    /// The response.
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+    /// The same as a server-sent event.
+    pub(crate) fn sse(&self) -> &Bytes {
+        self.sse.get_or_init(|| {
+            let mut out = Vec::with_capacity(self.json.len() + 32);
+            sse::write_next(&mut out, &self.json);
+            out.into()
+        })
+    }
+    /// The same as a part.
+    pub(crate) fn part(&self) -> &Bytes {
+        self.part.get_or_init(|| {
+            let mut out = Vec::with_capacity(self.json.len() + 96);
+            multipart::write_payload(&mut out, &self.json);
+            out.into()
+        })
+    }
+}
+
+/// How a subscription ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// There are no more events.
+    Complete,
+    /// Something went wrong; the response says what.
+    Failed(Bytes),
+    /// The client has not taken its events.
+    Overflow,
+    /// The token has expired.
+    Expired,
+    /// Another schema or configuration is served.
+    Reload,
+    /// The process stops.
+    Drain,
+}
+
+/// What comes out of a queue.
+#[derive(Debug)]
+pub(crate) enum StreamStep {
+    /// The next event.
+    Event(Arc<Event>),
+    /// The end; nothing comes behind it.
+    End(StreamEnd),
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum QueueOutcome {
+    /// It waits.
+    Queued,
+    /// It waits, and so many others were dropped.
+    Dropped(u64),
+    /// There is no room for it, and the subscription ends.
+    Overflow,
+    /// The subscription has ended.
+    Over,
+}
+
+/// A queue.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    limits: QueueLimits,
+    state: Mutex<QueueState>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    /// Dropped since the last one was taken.
+    dropped: u64,
+    end: Option<StreamEnd>,
+    reader: Option<Waker>,
+}
+
+impl QueueState {
+    fn pop(&mut self) -> Option<Arc<Event>> {
+        let event = self.events.pop_front()?;
+        self.bytes -= event.json.len();
+        Some(event)
+    }
+}
+
+impl EventQueue {
+    pub(crate) fn new(limits: QueueLimits) -> Self {
+        EventQueue {
+            limits,
+            state: Mutex::default(),
+        }
+    }
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Adds an event.
+    pub(crate) fn push(&self, event: &Arc<Event>) -> QueueOutcome {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return QueueOutcome::Over;
+        }
+        let bytes = event.json.len();
+        let is_full = |state: &QueueState| {
+            !state.events.is_empty()
+                && (state.events.len() >= self.limits.events_max
+                    || state.bytes.saturating_add(bytes) > self.limits.bytes_max)
+        };
+        let mut outcome = QueueOutcome::Queued;
+        if is_full(&state) && !self.limits.drops {
+            state.end = Some(StreamEnd::Overflow);
+            outcome = QueueOutcome::Overflow;
+        } else {
+            let mut dropped = 0;
+            while is_full(&state) && state.pop().is_some() {
+                dropped += 1;
+            }
+            if dropped > 0 {
+                state.dropped += dropped;
+                outcome = QueueOutcome::Dropped(dropped);
+            }
+            state.bytes += bytes;
+            state.events.push_back(Arc::clone(event));
+        }
+        wake(state);
+        outcome
+    }
+    /// Nothing comes behind what waits. What was said first counts.
+    pub(crate) fn end(&self, end: StreamEnd) {
+        let mut state = self.lock();
+        state.end.get_or_insert(end);
+        wake(state);
+    }
+    /// What comes next.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<StreamStep> {
+        let mut state = self.lock();
+        if let Some(event) = state.pop() {
+            let dropped = std::mem::take(&mut state.dropped);
+            drop(state);
+            let event = match dropped {
+                0 => event,
+                dropped => Arc::new(Event::new(tell_dropped(event.json(), dropped))),
+            };
+            return Poll::Ready(StreamStep::Event(event));
+        }
+        if let Some(end) = &state.end {
+            return Poll::Ready(StreamStep::End(end.clone()));
+        }
+        match &mut state.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            reader => *reader = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+/// Wakes the reader without the lock.
+fn wake(mut state: MutexGuard<'_, QueueState>) {
+    let reader = state.reader.take();
+    drop(state);
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+}
+
+/// Says in a response how many were dropped before it.
+fn tell_dropped(json: &[u8], dropped: u64) -> Bytes {
+    let dropped = dropped.to_string().into_bytes();
+    add_extensions(json, &[("droppedEvents", dropped)]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(text: &str) -> Arc<Event> {
+        Arc::new(Event::new(text.to_owned().into()))
+    }
+    fn queue(events_max: usize, bytes_max: usize, drops: bool) -> EventQueue {
+        EventQueue::new(QueueLimits {
+            events_max,
+            bytes_max,
+            drops,
+        })
+    }
+    /// What is there, and the end if it is known.
+    fn all(queue: &EventQueue) -> (Vec<String>, Option<StreamEnd>) {
+        let mut found = Vec::new();
+        loop {
+            match queue.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => return (found, None),
+                Poll::Ready(StreamStep::End(end)) => return (found, Some(end)),
+                Poll::Ready(StreamStep::Event(event)) => {
+                    found.push(String::from_utf8(event.json().to_vec()).unwrap());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_waits_is_taken_before_the_end_and_in_order() {
+        let queue = queue(9, 99, false);
+        assert_eq!(queue.push(&event("a")), QueueOutcome::Queued);
+        assert_eq!(queue.push(&event("b")), QueueOutcome::Queued);
+        queue.end(StreamEnd::Reload);
+        queue.end(StreamEnd::Complete);
+        assert_eq!(queue.push(&event("c")), QueueOutcome::Over);
+        let wanted = (vec!["a".into(), "b".into()], Some(StreamEnd::Reload));
+        assert_eq!(all(&queue), wanted);
+    }
+
+    #[test]
+    fn beyond_a_limit_the_subscription_ends_and_says_so() {
+        for (events, bytes) in [(2, 99), (9, 2)] {
+            let queue = queue(events, bytes, false);
+            assert_eq!(queue.push(&event("a")), QueueOutcome::Queued);
+            assert_eq!(queue.push(&event("b")), QueueOutcome::Queued);
+            assert_eq!(queue.push(&event("c")), QueueOutcome::Overflow);
+            let wanted = (vec!["a".into(), "b".into()], Some(StreamEnd::Overflow));
+            assert_eq!(all(&queue), wanted);
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_is_told_with_the_next_event() {
+        let queue = queue(2, 99, true);
+        for text in [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#, r#"{"a":4}"#] {
+            queue.push(&event(text));
+        }
+        let told = r#"{"a":3,"extensions":{"droppedEvents":2}}"#;
+        assert_eq!(all(&queue).0, [told, r#"{"a":4}"#]);
+    }
+
+    #[test]
+    fn an_event_larger_than_the_limit_waits_alone() {
+        let queue = queue(9, 2, false);
+        assert_eq!(queue.push(&event("large")), QueueOutcome::Queued);
+        assert_eq!(all(&queue).0, ["large"]);
+    }
+}

@@ -1,0 +1,356 @@
+//! The sources of events that are open, and who is subscribed to each.
+//!
+//! Equal subscriptions, whichever worker their clients came to, have one source: one stream of a subgraph, one execution
+//! and one encoding for each event. The source runs on the worker of whoever came first; all others have a queue.
+
+use std::{
+    collections::BTreeMap,
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ogive_base::FastMap;
+use ogive_plan::Granted;
+use tokio::{
+    sync::{Notify, watch},
+    time::Sleep,
+};
+
+use crate::subscribe::{
+    options::QueueLimits,
+    queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
+};
+
+/// What subscriptions are equal by.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(crate) struct SourceKey {
+    /// Addresses of the schema's state and of the plan, which the source keeps alive.
+    pub(crate) state: usize,
+    pub(crate) plan: usize,
+    pub(crate) variables: Vec<Option<Box<str>>>,
+    /// What the caller may see.
+    pub(crate) granted: Granted,
+    pub(crate) locals: Vec<Bytes>,
+    /// What each subgraph would be sent besides bodies.
+    pub(crate) identities: Vec<Box<[u8]>>,
+}
+
+/// Why sources end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct EndState {
+    /// How often schema or configuration have changed.
+    pub(crate) reloads: u64,
+    /// The process stops.
+    pub(crate) drains: bool,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SubscriptionCounts {
+    /// Subscriptions that are open.
+    pub open: usize,
+    /// Their sources.
+    pub sources: usize,
+    /// Events that came from sources.
+    pub events: u64,
+    /// Events that wait for clients, or were taken by them.
+    pub deliveries: u64,
+    /// Events that were dropped because a client has not taken them.
+    pub dropped: u64,
+    /// Subscriptions that ended because of it.
+    pub overflows: u64,
+}
+
+/// All sources of the process.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    shared: Mutex<FastMap<Arc<SourceKey>, Arc<EventSource>>>,
+    open: AtomicUsize,
+    running: AtomicUsize,
+    events: AtomicU64,
+    deliveries: AtomicU64,
+    dropped: AtomicU64,
+    overflows: AtomicU64,
+    next: AtomicU64,
+    ending: watch::Sender<EndState>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Sources {
+            shared: Mutex::default(),
+            open: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            events: AtomicU64::new(0),
+            deliveries: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            overflows: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+            ending: watch::Sender::new(EndState::default()),
+        }
+    }
+}
+
+/// One source of events.
+#[derive(Debug)]
+pub(crate) struct EventSource {
+    key: Option<Arc<SourceKey>>,
+    subscribers: Mutex<Subscribers>,
+    /// Told when the last subscriber has left.
+    left: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Subscribers {
+    /// In the order in which they came.
+    queues: BTreeMap<u64, Arc<EventQueue>>,
+    /// Nobody can come any more.
+    is_closed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sources {
+    /// What is counted.
+    pub(crate) fn counts(&self) -> SubscriptionCounts {
+        SubscriptionCounts {
+            open: self.open.load(Ordering::Relaxed),
+            sources: self.running.load(Ordering::Relaxed),
+            events: self.events.load(Ordering::Relaxed),
+            deliveries: self.deliveries.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
+            overflows: self.overflows.load(Ordering::Relaxed),
+        }
+    }
+    /// A number for something that ends with the process.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+    /// Learns of reloads and of the end of the process.
+    pub(crate) fn ending(&self) -> watch::Receiver<EndState> {
+        self.ending.subscribe()
+    }
+    /// Another schema or configuration is served.
+    pub(crate) fn reload(&self) {
+        self.ending.send_modify(|ending| ending.reloads += 1);
+    }
+    /// The process stops.
+    pub(crate) fn drain(&self) {
+        self.ending.send_modify(|ending| ending.drains = true);
+    }
+    /// Subscribes to the source of this key, or to a new one, which the caller has to run; `None` if there are as many as
+    /// there may be.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        key: Option<SourceKey>,
+        limits: QueueLimits,
+        opened_max: usize,
+    ) -> Option<(Subscriber, Option<Arc<EventSource>>)> {
+        let count = |open: usize| (open < opened_max).then_some(open + 1);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.open.fetch_update(set, fetch, count).ok()?;
+        let number = self.number();
+        let queue = Arc::new(EventQueue::new(limits));
+        let key = key.map(Arc::new);
+        let mut shared = lock(&self.shared);
+        let known = key.as_ref().and_then(|key| shared.get(key));
+        let known = known.filter(|source| source.enter(number, &queue));
+        let (source, is_new) = match known {
+            Some(source) => (Arc::clone(source), false),
+            None => {
+                let source = Arc::new(EventSource {
+                    key: key.clone(),
+                    subscribers: Mutex::default(),
+                    left: Notify::new(),
+                });
+                source.enter(number, &queue);
+                if let Some(key) = key {
+                    shared.insert(key, Arc::clone(&source));
+                }
+                (source, true)
+            }
+        };
+        drop(shared);
+        let subscriber = Subscriber {
+            sources: Arc::clone(self),
+            source: Arc::clone(&source),
+            number,
+            queue,
+            expiry: None,
+        };
+        Some((subscriber, is_new.then_some(source)))
+    }
+    /// A source runs until this is dropped; then whoever is still subscribed hears `end`.
+    pub(crate) fn run(
+        self: &Arc<Self>,
+        source: &Arc<EventSource>,
+        end: StreamEnd,
+    ) -> RunningSource {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        RunningSource {
+            sources: Arc::clone(self),
+            source: Arc::clone(source),
+            end,
+        }
+    }
+    /// Nobody finds the source any more.
+    fn close(&self, source: &Arc<EventSource>) -> BTreeMap<u64, Arc<EventQueue>> {
+        let mut shared = lock(&self.shared);
+        if let Some(key) = &source.key
+            && shared
+                .get(key)
+                .is_some_and(|known| Arc::ptr_eq(known, source))
+        {
+            shared.remove(key);
+        }
+        let mut subscribers = lock(&source.subscribers);
+        subscribers.is_closed = true;
+        std::mem::take(&mut subscribers.queues)
+    }
+}
+
+impl EventSource {
+    fn enter(&self, number: u64, queue: &Arc<EventQueue>) -> bool {
+        let mut subscribers = lock(&self.subscribers);
+        if subscribers.is_closed {
+            return false;
+        }
+        subscribers.queues.insert(number, Arc::clone(queue));
+        true
+    }
+    /// Waits until nobody is subscribed any more, and lets nobody come then.
+    pub(crate) async fn left(&self) {
+        loop {
+            let left = self.left.notified();
+            if self.close_if_left() {
+                return;
+            }
+            left.await;
+        }
+    }
+    fn close_if_left(&self) -> bool {
+        let mut subscribers = lock(&self.subscribers);
+        subscribers.is_closed |= subscribers.queues.is_empty();
+        subscribers.is_closed
+    }
+}
+
+/// A source while it runs.
+pub(crate) struct RunningSource {
+    sources: Arc<Sources>,
+    source: Arc<EventSource>,
+    end: StreamEnd,
+}
+
+impl RunningSource {
+    /// How it ends.
+    pub(crate) fn set_end(&mut self, end: StreamEnd) {
+        self.end = end;
+    }
+    /// Sends an event to all subscribers.
+    pub(crate) fn push(&self, json: Bytes) {
+        let event = Arc::new(Event::new(json));
+        let sources = &*self.sources;
+        sources.events.fetch_add(1, Ordering::Relaxed);
+        let (mut delivered, mut dropped, mut overflows) = (0, 0, 0);
+        for queue in lock(&self.source.subscribers).queues.values() {
+            match queue.push(&event) {
+                QueueOutcome::Queued => delivered += 1,
+                QueueOutcome::Dropped(n) => (delivered, dropped) = (delivered + 1, dropped + n),
+                QueueOutcome::Overflow => overflows += 1,
+                QueueOutcome::Over => {}
+            }
+        }
+        sources.deliveries.fetch_add(delivered, Ordering::Relaxed);
+        sources.dropped.fetch_add(dropped, Ordering::Relaxed);
+        sources.overflows.fetch_add(overflows, Ordering::Relaxed);
+    }
+    /// Ends the subscriptions whose turn is, of those that end within a window of which so much has passed; says when the
+    /// next look is due. They are spread over it evenly, whatever their number is.
+    pub(crate) fn end_some(&self, passed: Duration, window: Duration, end: &StreamEnd) -> Duration {
+        for (number, queue) in &lock(&self.source.subscribers).queues {
+            if window.mul_f64(share(*number)) <= passed {
+                queue.end(end.clone());
+            }
+        }
+        window / LOOKS
+    }
+}
+
+/// How often it is looked who ends, within a window.
+const LOOKS: u32 = 20;
+
+/// Where in a window a number has its turn: multiples of the golden ratio lie evenly, however many there are.
+pub(crate) fn share(number: u64) -> f64 {
+    (number as f64 * 0.618_033_988_749_895).fract()
+}
+
+impl Drop for RunningSource {
+    fn drop(&mut self) {
+        self.sources.running.fetch_sub(1, Ordering::Relaxed);
+        if self.sources.ending.borrow().drains {
+            // A worker that has nothing more to serve ends, and its sources with it.
+            self.end = StreamEnd::Drain;
+        }
+        for queue in self.sources.close(&self.source).into_values() {
+            queue.end(self.end.clone());
+        }
+    }
+}
+
+/// One subscription of one client. Dropping it leaves.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    sources: Arc<Sources>,
+    source: Arc<EventSource>,
+    number: u64,
+    queue: Arc<EventQueue>,
+    /// When the token expires.
+    expiry: Option<Pin<Box<Sleep>>>,
+}
+
+impl Subscriber {
+    /// Ends it then.
+    pub(crate) fn expire(&mut self, after: Option<Duration>) {
+        self.expiry = after.map(|after| Box::pin(tokio::time::sleep(after)));
+    }
+    /// What comes next.
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<StreamStep> {
+        if let Some(expiry) = &mut self.expiry
+            && expiry.as_mut().poll(cx).is_ready()
+        {
+            self.expiry = None;
+            self.queue.end(StreamEnd::Expired);
+        }
+        self.queue.poll(cx)
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.sources.open.fetch_sub(1, Ordering::Relaxed);
+        let mut subscribers = lock(&self.source.subscribers);
+        subscribers.queues.remove(&self.number);
+        let is_last = subscribers.queues.is_empty();
+        drop(subscribers);
+        if is_last {
+            self.source.left.notify_one();
+        }
+    }
+}
+
+/// The next one of a stream.
+pub(crate) async fn next<S: futures_core::Stream + ?Sized>(
+    stream: &mut Pin<Box<S>>,
+) -> Option<S::Item> {
+    poll_fn(|cx| stream.as_mut().poll_next(cx)).await
+}
