@@ -88,8 +88,10 @@ fn the_report_can_be_json_and_nothing_is_replaced() {
     let keys = report["keys"].as_array().unwrap();
     let of = |from: &str| keys.iter().find(|k| k["from"] == from).unwrap();
     assert_eq!(of("http.port")["to"], "listen");
-    assert_eq!(of("jwt")["verdict"], "unsupported");
-    assert_eq!(of("jwt")["protection"], true);
+    assert_eq!(of("jwt")["to"], "authentication.router.jwt");
+    let lost = of("error_masking.subgraphs.products.extensions");
+    assert_eq!(lost["verdict"], "unsupported");
+    assert_eq!(lost["protection"], true);
     assert_eq!(keys[0]["protection"], true);
     assert_eq!(of("http.port")["protection"], false);
     let (code, _, err) = run(&["config", "migrate", &from, "--from", "hive", "-o", &from]);

@@ -97,13 +97,11 @@ fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
             "issuers" | "audiences" => set(&mut common, key, same(walk.format, value)?),
             "allowed_algorithms" => set(&mut common, "algorithms", algorithms(walk, value)?),
             "lookup_locations" => locations(walk, value, &mut jwt)?,
-            "forward_claims_to_upstream_extensions" => {
-                if at(value, "enabled").and_then(scalar) != Some("false") {
-                    return Err(
-                        "claims go to subgraphs in headers here: `insert` with `from_context`"
-                            .to_owned(),
-                    );
-                }
+            "forward_claims_to_upstream_extensions"
+                if at(value, "enabled").and_then(scalar) != Some("false") =>
+            {
+                let why = "claims go to subgraphs in headers here: `insert` with `from_context`";
+                return Err(why.to_owned());
             }
             _ => {}
         }
