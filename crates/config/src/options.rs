@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader, Duration,
-    FileMode, HeaderName, HeaderRule, IntrospectionWord, LabelShare, Listen, LogFormat,
-    OperationWord, Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions,
-    ResponseHeaderRule, ReuseWord, SubscriptionOptions, TelemetryOptions, Url, WarnOnly,
-    WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
-    traffic::TrafficShapingOptions,
+    AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
+    DemandControlOptions, Duration, FileMode, HeaderName, HeaderRule, IntrospectionWord,
+    LabelShare, Listen, LogFormat, OperationWord, Path, Pattern, PeerRange, PersistedMode,
+    PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord, SubscriptionOptions,
+    TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section, scalars::nonzero,
+    tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -62,6 +62,8 @@ section! {
         pub authorization: AuthorizationOptions = AuthorizationOptions::default(),
         /// Subscriptions.
         pub subscription: SubscriptionOptions = SubscriptionOptions::default(),
+        /// What operations may cost.
+        pub demand_control: DemandControlOptions = DemandControlOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
         pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.

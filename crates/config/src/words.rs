@@ -127,6 +127,14 @@ words! {
         All = "all",
     }
 
+    /// What becomes of operations that cost too much.
+    pub enum DemandControlMode {
+        /// They are answered, and counted.
+        Measure = "measure",
+        /// They are refused.
+        Enforce = "enforce",
+    }
+
     /// What may share one request to a subgraph.
     pub enum BatchingWord {
         /// Nothing.

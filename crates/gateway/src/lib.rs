@@ -16,6 +16,7 @@
 pub mod admit;
 pub mod authorize;
 pub mod background;
+pub mod charge;
 pub mod documents;
 pub mod execute;
 pub mod explain;

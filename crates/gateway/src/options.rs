@@ -6,6 +6,7 @@ use ogive_identity::api_keys::ApiKeys;
 use crate::{
     admit::AdmissionOptions,
     authorize::ClaimsSource,
+    charge::ChargeOptions,
     documents::DocumentOptions,
     identify::proxies::Proxies,
     identify::tokens::AuthenticationOptions,
@@ -42,6 +43,8 @@ pub struct GatewayOptions {
     pub claims: ClaimsSource,
     /// How callers are known by what they bring; `None` if they are not.
     pub authentication: Option<AuthenticationOptions>,
+    /// What operations may cost; `None`: whatever they like.
+    pub demand_control: Option<ChargeOptions>,
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
     /// What clients of whom nothing is known are asked for.
@@ -110,6 +113,7 @@ impl GatewayOptions {
             proxies: Proxies::new(config),
             claims: ClaimsSource::new(config),
             authentication: AuthenticationOptions::new(config),
+            demand_control: ChargeOptions::new(config),
             policies: PolicyOptions::new(config),
             challenge: AuthenticationOptions::challenge(config),
             caller_required: config.authorization.require_authentication,

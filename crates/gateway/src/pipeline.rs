@@ -9,6 +9,7 @@
 //! | receive | [`crate::receive`] | what is asked: one request or a batch, with its files |
 //! | document | [`crate::documents`] | which document, where it is known by an id |
 //! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
+//! | charge | [`crate::charge`] | whether it costs more than it may |
 //! | plan | [`crate::plan`] | which subgraphs are asked for what |
 //! | decide | [`crate::policies`] | which policies hold for the caller, what introspection shows |
 //! | authorize | [`crate::authorize`] | what of it the caller may see |
@@ -36,6 +37,7 @@ use tracing::Instrument;
 
 use crate::{
     admit::{AdmissionOptions, Admitted, RateState},
+    charge::charge,
     documents::resolve,
     execute::execute,
     finish::Answered,
@@ -636,6 +638,10 @@ impl Gateway {
         }
         self.admit_operation(&serving.options.admission, name, context)?;
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
+        if let Some(control) = &serving.options.demand_control {
+            let exceeded = charge(control, state, &prepared, worker, context)?;
+            self.exceeded(exceeded.iter());
+        }
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }

@@ -77,6 +77,12 @@ codes! {
     CONNECTIONS_LIMITED 503 Gateway
         "All connections that the gateway may have are taken and busy, or all that one client may have."
         "Come back after the seconds of `retry-after`; see `http.connections_max` and `http.connections_per_client_max`."
+    COST_ESTIMATED_TOO_EXPENSIVE 400 Client
+        "The operation is estimated to cost more than `demand_control.strategy.static_estimated.max`."
+        "Ask for fewer or shorter lists; `ogive cost --fields` says what costs how much."
+    COST_QUERY_PARSE_FAILURE 400 Client
+        "The cost cannot be estimated: a field with `@listSize(requireOneSlicingArgument: true)` is not given exactly one slicing argument."
+        "Give the field one of its slicing arguments."
     CSRF_ERROR 400 Client
         "A web page of another origin could have made a browser send this request."
         "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."

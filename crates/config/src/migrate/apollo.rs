@@ -3,7 +3,7 @@
 use super::{
     convert::{address, duration, negated, percent, same, size, text_map},
     cors, headers,
-    nodes::{at, is_on, plain, scalar, text},
+    nodes::{at, plain, scalar, text},
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
     settings, signatures, telemetry, tokens,
     why::{
@@ -366,7 +366,11 @@ pub(super) const RULES: &[Rule] = &[
     no("coprocessor", CODE),
     no("rhai", CODE),
     no("plugins", CODE),
-    call("demand_control", costs),
+    keep("demand_control.enabled"),
+    keep("demand_control.mode"),
+    keep("demand_control.strategy.static_estimated.list_size"),
+    keep("demand_control.strategy.static_estimated.max"),
+    no("demand_control", COSTS),
     no("preview_demand_control", COSTS),
     no("connectors", CONNECTORS),
     no(
@@ -423,16 +427,6 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
             "global",
             "a global rate limit",
         );
-    }
-}
-
-/// Costs that are only measured protect nothing.
-fn costs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let measured = at(node, "mode").and_then(scalar) == Some("measure");
-    match at(node, "enabled") {
-        Some(switch) if !is_on(switch) => walk.not_needed(path, OFF),
-        _ if measured => walk.row(path, None, super::Verdict::Unsupported, COSTS),
-        _ => walk.unsupported(path, COSTS),
     }
 }
 

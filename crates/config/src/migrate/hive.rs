@@ -259,6 +259,16 @@ pub(super) const RULES: &[Rule] = &[
         settings::enforced,
     ),
     call("authorization.directives.unauthorized.mode", unauthorized),
+    keep("demand_control.enabled"),
+    to("demand_control.operation_cost.mode", "demand_control.mode"),
+    to(
+        "demand_control.operation_cost.max",
+        "demand_control.strategy.static_estimated.max",
+    ),
+    to(
+        "demand_control.default_list_size",
+        "demand_control.strategy.static_estimated.list_size",
+    ),
     no("demand_control", COSTS),
     no("coprocessor", CODE),
     no("plugins", CODE),

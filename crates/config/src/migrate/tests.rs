@@ -259,10 +259,6 @@ fn sections_that_are_off_are_not_needed() {
         (Format::Hive, "jwt: { enabled: false, x: 1 }"),
         (Format::Grafbase, "[entity_caching]\nenabled = false"),
         (
-            Format::Apollo,
-            "demand_control: { enabled: false, mode: measure }",
-        ),
-        (
             Format::Cosmo,
             "authorization: { require_authentication: false }",
         ),

@@ -6,7 +6,7 @@ pub(super) const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
 pub(super) const CODE: &str =
     "the gateway runs no code of others; a proxy in front of it or a subgraph can do the same";
-pub(super) const COSTS: &str = "costs of fields are not known here; `limits.max_height`, `limits.max_depth` and `limits.max_aliases` bound operations";
+pub(super) const COSTS: &str = "costs are counted by `@cost` and `@listSize`, and limited in `demand_control` for the whole operation";
 pub(super) const CACHES: &str =
     "answers are not kept from one request to the next; equal requests under way are sent once";
 pub(super) const SIGNATURES: &str =

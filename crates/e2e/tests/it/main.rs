@@ -11,6 +11,7 @@ mod codes;
 mod compression;
 mod connections;
 mod crowds;
+mod demand_control;
 mod edge;
 mod endings;
 mod faults;

@@ -297,7 +297,16 @@ pub fn prepare_operation(
             "introspection is disabled: `__schema` and `__type` are not answered",
         ));
     }
+    let cost = limits.list_size.map(|list_size| {
+        let (schema, costs) = (&state.supergraph.schema, &state.supergraph.graph.costs);
+        let settings = ogive_cost::Settings {
+            list_size,
+            ..ogive_cost::Settings::default()
+        };
+        Box::new(ogive_cost::compile(schema, costs, &operation, &settings))
+    });
     Ok(PreparedOperation {
+        cost,
         labels: labels_of(&state.supergraph, &operation),
         variants: Mutex::default(),
         document,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use ogive_base::BitSet;
+use ogive_cost::Program;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 use ogive_syntax::{Document, ast::OperationDefinition};
@@ -25,6 +26,8 @@ pub struct PreparedOperation {
     pub operation: Operation,
     /// Codes of the limits that it exceeds and that are only measured.
     pub exceeded: Box<[&'static str]>,
+    /// What it costs; `None` if nobody asks.
+    pub cost: Option<Box<Program>>,
     /// The plan; set by stop 3.
     pub planned: ArcSwapOption<PlannedOperation>,
     /// Override labels that can matter to its plan, by index; none for most operations.
@@ -37,7 +40,8 @@ impl PreparedOperation {
     /// Bytes on the heap, about; plans not counted.
     pub(crate) fn heap_bytes(&self) -> usize {
         let text = self.document.source().len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
-        text + self.operation.fields.len() * BYTES_PER_FIELD
+        let cost = self.cost.as_ref().map_or(0, |cost| cost.heap_bytes());
+        text + cost + self.operation.fields.len() * BYTES_PER_FIELD
     }
     /// Most variants kept with an operation; further ones are found a level below.
     const VARIANTS_MAX: usize = 16;

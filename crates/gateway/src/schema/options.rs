@@ -57,6 +57,8 @@ pub struct PrepareLimits {
     pub normalise: NormaliseLimits,
     /// For the operation as a whole.
     pub operation: OperationLimits,
+    /// Items of lists of unknown size, for estimates of costs; default `None`: nothing is estimated.
+    pub list_size: Option<u32>,
 }
 
 impl Default for PrepareLimits {
@@ -70,6 +72,7 @@ impl Default for PrepareLimits {
             validation: ValidationLimits::default(),
             normalise: NormaliseLimits::default(),
             operation: OperationLimits::default(),
+            list_size: None,
         }
     }
 }
@@ -138,6 +141,13 @@ impl PipelineOptions {
                     ..ValidationLimits::default()
                 },
                 operation: OperationLimits::new(limits),
+                list_size: {
+                    let control = &config.demand_control;
+                    let size = control.strategy.static_estimated.list_size.get();
+                    control
+                        .enabled
+                        .then(|| u32::try_from(size).unwrap_or(u32::MAX))
+                },
                 ..PrepareLimits::default()
             },
             plan,

@@ -45,6 +45,8 @@ pub struct GraphqlError {
     pub locations: Vec<(u32, u32)>,
     /// `extensions.code`.
     pub code: &'static str,
+    /// Further members of `extensions`.
+    pub numbers: Vec<(&'static str, u64)>,
 }
 
 impl RequestError {
@@ -67,6 +69,7 @@ impl RequestError {
                 message: bounded_string(message.into(), MESSAGE_BYTES_MAX),
                 locations: Vec::new(),
                 code,
+                numbers: Vec::new(),
             }],
         }
     }
@@ -85,6 +88,7 @@ impl RequestError {
                 message: bounded(&diagnostic.message, MESSAGE_BYTES_MAX).into_owned(),
                 locations: Vec::new(),
                 code: diagnostic.code,
+                numbers: Vec::new(),
             })
             .collect();
         locate(found, source_id, text, &mut errors);
@@ -191,6 +195,9 @@ impl GraphqlError {
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
         write_string(out, self.code);
+        for (name, number) in &self.numbers {
+            out.extend_from_slice(format!(",\"{name}\":{number}").as_bytes());
+        }
         out.extend_from_slice(b"}}");
     }
 }
@@ -265,12 +272,13 @@ mod tests {
                 message: "say \"hi\"\n".into(),
                 locations: vec![(1, 2), (3, 4)],
                 code: "X",
+                numbers: vec![("cost.max", 7)],
             }],
             ..internal()
         };
         assert_eq!(
             String::from_utf8(error.to_json()).unwrap(),
-            r#"{"errors":[{"message":"say \"hi\"\n","locations":[{"line":1,"column":2},{"line":3,"column":4}],"extensions":{"code":"X"}}]}"#
+            r#"{"errors":[{"message":"say \"hi\"\n","locations":[{"line":1,"column":2},{"line":3,"column":4}],"extensions":{"code":"X","cost.max":7}}]}"#
         );
     }
 }

@@ -16,6 +16,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_base::{MemoryBudget, MemoryShare, Reservation};
+use ogive_cost::Scratch;
 use ogive_execute::ExecuteOutput;
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Client, Coalescer, Personal, RequestTransport, SharingScope};
@@ -46,6 +47,8 @@ pub struct WorkerState {
     pub(crate) personal: Personal,
     /// What it may spend on operations that are not known.
     pub(crate) share: Share,
+    /// Room for counting what operations cost.
+    pub(crate) scratch: RefCell<Scratch>,
     /// Its part of the memory that requests may take.
     memory: RefCell<Option<Arc<MemoryShare>>>,
     /// Itself, for what goes on behind requests.
