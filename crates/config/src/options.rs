@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
-    DemandControlOptions, Duration, FileMode, HeaderName, HeaderRule, IntrospectionWord,
-    LabelShare, Listen, LogFormat, OperationWord, Path, Pattern, PeerRange, PersistedMode,
-    PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord, SubscriptionOptions,
+    DemandControlOptions, Duration, FileMode, HeaderName, HeaderRule, IncrementalFormat,
+    IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord, Path, Pattern, PeerRange,
+    PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord, SubscriptionOptions,
     TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section, scalars::nonzero,
     tls::TlsOptions, traffic::TrafficShapingOptions,
 };
@@ -103,6 +103,12 @@ section! {
         pub when_missing: WhenMissing = WhenMissing::Fail,
         /// Whether `__schema` and `__type` are answered. `ogive demo` answers them.
         pub introspection: bool = false,
+        /// Whether what is under `@defer` is answered in parts to clients that accept `multipart/mixed`. All others get one
+        /// answer.
+        pub defer_support: bool = true,
+        /// The form of these parts for clients that accept `multipart/mixed` and name none: `v0.1` is the one of 2022
+        /// (`deferSpec=20220824`), `v0.2` the current one (`incrementalSpec=v0.2`).
+        pub incremental_format_default: IncrementalFormat = IncrementalFormat::V01,
     }
 
     /// `hot_reload`

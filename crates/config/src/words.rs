@@ -183,6 +183,14 @@ words! {
         Wait = "wait",
     }
 
+    /// Forms of answers in parts, as Apollo counts them.
+    pub enum IncrementalFormat {
+        /// The one of 2022.
+        V01 = "v0.1",
+        /// The current one.
+        V02 = "v0.2",
+    }
+
     /// When HTTP/2 is spoken with a subgraph.
     pub enum Http2Word {
         /// If both sides agree.

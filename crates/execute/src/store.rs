@@ -65,6 +65,10 @@ impl Source {
     pub(crate) fn part(self) -> u32 {
         self.0 & (Self::PARTS_MAX as u32 - 1)
     }
+    /// The answer at such a place.
+    pub(crate) fn of_rank(rank: u32) -> Self {
+        Source(rank)
+    }
     /// Its place among all answers.
     pub(crate) fn rank(self) -> u32 {
         self.0

@@ -11,8 +11,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderMap;
 use ogive_config::Limit;
 use ogive_execute::Transport as _;
+use ogive_execute::incremental::{
+    IncrementalForm, IncrementalOutput, Payload, execute_incrementally,
+};
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
 use ogive_operation::answer_locals;
 use ogive_schema::{Schema, introspection::OUTPUT_BYTES_MAX};
@@ -133,6 +137,63 @@ pub async fn execute(
         Some(error) => Err(error),
         None => Ok(output),
     }
+}
+
+/// Runs a plan in parts, which are handed to `send`, the first with the headers that subgraphs' answers add to the response.
+/// Fails as [`execute`] does, before the first part.
+pub(crate) async fn execute_in_parts(
+    state: &SchemaState,
+    prepared: Prepared,
+    planned: &PlannedOperation,
+    context: &OperationContext<'_>,
+    worker: &WorkerState,
+    form: IncrementalForm,
+    mut send: impl AsyncFnMut(Payload, Option<HeaderMap>) -> bool,
+) -> Result<IncrementalOutput, RequestError> {
+    let deadline = Instant::now() + state.options.request_timeout;
+    let telling = telling(context, &prepared.operation);
+    let values = prepared.variables.values.iter().flatten();
+    let held = values.map(|value| value.len()).sum();
+    let transport = RequestTransport::new(
+        &worker.client,
+        &state.endpoints,
+        context.headers,
+        Some(deadline),
+    )
+    .asked_by(Some(context))
+    .within(state.options.request_memory.ceiling)
+    .counted_in(context.memory(), held)
+    .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
+    let locals = locals(state, context.view(), &prepared, planned)?;
+    let variables = planned.binding.apply(prepared.variables.values);
+    let authorization = &state.options.authorization;
+    let granted = authorization.granted(&planned.plan, &variables, context.claims())?;
+    let input = ExecuteInput {
+        variables: &variables,
+        granted: &granted,
+        locals: &locals,
+        limits: state.options.execute,
+        options: ExecuteOptions {
+            trace: false,
+            prefetch: planned.prefetch.try_it(),
+            ..state.options.tell
+        },
+        error_extensions: &state.options.error_extensions,
+    };
+    let by_caller = !planned.plan.requirements.is_empty()
+        || context.view().is_some()
+        || authorization.needs_caller_of(&planned.plan);
+    let send = async |payload: Payload| {
+        let headers = payload.initial.as_ref().map(|initial| {
+            let has_errors = initial.errors.is_some();
+            transport.response_headers(has_errors, by_caller).0
+        });
+        send(payload, headers).await
+    };
+    let output = execute_incrementally(&planned.plan, input, form, &transport, send).await;
+    transport.holds(0);
+    planned.prefetch.learn(&output.stats);
+    Ok(output)
 }
 
 /// Who tells operators what goes wrong.

@@ -1,6 +1,7 @@
 //! What a gateway does not take from the schema, as a configuration asks for it.
 
-use ogive_config::{Config, OperationWord};
+use ogive_config::{Config, IncrementalFormat, OperationWord};
+use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 
 use crate::{
@@ -59,6 +60,8 @@ pub struct GatewayOptions {
     pub csrf: Csrf,
     /// How subscriptions are served; `None` if they are not.
     pub subscription: Option<SubscriptionOptions>,
+    /// The form of answers in parts for clients that name none; `None` if nothing is answered in parts.
+    pub incremental: Option<IncrementalForm>,
     /// How documents are found by an id.
     pub documents: DocumentOptions,
     /// What of requests is noted and told.
@@ -124,6 +127,12 @@ impl GatewayOptions {
             cors: Cors::new(config),
             csrf: Csrf::new(config),
             subscription: SubscriptionOptions::new(config),
+            incremental: (config.supergraph.defer_support).then_some(
+                match config.supergraph.incremental_format_default {
+                    IncrementalFormat::V01 => IncrementalForm::Repeated,
+                    IncrementalFormat::V02 => IncrementalForm::Distinct,
+                },
+            ),
             documents: DocumentOptions {
                 apq: config.apq.enabled,
                 trusted: None,

@@ -22,6 +22,7 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
+    rc::Rc,
     sync::{Arc, atomic::Ordering},
     task::Poll,
 };
@@ -45,24 +46,28 @@ use crate::{
     options::GatewayOptions,
     plan::plan_fairly,
     policies::decide,
-    prepare::{Means, prepare_fairly},
+    prepare::{Means, Prepared, prepare_fairly},
     receive::uploads::{self, Entry, Uploads},
     receive::{GraphqlRequest, Received, RequestBody, receive},
     respond::expose::{Exposed, add_extensions, dry_run, plan_extension},
+    respond::parts::{Kept, only_in_parts, respond_in_parts},
     respond::{add_headers, refuse, respond, respond_batch, respond_with},
     router::{Destination, is_for_people},
     schema::operation::PlannedOperation,
+    schema::state::SchemaState,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, internal, no_memory, unauthenticated},
     shared::failures,
     shared::json_value::JsonObject,
     shared::measured::Exceeded,
     shared::media::{
-        Accept, Media, accept, asks_for_websocket, graphql_media, stream_asked, stream_media,
+        Accept, IncrementalMedia, Media, accept, asks_for_websocket, graphql_media,
+        incremental_media, stream_asked, stream_media,
     },
     shared::observe::Watch,
     shared::panic::contained,
     shared::worker::WorkerState,
+    subscribe::SubscriberSlot,
 };
 use ogive_server::ResponseBody;
 use ogive_server::drain_body::read_refused;
@@ -284,8 +289,9 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
         let parts = context.parts;
-        let Some(media) = graphql_media(&parts.headers).or_else(|| stream_only(options, parts))
-        else {
+        let headers = &parts.headers;
+        let whole = graphql_media(headers).or_else(|| stream_only(options, parts));
+        let Some(media) = whole.or_else(|| parts_only(options, parts)) else {
             let error = not_acceptable(parts);
             return Err(Box::new(refused(context, &error, Media::Json)));
         };
@@ -470,12 +476,16 @@ impl Gateway {
             Ok(Received::One(mut request)) => {
                 let files = files(None);
                 request.may_subscribe = serving.options.subscription.is_some();
+                let in_parts = parts_asked(&serving.options, parts, media);
+                let in_parts = in_parts.filter(|_| files.is_none());
+                request.in_parts = in_parts;
                 let sent = memory.used().saturating_sub(REQUEST_BYTES);
                 let means = (files, memory, sent);
                 let answer = pin!(self.four_stops(serving, context, &mut request, media, means));
-                match answer.await {
-                    Ok(response) => response,
-                    Err(error) => refused(context, &error, media),
+                match (answer.await, in_parts) {
+                    (Ok(response), Some(parts)) if parts.is_only => only_in_parts(response, parts),
+                    (Ok(response), _) => response,
+                    (Err(error), _) => refused(context, &error, media),
                 }
             }
             Ok(Received::Batch(_)) if matches!(media, Media::Stream(_)) => {
@@ -615,6 +625,7 @@ impl Gateway {
     ) -> Result<Response<ResponseBody>, RequestError> {
         let (state, headers, watch) = (&serving.state, context.headers, context.watch());
         let register = resolve(request, &serving.options.documents, &self.registered)?;
+        request.in_parts = request.in_parts.filter(|_| request.query.contains("defer"));
         let from = watch.map(Watch::now);
         let means = Means {
             offload: &self.offload,
@@ -624,14 +635,8 @@ impl Gateway {
         let (prepared, permit) = pin!(prepare_fairly(state, request, means))
             .instrument(stop_span!(spans::PREPARE))
             .await?;
-        let text = std::mem::take(&mut request.query);
-        // The body it came in is gone with them.
-        request.variables = JsonObject::default();
-        request.persisted_query = None;
-        let name = prepared.operation.definition.name;
-        let name = name
-            .as_ref()
-            .map(|name| prepared.operation.document.name(*name));
+        let text = taken(request);
+        let name = name_of(&prepared);
         let kind = prepared.operation.definition.kind;
         if state.options.authorization.needs_caller(kind) && !context.claims().authenticated {
             return Err(unauthenticated(serving.options.challenge));
@@ -646,10 +651,7 @@ impl Gateway {
             files.check(&state.supergraph.api, &prepared)?;
         }
         let from = watch.zip(from).map(|(watch, from)| {
-            let definition = &prepared.operation.definition;
-            let name = definition.name.as_ref();
-            let name = name.map(|name| prepared.operation.document.name(*name));
-            watch.prepared(definition.kind.as_str(), name);
+            watch.prepared(kind.as_str(), name);
             watch.stop(Stop::Prepare, from)
         });
         if let Some(hash) = register {
@@ -684,6 +686,13 @@ impl Gateway {
         }
         // What is begun is finished.
         memory.run();
+        if let Some(in_parts) = request.in_parts.filter(|_| exposed == Exposed::No)
+            && let Some(worker) = worker.handle()
+            && planned.plan.deferral.is_some()
+        {
+            let kept = self.kept((state, prepared, planned), worker, context, memory);
+            return Box::pin(respond_in_parts(kept, in_parts, media)).await;
+        }
         if let Some(files) = context.uploads() {
             files.run();
         }
@@ -704,6 +713,31 @@ impl Gateway {
             watch.stop(Stop::Respond, from);
         }
         Ok(response)
+    }
+}
+
+impl Gateway {
+    /// What an operation keeps that goes on behind its request.
+    fn kept(
+        &self,
+        (state, prepared, planned): (&Arc<SchemaState>, Prepared, Arc<PlannedOperation>),
+        worker: Rc<WorkerState>,
+        context: &OperationContext<'_>,
+        memory: &Reservation,
+    ) -> Kept {
+        Kept {
+            state: Arc::clone(state),
+            prepared,
+            planned,
+            headers: context.headers.clone(),
+            caller: context.shared_caller().cloned(),
+            claims: context.claims().clone(),
+            view: context.shared_view().cloned(),
+            worker,
+            telemetry: Arc::clone(&self.telemetry),
+            memory: memory.beside(),
+            added: context.take_added(),
+        }
     }
 }
 
@@ -788,6 +822,33 @@ fn media_of(parts: &Parts) -> Media {
 fn stream_only(options: &GatewayOptions, parts: &Parts) -> Option<Media> {
     options.subscription.as_ref()?;
     stream_media(&parts.headers).map(Media::Stream)
+}
+
+/// The document of a request. The body it came in is gone with what else refers to it.
+fn taken(request: &mut GraphqlRequest) -> String {
+    request.variables = JsonObject::default();
+    request.persisted_query = None;
+    std::mem::take(&mut request.query)
+}
+
+/// The answer in parts that a client reads. What came over a WebSocket is answered over it.
+fn parts_asked(options: &GatewayOptions, parts: &Parts, media: Media) -> Option<IncrementalMedia> {
+    let asked = incremental_media(&parts.headers, options.incremental?)?;
+    let is_stream = matches!(media, Media::Stream(_));
+    let is_of_websocket = parts.extensions.get::<SubscriberSlot>().is_some();
+    (!is_stream && !is_of_websocket).then_some(asked)
+}
+
+/// The name of an operation.
+fn name_of(prepared: &Prepared) -> Option<&str> {
+    let name = prepared.operation.definition.name.as_ref()?;
+    Some(prepared.operation.document.name(*name))
+}
+
+/// What a client gets that is answered as a whole though it reads answers in parts only: refusals.
+#[cold]
+fn parts_only(options: &GatewayOptions, parts: &Parts) -> Option<Media> {
+    incremental_media(&parts.headers, options.incremental?).map(|_| Media::Json)
 }
 
 /// A request whose `accept` header admits nothing that there is.

@@ -43,10 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     unneeded("supergraph.early_cancel", ALWAYS),
     unneeded("supergraph.strict_variable_validation", ALWAYS),
-    no(
-        "supergraph.defer_support",
-        "`@defer` is accepted, and answered in one response",
-    ),
+    keep("supergraph.defer_support"),
     call(
         "supergraph.redact_query_validation_errors",
         validation_messages,

@@ -21,6 +21,7 @@ mod headers;
 mod http2;
 mod http_client;
 mod identity;
+mod incremental;
 mod measured;
 mod network;
 mod refine;

@@ -1,14 +1,14 @@
 //! To which part an error belongs: to the one that has its place. One without a place belongs to the first part that is
 //! written after it.
 
-use ogive_base::FastSet;
+use ogive_base::{FastSet, id::Id as _};
 use ogive_plan::{OutField, OutSource};
 
 use crate::{
     errors::{Errors, Stage},
     graphql_error::{GraphqlError, PathStep},
     incremental::groups::{FIRST, Groups},
-    store::{RecordId, Store, Value},
+    store::{RecordId, Source, Store, Value},
 };
 
 /// Errors without a place that were told, by their number.
@@ -37,14 +37,25 @@ impl ErrorPlaces {
         }
         let at = store.path(piece.record);
         let mut out = Vec::new();
+        let n_fetches = store.plan().fetches.len();
+        let fetch_of = |rank: u32| {
+            let id = Source::of_rank(rank).fetch();
+            // Those that are prefetched come after the fetches.
+            match id.index().checked_sub(n_fetches) {
+                Some(at) => (store.plan().reusable().prefetches.get(at)).map_or(id, |p| p.fetch),
+                None => id,
+            }
+        };
         for (number, (stage, error)) in errors.list().enumerate() {
             let is_of = match (stage, &error.path) {
                 (Stage::Respond, _) => number >= own,
-                (Stage::Fetch(fetch), None) => {
+                (Stage::Fetch(rank), None) => {
+                    let fetch = fetch_of(rank);
                     let is_early = piece.key == FIRST && !groups.may_have(FIRST, fetch);
                     !is_early && self.0.insert(number)
                 }
-                (Stage::Fetch(fetch), Some(path)) => {
+                (Stage::Fetch(rank), Some(path)) => {
+                    let fetch = fetch_of(rank);
                     let rest = path.strip_prefix(at.as_slice());
                     let of_fetch = groups.may_have(piece.key, fetch);
                     of_fetch

@@ -193,8 +193,8 @@ impl<'p> Groups<'p> {
         }
     }
     /// Whether what is written with a key may have what a fetch brought.
-    pub(crate) fn may_have(&self, key: u32, fetch: u32) -> bool {
-        let part = self.fetches.get(fetch as usize).copied().unwrap_or(FIRST);
+    pub(crate) fn may_have(&self, key: u32, fetch: FetchId) -> bool {
+        let part = self.fetches.get(fetch.index()).copied().unwrap_or(FIRST);
         let groups = self.of_key(key);
         part == FIRST || !groups.is_empty() && groups.iter().all(|g| self.needs(Some(*g), part))
     }

@@ -4,7 +4,7 @@
 //!
 //! Reading order: [`execute_incrementally`] (entry), `groups` (which groups there are for these variables, and when they
 //! are ready), `delivery` (what is written when), `filter` (what of an object belongs to what is written), `errors` (to which
-//! part an error belongs). What [`Payload`]s look like on the wire is none of this crate's business.
+//! part an error belongs). What [`Payload`]s look like is in `format`.
 //!
 //! Invariants: all payloads put together are the response of [`execute`](crate::execute); an object is written before
 //! anything in it is announced; a group that fails is `completed` with errors, and nothing but what is inside of it is
@@ -15,6 +15,7 @@ mod errors;
 mod groups;
 
 mod filter;
+mod format;
 
 use std::{collections::VecDeque, future::Future, pin::pin, task::Poll};
 

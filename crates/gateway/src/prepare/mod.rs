@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwapOption;
 use ogive_base::{Reservation, SourceId, bounded_name};
 use ogive_json::{Tree, tree};
-use ogive_operation::{FieldRef, Variables, coerce_variables, normalise, validate};
+use ogive_operation::{
+    FieldRef, NormaliseLimits, Variables, coerce_variables, normalise, validate,
+};
 use ogive_schema::OperationKind;
 use ogive_syntax::{Document, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
@@ -50,7 +52,8 @@ pub fn prepare(
     memory: &Reservation,
 ) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
-    let found = state.operations.get(&request.query, name);
+    let operations = state.known_operations(request.in_parts.is_some());
+    let found = operations.get(&request.query, name);
     prepare_with(state, request, found, memory)
 }
 
@@ -73,7 +76,8 @@ pub(crate) async fn prepare_fairly(
     // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
     if request.bytes as usize <= LIGHT_BODY {
         let name = request.operation_name.as_deref();
-        let found = state.operations.get(&request.query, name);
+        let operations = state.known_operations(request.in_parts.is_some());
+        let found = operations.get(&request.query, name);
         if found.is_some() {
             let prepared = prepare_with(state, request, found, means.memory)?;
             return Ok((prepared, None));
@@ -129,7 +133,8 @@ async fn elsewhere(
     let memory = means.memory.beside();
     let work = means.offload.run(move || {
         let name = moved.operation_name.as_deref();
-        let found = state.operations.get(&moved.query, name);
+        let operations = state.known_operations(moved.in_parts.is_some());
+        let found = operations.get(&moved.query, name);
         let prepared = match (&found, lookup) {
             (None, Lookup::Only) => None,
             _ => Some(prepare_with(&state, &moved, found, &memory)),
@@ -161,11 +166,14 @@ fn prepare_with(
             let text = request.query.len();
             let about = text.saturating_add(text.min(TREE_TEXT_MAX) * TREE_BYTES_PER_TEXT_BYTE);
             memory.grow(about)?;
-            let operation = Arc::new(prepare_operation(state, &request.query, name)?);
+            let in_parts = request.in_parts.is_some();
+            let operation = prepare_operation_for(state, &request.query, name, in_parts)?;
+            let operation = Arc::new(operation);
             memory.shrink(about);
             // Whoever keeps it has a limit of its own; this counts what nobody keeps.
             memory.grow(operation.heap_bytes())?;
-            state.operations.admit(name, Arc::clone(&operation));
+            let operations = state.known_operations(in_parts);
+            operations.admit(name, Arc::clone(&operation));
             (operation, false)
         }
     };
@@ -262,6 +270,16 @@ pub fn prepare_operation(
     text: &str,
     name: Option<&str>,
 ) -> Result<PreparedOperation, RequestError> {
+    prepare_operation_for(state, text, name, false)
+}
+
+/// The same, where `@defer` may be kept for an answer in parts.
+fn prepare_operation_for(
+    state: &SchemaState,
+    text: &str,
+    name: Option<&str>,
+    in_parts: bool,
+) -> Result<PreparedOperation, RequestError> {
     let limits = &state.options.prepare;
     let parsed = parse(text, DOCUMENT, &limits.syntax);
     let refuse = |errors: &[_]| Err(RequestError::diagnostics(errors, DOCUMENT, text));
@@ -279,7 +297,11 @@ pub fn prepare_operation(
         return refuse(&errors);
     }
     let definition = *select_operation(&document, name)?;
-    let operation = match normalise(api, &document, &definition, &limits.normalise) {
+    let normalised = NormaliseLimits {
+        deferral: limits.normalise.deferral || in_parts,
+        ..limits.normalise
+    };
+    let operation = match normalise(api, &document, &definition, &normalised) {
         Ok(operation) => operation,
         Err(error) => return refuse(&[error]),
     };

@@ -31,6 +31,7 @@ use crate::{
     shared::error::{RequestError, no_memory},
     shared::json_value::{self, JsonObject},
     shared::measured::{Exceeded, note},
+    shared::media::IncrementalMedia,
     shared::media::{self, ContentTypeError},
     shared::offload::{LIGHT_BODY, Offload},
 };
@@ -53,6 +54,8 @@ pub struct GraphqlRequest {
     pub read_only: bool,
     /// Whether it may be a subscription.
     pub may_subscribe: bool,
+    /// How it is answered if some of it is deferred; `None`: as a whole.
+    pub in_parts: Option<IncrementalMedia>,
     /// Bytes of the body or query string it came in; 0 if it came in none.
     pub bytes: u32,
 }
@@ -510,6 +513,7 @@ impl<'b> Members<'b> {
             persisted_query,
             read_only: false,
             may_subscribe: false,
+            in_parts: None,
             bytes: counted(body.len()),
         })
     }

@@ -5,6 +5,7 @@
 //! body. A response with errors in single fields is still 200, because the request was executed.
 
 pub mod expose;
+pub(crate) mod parts;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};

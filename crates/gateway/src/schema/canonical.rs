@@ -123,7 +123,6 @@ pub fn canonical(
             entry.cond = work.condition(entry.cond);
         }
     }
-    // Only a plan that is looked at has any: the gateway answers at once, so the key does without them.
     for (_, group) in out.deferral.groups.iter_mut() {
         group.variable = group.variable.map(|v| work.client_variable(v));
     }
@@ -375,6 +374,9 @@ fn key(schema: &Schema, op: &Operation) -> Box<[u8]> {
             key.types(&entry.types, &set.possible);
         }
     }
+    if !op.deferral.fields.is_empty() {
+        key.deferral(op);
+    }
     key.number(op.fields.len());
     for (_, field) in op.fields.iter() {
         key.field(op, field);
@@ -383,7 +385,7 @@ fn key(schema: &Schema, op: &Operation) -> Box<[u8]> {
 }
 
 /// Changes whenever keys are made in another way.
-const KEY_VERSION: u8 = 1;
+const KEY_VERSION: u8 = 2;
 
 struct Key<'a> {
     schema: &'a Schema,
@@ -410,6 +412,23 @@ impl Key<'_> {
         self.number(types.len() + 1);
         for ty in types.iter() {
             self.text(self.schema.type_name(TypeId(ty)));
+        }
+    }
+    /// What is answered later. A field belongs to groups by its appearances.
+    fn deferral(&mut self, op: &Operation) {
+        let optional = |id: Option<u32>| id.map_or(0, |id| id as usize + 1);
+        self.number(op.deferral.groups.len());
+        for (_, group) in op.deferral.groups.iter() {
+            self.text(group.label.as_deref().unwrap_or_default());
+            self.number(usize::from(group.label.is_some()));
+            self.number(optional(group.parent.map(|parent| parent.0)));
+            self.number(group.place.0 as usize);
+            self.number(optional(group.variable));
+        }
+        for (_, set) in op.selection_sets.iter() {
+            for entry in &set.order {
+                self.number(optional(entry.defer.map(|group| group.0)));
+            }
         }
     }
     fn field(&mut self, op: &Operation, field: &FieldNode) {

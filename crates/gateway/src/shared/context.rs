@@ -176,6 +176,10 @@ impl<'a> OperationContext<'a> {
         let _ = self.view.set(view);
     }
     /// What introspection shows the caller, if that is not what it shows everybody.
+    pub(crate) fn shared_view(&self) -> Option<&Arc<Schema>> {
+        self.view.get()
+    }
+    /// The same, to be looked at.
     pub(crate) fn view(&self) -> Option<&Schema> {
         self.view.get().map(|view| &**view)
     }

@@ -1,6 +1,7 @@
 //! Media types: what the client sends and what it can read (RFC 9110, section 12.5.1; GraphQL over HTTP, section 4).
 
 use http::{HeaderMap, HeaderValue, header};
+use ogive_execute::incremental::IncrementalForm;
 
 /// The media type of a response to a GraphQL request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,6 +133,75 @@ pub fn stream_media(headers: &HeaderMap) -> Option<StreamMedia> {
         }
     }
     best.map(|(_, media)| media)
+}
+
+/// An answer in parts that a client reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IncrementalMedia {
+    /// The form of its parts.
+    pub form: IncrementalForm,
+    /// Whether the client reads nothing else.
+    pub is_only: bool,
+}
+
+/// The answer in parts that a client reads, if it likes it no less than a whole one; `default` is the form where it names
+/// none.
+pub fn incremental_media(
+    headers: &HeaderMap,
+    default: IncrementalForm,
+) -> Option<IncrementalMedia> {
+    match headers.get(header::ACCEPT)?.as_bytes() {
+        b"*/*" | b"application/json" | b"application/graphql-response+json" => return None,
+        _ => {}
+    }
+    let whole = admitted(headers).map_or(0, |[graphql, json, _]| {
+        let quality = |candidate: Admitted| candidate.map_or(0, |(_, quality)| quality);
+        quality(graphql).max(quality(json))
+    });
+    let values = headers.get_all(header::ACCEPT).iter();
+    let ranges = values
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','));
+    let mut best: Option<(u32, IncrementalForm)> = None;
+    for range in ranges.take(RANGES_MAX) {
+        let mut parts = range.split(';').map(str::trim);
+        if !parts.next()?.eq_ignore_ascii_case("multipart/mixed") {
+            continue;
+        }
+        let (mut quality, mut form) = (1000, Some(default));
+        for (key, value) in parts.filter_map(|p| p.split_once('=')) {
+            let value = value.trim().trim_matches('"');
+            let is = |name: &str| key.trim().eq_ignore_ascii_case(name);
+            if is("q") {
+                quality = ogive_server::body::thousandths(value);
+            } else if is("deferSpec") {
+                form = (value == "20220824").then_some(IncrementalForm::Repeated);
+            } else if is("incrementalSpec") {
+                form = incremental_form(value);
+            } else if is("subscriptionSpec") {
+                form = None;
+            }
+        }
+        if let Some(form) = form.filter(|_| quality > 0)
+            && best.is_none_or(|(before, _)| quality > before)
+        {
+            best = Some((quality, form));
+        }
+    }
+    let (_, form) = best.filter(|(quality, _)| *quality >= whole)?;
+    Some(IncrementalMedia {
+        form,
+        is_only: whole == 0,
+    })
+}
+
+/// The form of a version as Apollo counts them.
+fn incremental_form(version: &str) -> Option<IncrementalForm> {
+    match version {
+        "v0.1" => Some(IncrementalForm::Repeated),
+        "v0.2" => Some(IncrementalForm::Distinct),
+        _ => None,
+    }
 }
 
 /// Whether a request asks for a WebSocket, which subscriptions come over.
@@ -345,6 +415,46 @@ mod tests {
             ("text/html, application/json", Some(Media::LegacyJson)),
             ("text/html", None),
             ("text/html, */*;q=0", None),
+        ];
+        for (value, wanted) in cases {
+            assert_eq!(of(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn parts_are_sent_to_those_who_like_them_no_less() {
+        use IncrementalForm::*;
+        let of = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(value));
+            incremental_media(&headers, Repeated).map(|media| (media.form, media.is_only))
+        };
+        assert_eq!(incremental_media(&HeaderMap::new(), Repeated), None);
+        let urql = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed";
+        let cases = [
+            (
+                "multipart/mixed;deferSpec=20220824,application/json",
+                Some((Repeated, false)),
+            ),
+            (
+                "multipart/mixed;incrementalSpec=v0.2,application/graphql-response+json,application/json;q=0.9",
+                Some((Distinct, false)),
+            ),
+            (
+                "Multipart/Mixed; IncrementalSpec=\"v0.2\"",
+                Some((Distinct, true)),
+            ),
+            (urql, Some((Repeated, false))),
+            ("multipart/mixed", Some((Repeated, true))),
+            ("application/json, multipart/mixed;q=0.5", None),
+            ("multipart/mixed;q=0", None),
+            ("multipart/mixed;incrementalSpec=v9", None),
+            (
+                "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json",
+                None,
+            ),
+            ("application/json", None),
+            ("*/*", None),
         ];
         for (value, wanted) in cases {
             assert_eq!(of(value), wanted, "{value}");

@@ -1,7 +1,6 @@
 //! `@defer(label: String, if: Boolean! = true)` on fragments, as the draft of incremental delivery has it.
 //!
-//! Schemas do not define the directive, so introspection does not offer what is not delivered in parts yet; documents may
-//! use it all the same. A schema that defines a directive of this name has its own rules.
+//! Schemas do not define the directive, so introspection does not list it; documents may use it all the same. A schema that defines a directive of this name has its own rules.
 
 use ogive_base::{FastMap, Span};
 use ogive_schema::{

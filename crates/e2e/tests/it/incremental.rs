@@ -1,0 +1,243 @@
+//! Answers in parts (`@defer`), over real sockets: what comes when, in which form, and what becomes of it when something
+//! goes wrong.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use ogive_testbase::subgraph::{ManualSubgraph, ReceivedRequest};
+use serde_json::{Value, json};
+
+use crate::{graph::Graph, http_client::send};
+
+/// What is in stock is asked of a subgraph that the test answers for.
+const QUERY: &str = "{ topProducts(first: 2) { name ... @defer(label: \"stock\") { inStock } } }";
+const OF_2022: &str = "multipart/mixed;deferSpec=20220824, application/json";
+const CURRENT: &str = "multipart/mixed;incrementalSpec=v0.2, application/json";
+/// A test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn held_back(yaml: &str) -> (Graph, ManualSubgraph) {
+    let inventory = ManualSubgraph::start();
+    let url = format!(
+        "override_subgraph_url: {{ inventory: '{}' }}\n",
+        inventory.url()
+    );
+    (Graph::with(&(url + yaml)), inventory)
+}
+
+fn is_known(asked: &mut ReceivedRequest) {
+    let entities = json!([{"inStock": true}, {"inStock": false}]);
+    let body = json!({"data": {"_entities": entities}}).to_string();
+    asked.answer(200, "content-type: application/json\r\n", body);
+}
+
+/// An answer that comes in parts.
+struct Coming {
+    stream: TcpStream,
+    text: String,
+}
+
+impl Coming {
+    fn ask(address: SocketAddr, query: &str, accept: &str) -> Coming {
+        let body = json!({"query": query}).to_string();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = format!(
+            "POST /graphql HTTP/1.1\r\nhost: x\r\nconnection: close\r\naccept: {accept}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        Coming {
+            stream,
+            text: String::new(),
+        }
+    }
+    /// Waits until something has come.
+    fn until(&mut self, what: &str) -> &str {
+        let mut buffer = [0; 4096];
+        while !self.text.contains(what) {
+            let n = self.stream.read(&mut buffer).unwrap();
+            assert!(n > 0, "it ends without {what}: {}", self.text);
+            self.text
+                .push_str(std::str::from_utf8(&buffer[..n]).unwrap());
+        }
+        &self.text
+    }
+    /// The rest, and all parts as JSON.
+    fn parts(mut self) -> Vec<Value> {
+        self.stream.read_to_string(&mut self.text).unwrap();
+        let (_, body) = self.text.split_once("\r\n\r\n").unwrap();
+        let head = self.text.split("\r\n\r\n").next().unwrap();
+        let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+        let body = if is_chunked {
+            chunks(body)
+        } else {
+            body.to_owned()
+        };
+        assert!(body.starts_with("---\r\n"), "{body}");
+        assert!(body.ends_with("\r\n-----\r\n"), "{body}");
+        let parts = body
+            .split("\r\n---")
+            .map(|part| part.trim_start_matches("---"));
+        let parts = parts.filter_map(|part| part.split_once("\r\n\r\n"));
+        parts
+            .map(|(_, json)| serde_json::from_str(json).unwrap())
+            .collect()
+    }
+}
+
+/// The text of a chunked body.
+fn chunks(mut body: &str) -> String {
+    let mut out = String::new();
+    loop {
+        let (size, rest) = body.split_once("\r\n").unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return out;
+        }
+        out.push_str(&rest[..size]);
+        body = &rest[size + 2..];
+    }
+}
+
+#[test]
+fn the_first_part_comes_while_the_deferred_subgraph_is_held_back() {
+    let (graph, inventory) = held_back("");
+    let names = ["Ridge 30 backpack", "Enamel kettle"];
+    let initial = json!({"topProducts": [{"name": names[0]}, {"name": names[1]}]});
+    let mut coming = Coming::ask(graph.address(), QUERY, CURRENT);
+    let head = coming.until("\"hasNext\":true}\r\n---").to_lowercase();
+    let media = "content-type: multipart/mixed; boundary=\"-\"; incrementalspec=v0.2\r\n";
+    assert!(head.contains(media), "{head}");
+    is_known(&mut inventory.next());
+    let pending =
+        |id: &str, at: usize| json!({"id": id, "path": ["topProducts", at], "label": "stock"});
+    assert_eq!(
+        coming.parts(),
+        [
+            json!({"data": initial, "pending": [pending("0", 0), pending("1", 1)], "hasNext": true}),
+            json!({
+                "incremental": [
+                    {"id": "0", "data": {"inStock": true}},
+                    {"id": "1", "data": {"inStock": false}},
+                ],
+                "completed": [{"id": "0"}, {"id": "1"}],
+                "hasNext": false,
+            }),
+        ]
+    );
+    let mut coming = Coming::ask(graph.address(), QUERY, OF_2022);
+    let head = coming.until("\"hasNext\":true}\r\n---").to_lowercase();
+    let media = "content-type: multipart/mixed; boundary=\"-\"; deferspec=20220824\r\n";
+    assert!(head.contains(media), "{head}");
+    is_known(&mut inventory.next());
+    let stock = |at: usize, is: bool| json!({"path": ["topProducts", at], "label": "stock", "data": {"inStock": is}});
+    assert_eq!(
+        coming.parts(),
+        [
+            json!({"data": initial, "hasNext": true}),
+            json!({"incremental": [stock(0, true), stock(1, false)], "hasNext": false}),
+        ]
+    );
+}
+
+#[test]
+fn a_group_that_fails_takes_nothing_else_with_it() {
+    let (graph, inventory) = held_back("include_subgraph_errors: { all: true }");
+    for (accept, place) in [(CURRENT, "completed"), (OF_2022, "incremental")] {
+        let mut coming = Coming::ask(graph.address(), QUERY, accept);
+        coming.until("\"hasNext\":true}");
+        inventory.next().answer(500, "", "");
+        let parts = coming.parts();
+        assert_eq!(parts[0]["data"]["topProducts"][1]["name"], "Enamel kettle");
+        assert_eq!(parts[1]["hasNext"], false);
+        let text = parts[1].to_string();
+        assert!(text.contains("SUBREQUEST_HTTP_ERROR"), "{place}: {text}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_ends_the_work() {
+    let (graph, inventory) = held_back("");
+    let mut coming = Coming::ask(graph.address(), QUERY, CURRENT);
+    coming.until("\"hasNext\":true}");
+    let mut asked = inventory.next();
+    drop(coming);
+    assert!(asked.is_left(), "the subgraph is still asked");
+}
+
+#[test]
+fn clients_that_name_no_form_get_the_default() {
+    let ask = |yaml: &str, accept: &str| {
+        let graph = Graph::with(yaml);
+        Coming::ask(graph.address(), QUERY, accept).parts()
+    };
+    let plain = "application/json, text/event-stream, multipart/mixed";
+    assert!(ask("", plain)[0].get("pending").is_none());
+    let current = "supergraph: { incremental_format_default: v0.2 }";
+    assert!(ask(current, plain)[0].get("pending").is_some());
+    assert!(ask(current, OF_2022)[0].get("pending").is_none());
+}
+
+#[test]
+fn nothing_comes_in_parts_where_that_is_off() {
+    let graph = Graph::with("supergraph: { defer_support: false }");
+    let body = json!({"query": QUERY}).to_string();
+    let post = |graph: &Graph, accept| {
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &headers,
+            body.as_bytes(),
+        )
+    };
+    let whole = post(&graph, "application/json");
+    assert_eq!(whole.json()["data"]["topProducts"][0]["inStock"], true);
+    assert_eq!(post(&graph, OF_2022).text(), whole.text());
+    assert_eq!(post(&graph, "multipart/mixed").status, 406);
+    // Nor to a client that does not read parts.
+    let graph = Graph::start();
+    assert_eq!(post(&graph, "application/json").text(), whole.text());
+    let liked_less = "application/json, multipart/mixed;q=0.1";
+    assert_eq!(post(&graph, liked_less).text(), whole.text());
+}
+
+#[test]
+fn what_has_nothing_deferred_is_answered_at_once() {
+    let graph = Graph::start();
+    let ask = |query: &str, accept: &str| {
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        let body = json!({"query": query}).to_string();
+        send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &headers,
+            body.as_bytes(),
+        )
+    };
+    for query in [
+        "{ me { name } }",
+        "{ me { name ... @defer(if: false) { id } } }",
+        "{ me { name ... @defer { name } } }",
+    ] {
+        let answer = ask(query, CURRENT);
+        let media = answer.header("content-type").unwrap();
+        assert!(media.starts_with("application/json"), "{query}: {media}");
+        assert_eq!(answer.json()["data"]["me"]["name"], "Ida Lindqvist");
+        assert!(answer.json().get("hasNext").is_none());
+    }
+    let parts = Coming::ask(
+        graph.address(),
+        "{ me { name ... @defer { name } } }",
+        "multipart/mixed;incrementalSpec=v0.2",
+    );
+    let whole = json!({"data": {"me": {"name": "Ida Lindqvist"}}, "hasNext": false});
+    assert_eq!(parts.parts(), [whole]);
+}

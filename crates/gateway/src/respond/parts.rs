@@ -1,0 +1,249 @@
+//! Answers in parts (`@defer`): `multipart/mixed`, a part for every payload of the execution.
+//!
+//! The execution is the body: it goes on while the connection takes parts, and ends when the client leaves. Until its first
+//! payload is there nothing is answered, so the head says what a head says of any answer.
+
+use std::{
+    cell::RefCell,
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use ogive_base::Reservation;
+use ogive_execute::incremental::{IncrementalForm, Payload};
+use ogive_identity::Caller;
+use ogive_plan::Claims;
+use ogive_schema::Schema;
+use ogive_server::{
+    ResponseBody,
+    parts::{PartReceiver, PartSender, channel},
+};
+use ogive_stream::multipart;
+use ogive_telemetry::Telemetry;
+
+use crate::{
+    execute::execute_in_parts,
+    prepare::Prepared,
+    respond::{add_headers, respond_with},
+    schema::operation::PlannedOperation,
+    schema::state::SchemaState,
+    shared::context::OperationContext,
+    shared::error::RequestError,
+    shared::media::{IncrementalMedia, Media},
+    shared::panic::contained,
+    shared::worker::WorkerState,
+};
+
+/// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
+const BOUNDARY: &str = "-";
+
+/// So many bytes of parts are made ahead of the client. Beyond that the execution waits for it; a larger part waits alone.
+const AHEAD_BYTES_MAX: usize = 1 << 20;
+
+/// What an execution keeps that goes on behind its request.
+pub(crate) struct Kept {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) prepared: Prepared,
+    pub(crate) planned: Arc<PlannedOperation>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) claims: Claims,
+    /// The part of the schema that the caller may see.
+    pub(crate) view: Option<Arc<Schema>>,
+    pub(crate) worker: Rc<WorkerState>,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) memory: Reservation,
+    /// Headers that the response has anyway.
+    pub(crate) added: HeaderMap,
+}
+
+/// The first payload, and the headers that subgraphs' answers add to the response.
+type First = Rc<RefCell<Option<(Payload, HeaderMap)>>>;
+
+type Work = Pin<Box<dyn Future<Output = Result<(), RequestError>>>>;
+
+/// Answers an operation in parts, or at once if nothing of it comes later and the client reads JSON, too.
+pub(crate) async fn respond_in_parts(
+    mut kept: Kept,
+    incremental: IncrementalMedia,
+    media: Media,
+) -> Result<Response<ResponseBody>, RequestError> {
+    let form = incremental.form;
+    let mut added = std::mem::take(&mut kept.added);
+    let (sender, receiver) = channel(AHEAD_BYTES_MAX);
+    let first: First = Rc::default();
+    let mut work: Work = Box::pin(work(kept, form, Rc::clone(&first), sender));
+    let mut ended = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(end) = work.as_mut().poll(cx) {
+            ended = Some(end);
+            return Poll::Ready(());
+        }
+        if first.borrow().is_some() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    let is_over = ended.is_some();
+    if let Some(Err(error)) = ended {
+        return Err(error);
+    }
+    let (payload, of_subgraphs) = first.take().unwrap_or_default();
+    added.extend(of_subgraphs);
+    let mut response = match &payload.initial {
+        Some(initial) if !payload.has_next && !incremental.is_only => {
+            respond_with(initial.to_json().into(), media)
+        }
+        _ => {
+            let mut start = Vec::new();
+            multipart::write_start(&mut start, BOUNDARY);
+            multipart::write_part(&mut start, BOUNDARY, &payload.to_json(form));
+            let body = PartBody {
+                start: Some(start.into()),
+                work: (!is_over).then_some(work),
+                receiver,
+                is_complete: false,
+            };
+            framed(ResponseBody::of_parts(Box::pin(body)), form)
+        }
+    };
+    if !added.is_empty() {
+        add_headers(&mut response, added, false);
+    }
+    Ok(response)
+}
+
+/// A response for a client that reads nothing but parts: a whole one is one part.
+pub(crate) fn only_in_parts(
+    whole: Response<ResponseBody>,
+    incremental: IncrementalMedia,
+) -> Response<ResponseBody> {
+    let media = whole.headers().get(header::CONTENT_TYPE);
+    if media.is_some_and(|media| media.as_bytes().starts_with(b"multipart/")) {
+        return whole;
+    }
+    let mut json: Vec<u8> = Vec::with_capacity(whole.body().len() + 32);
+    for piece in whole.body().pieces() {
+        json.extend_from_slice(piece);
+    }
+    json.pop();
+    json.extend_from_slice(b",\"hasNext\":false}");
+    let mut body = Vec::with_capacity(json.len() + 64);
+    multipart::write_start(&mut body, BOUNDARY);
+    multipart::write_part(&mut body, BOUNDARY, &json);
+    multipart::write_end(&mut body);
+    let mut response = framed(Bytes::from(body).into(), incremental.form);
+    for (name, value) in whole.headers() {
+        if *name != header::CONTENT_TYPE {
+            response.headers_mut().append(name, value.clone());
+        }
+    }
+    response
+}
+
+async fn work(
+    kept: Kept,
+    form: IncrementalForm,
+    first: First,
+    mut sender: PartSender,
+) -> Result<(), RequestError> {
+    let context = OperationContext::new(&kept.headers)
+        .asked_by(kept.caller)
+        .told_to(&kept.telemetry)
+        .counted_in(&kept.memory);
+    context.note_decided(kept.claims);
+    if let Some(view) = kept.view {
+        context.note_view(view);
+    }
+    let executed = {
+        let send = async |payload: Payload, headers: Option<HeaderMap>| {
+            if let Some(headers) = headers {
+                *first.borrow_mut() = Some((payload, headers));
+                return true;
+            }
+            let mut part = Vec::new();
+            multipart::write_part(&mut part, BOUNDARY, &payload.to_json(form));
+            sender.send(part.into()).await.is_ok()
+        };
+        let executed = execute_in_parts(
+            &kept.state,
+            kept.prepared,
+            &kept.planned,
+            &context,
+            &kept.worker,
+            form,
+            send,
+        );
+        let executed = pin!(executed);
+        contained(executed).await
+    };
+    match executed {
+        Some(Ok(output)) if output.is_complete => Ok(()),
+        Some(Err(error)) => Err(error),
+        // Whoever takes what came for the whole answer would be wrong.
+        Some(Ok(_)) | None => {
+            sender.abort(io::Error::other("the answer is not complete"));
+            Ok(())
+        }
+    }
+}
+
+fn framed(body: ResponseBody, form: IncrementalForm) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::OK;
+    let media = HeaderValue::from_static(match form {
+        IncrementalForm::Repeated => "multipart/mixed; boundary=\"-\"; deferSpec=20220824",
+        IncrementalForm::Distinct => "multipart/mixed; boundary=\"-\"; incrementalSpec=v0.2",
+    });
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, media);
+    // Nobody on the way may wait for all of it.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// The body: the first part, then what comes of the work.
+struct PartBody {
+    start: Option<Bytes>,
+    work: Option<Work>,
+    receiver: PartReceiver,
+    is_complete: bool,
+}
+
+impl Stream for PartBody {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Some(start) = this.start.take() {
+            return Poll::Ready(Some(Ok(start)));
+        }
+        if let Some(work) = &mut this.work
+            && work.as_mut().poll(cx).is_ready()
+        {
+            this.work = None;
+        }
+        match Pin::new(&mut this.receiver).poll_next(cx) {
+            Poll::Ready(None) if !this.is_complete => {
+                this.is_complete = true;
+                let mut end = Vec::new();
+                multipart::write_end(&mut end);
+                Poll::Ready(Some(Ok(end.into())))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                this.is_complete = true;
+                Poll::Ready(Some(Err(error)))
+            }
+            step => step,
+        }
+    }
+}
