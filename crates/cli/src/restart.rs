@@ -176,10 +176,14 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 15] = [
+    const NOT_SHOWN: [(&str, &str); 16] = [
         (
             "authentication.router.api_keys",
             "keys are read from a file, which has to be there",
+        ),
+        (
+            "authentication.router.client_certificate",
+            "needs TLS of the listener, whose files have to be there",
         ),
         (
             "authentication.router.introspection.client_secret",

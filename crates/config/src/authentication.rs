@@ -29,6 +29,20 @@ words! {
         Fail = "fail",
     }
 
+    /// Names of certificates.
+    pub enum CertificateNameWord {
+        /// The whole subject.
+        Subject = "subject",
+        /// The common name in it.
+        CommonName = "common_name",
+        /// The alternative name that is a host.
+        Dns = "dns",
+        /// The alternative name that is a URI.
+        Uri = "uri",
+        /// The alternative name that is an address of mail.
+        Email = "email",
+    }
+
     /// How a token may be signed.
     pub enum TokenAlgorithm {
         /// RSASSA-PKCS1-v1_5 with SHA-256.
@@ -69,6 +83,16 @@ section! {
         /// By tokens that only their issuer can read, which is asked about each (RFC 7662); not set: they mean nothing. They are
         /// looked for where `jwt` says; with key sets, too, tokens that are JSON Web Tokens are judged by these.
         pub introspection: Option<IntrospectionOptions> = None,
+        /// By the certificate that a client has shown when it connected (`tls.supergraph.client_authentication`); not set: that
+        /// says only that it may connect. Whoever brings a token or a key, or is spoken for by a trusted proxy, is known by that.
+        pub client_certificate: Option<ClientCertificateOptions> = None,
+    }
+
+    /// `authentication.router.client_certificate`
+    pub struct ClientCertificateOptions {
+        /// Which of its names is `sub`: `subject`, as RFC 4514 writes it, `common_name`, or the alternative name `dns`, `uri` or
+        /// `email`. One that has none of the kind, or several, is refused. Default `subject`.
+        pub sub_from: CertificateNameWord = CertificateNameWord::Subject,
     }
 
     /// `authentication.router.jwt`

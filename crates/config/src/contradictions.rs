@@ -274,6 +274,15 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
         errors.invalid(at, "`api_keys` needs `file`", "");
     }
     introspection(root, config, errors);
+    let clients = config.tls.supergraph.as_ref();
+    let clients = clients.and_then(|tls| tls.client_authentication.as_ref());
+    if router.client_certificate.is_some() && clients.is_none() {
+        errors.invalid(
+            span(root, &["authentication", "router", "client_certificate"]),
+            "no client shows a certificate",
+            "name the authorities that sign them in `tls.supergraph.client_authentication`",
+        );
+    }
     caller_headers(root, config, errors);
     let options = &config.authorization;
     let requires = options.require_authentication || !options.require_authentication_for.is_empty();
@@ -531,7 +540,10 @@ impl Config {
     /// Whether there are tokens or keys by which callers are known.
     pub fn knows_callers(&self) -> bool {
         let router = &self.authentication.router;
-        !router.jwt.jwks.is_empty() || router.api_keys.is_some() || router.introspection.is_some()
+        !router.jwt.jwks.is_empty()
+            || router.api_keys.is_some()
+            || router.introspection.is_some()
+            || router.client_certificate.is_some()
     }
     /// Tokens that were made for others, and that nobody would notice.
     fn note_tokens(&self, notes: &mut Notes) {

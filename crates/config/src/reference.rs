@@ -170,6 +170,7 @@ sample! {
     crate::MessageSignatureOptions = crate::MessageSignatureOptions::default();
     crate::BearerOptions = crate::BearerOptions::default();
     crate::ApiKeyOptions = crate::ApiKeyOptions::default();
+    crate::ClientCertificateOptions = crate::ClientCertificateOptions::default();
     crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
     crate::PolicyCondition = crate::PolicyCondition::All(Vec::new());

@@ -356,8 +356,7 @@ impl Gateway {
     /// Who asks, by what the client brings; `None` if that changes nothing.
     async fn known(&self, serving: &Serving, context: RequestContext<'_>) -> Option<Identity> {
         let (authentication, identity) = (serving.authentication.as_ref()?, context.identity);
-        let headers = &context.parts.headers;
-        let identified = pin!(authentication.identify(headers, identity, &self.offload));
+        let identified = pin!(authentication.identify(context.parts, identity, &self.offload));
         let caller = identified.await?;
         if let Some(metrics) = &self.telemetry.metrics {
             metrics.authenticated(caller.as_ref().err().map(RequestError::code));

@@ -31,6 +31,8 @@ pub enum TokenError {
     Unanswered,
     /// Its issuer says that it does not hold, or that it is none to ask with.
     Inactive,
+    /// The client certificate names nobody.
+    Certificate(&'static str),
     /// There is no such API key.
     ApiKey,
 }
@@ -51,13 +53,16 @@ impl TokenError {
             TokenError::NotYetValid => codes::TOKEN_NOT_YET_VALID,
             TokenError::NoKeys | TokenError::Unanswered => codes::AUTHENTICATION_UNAVAILABLE,
             TokenError::ApiKey => codes::INVALID_API_KEY,
+            TokenError::Certificate(_) => codes::INVALID_CLIENT_CERTIFICATE,
         }
     }
 
     /// What it is, for people. Fit for a quoted string of HTTP.
     pub fn description(self) -> &'static str {
         match self {
-            TokenError::Request(why) | TokenError::Malformed(why) => why,
+            TokenError::Request(why)
+            | TokenError::Malformed(why)
+            | TokenError::Certificate(why) => why,
             TokenError::Algorithm => "the token is signed with an algorithm that is not allowed",
             TokenError::UnknownKey => {
                 "the token is signed with a key that its issuer does not have"
@@ -78,7 +83,10 @@ impl TokenError {
     pub fn bearer_error(self) -> Option<&'static str> {
         match self {
             TokenError::Request(_) => Some("invalid_request"),
-            TokenError::NoKeys | TokenError::Unanswered | TokenError::ApiKey => None,
+            TokenError::NoKeys
+            | TokenError::Unanswered
+            | TokenError::ApiKey
+            | TokenError::Certificate(_) => None,
             _ => Some("invalid_token"),
         }
     }

@@ -14,13 +14,15 @@
 //!
 //! Reading order: [`error`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
 //! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`],
-//! [`api_keys`], [`inflight`], [`policy_service`], [`token_introspection`].
+//! [`api_keys`], [`inflight`], [`policy_service`], [`token_introspection`],
+//! [`certificates`].
 
 pub mod algorithm;
 pub mod api_keys;
 pub mod authenticator;
 pub mod base64url;
 pub mod caller;
+pub mod certificates;
 pub mod claims;
 pub mod credentials;
 pub mod error;

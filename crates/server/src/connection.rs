@@ -40,7 +40,7 @@ use crate::{
     io::{Bytes, HEAD_FREE},
     listener::Accepted,
     places::{GUEST_TIME, Kind, PlaceGuard},
-    service::{Refusal, Service},
+    service::{ClientCertificate, Refusal, Service},
     shared::{CountsMemory, Shared},
 };
 
@@ -60,6 +60,8 @@ type Answer = Result<Response<Taken>, Infallible>;
 struct Connection<S: Service> {
     shared: Rc<Shared<S>>,
     peer: Peer,
+    /// What the client has shown of itself.
+    certificate: Option<ClientCertificate>,
     version: Version,
     queued: NewConnection,
     activity: Rc<Activity>,
@@ -117,6 +119,7 @@ async fn try_serve<S: Service>(
         () = guard.place.told_to_leave() => return Ok(()),
     };
     let (mut stream, version) = opened??;
+    let certificate = stream.peer_certificate().map(ClientCertificate);
     stream.set_write_timeout(options.write_timeout);
     let given_up_max = match version {
         Version::HTTP_2 => options.http2_resets_max,
@@ -132,6 +135,7 @@ async fn try_serve<S: Service>(
     let bytes = Bytes::new(stream, heads);
     let connection = Rc::new(Connection {
         peer,
+        certificate,
         version,
         queued,
         activity: Rc::clone(&activity),
@@ -201,6 +205,9 @@ fn answer<S: Service>(
                 shared.requests.set(shared.requests.get().wrapping_add(1));
                 let _begun = shared.queue.begin().await;
                 let service = &shared.service;
+                if let Some(certificate) = &connection.certificate {
+                    parts.extensions.insert(certificate.clone());
+                }
                 service
                     .answer(&mut parts, body, connection.peer, &shared.worker)
                     .await

@@ -47,5 +47,5 @@ mod worker;
 pub use body::ResponseBody;
 pub use bound::{Bound, Drained};
 pub use options::{ServeOptions, Threads};
-pub use service::{Refusal, Service};
+pub use service::{ClientCertificate, Refusal, Service};
 pub use upgrade::{Upgrade, Upgraded};

@@ -43,6 +43,11 @@ pub trait Service: Send + Sync + 'static {
     fn trim(&self, worker: &Self::Worker) -> bool;
 }
 
+/// The certificate that the client of a connection has shown, as DER: in the extensions of its requests. The listener has
+/// checked who signed it, and that it held then.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate(pub bytes::Bytes);
+
 /// Why the server refuses a request by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {

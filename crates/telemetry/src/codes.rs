@@ -122,6 +122,9 @@ codes! {
     INVALID_CLAIMS 400 Client
         "The header in which a trusted proxy says who the caller is holds no claims, or is there more than once."
         "Let the proxy send the header of `authorization.claims.header` once, as JSON such as `{\"scopes\": [\"user:read\"]}`."
+    INVALID_CLIENT_CERTIFICATE 401 Client
+        "The client certificate does not hold any more, or has not exactly one name of the kind that `authentication.router.client_certificate.sub_from` asks for."
+        "Connect with another certificate, or let `sub_from` name a kind that certificates have once."
     INVALID_CREDENTIALS 400 Client
         "It cannot be told which token is meant: a header or cookie is there twice, has no token, or another prefix."
         "Send one token, as `authorization: Bearer TOKEN` unless `authentication.router.jwt` says otherwise."

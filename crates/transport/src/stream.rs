@@ -113,6 +113,15 @@ impl Stream {
         }
     }
 
+    /// The certificate that the other side has shown during the TLS handshake, as DER.
+    pub fn peer_certificate(&self) -> Option<Bytes> {
+        let Kind::Tls(stream) = &self.kind else {
+            return None;
+        };
+        let shown = stream.get_ref().1.peer_certificates()?;
+        shown.first().map(|first| Bytes::copy_from_slice(first))
+    }
+
     /// Whether the other side has said nothing, as far as the reactor knows: no system call, unless something came. An
     /// idle connection of which this is not true must not be used.
     pub(crate) fn is_quiet(&mut self) -> bool {

@@ -6,20 +6,23 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, request::Parts};
 use ogive_config::{
-    ClaimNames, ClientAuthenticationWord, Config, IntrospectionOptions as IntrospectionSection,
-    JwksOptions, JwtOptions, KeySetUrl, OnTokenError, TokenAlgorithm, TokenSourceRule,
-    WhenKeysMissing,
+    CertificateNameWord, ClaimNames, ClientAuthenticationWord, ClientCertificateOptions, Config,
+    IntrospectionOptions as IntrospectionSection, JwksOptions, JwtOptions, KeySetUrl, OnTokenError,
+    PeerRange, TokenAlgorithm, TokenSourceRule, WhenKeysMissing,
 };
 use ogive_identity::{
     Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,
     Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
     api_keys::ApiKeys,
     authenticator::SignatureCheck,
+    certificates::{CertificateName, Certificates},
     key_source::now,
     token_introspection::{IntrospectionOptions, TokenIntrospection, is_jwt},
 };
+
+use ogive_server::ClientCertificate;
 
 use crate::{
     policies::headers,
@@ -40,6 +43,9 @@ pub struct AuthenticationOptions {
     credentials: Credentials,
     jwt: Option<AuthenticatorOptions>,
     introspection: Option<IntrospectionOptions>,
+    certificate: Option<CertificateName>,
+    /// Peers that speak for others, whose certificates say nothing of these.
+    proxies: Vec<PeerRange>,
     api_keys: Option<(HeaderName, std::path::PathBuf)>,
     goes_on: bool,
     when_missing: WhenKeysMissing,
@@ -63,6 +69,11 @@ impl AuthenticationOptions {
             },
             jwt: jwt.map(authenticator_options),
             introspection: introspection.map(|options| introspection_options(options, &router.jwt)),
+            proxies: {
+                let claims = &config.authorization.claims.trusted;
+                [claims.as_slice(), &config.http.trusted_proxies].concat()
+            },
+            certificate: router.client_certificate.as_ref().map(certificate_name),
             api_keys: router.api_keys.as_ref().and_then(|keys| {
                 let name = HeaderName::from_bytes(keys.header_name.0.as_bytes()).ok()?;
                 Some((name, keys.file.clone().into()))
@@ -107,6 +118,16 @@ fn introspection_options(options: &IntrospectionSection, jwt: &JwtOptions) -> In
         inactive_ttl: options.inactive_cache_ttl.0,
         cache_bytes_max: options.cache_memory.0,
         token_bytes_max: jwt.max_token_size.0,
+    }
+}
+
+fn certificate_name(options: &ClientCertificateOptions) -> CertificateName {
+    match options.sub_from {
+        CertificateNameWord::Subject => CertificateName::Subject,
+        CertificateNameWord::CommonName => CertificateName::CommonName,
+        CertificateNameWord::Dns => CertificateName::Dns,
+        CertificateNameWord::Uri => CertificateName::Uri,
+        CertificateNameWord::Email => CertificateName::Email,
     }
 }
 
@@ -205,6 +226,7 @@ pub struct Authentication {
     options: AuthenticationOptions,
     jwt: Option<Authenticator>,
     introspection: Option<TokenIntrospection>,
+    certificates: Option<Certificates>,
     api_keys: Option<ApiKeys>,
 }
 
@@ -230,6 +252,7 @@ impl Authentication {
         Authentication {
             jwt: jwt.map(|jwt| Authenticator::start(jwt, known)),
             introspection: options.introspection.clone().map(TokenIntrospection::new),
+            certificates: options.certificate.map(Certificates::new),
             api_keys: options
                 .api_keys
                 .clone()
@@ -278,11 +301,11 @@ impl Authentication {
     /// Who asks, by what a request brings; `None` if it brings nothing, or nothing that counts.
     pub(crate) async fn identify(
         &self,
-        headers: &HeaderMap,
+        parts: &Parts,
         identity: &Identity,
         offload: &Offload,
     ) -> Option<Result<Arc<Caller>, RequestError>> {
-        let found = match self.find(headers, &identity.api_key) {
+        let found = match self.find(parts, identity) {
             Found::Nobody => return None,
             Found::Key(found) => return Some(found.map_err(refused_key)),
             Found::Settled(found) => found,
@@ -305,14 +328,24 @@ impl Authentication {
         })
     }
 
-    fn find(&self, headers: &HeaderMap, api_key: &[HeaderValue]) -> Found {
-        match self.options.credentials.find(headers) {
+    fn find(&self, parts: &Parts, identity: &Identity) -> Found {
+        match self.options.credentials.find(&parts.headers) {
             Ok(None) => {}
             Ok(Some(token)) => return self.found(token),
             Err(error) => return Found::Settled(Err(error)),
         }
-        match &self.api_keys {
-            Some(keys) if !api_key.is_empty() => Found::Key(keys.caller(api_key, now())),
+        let api_key = &identity.api_key;
+        if let Some(keys) = self.api_keys.as_ref().filter(|_| !api_key.is_empty()) {
+            return Found::Key(keys.caller(api_key, now()));
+        }
+        // The certificate of a proxy is its own, not that of whom it speaks for, also if it says nothing of that one.
+        let (peer, mut proxies) = (identity.peer.client(), self.options.proxies.iter());
+        let is_spoken_for = proxies.any(|range| range.contains(peer));
+        let shown = parts.extensions.get::<ClientCertificate>();
+        match (&self.certificates, shown.filter(|_| !is_spoken_for)) {
+            (Some(certificates), Some(shown)) => {
+                Found::Settled(certificates.caller(&shown.0, now()))
+            }
             _ => Found::Nobody,
         }
     }

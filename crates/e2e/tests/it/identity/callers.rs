@@ -496,7 +496,7 @@ fn the_documented_set_ups_start() {
         .skip(1)
         .map(|block| block.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 6);
+    assert_eq!(blocks.len(), 7);
     let folder = super::made::Folder::new();
     let key = Made::new("1");
     let keys = super::made::jwks(&[&key]);
@@ -531,6 +531,10 @@ fn the_documented_set_ups_start() {
             .replace("/etc/ogive/api-keys.json", &api_keys.display().to_string())
             .replace("    jwt:\n", "    jwt:\n      last_known_good: ''\n")
             .replace("10.1.2.3", "127.0.0.1");
+        if block.contains("client_certificate") {
+            super::certificates::the_documented_set_up_starts(&yaml);
+            continue;
+        }
         let graph = Graph::with(&yaml);
         let mut claims = super::made::claims(&issuer);
         claims["aud"] = "https://graphql.example.com".into();

@@ -1,6 +1,7 @@
 //! Who asks, by token or key, on real sockets.
 
 mod callers;
+mod certificates;
 mod introspection;
 #[path = "../../../../identity/tests/it/made.rs"]
 pub(crate) mod made;
