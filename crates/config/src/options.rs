@@ -600,6 +600,10 @@ impl Config {
                 "authentication.subgraph.subgraphs",
                 &self.authentication.subgraph.subgraphs,
             ))
+            .chain(keys(
+                "subscription.mode.passthrough.subgraphs",
+                &self.subscription.mode.passthrough.subgraphs,
+            ))
     }
 }
 

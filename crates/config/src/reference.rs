@@ -138,6 +138,8 @@ sample! {
     Duration = Duration::seconds(0);
     ByteSize = ByteSize(0);
     Url = Url(String::new());
+    crate::EventProtocolWord = crate::EventProtocolWord::Auto;
+    crate::EventSourceOptions = crate::EventSourceOptions::default();
     Listen = Listen(String::new());
     bool = false;
     u32 = 0;

@@ -2,13 +2,23 @@
 
 use std::num::NonZeroUsize;
 
-use crate::{ByteSize, Duration, Path, decode::section, scalars::nonzero, words::words};
+use crate::{
+    ByteSize, Duration, Path, SubscriptionModeOptions, decode::section, scalars::nonzero,
+    words::words,
+};
 
 section! {
     /// `subscription`
     pub struct SubscriptionOptions {
         /// Whether subscriptions are served, and operations over streams and WebSockets. Off, nothing of it is there.
         pub enabled: bool = false,
+        /// The side of subgraphs.
+        pub mode: SubscriptionModeOptions = SubscriptionModeOptions::default(),
+        /// How many times in a row, without an event between them, a lost stream of a subgraph is opened again before its
+        /// subscription fails with `SUBREQUEST_STREAM_LOST`. What happened meanwhile nobody knows: log and metrics tell.
+        pub max_reconnect_attempts: u32 = 5,
+        /// How long to wait before the first of these tries; each further time twice as long, up to `30s`.
+        pub reconnect_delay: Duration = Duration::seconds(1),
         /// The client's side.
         pub client: SubscriptionClientOptions = SubscriptionClientOptions::default(),
         /// Equal subscriptions.

@@ -333,6 +333,33 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("apollo", STUDIO),
     unneeded("license", "there is nothing to license"),
     unneeded("fleet_detector", STUDIO),
+    keep("subscription.enabled"),
+    keep("subscription.mode.passthrough.all.path"),
+    keep("subscription.mode.passthrough.all.protocol"),
+    with(
+        "subscription.mode.passthrough.all.heartbeat_interval",
+        "subscription.mode.passthrough.all.heartbeat_interval",
+        duration,
+    ),
+    keep("subscription.mode.passthrough.subgraphs.*.path"),
+    keep("subscription.mode.passthrough.subgraphs.*.protocol"),
+    with(
+        "subscription.mode.passthrough.subgraphs.*.heartbeat_interval",
+        "subscription.mode.passthrough.subgraphs.*.heartbeat_interval",
+        duration,
+    ),
+    keep("subscription.max_opened_subscriptions"),
+    keep("subscription.queue_capacity"),
+    keep("subscription.max_reconnect_attempts"),
+    with(
+        "subscription.reconnect_delay",
+        "subscription.reconnect_delay",
+        duration,
+    ),
+    no(
+        "subscription.mode.callback",
+        "events come over streams that the gateway opens",
+    ),
     no("subscription", SUBSCRIPTIONS),
     call("authentication.subgraph.all.aws_sig_v4", signatures::aws),
     call(

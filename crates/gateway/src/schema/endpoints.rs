@@ -4,12 +4,14 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
-    CompressionWord, Config, HeaderAlgorithm, HeaderSelector, Http2Word, Limit, ReuseWord,
+    CompressionWord, Config, EventProtocolWord, HeaderAlgorithm, HeaderSelector, Http2Word, Limit,
+    ReuseWord,
 };
 use ogive_execute::{RequestLimits, Reuse};
 use ogive_transport::{
-    CircuitBreaker, Encoding, Endpoint, HeaderRule, HeaderRules, Hedge, Http2, Merge, NameMatch,
-    OutlierEjection, ResponseHeaderRule, ResponseHeaderRules, Retry, Traffic,
+    CircuitBreaker, Encoding, Endpoint, EventProtocol, EventSource, HeaderRule, HeaderRules, Hedge,
+    Http2, Merge, NameMatch, OutlierEjection, Reconnect, ResponseHeaderRule, ResponseHeaderRules,
+    Retry, Traffic,
 };
 
 use super::signers::{own_headers, signer};
@@ -108,10 +110,36 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
     if endpoint.is_https() {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
+    endpoint.events = event_source(config, name);
     endpoint.signer = signer(config, name);
-    endpoint.events = config.subscription.enabled.then(Arc::default);
     endpoint.shows_errors = config.includes_subgraph_errors(name);
     endpoint
+}
+
+/// How a subgraph sends events; `None` if subscriptions are off.
+fn event_source(config: &Config, name: &str) -> Option<Arc<EventSource>> {
+    let source = config.event_source(name)?;
+    let default = EventSource::default();
+    let names = source.connection_init_headers.iter();
+    Some(Arc::new(EventSource {
+        protocol: match source.protocol {
+            EventProtocolWord::Auto => EventProtocol::Auto,
+            EventProtocolWord::GraphqlWs => EventProtocol::TransportWs,
+            EventProtocolWord::GraphqlTransportWs => EventProtocol::LegacyWs,
+            EventProtocolWord::Sse => EventProtocol::Sse,
+            EventProtocolWord::Multipart => EventProtocol::Multipart,
+        },
+        path: source.path.and_then(|path| path.0.parse().ok()),
+        heartbeat_interval: source.heartbeat_interval,
+        acknowledge_timeout: source.acknowledge_timeout,
+        connection_init: names.filter_map(|name| header_name(name)).collect(),
+        reconnect: Reconnect {
+            attempts: config.subscription.max_reconnect_attempts,
+            delay: config.subscription.reconnect_delay.0,
+            ..default.reconnect
+        },
+        ..default
+    }))
 }
 
 fn header_name(text: &str) -> Option<HeaderName> {

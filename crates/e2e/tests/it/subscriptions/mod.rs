@@ -3,6 +3,7 @@
 mod feed;
 mod over_http;
 mod over_websocket;
+mod protocols;
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,105 @@
+//! The protocols of subgraphs, as the configuration names them, end to end: mock, gateway, client.
+
+use std::{
+    io::{Read, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use ogive_compose::{ComposeOptions, SubgraphInput, compose};
+use ogive_config::Url;
+use ogive_mock::{
+    Data, EventFault, EventSchedule, Options, Server, Service, Settings, Source, Subgraph,
+};
+use serde_json::json;
+
+use crate::{
+    graph::{Served, config, state},
+    http_client::connect,
+};
+
+const SDL: &str = "
+type Query { users: [User] }
+type Subscription { userAdded: User }
+type User { id: ID! name: String }
+";
+const DATA: &str = "types: { User: [{ id: 1, name: Ann }, { id: 2, name: Bob }] }";
+
+/// What a client gets over server-sent events, to the end of the stream.
+fn subscribed(mode: &str, faults: &[&str]) -> String {
+    let source = Source::Data(Arc::new(Data::parse(DATA).unwrap()));
+    let subgraph = Subgraph::new("users", SDL, source, Options::default()).unwrap();
+    let faults = faults.iter().map(|fault| EventFault::parse(fault).unwrap());
+    let settings = Settings {
+        events: EventSchedule {
+            count: Some(3),
+            interval: Duration::ZERO,
+            faults: faults.collect(),
+        },
+        ..Settings::default()
+    };
+    let mut service = Service::new();
+    service.add("users", subgraph, settings);
+    let mock = Server::start(Arc::new(service), "127.0.0.1:0", 1).unwrap();
+    let input = SubgraphInput {
+        name: "users",
+        url: "",
+        sdl: SDL,
+    };
+    let composed = compose(&[input], &ComposeOptions::default());
+    let supergraph = composed.supergraph_sdl.unwrap();
+    let mut config = config(&format!("subscription:\n  enabled: true\n{mode}"));
+    let url = Url(mock.url("users"));
+    config.override_subgraph_url.insert("users".into(), url);
+    let served = Served::start(state(&supergraph, &config), &config);
+    let body = json!({"query": "subscription { userAdded { name } }"}).to_string();
+    let (address, length) = (served.address, body.len());
+    let mut stream = connect(address);
+    let text = format!(
+        "POST /graphql HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn mode(protocol: &str) -> String {
+    format!(
+        "  max_reconnect_attempts: 0\n  mode: {{ passthrough: {{ all: {{ protocol: {protocol} }} }} }}\n"
+    )
+}
+
+#[test]
+fn events_arrive_whichever_protocol_the_subgraph_speaks() {
+    let protocols = [
+        "auto",
+        "graphql_ws",
+        "graphql_transport_ws",
+        "sse",
+        "multipart",
+    ];
+    for protocol in protocols {
+        let answer = subscribed(&mode(protocol), &[]);
+        let names = answer.split("\"name\":\"").skip(1).map(|rest| &rest[..3]);
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names, ["Ann", "Bob", "Ann"], "{protocol}: {answer}");
+        assert!(answer.contains("event: complete"), "{protocol}: {answer}");
+        assert!(!answer.contains("errors"), "{protocol}: {answer}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_lost_is_an_error_with_a_code() {
+    for protocol in ["graphql_ws", "graphql_transport_ws", "sse", "multipart"] {
+        let answer = subscribed(&mode(protocol), &["drop@3"]);
+        assert_eq!(
+            answer.matches("\"name\"").count(),
+            2,
+            "{protocol}: {answer}"
+        );
+        let code = "SUBREQUEST_STREAM_LOST";
+        assert!(answer.contains(code), "{protocol}: {answer}");
+    }
+}
