@@ -20,6 +20,7 @@ pub(crate) fn held(first: &Config, config: &Config) -> Config {
     held.http
         .trusted_proxies
         .clone_from(&first.http.trusted_proxies);
+    held.http.connection_shutdown_timeout = first.http.connection_shutdown_timeout;
     held.health_check
         .listen
         .clone_from(&first.health_check.listen);
@@ -171,6 +172,7 @@ cors: { policies: [{ origins: ['https://a.example'] }] }
 override_subgraph_url: { products: 'https://products.example/' }
 authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] }, introspection: { endpoint: 'https://idp.example/', client_id: a, client_secret: b } } }
 demand_control: { enabled: true }
+subscription: { enabled: true }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
 ";
