@@ -203,18 +203,14 @@ fn merge_value(there: &mut Json, new: Json) -> Result<(), String> {
 /// more with it than the group that it is in.
 pub fn agrees(whole: &Json, parts: &Assembled) -> Result<(), String> {
     let mut path = Vec::new();
-    same(whole, &parts.data, &parts.failed, &mut path)
+    same(whole, parts, &parts.data, &mut path)
 }
 
-fn same(
-    whole: &Json,
-    part: &Json,
-    failed: &[Vec<Json>],
-    path: &mut Vec<Json>,
-) -> Result<(), String> {
+fn same(whole: &Json, parts: &Assembled, part: &Json, path: &mut Vec<Json>) -> Result<(), String> {
     match (whole, part) {
-        // What failed in parts may have taken the whole with it.
-        (Json::Null, _) if part.is_null() || !failed.is_empty() => Ok(()),
+        // What failed in one part takes nothing of others with it. In the form of 2022 that may be inside of a group that does
+        // not fail, while another group has the same object without what failed.
+        (Json::Null, _) if part.is_null() || !parts.errors.is_empty() => Ok(()),
         (Json::Object(all), Json::Object(some)) => {
             if let Some(key) = some.keys().find(|key| !all.contains_key(*key)) {
                 return Err(format!("{key} is too much at {path:?}"));
@@ -222,8 +218,8 @@ fn same(
             for (key, value) in all {
                 path.push(Json::from(key.as_str()));
                 match some.get(key) {
-                    Some(other) => same(value, other, failed, path)?,
-                    None if failed.iter().any(|failed| path.starts_with(failed)) => {}
+                    Some(other) => same(value, parts, other, path)?,
+                    None if parts.failed.iter().any(|failed| path.starts_with(failed)) => {}
                     None => return Err(format!("nothing is at {path:?}")),
                 }
                 path.pop();
@@ -233,7 +229,7 @@ fn same(
         (Json::Array(all), Json::Array(some)) if all.len() == some.len() => {
             for (at, (value, other)) in all.iter().zip(some).enumerate() {
                 path.push(Json::from(at));
-                same(value, other, failed, path)?;
+                same(value, parts, other, path)?;
                 path.pop();
             }
             Ok(())
