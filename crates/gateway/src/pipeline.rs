@@ -859,8 +859,8 @@ fn not_acceptable(parts: &Parts) -> RequestError {
     };
     let message = match stream {
         "multipart/mixed" => {
-            "answers in parts are not served, and neither are subscriptions: accept `application/json`, too, and \
-             `@defer` is answered in one response"
+            "no answer is `multipart/mixed` of this kind here: accept `application/json`, too, and `@defer` is answered \
+             in one response"
         }
         _ => {
             "subscriptions are not served, and no other answer is a stream of events: accept `application/json` for \

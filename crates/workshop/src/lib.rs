@@ -55,6 +55,4 @@ pub mod codes {
     pub const SUBGRAPH_FROM_CACHE: &str = "SUBGRAPH_FROM_CACHE";
     /// Nobody said where a subgraph is served.
     pub const SUBGRAPH_WITHOUT_URL: &str = "SUBGRAPH_WITHOUT_URL";
-    /// A subgraph has subscriptions, which are not served yet.
-    pub const SUBSCRIPTIONS_NOT_SERVED: &str = "SUBSCRIPTIONS_NOT_SERVED";
 }

@@ -113,12 +113,12 @@ pub fn compose(composer: &mut Composer, loaded: &[Loaded], options: &ComposeOpti
     composed
 }
 
-/// What composes and cannot be served as it is: subgraphs without a URL, subscriptions.
+/// What composes and cannot be served as it is: subgraphs without a URL.
 pub fn warnings(loaded: &[Loaded], composed: &Composed) -> Vec<Diagnostic> {
     let mut out = Vec::new();
-    let Some(sdl) = &composed.supergraph_sdl else {
+    if composed.supergraph_sdl.is_none() {
         return out;
-    };
+    }
     let mut warn = |code: &'static str, message: String, help: String| {
         let mut warning = Diagnostic::error(code, message).help(help);
         warning.severity = Severity::Warning;
@@ -132,14 +132,6 @@ pub fn warnings(loaded: &[Loaded], composed: &Composed) -> Vec<Diagnostic> {
             codes::SUBGRAPH_WITHOUT_URL,
             format!("the subgraph `{name}` has no URL: a gateway cannot ask it"),
             format!("say where it is served: `--url {name}=http://...`"),
-        );
-    }
-    let (schema, _) = sdl.split_once('}').unwrap_or((sdl, ""));
-    if schema.contains("\n  subscription: ") {
-        warn(
-            codes::SUBSCRIPTIONS_NOT_SERVED,
-            "the graph has subscriptions: they are composed, and `ogive serve` refuses them for now".into(),
-            "let clients poll, or serve the graph with a gateway that has subscriptions".into(),
         );
     }
     out

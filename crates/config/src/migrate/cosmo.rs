@@ -7,7 +7,7 @@ use super::{
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
     telemetry, tokens,
-    why::{CLAIMS, CODE, COSTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
+    why::{CLAIMS, CODE, COSTS, EVENTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::{Node, Value};
 
@@ -176,7 +176,10 @@ pub(super) const RULES: &[Rule] = &[
         "set `limits.parser_max_recursion` and `limits.parser_max_tokens`",
     ),
     call("security.block_mutations", block_mutations),
-    unneeded("security.block_subscriptions", SUBSCRIPTIONS),
+    unneeded(
+        "security.block_subscriptions",
+        "subscriptions are off unless `subscription.enabled` says otherwise",
+    ),
     call("security.block_non_persisted_operations", only_persisted),
     call("security.block_persisted_operations", no_persisted),
     call("rate_limit", rate_limit),
@@ -405,7 +408,7 @@ pub(super) const RULES: &[Rule] = &[
         "authorization.reject_unauthorized",
     ),
     call("authorization.require_authentication", tokens::required),
-    no("events", SUBSCRIPTIONS),
+    no("events", EVENTS),
     no("websocket", SUBSCRIPTIONS),
     no("modules", CODE),
     no("plugins", CODE),

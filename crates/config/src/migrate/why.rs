@@ -2,7 +2,10 @@
 
 pub(super) const OFF: &str = "it is off, as is the default";
 pub(super) const BUDGET: &str = "the budget is one of ten seconds";
-pub(super) const SUBSCRIPTIONS: &str = "subscriptions are not served yet";
+pub(super) const SUBSCRIPTIONS: &str =
+    "how subscriptions are served is written otherwise: see `subscription`";
+pub(super) const EVENTS: &str =
+    "events come from subgraphs that have subscriptions, not from message brokers";
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
 pub(super) const CODE: &str =
     "the gateway runs no code of others; a proxy in front of it or a subgraph can do the same";

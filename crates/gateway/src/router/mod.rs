@@ -192,6 +192,6 @@ fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
 pub(crate) fn no_websockets() -> RequestError {
     RequestError::http(
         codes::SUBSCRIPTIONS_NOT_SUPPORTED,
-        "there are no WebSockets here, because subscriptions are not served: send queries and mutations by POST",
+        "there are no WebSockets here: send queries and mutations by POST",
     )
 }

@@ -1,4 +1,4 @@
-//! What is not served yet, subscriptions and answers in parts, gets one error whatever it is asked over; and whoever asks
+//! Subscriptions, where they are off, get one error whatever it is asked over; and whoever asks
 //! at the wrong place learns the right one.
 
 use http::Request;

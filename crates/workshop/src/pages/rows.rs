@@ -46,11 +46,6 @@ const COMMAND_LINE: &[Row] = &[
         "A subgraph that is only a schema file goes into the supergraph without a URL: a gateway can plan for it and not ask it.",
         "Say where it is served: `--url NAME=URL`, `routing_url` in a list of subgraphs, or `override_subgraph_url` in the configuration of the gateway. `ogive dev` plays such subgraphs itself.",
     ),
-    (
-        codes::SUBSCRIPTIONS_NOT_SERVED,
-        "A subgraph defines subscriptions. They are composed, for gateways that serve them; Ogive refuses such operations.",
-        "Nothing, if another gateway serves the graph; otherwise clients have to poll.",
-    ),
 ];
 
 const CONFIGURATION: &[Row] = &[
