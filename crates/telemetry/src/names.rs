@@ -198,6 +198,24 @@ metrics! {
     SPANS_DROPPED = "ogive.telemetry.spans.dropped" Counter "1" []
         "Spans that found the queue of the exporter full.";
     /// See the table.
+    SUBSCRIPTIONS_OPEN = "ogive.subscriptions.open" Gauge "1" []
+        "Subscriptions of clients that are open. Metrics of subscriptions are there with `subscription.enabled`.";
+    /// See the table.
+    SUBSCRIPTION_SOURCES = "ogive.subscriptions.sources" Gauge "1" []
+        "Sources of events in subgraphs that are open; equal subscriptions share one.";
+    /// See the table.
+    SUBSCRIPTION_EVENTS = "ogive.subscriptions.events" Counter "1" []
+        "Events that came from sources.";
+    /// See the table.
+    SUBSCRIPTION_DELIVERIES = "ogive.subscriptions.deliveries" Counter "1" []
+        "Events that were queued for clients: one for each event and subscription.";
+    /// See the table.
+    SUBSCRIPTION_DROPPED = "ogive.subscriptions.dropped" Counter "1" []
+        "Events that were dropped because a client has not taken them (`on_overflow: drop_oldest`).";
+    /// See the table.
+    SUBSCRIPTION_OVERFLOWS = "ogive.subscriptions.overflows" Counter "1" []
+        "Subscriptions that ended because their client has not taken its events (`on_overflow: close`).";
+    /// See the table.
     LOG_LINES_DROPPED = "ogive.telemetry.log_lines.dropped" Counter "1" [LOG]
         "Lines of a log that were not read or could not be written.";
     /// See the table.

@@ -28,7 +28,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 
 use crate::{
-    graph::Graph,
+    graph::{Graph, Served},
     http_client::{Answer, Connection, post, post_with, send},
 };
 
@@ -38,13 +38,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const QUERY: &str = "query Shop { me { name } topProducts(first: 1) { name inStock } }";
 
 /// A collector: keeps what it is sent.
-struct Collector {
-    address: SocketAddr,
+pub(crate) struct Collector {
+    pub(crate) address: SocketAddr,
     received: Receiver<(String, HeaderMap, Bytes)>,
 }
 
 impl Collector {
-    fn start(grpc: bool) -> Collector {
+    pub(crate) fn start(grpc: bool) -> Collector {
         let (keep, received) = channel();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -65,7 +65,7 @@ impl Collector {
         Collector { address, received }
     }
     /// The next message that is decoded and wanted.
-    fn next<M: Message + Default>(&self, wanted: impl Fn(&M) -> bool) -> (HeaderMap, M) {
+    pub(crate) fn next<M: Message + Default>(&self, wanted: impl Fn(&M) -> bool) -> (HeaderMap, M) {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -359,7 +359,11 @@ fn counted(more: &str) -> Graph {
 }
 
 pub(crate) fn scrape(graph: &Graph) -> String {
-    let background = graph.served.background.as_ref().unwrap();
+    scrape_served(&graph.served)
+}
+
+pub(crate) fn scrape_served(served: &Served) -> String {
+    let background = served.background.as_ref().unwrap();
     let address = background.metrics_address().unwrap();
     let answer = send(address, "GET", "/metrics", &[], b"");
     assert_eq!(
@@ -370,7 +374,7 @@ pub(crate) fn scrape(graph: &Graph) -> String {
 }
 
 /// The value of a series.
-fn value(text: &str, series: &str) -> f64 {
+pub(crate) fn value(text: &str, series: &str) -> f64 {
     let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     let found = lines.find(|(name, _)| *name == series);
     found

@@ -1,7 +1,7 @@
 //! What is looked at when metrics are asked for.
 
 use ogive_telemetry::{
-    metrics::{Gauges, SubgraphGauges},
+    metrics::{Gauges, SubgraphGauges, SubscriptionGauges},
     process::Process,
 };
 use ogive_transport::Endpoint;
@@ -25,12 +25,26 @@ impl Gateway {
             key_sets: self.key_sets(),
             logs: self.telemetry().logs(),
             suppressed: self.telemetry().failures.suppressed(),
+            subscriptions: self.subscription_gauges(),
             process: Process::look(),
         }
     }
 }
 
 impl Gateway {
+    /// What is counted of subscriptions, where they are served, or were until the configuration changed.
+    fn subscription_gauges(&self) -> Option<SubscriptionGauges> {
+        let counts = self.subscriptions();
+        let is_shown = self.options().subscription.is_some() || counts != Default::default();
+        is_shown.then_some(SubscriptionGauges {
+            open: counts.open,
+            sources: counts.sources,
+            events: counts.events,
+            deliveries: counts.deliveries,
+            dropped: counts.dropped,
+            overflows: counts.overflows,
+        })
+    }
     /// The key sets of tokens, each once.
     fn key_sets(&self) -> Vec<(String, u64, u64)> {
         let authentication = self.authentication();

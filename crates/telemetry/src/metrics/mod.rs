@@ -11,6 +11,7 @@
 mod family;
 mod pairs;
 mod shard;
+mod subscriptions;
 pub mod text;
 
 use std::{
@@ -25,6 +26,7 @@ use std::{
 pub use family::{Family, Histogram, Series, Value};
 pub use shard::Outcome;
 use shard::{Kept, OperationKey, RequestKey, Shard};
+pub use subscriptions::SubscriptionGauges;
 
 use crate::{
     codes,
@@ -140,6 +142,8 @@ pub struct Gauges {
     pub logs: Vec<(&'static str, LineCounts)>,
     /// Lines about failures that were left out.
     pub suppressed: u64,
+    /// What is counted of subscriptions, if they are served.
+    pub subscriptions: Option<SubscriptionGauges>,
     /// What the process uses.
     pub process: Option<Process>,
 }
@@ -387,6 +391,8 @@ impl Metrics {
             }],
         });
         out.extend(gauges.process.iter().flat_map(Process::families));
+        let subscriptions = gauges.subscriptions.iter();
+        out.extend(subscriptions.flat_map(SubscriptionGauges::families));
         let of_logs = |number: fn(&LineCounts) -> u64| {
             let series = gauges.logs.iter().map(|(log, counts)| Series {
                 labels: vec![(names::LOG, (*log).to_owned())],

@@ -5,10 +5,16 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
+use opentelemetry_proto::tonic::{
+    collector::metrics::v1::ExportMetricsServiceRequest, metrics::v1::metric::Data,
+};
 use serde_json::json;
 
 use super::Streamed;
-use crate::http_client::{Connection, connect, request};
+use crate::{
+    http_client::{Connection, connect, request},
+    telemetry::{Collector, scrape_served, value},
+};
 
 const SSE: &str = "text/event-stream";
 const MULTIPART: &str = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
@@ -427,4 +433,49 @@ fn without_deduplication_everybody_has_a_source() {
     let graph = Streamed::with("  deduplication:\n    enabled: false\n");
     let _clients = [0, 1].map(|_| Client::subscribe(graph.served.address, SSE, ADDED));
     let _sources = [graph.feed.opened(), graph.feed.opened()];
+}
+
+#[test]
+fn prometheus_and_otlp_see_subscriptions() {
+    let collector = Collector::start(false);
+    let graph = Streamed::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '127.0.0.1:0' }}, \
+         otlp: {{ enabled: true, interval: 20ms, endpoint: 'http://{}/v1/metrics' }} }} }} }}\n",
+        collector.address
+    ));
+    let mut clients: Vec<Client> = (0..3)
+        .map(|_| Client::subscribe(graph.served.address, SSE, ADDED))
+        .collect();
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(3);
+    for review in ["1", "2"] {
+        source.add(review);
+        for client in &mut clients {
+            client.until(&event(review));
+        }
+    }
+    let text = scrape_served(&graph.served);
+    let seen = |text: &str, name: &str| value(text, &format!("ogive_subscriptions_{name}"));
+    assert_eq!((seen(&text, "open"), seen(&text, "sources")), (3.0, 1.0));
+    assert_eq!(seen(&text, "events_total"), 2.0);
+    assert_eq!(seen(&text, "deliveries_total"), 6.0);
+    assert_eq!(seen(&text, "dropped_total"), 0.0);
+    assert_eq!(seen(&text, "overflows_total"), 0.0);
+    // The collector hears of the same, in the end.
+    let delivered = |m: &ExportMetricsServiceRequest| {
+        let all = m.resource_metrics[0].scope_metrics[0].metrics.iter();
+        let mut named = all.filter(|metric| metric.name == "ogive.subscriptions.deliveries");
+        match named.next()?.data.as_ref()? {
+            Data::Sum(sum) => sum.data_points[0].value,
+            _ => None,
+        }
+    };
+    let six = opentelemetry_proto::tonic::metrics::v1::number_data_point::Value::AsInt(6);
+    collector.next(|m: &ExportMetricsServiceRequest| delivered(m) == Some(six));
+    source.complete();
+    for client in clients {
+        client.rest();
+    }
+    graph.wait_for_open(0);
+    assert_eq!(seen(&scrape_served(&graph.served), "open"), 0.0);
 }
