@@ -62,6 +62,8 @@ pub(crate) trait Filter {
     fn end(&mut self);
     /// The innermost object or list is null instead.
     fn take_back(&mut self);
+    /// An object is null because nobody has said what it is yet.
+    fn untold(&mut self);
 }
 
 /// Everything.
@@ -79,6 +81,8 @@ impl Filter for Whole {
     fn end(&mut self) {}
     #[inline(always)]
     fn take_back(&mut self) {}
+    #[inline(always)]
+    fn untold(&mut self) {}
 }
 
 /// What is written of one object.
@@ -461,6 +465,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         };
         if !lacks_type(self.store, self.conditions, record) {
             return self.open_object(record, id);
+        }
+        if !explained {
+            self.filter.untold();
         }
         if !explained && (self.only_counts() || !self.is_explained()) {
             let message = || Cow::Borrowed("The object's concrete type is unknown.");

@@ -25,7 +25,7 @@ define_id! {
 }
 
 /// What was decided for all scopes of an operation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// All visits.
     pub visits: IdVec<VisitId, Visit>,
@@ -48,7 +48,7 @@ impl Schedule {
 }
 
 /// Which visit brings each fact.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Providers(IdVec<FactId, Option<VisitId>>);
 
 impl Providers {

@@ -29,52 +29,57 @@ pub fn split(tree: &Tree<'_>, schedule: &mut Schedule) {
     let mut splitter = Splitter::new(tree, schedule);
     splitter.wants();
     splitter.note_primary();
-    let placed = splitter.place_all();
+    if splitter.place_all().is_none() {
+        return keep_together(tree, schedule);
+    }
     let mut parts: Vec<Vec<DeferId>> = vec![Vec::new()];
     parts.extend(deferral.fields.values().cloned());
-    if placed.is_some() {
-        parts.extend(splitter.copies.iter().map(|(_, copy)| copy.part.clone()));
-    }
+    parts.extend(splitter.copies.iter().map(|(_, copy)| copy.part.clone()));
     parts.sort();
     parts.dedup();
-    if placed.is_some() {
-        let rows = parts.len() as u32;
-        let number = |part: &Vec<DeferId>| parts.binary_search(part).unwrap_or(0) as u32;
-        let wave = |wave: u32, part: &Vec<DeferId>| wave * rows + number(part);
-        let mut visits = IdVec::new();
-        for (_, visit) in schedule.visits.iter() {
-            visits.push(Visit {
-                wave: wave(2 * visit.wave, &Vec::new()),
-                live: false,
-                ..visit.clone()
-            });
-        }
-        for (_, copy) in splitter.copies.iter() {
-            visits.push(Visit {
-                wave: wave(copy.visit.wave, &copy.part),
-                live: false,
-                ..copy.visit.clone()
-            });
-        }
-        let providers = std::mem::take(&mut splitter.placed);
-        for (fact, visit) in providers.iter() {
-            let Some(visit) = visit else { continue };
-            schedule.provider.set(fact, *visit);
-            let mut at = *visit;
-            while !visits[at].live {
-                visits[at].live = true;
-                match visits[at].via {
-                    Via::Parent(parent) => at = parent,
-                    _ => break,
-                }
+    let rows = parts.len() as u32;
+    let number = |part: &Vec<DeferId>| parts.binary_search(part).unwrap_or(0) as u32;
+    let wave = |wave: u32, part: &Vec<DeferId>| wave * rows + number(part);
+    let mut visits = IdVec::new();
+    for (_, visit) in schedule.visits.iter() {
+        visits.push(Visit {
+            wave: wave(2 * visit.wave, &Vec::new()),
+            live: false,
+            ..visit.clone()
+        });
+    }
+    for (_, copy) in splitter.copies.iter() {
+        visits.push(Visit {
+            wave: wave(copy.visit.wave, &copy.part),
+            live: false,
+            ..copy.visit.clone()
+        });
+    }
+    let providers = std::mem::take(&mut splitter.placed);
+    for (fact, visit) in providers.iter() {
+        let Some(visit) = visit else { continue };
+        schedule.provider.set(fact, *visit);
+        let mut at = *visit;
+        while !visits[at].live {
+            visits[at].live = true;
+            match visits[at].via {
+                Via::Parent(parent) => at = parent,
+                _ => break,
             }
         }
-        schedule.visits = visits;
-    } else {
-        // Everything is in the primary part, which is always right.
-        for (_, visit) in schedule.visits.iter_mut() {
-            visit.wave *= parts.len() as u32;
-        }
+    }
+    schedule.visits = visits;
+    schedule.parts = parts;
+}
+
+/// Keeps everything in the primary part, which is always right.
+pub fn keep_together(tree: &Tree<'_>, schedule: &mut Schedule) {
+    let mut parts: Vec<Vec<DeferId>> = vec![Vec::new()];
+    parts.extend(tree.op.deferral.fields.values().cloned());
+    parts.sort();
+    parts.dedup();
+    for (_, visit) in schedule.visits.iter_mut() {
+        visit.wave *= parts.len() as u32;
     }
     schedule.parts = parts;
 }

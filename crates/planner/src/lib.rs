@@ -192,9 +192,19 @@ pub fn plan_observed(
         assign::assign(tree, &scope, &found, &mut schedule)?;
         quality.add(&found);
     }
+    let together = (!operation.deferral.fields.is_empty()).then(|| schedule.clone());
     defer::split(tree, &mut schedule);
     observer.assign(tree, &schedule);
-    let plan = emit::emit(tree, &schedule);
+    let mut plan = emit::emit(tree, &schedule);
+    // Splitting knows few shapes of graphs in which one part rests on another; those are told by the plan.
+    if let Some(together) = together
+        && ogive_plan::verify(&plan).is_err()
+    {
+        schedule = together;
+        defer::keep_together(tree, &mut schedule);
+        observer.assign(tree, &schedule);
+        plan = emit::emit(tree, &schedule);
+    }
     observer.emit(&plan);
     quality.cost = quality::cost(tree, &schedule, &plan, options.profile);
     Ok(Planned { plan, quality })

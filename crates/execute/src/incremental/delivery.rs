@@ -42,6 +42,8 @@ pub(crate) struct Delivery<'p> {
     stage: Stage,
     /// Whether there were too many fragments.
     is_full: bool,
+    /// Whether what an object is will only be told by what is asked still.
+    is_untold: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,7 @@ impl<'p> Delivery<'p> {
             placed: ErrorPlaces::default(),
             stage: Stage::Initial,
             is_full: false,
+            is_untold: false,
         }
     }
     /// Nobody takes anything any more.
@@ -120,8 +123,11 @@ impl<'p> Delivery<'p> {
             }
             Stage::Groups => {
                 while let Some(at) = self.next_ready() {
-                    let fragment = self.pending.remove(at);
-                    self.complete(fragment, &mut payload, run);
+                    let fragment = self.pending[at];
+                    if !self.complete(fragment, &mut payload, run) {
+                        break;
+                    }
+                    self.pending.remove(at);
                     self.announce(&mut payload, run);
                 }
                 if payload.completed.is_empty() {
@@ -137,11 +143,15 @@ impl<'p> Delivery<'p> {
     }
 
     fn next_ready(&self) -> Option<usize> {
+        if self.is_untold && !self.groups.is_complete() {
+            return None;
+        }
         let is_ready = |at: &usize| self.groups.is_ready(Some(self.fragments[*at].group));
         self.pending.iter().position(is_ready)
     }
 
-    /// The initial response; `None` if it has to wait for everything, since too much would be deferred.
+    /// The initial response; `None` if it has to wait for everything, since too much would be deferred, or since what an
+    /// object is will be told with a deferred part.
     fn initial(&mut self, run: &mut Run<'_>) -> Option<InitialData> {
         let root = Piece {
             key: FIRST,
@@ -149,8 +159,8 @@ impl<'p> Delivery<'p> {
         };
         let (data, errors, written) = self.write(run, root);
         self.discover(run, root, None, &written);
-        if self.is_full {
-            self.is_full = false;
+        if self.is_full || self.is_untold {
+            (self.is_full, self.is_untold) = (false, false);
             self.groups.defer_nothing();
             self.fragments.clear();
             self.known.clear();
@@ -178,6 +188,10 @@ impl<'p> Delivery<'p> {
             own = input.errors.list().count();
             write_object(input, piece.record, KeyFilter::new(groups, piece.key))
         });
+        if written.filter.is_untold && !self.groups.is_complete() {
+            self.is_untold = true;
+            return (None, None, Vec::new());
+        }
         let records = match written.body {
             Some(_) => std::mem::take(&mut written.filter.written),
             None => Vec::new(),
@@ -366,10 +380,10 @@ impl<'p> Delivery<'p> {
         self.candidates.clear();
     }
 
-    /// Writes what is missing of a fragment, and sends it.
-    fn complete(&mut self, fragment: usize, payload: &mut Payload, run: &mut Run<'_>) {
+    /// Writes what is missing of a fragment, and sends it. False if it has to wait for everything.
+    fn complete(&mut self, fragment: usize, payload: &mut Payload, run: &mut Run<'_>) -> bool {
         let Some(id) = self.fragments[fragment].id else {
-            return;
+            return true;
         };
         let mut failed = None;
         let mut at = 0;
@@ -378,6 +392,9 @@ impl<'p> Delivery<'p> {
             at += 1;
             if let Outcome::Waiting = self.units[unit].outcome {
                 self.units[unit].outcome = self.outcome(unit, fragment, run);
+                if matches!(self.units[unit].outcome, Outcome::Waiting) {
+                    return false;
+                }
             }
             if let Outcome::Failed(errors) = &self.units[unit].outcome {
                 failed = Some(errors.clone());
@@ -395,11 +412,16 @@ impl<'p> Delivery<'p> {
             self.candidates.extend(children);
         }
         self.fragments[fragment].id = None;
+        true
     }
 
     fn outcome(&mut self, unit: usize, fragment: usize, run: &mut Run<'_>) -> Outcome {
         let piece = self.units[unit].piece;
+        let was_complete = self.groups.is_complete();
         let (data, errors, written) = self.write(run, piece);
+        if self.is_untold && !was_complete {
+            return Outcome::Waiting;
+        }
         let Some(data) = data else {
             return Outcome::Failed(errors.unwrap_or_default());
         };

@@ -10,6 +10,8 @@ pub(crate) struct KeyFilter<'g, 'p> {
     key: u32,
     /// Objects that were written and of which more is to come.
     pub(crate) written: Vec<RecordId>,
+    /// Whether an object was met of which nobody has said yet what it is.
+    pub(crate) is_untold: bool,
     /// For everything that is open: how many there were before it.
     open: Vec<usize>,
 }
@@ -20,6 +22,7 @@ impl<'g, 'p> KeyFilter<'g, 'p> {
             groups,
             key,
             written: Vec::new(),
+            is_untold: false,
             open: Vec::new(),
         }
     }
@@ -45,5 +48,8 @@ impl Filter for KeyFilter<'_, '_> {
         if let Some(before) = self.open.pop() {
             self.written.truncate(before);
         }
+    }
+    fn untold(&mut self) {
+        self.is_untold = true;
     }
 }

@@ -123,6 +123,10 @@ impl<'p> Groups<'p> {
         let left = self.complete.iter().filter(|complete| !**complete).count();
         self.left[0] = left as u32;
     }
+    /// Whether nothing is asked any more.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.iter().all(|complete| *complete)
+    }
     pub(crate) fn form(&self) -> IncrementalForm {
         self.form
     }
