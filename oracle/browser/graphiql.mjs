@@ -1,6 +1,7 @@
 // Opens GraphiQL in a real browser. Of `ogive demo`: the schema explorer must list the schema, the demo query must run,
 // its plan and its trace have a tab, and nothing may be asked of any other host. Of `ogive dev`: a changed subgraph is seen
-// without a click, and a subscription is refused in plain words. Of `ogive serve`: it is explained that introspection is off.
+// without a click, and the events of a subscription are shown until it is stopped. Of `ogive serve`: it is explained that introspection is
+// off, and a subscription is refused in plain words.
 // Usage: node graphiql.mjs OGIVE_BINARY CHROMIUM [SCREENSHOT.png]
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -79,8 +80,12 @@ try {
   await page.waitForFunction(() => document.querySelector('.graphiql-doc-explorer').innerText.includes('late'));
   check('a changed schema is fetched without a click', true);
   await page.click('button[aria-label*="Execute"]');
-  await page.waitForFunction(() => document.querySelector('.result-window')?.innerText.includes('SUBSCRIPTIONS_NOT_SUPPORTED'));
-  check('a subscription is refused in plain words', true);
+  await page.waitForFunction(() => /"tick": \d+/.test(document.querySelector('.result-window')?.innerText));
+  check('the events of a subscription are shown', true);
+  const stopped = page.waitForEvent('requestfailed', request => request.headers().accept === 'text/event-stream');
+  await page.click('button[aria-label*="Stop"]');
+  await stopped;
+  check('the stream ends when it is stopped', true);
 
   const supergraph = join(folder, 'supergraph.graphql');
   execFileSync(ogive, ['compose', `clock=${subgraph}`, '--url', 'clock=http://127.0.0.1:1/', '-o', supergraph]);
@@ -90,6 +95,11 @@ try {
   check('it is explained that introspection is off', (await page.innerText('#no-schema')).includes('supergraph.introspection'));
   await page.click('button[aria-label*="Documentation"]');
   check('and no error is shown for it', !(await page.innerText('body')).includes('Error fetching schema'));
+  await page.goto(new URL(`/?query=${encodeURIComponent('subscription { tick }')}`, serve).href);
+  await page.waitForSelector('.result-window');
+  await page.click('button[aria-label*="Execute"]');
+  await page.waitForFunction(() => document.querySelector('.result-window')?.innerText.includes('SUBSCRIPTIONS_NOT_SUPPORTED'));
+  check('a subscription is refused in plain words where there are none', true);
 } catch (error) {
   check(error.message, false);
 } finally {

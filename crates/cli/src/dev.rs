@@ -15,7 +15,7 @@ const LISTEN: &str = "127.0.0.1:4000";
     after_help = "Files are watched, running subgraphs are asked again every second; whatever changes is composed and served at once.\n\
                   While there are errors, they are shown here and in GraphiQL, and the last good graph serves on.\n\
                   A running subgraph that does not answer is served with its last known schema.\n\n\
-                  Introspection is on, messages of subgraph errors are shown, and plans and traces to whoever asks for them: GraphiQL has a tab for both.\n\
+                  Introspection is on, subscriptions are served, messages of subgraph errors are shown, and plans and traces to whoever asks for them: GraphiQL has a tab for both.\n\
                   For production, use `ogive serve`.\n\n\
                   Environment: OGIVE_CONFIG, OGIVE_LISTEN, OGIVE_LOG, and OGIVE__section__key for every key of the configuration."
 )]

@@ -231,6 +231,7 @@ impl Arguments {
             // There is nothing to hide from whoever develops it, and GraphiQL needs the schema.
             config.supergraph.introspection = true;
             config.include_subgraph_errors.all = true;
+            config.subscription.enabled = true;
         }
         Ok(config)
     }

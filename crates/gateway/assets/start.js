@@ -17,12 +17,86 @@
     listeners.forEach(function (listener) { listener(); });
   }
 
-  // One POST for every operation. Subscriptions go the same way: the gateway says itself that it does not serve them.
+  // Whether the operation that is to run is a subscription.
+  function isSubscription(parameters, options) {
+    var document = options && options.documentAST;
+    return !!document && document.definitions.some(function (definition) {
+      var name = definition.name && definition.name.value;
+      return definition.operation === "subscription" && (!parameters.operationName || name === parameters.operationName);
+    });
+  }
+  // The data of a server-sent event, or null for a heartbeat; `done` if it is the last one.
+  function readEvent(text) {
+    var event = { done: false, data: "" };
+    text.split("\n").forEach(function (line) {
+      if (line === "event: complete") event.done = true;
+      else if (line.startsWith("data:")) event.data += line.slice(5).trim();
+    });
+    return event;
+  }
+  // The events of a subscription, as server-sent events. A stream that ends without a last word is opened again: another
+  // schema is served, or the gateway has started anew.
+  function subscribe(headers, body) {
+    var stopping = new AbortController();
+    var reader = null, text = "", over = false;
+    var decoder = new TextDecoder();
+    function open() {
+      text = "";
+      return fetch(endpoint, { method: "POST", headers: headers, body: body, signal: stopping.signal }).then(function (answer) {
+        if ((answer.headers.get("content-type") || "").startsWith("text/event-stream")) {
+          reader = answer.body.getReader();
+          return read();
+        }
+        over = true;
+        return answer.json().then(function (json) { return { done: false, value: json }; });
+      });
+    }
+    function read() {
+      var end = text.indexOf("\n\n");
+      if (end >= 0) {
+        var event = readEvent(text.slice(0, end));
+        text = text.slice(end + 2);
+        if (event.done) {
+          over = true;
+          return { done: true, value: undefined };
+        }
+        return event.data ? { done: false, value: JSON.parse(event.data) } : read();
+      }
+      return reader.read().then(function (piece) {
+        if (!piece.done) {
+          text += decoder.decode(piece.value, { stream: true });
+          return read();
+        }
+        return new Promise(function (resolve) { setTimeout(resolve, 1000); }).then(open);
+      });
+    }
+    function ended(error) {
+      if (stopping.signal.aborted) return { done: true, value: undefined };
+      throw error;
+    }
+    var events = {
+      next: function () {
+        if (over || stopping.signal.aborted) return Promise.resolve({ done: true, value: undefined });
+        return Promise.resolve().then(reader ? read : open).catch(ended);
+      },
+      return: function () {
+        stopping.abort();
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    };
+    events[Symbol.asyncIterator] = function () { return events; };
+    return events;
+  }
+
+  // One POST for every operation; subscriptions are answered with a stream.
   function fetcher(parameters, options) {
     var headers = Object.assign(
       { "content-type": "application/json", accept: "application/graphql-response+json, application/json;q=0.9" },
       (options && options.headers) || {}
     );
+    if (isSubscription(parameters, options)) {
+      return subscribe(Object.assign({}, headers, { accept: "text/event-stream" }), JSON.stringify(parameters));
+    }
     var isSchema = parameters.operationName === "IntrospectionQuery";
     if (!isSchema && offered.plan) headers[offered.plan] = "true";
     if (!isSchema && offered.trace) headers[offered.trace] = "true";

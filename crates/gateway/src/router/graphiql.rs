@@ -11,7 +11,7 @@ use ogive_server::ResponseBody;
 
 /// Where the assets are; the version is part of the path, so they can be cached forever. The last part counts changes of
 /// our own script.
-const PREFIX: &str = "/__graphiql/3.9.0-2/";
+const PREFIX: &str = "/__graphiql/3.9.0-3/";
 
 /// Where the page learns what the gateway offers ([`offered`]).
 pub(crate) const STATE: &str = "/__ogive/graphiql";

@@ -41,7 +41,7 @@ async fn graphiql_can_be_switched_off() {
     let body = String::from_utf8_lossy(&answer.body);
     assert!(body.contains("the request has no `query`"), "{body}");
     assert_eq!(get(&gateway, "/graphql", "text/html").await.status, 406);
-    for path in ["/__graphiql/3.9.0-2/start.js", "/__ogive/graphiql"] {
+    for path in ["/__graphiql/3.9.0-3/start.js", "/__ogive/graphiql"] {
         assert_eq!(get(&gateway, path, "*/*").await.status, 404);
     }
 }
