@@ -268,6 +268,8 @@ fn access_fields() -> Vec<String> {
         "subgraph_requests",
         "errors",
         "code",
+        "events",
+        "end",
     ];
     fields.map(str::to_owned).to_vec()
 }

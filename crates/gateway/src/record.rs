@@ -15,6 +15,7 @@ use crate::{
         measured::{code, log},
         observe::ObserveOptions,
     },
+    subscribe::end::EndLine,
 };
 
 impl Gateway {
@@ -42,6 +43,9 @@ impl Gateway {
                 operations: &operations,
             };
             log.log(record, &finished);
+            if let Some(line) = response.extensions_mut().remove::<EndLine>() {
+                line.set(log.opened(record, &finished));
+            }
         }
     }
 

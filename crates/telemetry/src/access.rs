@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io,
     os::fd::AsFd,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use http::{HeaderMap, header};
@@ -90,6 +90,10 @@ fields! {
     ClientName = "client_name",
     /// The version that it says it has.
     ClientVersion = "client_version",
+    /// Events of a subscription that its client was sent; in the line of its end.
+    Events = "events",
+    /// How a subscription ended; likewise.
+    End = "end",
 }
 
 /// The log.
@@ -115,6 +119,19 @@ pub struct Finished<'a> {
     pub operations: &'a [Operation],
 }
 
+/// What the line of a subscription's end repeats of the one of its beginning.
+#[derive(Debug)]
+pub struct StartLine {
+    kept: Vec<(Field, Option<Kept>)>,
+    started: Instant,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Text(Box<str>),
+    Number(u64),
+}
+
 enum Shown<'a> {
     Text(&'a str),
     Number(u64),
@@ -138,6 +155,28 @@ impl AccessLog {
     pub fn log(&self, record: &Record, finished: &Finished<'_>) {
         self.lines
             .push(&line(&self.fields, self.format, record, finished));
+    }
+    /// What is repeated when a subscription ends.
+    pub fn opened(&self, record: &Record, finished: &Finished<'_>) -> StartLine {
+        let keep = |field: &Field| {
+            let mut kept = None;
+            value(*field, record, finished, &mut |shown| {
+                kept = match shown {
+                    Shown::Text(text) => Some(Kept::Text(bounded(text, TEXT_MAX).into())),
+                    Shown::Number(n) => Some(Kept::Number(n)),
+                    Shown::Decimal(_) => None,
+                };
+            });
+            (*field, kept)
+        };
+        StartLine {
+            kept: self.fields.iter().map(keep).collect(),
+            started: record.started,
+        }
+    }
+    /// Logs that a subscription has ended: how, and how many events its client was sent.
+    pub fn ended(&self, opened: &StartLine, events: u64, end: &str) {
+        self.lines.push(&end_line(self.format, opened, events, end));
     }
     /// Opens the file anew, because it may have been moved away.
     pub fn reopen(&self) {
@@ -171,42 +210,68 @@ fn tell(trouble: Trouble<'_>) {
 fn line(fields: &[Field], format: LineFormat, record: &Record, done: &Finished<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     for field in fields {
-        let name = field.word();
-        value(*field, record, done, &mut |shown: Shown<'_>| {
-            match (format, out.is_empty()) {
-                (LineFormat::Json, true) => out.push(b'{'),
-                (LineFormat::Json, false) => out.push(b','),
-                (LineFormat::Text, true) => {}
-                (LineFormat::Text, false) => out.push(b' '),
-            }
-            match format {
-                LineFormat::Json => {
-                    write_string(&mut out, name);
-                    out.push(b':');
-                }
-                LineFormat::Text => {
-                    out.extend_from_slice(name.as_bytes());
-                    out.push(b'=');
-                }
-            }
-            match shown {
-                Shown::Number(n) => out.extend_from_slice(n.to_string().as_bytes()),
-                Shown::Decimal(n) => out.extend_from_slice(format!("{n:.3}").as_bytes()),
-                Shown::Text(text) => {
-                    let text = &*bounded(text, TEXT_MAX);
-                    let bare = text
-                        .bytes()
-                        .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'=');
-                    match format {
-                        LineFormat::Text if bare && !text.is_empty() => {
-                            out.extend_from_slice(text.as_bytes());
-                        }
-                        _ => write_string(&mut out, text),
-                    }
-                }
-            }
+        value(*field, record, done, &mut |shown| {
+            write_field(&mut out, format, *field, shown);
         });
     }
+    write_end(&mut out, format);
+    out
+}
+
+fn end_line(format: LineFormat, opened: &StartLine, events: u64, end: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    for (field, kept) in &opened.kept {
+        let shown = match (field, kept) {
+            (Field::DurationMs, _) => Shown::Decimal(opened.started.elapsed().as_secs_f64() * 1e3),
+            (Field::Events, _) => Shown::Number(events),
+            (Field::End, _) => Shown::Text(end),
+            // Of the head alone.
+            (Field::ResponseBytes, _) | (_, None) => continue,
+            (_, Some(Kept::Text(text))) => Shown::Text(text),
+            (_, Some(Kept::Number(n))) => Shown::Number(*n),
+        };
+        write_field(&mut out, format, *field, shown);
+    }
+    write_end(&mut out, format);
+    out
+}
+
+fn write_field(out: &mut Vec<u8>, format: LineFormat, field: Field, shown: Shown<'_>) {
+    match (format, out.is_empty()) {
+        (LineFormat::Json, true) => out.push(b'{'),
+        (LineFormat::Json, false) => out.push(b','),
+        (LineFormat::Text, true) => {}
+        (LineFormat::Text, false) => out.push(b' '),
+    }
+    match format {
+        LineFormat::Json => {
+            write_string(out, field.word());
+            out.push(b':');
+        }
+        LineFormat::Text => {
+            out.extend_from_slice(field.word().as_bytes());
+            out.push(b'=');
+        }
+    }
+    match shown {
+        Shown::Number(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        Shown::Decimal(n) => out.extend_from_slice(format!("{n:.3}").as_bytes()),
+        Shown::Text(text) => {
+            let text = &*bounded(text, TEXT_MAX);
+            let bare = text
+                .bytes()
+                .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'=');
+            match format {
+                LineFormat::Text if bare && !text.is_empty() => {
+                    out.extend_from_slice(text.as_bytes());
+                }
+                _ => write_string(out, text),
+            }
+        }
+    }
+}
+
+fn write_end(out: &mut Vec<u8>, format: LineFormat) {
     if format == LineFormat::Json {
         if out.is_empty() {
             out.push(b'{');
@@ -214,7 +279,6 @@ fn line(fields: &[Field], format: LineFormat, record: &Record, done: &Finished<'
         out.push(b'}');
     }
     out.push(b'\n');
-    out
 }
 
 /// Calls `show` with the field's value, if it has one.
@@ -237,6 +301,8 @@ fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMu
                 show(Shown::Text(&address.to_string()));
             }
         }
+        // Known when it is over.
+        Field::Events | Field::End => {}
         Field::Method => show(Shown::Text(record.method)),
         Field::Path => show(Shown::Text(&record.path)),
         Field::Status => show(Shown::Number(u64::from(done.status))),

@@ -5,6 +5,7 @@
 //! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;
 //! nothing is dropped without a word.
 
+pub(crate) mod end;
 pub(crate) mod format;
 pub mod options;
 pub(crate) mod queue;
@@ -33,6 +34,7 @@ use crate::{
     shared::error::{RequestError, no_subscriptions},
     shared::media::{Media, stream_media},
     shared::worker::WorkerState,
+    subscribe::end::{EndLine, EndLog},
     subscribe::format::EventBody,
     subscribe::run::{SourceInput, run},
     subscribe::sources::{SourceKey, Subscriber},
@@ -102,6 +104,11 @@ impl Gateway {
             .sources
             .join(key.flatten(), options.queue, options.opened_max);
         let (mut subscriber, new) = joined.ok_or_else(limited)?;
+        let line = self.telemetry.access.is_some().then(EndLine::default);
+        subscriber.log_end(
+            line.clone()
+                .map(|line| EndLog::new(Arc::clone(&self.telemetry), line)),
+        );
         subscriber.expire(context.caller().and_then(expires_after));
         if let Some(source) = new {
             let input = SourceInput {
@@ -125,10 +132,11 @@ impl Gateway {
             if let Some(slot) = slot {
                 slot.put(subscriber);
             }
-            return Ok(Response::new(ResponseBody::default()));
+            return Ok(ending(Response::new(ResponseBody::default()), line));
         };
         let body = EventBody::new(subscriber, media, options.heartbeat);
-        let mut response = Response::new(ResponseBody::of_parts(Box::pin(body)));
+        let response = Response::new(ResponseBody::of_parts(Box::pin(body)));
+        let mut response = ending(response, line);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, Media::Stream(media).content_type());
         for (name, value) in STREAM_HEADERS {
@@ -136,6 +144,14 @@ impl Gateway {
         }
         Ok(response)
     }
+}
+
+/// An answer whose end is logged, too, if there is a line for it.
+fn ending(mut response: Response<ResponseBody>, line: Option<EndLine>) -> Response<ResponseBody> {
+    if let Some(line) = line {
+        response.extensions_mut().insert(line);
+    }
+    response
 }
 
 /// What keeps others from keeping a stream, or from holding it back until it is whole.

@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use crate::subscribe::{
+    end::EndLog,
     options::QueueLimits,
     queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
 };
@@ -186,6 +187,7 @@ impl Sources {
             number,
             queue,
             expiry: None,
+            end_log: None,
         };
         Some((subscriber, is_new.then_some(source)))
     }
@@ -316,6 +318,8 @@ pub(crate) struct Subscriber {
     queue: Arc<EventQueue>,
     /// When the token expires.
     expiry: Option<Pin<Box<Sleep>>>,
+    /// What logs its end, if anybody wants that.
+    end_log: Option<Box<EndLog>>,
 }
 
 impl Subscriber {
@@ -331,7 +335,15 @@ impl Subscriber {
             self.expiry = None;
             self.queue.end(StreamEnd::Expired);
         }
-        self.queue.poll(cx)
+        let step = self.queue.poll(cx);
+        if let (Some(logger), Poll::Ready(step)) = (&mut self.end_log, &step) {
+            logger.note(step);
+        }
+        step
+    }
+    /// Logs its end.
+    pub(crate) fn log_end(&mut self, logger: Option<EndLog>) {
+        self.end_log = logger.map(Box::new);
     }
 }
 

@@ -479,3 +479,57 @@ fn prometheus_and_otlp_see_subscriptions() {
     graph.wait_for_open(0);
     assert_eq!(seen(&scrape_served(&graph.served), "open"), 0.0);
 }
+
+/// The lines of a file, once there are so many.
+fn lines(path: &std::path::Path, wanted: usize) -> Vec<String> {
+    let since = std::time::Instant::now();
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if text.matches('\n').count() >= wanted {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(since.elapsed().as_secs() < 20, "{text}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_access_log_has_a_line_at_the_beginning_and_at_the_end() {
+    let path = format!("{}-subscriptions.txt", std::process::id());
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(path);
+    let _ = std::fs::remove_file(&path);
+    let graph = Streamed::with(&format!(
+        "telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
+         fields: [status, duration_ms, response_bytes, operation_name, events, end] }} }}\n",
+        path.display()
+    ));
+    let subscribe = || Client::subscribe(graph.served.address, SSE, ADDED);
+    let mut whole = subscribe();
+    let mut source = graph.feed.opened();
+    let begun = lines(&path, 1);
+    assert!(begun[0].ends_with(" operation_name=Added"), "{begun:?}");
+    source.add("1");
+    source.add("2");
+    whole.until(&event("2"));
+    source.complete();
+    whole.rest();
+    let ended = lines(&path, 2);
+    let duration = |line: &str| -> f64 {
+        let (_, rest) = line.split_once("duration_ms=").unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(duration(&ended[1]) > duration(&ended[0]), "{ended:?}");
+    assert!(ended[1].starts_with("status=200 "), "{ended:?}");
+    assert!(
+        ended[1].ends_with(" operation_name=Added events=2 end=complete"),
+        "{ended:?}"
+    );
+    let mut leaving = subscribe();
+    let mut source = graph.feed.opened();
+    source.add("1");
+    leaving.until(&event("1"));
+    drop(leaving);
+    let left = lines(&path, 4);
+    assert!(left[3].ends_with(" events=1 end=left"), "{left:?}");
+    std::fs::remove_file(path).unwrap();
+}
