@@ -49,7 +49,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(path) => load::supergraph(path, Pipes::Read)?,
         None => demo::supergraph()?,
     };
-    let (state, _) = SchemaState::new(supergraph, &Config::default());
+    let mut config = Config::default();
+    // Who asks what introspection costs is told: nothing.
+    config.supergraph.introspection = true;
+    let (state, _) = SchemaState::new(supergraph, &config);
     let name = request.operation_name.as_deref();
     let document = arguments.operation.document_name();
     let fail = |error: RequestError| refused(&error, &document);

@@ -15,10 +15,14 @@ use crate::{
     LIST_SIZE, MUTATION, evaluate,
     place::{self, Alternatives, PAIRS_MAX, Part},
     program::{ABSENT, FieldOperands, FieldRow, Operand, Operands, Program, Step, Value},
+    values,
 };
 
 /// Most ways in which the field of an abstract type may cost something; with more, the largest counts for all types.
 const VARIANTS_MAX: usize = 16;
+
+/// No size is said.
+const NOTHING: Operand = Operand::Const(Value::of(ABSENT));
 
 /// What is not said by schema and operation.
 #[derive(Clone, Copy, Debug)]
@@ -466,33 +470,40 @@ impl<'a> Compiler<'a> {
                 said.push(self.said(id, node, one));
             }
         }
-        self.largest(said, u64::from(self.settings.list_size), None)
+        self.largest(said, u64::from(self.settings.list_size))
     }
 
     /// What one `@listSize` says of a list, [`ABSENT`] if nothing.
     fn said(&mut self, id: FieldNodeId, node: &FieldNode, size: &ListSize) -> Operand {
         let mut given: Vec<Operand> = Vec::new();
-        let mut default: Option<u64> = None;
+        let mut has_default = false;
         for slicing in &size.slicing {
             let input = &self.schema.inputs[slicing.input];
             let name = self.schema.name(input.name);
-            if let Some(arg) = node.args.iter().find(|arg| *arg.name == *name) {
-                given.push(self.given(&arg.value, &slicing.path));
-                // A variable that is not given leaves the default.
-                if !matches!(arg.value, ArgValue::Variable(_)) {
-                    continue;
-                }
-            }
-            let value = input.default.as_ref();
-            let value = value.and_then(|value| self.constant(value, &slicing.path));
-            default = default.max(value);
+            let default = input.default.as_ref();
+            let arg = node.args.iter().find(|arg| *arg.name == *name);
+            let (value, default) = match arg {
+                Some(arg) => self.given(slicing.input, &arg.value, &slicing.path, default),
+                None => (NOTHING, self.default(slicing.input, default, &slicing.path)),
+            };
+            has_default |= default.is_some();
+            let default = default.map_or(NOTHING, |size| Operand::Const(Value::of(size)));
+            given.extend([value, default]);
         }
-        let fallback = default.or(size.assumed.map(u64::from)).unwrap_or(ABSENT);
-        let one = Some((id, default.is_some())).filter(|_| size.exactly_one);
-        self.largest(given, fallback, one)
+        let assumed = size.assumed.map(u64::from).unwrap_or(ABSENT);
+        let one = Some((id, has_default)).filter(|_| size.exactly_one);
+        self.largest_given(given, assumed, one)
     }
 
-    fn largest(
+    /// The largest of sizes that were said in several ways.
+    fn largest(&mut self, said: Vec<Operand>, fallback: u64) -> Operand {
+        let given = said.into_iter().flat_map(|size| [size, NOTHING]);
+        let given = given.collect();
+        self.largest_given(given, fallback, None)
+    }
+
+    /// A size: the largest of what is given, in pairs with the default of each, else `fallback`.
+    fn largest_given(
         &mut self,
         given: Vec<Operand>,
         fallback: u64,
@@ -503,7 +514,8 @@ impl<'a> Compiler<'a> {
             Operand::Step(_) => None,
         });
         if let Some(fixed) = fixed.collect::<Option<Vec<Value>>>() {
-            return Operand::Const(evaluate::size(fixed.into_iter(), fallback, one));
+            let pairs = fixed.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+            return Operand::Const(evaluate::size(pairs, fallback, one));
         }
         let given = self.list(&given);
         self.step(Step::Size {
@@ -513,35 +525,57 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// The number or length at a path of an argument.
-    fn given(&mut self, value: &ArgValue, path: &[InputId]) -> Operand {
-        let absent = Operand::Const(Value::of(ABSENT));
+    /// The number or length at a path of an argument, and what counts if nothing is given there: the default of the
+    /// argument, or of the input field that is left out or gets a variable without a value.
+    fn given(
+        &mut self,
+        input: InputId,
+        value: &ArgValue,
+        path: &[InputId],
+        default: Option<&ConstValue>,
+    ) -> (Operand, Option<u64>) {
         match (value, path) {
             (ArgValue::Const(value), _) => {
-                let size = self.constant(value, path).unwrap_or(ABSENT);
-                Operand::Const(Value::of(size))
+                let size = self.constant(input, value, path).unwrap_or(ABSENT);
+                (Operand::Const(Value::of(size)), None)
             }
             (ArgValue::Variable(variable), _) => {
+                let default = self.default(input, default, path);
                 let path = self.path(path);
                 let known = Known::Given(*variable, path);
                 if let Some(operand) = self.known.get(&known) {
-                    return *operand;
+                    return (*operand, default);
                 }
                 let variable = *variable;
                 let operand = self.step(Step::Given { variable, path });
                 self.known.insert(known, operand);
-                operand
+                (operand, default)
             }
-            (ArgValue::List(items), []) => Operand::Const(Value::of(items.len() as u64)),
+            (ArgValue::List(items), []) => {
+                let length = items.len() as u64;
+                (Operand::Const(Value::of(length)), None)
+            }
             (ArgValue::Object(fields), [first, rest @ ..]) => {
-                let name = self.schema.name(self.schema.inputs[*first].name);
+                let schema = self.schema;
+                let field = &schema.inputs[*first];
+                let name = schema.name(field.name);
+                let default = field.default.as_ref();
                 match fields.iter().find(|(field, _)| **field == *name) {
-                    Some((_, value)) => self.given(value, rest),
-                    None => absent,
+                    Some((_, value)) => self.given(*first, value, rest, default),
+                    None => (NOTHING, self.default(*first, default, rest)),
                 }
             }
-            _ => absent,
+            _ => (NOTHING, None),
         }
+    }
+
+    fn default(
+        &self,
+        input: InputId,
+        default: Option<&ConstValue>,
+        path: &[InputId],
+    ) -> Option<u64> {
+        self.constant(input, default?, path)
     }
 
     fn path(&mut self, path: &[InputId]) -> u32 {
@@ -554,8 +588,10 @@ impl<'a> Compiler<'a> {
         index
     }
 
-    fn constant(&self, value: &ConstValue, path: &[InputId]) -> Option<u64> {
+    /// The number or length at a path of a value of an argument or input field.
+    fn constant(&self, input: InputId, value: &ConstValue, path: &[InputId]) -> Option<u64> {
         let mut value = value;
+        let last = path.last().copied().unwrap_or(input);
         for input in path {
             let name = self.schema.name(self.schema.inputs[*input].name);
             let ConstValue::Object(fields) = value else {
@@ -567,9 +603,13 @@ impl<'a> Compiler<'a> {
                 None => self.schema.inputs[*input].default.as_ref()?,
             };
         }
+        let is_list = self.schema.inputs[last].ty.wrapping.nullable().is_list();
         match value {
-            ConstValue::Int(text) => text.parse().ok(),
             ConstValue::List(items) => Some(items.len() as u64),
+            ConstValue::Null => None,
+            // A single value is a list of one.
+            _ if is_list => Some(1),
+            ConstValue::Int(text) | ConstValue::Float(text) => values::number(text),
             _ => None,
         }
     }

@@ -98,8 +98,9 @@ impl Program {
                     fallback,
                     one,
                 } => {
-                    let given = self.of(given).iter().map(|g| get(*g, results));
-                    size(given, *fallback, *one)
+                    let pairs = self.of(given).chunks_exact(2);
+                    let pairs = pairs.map(|pair| (get(pair[0], results), get(pair[1], results)));
+                    size(pairs, *fallback, *one)
                 }
                 Step::Field { cond, field } => {
                     let holds = cond.is_none_or(|cond| self.holds(cond, variables));
@@ -139,23 +140,23 @@ impl Program {
     }
 }
 
-/// The largest of sizes, else `fallback`.
+/// The largest of sizes, each given or else its default; `fallback` if there is neither of any.
 pub(crate) fn size(
-    given: impl Iterator<Item = Value>,
+    pairs: impl Iterator<Item = (Value, Value)>,
     fallback: u64,
     one: Option<(FieldNodeId, bool)>,
 ) -> Value {
-    let (mut most, mut present) = (Value::ZERO, 0_usize);
-    for size in given {
-        // Whoever is absent may say too little all the same.
-        let number = Some(size.number).filter(|n| *n != ABSENT);
-        present += usize::from(number.is_some());
-        most = most.max(Value {
-            number: number.unwrap_or(0),
-            broken: size.broken,
-        });
+    let (mut most, mut present, mut is_said) = (Value::ZERO, 0_usize, false);
+    for (given, default) in pairs {
+        let is_given = given.number != ABSENT;
+        present += usize::from(is_given);
+        let size = if is_given { given } else { default };
+        let number = Some(size.number).filter(|size| *size != ABSENT);
+        is_said |= number.is_some();
+        // A size that nobody says may be one that should have been said.
+        most = most.max(given.with(default, number.unwrap_or(0)));
     }
-    if present == 0 {
+    if !is_said {
         most.number = fallback;
     }
     match one {

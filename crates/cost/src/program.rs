@@ -75,7 +75,7 @@ pub(crate) enum Step {
         ty: TypeId,
         weight: Option<u32>,
     },
-    /// The largest of sizes, else `fallback`. `one`: the field that has to be given exactly one of them, and whether
+    /// The largest of sizes, which are given in pairs with their defaults, else `fallback`. `one`: the field that has to be given exactly one of them, and whether
     /// none will do as well, since the schema has a default.
     Size {
         given: Operands,

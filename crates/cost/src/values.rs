@@ -5,8 +5,20 @@ use ogive_federation::Costs;
 use ogive_json::{Kind, ScanError, Scanner};
 use ogive_schema::{InputId, Schema, TypeId, TypeKind};
 
+use crate::program::ABSENT;
+
 /// Deeper than coercion lets any value be.
 const DEPTH_MAX: u32 = 256;
+
+/// A size as a number of JSON or GraphQL: negative ones are none, and what is beyond all counting is as large as any.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let size = text.parse().or_else(|_| match text.parse::<f64>() {
+        // Saturates.
+        Ok(size) if size >= 0.0 => Ok(size as u64),
+        _ => Err(()),
+    });
+    Some(size.ok()?.min(ABSENT - 1))
+}
 
 /// What is known of input types.
 pub(crate) struct Inputs<'a> {
@@ -45,9 +57,9 @@ impl Inputs<'_> {
         }
         match scanner.peek()? {
             Kind::Number => {
-                let number = scanner.number()?;
-                let text = scanner.text().get(number.range).unwrap_or_default();
-                Ok(str::from_utf8(text).ok().and_then(|text| text.parse().ok()))
+                let found = scanner.number()?;
+                let text = scanner.text().get(found.range).unwrap_or_default();
+                Ok(str::from_utf8(text).ok().and_then(number))
             }
             Kind::Array => {
                 let mut length = 0;

@@ -93,7 +93,12 @@ pub(crate) fn read_costs(schema: &Schema, links: &Links) -> Costs {
         if let Some(weight) = weight(&field.directives) {
             costs.fields.insert(id, weight);
         }
-        let sizes = applied(&field.directives, size).take(SIZES_MAX);
+        let own = applied(&field.directives, size);
+        // What an interface says of a field holds for its objects.
+        let interfaces = schema.types[field.parent].interfaces.iter();
+        let above = interfaces.filter_map(|of| schema.fields_by_name.get(&(*of, field.name)));
+        let above = above.flat_map(|id| applied(&schema.fields[*id].directives, size));
+        let sizes = own.chain(above).take(SIZES_MAX);
         let sizes: Vec<ListSize> = sizes.map(|one| list_size(schema, field, one)).collect();
         if !sizes.is_empty() {
             costs.list_sizes.insert(id, sizes);

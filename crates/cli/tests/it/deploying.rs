@@ -195,7 +195,7 @@ fn the_table_of_features_is_true_of_this_gateway() {
         ("Structured logs", "log.format"),
         ("Authentication (JWT)", "authentication.router."),
         ("Subscriptions", "subscription"),
-        ("`@defer`, answered in parts", "incremental"),
+        ("`@defer`, answered in parts", "supergraph.defer_support"),
         ("Caching of answers", "response_cache"),
         ("Limits by cost of fields", "demand_control"),
         ("Programs of one's own in the request path", "coprocessor"),

@@ -143,6 +143,12 @@ const STRICTER: &[(&str, &str, &str)] = &[
 /// What the reference refuses and is accepted here: code, part of the message, part of a subgraph, reason.
 const LOOSER: &[(&str, &str, &str, &str)] = &[
     (
+        "LIST_SIZE_INVALID_SLICING_ARGUMENT",
+        "must be Int or Int!",
+        "slicingArguments",
+        "a list says a size by its length",
+    ),
+    (
         "INVALID_GRAPHQL",
         "Unknown directive \"@oneOf\"",
         "@oneOf",

@@ -475,7 +475,8 @@ fn clients_that_say_what_they_are_called_are_told_apart() {
     };
     let graph = Graph::with(&format!(
         "telemetry: {{ exporters: {{ metrics: {{ {PROMETHEUS}, common: {{ cardinality_limit: 3 }} }} }}, \
-         access_log: {{ enabled: true, format: text, path: '{}', fields: [status, client_name, client_version] }} }}",
+         access_log: {{ enabled: true, format: text, path: '{}', fields: [status, client_name, client_version] }} }}\n\
+         http: {{ workers: 1 }}",
         path.display()
     ));
     let apollo = [
