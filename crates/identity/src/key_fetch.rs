@@ -175,22 +175,67 @@ impl<'o> KeyReader<'o> {
     }
 }
 
-/// How long an answer is fresh (RFC 9111, section 5.2.2); not at all if it must not be kept.
+/// How long an answer is fresh (RFC 9111, section 5.2.2), whatever the order of its directives; not at all if it must not be
+/// kept, or if what it says cannot be read. Of several ages the least counts.
 pub(crate) fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(header::CACHE_CONTROL).iter();
-    let text: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
-    for directive in text.iter().flat_map(|line| line.split(',')) {
-        let directive = directive.trim().to_ascii_lowercase();
-        if directive == "no-store" || directive == "no-cache" {
-            return Some(Duration::ZERO);
+    let ages = lines.flat_map(|line| match line.to_str() {
+        Ok(text) => text.split(',').filter_map(directive_age).min(),
+        Err(_) => Some(Duration::ZERO),
+    });
+    ages.min()
+}
+
+/// What one directive says of it. `no-cache` that names fields is taken for one that names none.
+fn directive_age(directive: &str) -> Option<Duration> {
+    let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
+    match name.trim().to_ascii_lowercase().as_str() {
+        "no-store" | "no-cache" => Some(Duration::ZERO),
+        "max-age" => {
+            let value = value.trim();
+            let quoted = value
+                .strip_prefix('"')
+                .and_then(|rest| rest.strip_suffix('"'));
+            let seconds = quoted.unwrap_or(value).parse();
+            Some(Duration::from_secs(seconds.unwrap_or(0)))
         }
-        if let Some(seconds) = directive.strip_prefix("max-age=") {
-            return seconds
-                .trim_matches('"')
-                .parse()
-                .ok()
-                .map(Duration::from_secs);
-        }
+        _ => None,
     }
-    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn age(lines: &[&str]) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::CACHE_CONTROL, line.parse().unwrap());
+        }
+        max_age(&headers).map(|age| age.as_secs())
+    }
+
+    #[test]
+    fn the_order_of_directives_does_not_matter() {
+        for forbidden in ["no-store", "no-cache", "No-Store", "no-cache=\"x\""] {
+            assert_eq!(age(&[&format!("max-age=60, {forbidden}")]), Some(0));
+            assert_eq!(age(&[&format!("{forbidden}, max-age=60")]), Some(0));
+            assert_eq!(age(&["max-age=60", forbidden]), Some(0));
+        }
+        assert_eq!(
+            age(&["private, Max-Age = \"60\", must-revalidate"]),
+            Some(60)
+        );
+        assert_eq!(age(&["max-age=60, max-age=30"]), Some(30));
+        for unreadable in ["x", "-1", "1.5", "", "\"60", "60s", "99999999999999999999"] {
+            assert_eq!(
+                age(&[&format!("max-age={unreadable}")]),
+                Some(0),
+                "{unreadable}"
+            );
+        }
+        assert_eq!(age(&["max-age"]), Some(0));
+        assert_eq!(age(&["public"]), None);
+        assert_eq!(age(&[]), None);
+    }
 }
