@@ -15,7 +15,7 @@ words! {
     pub enum OnTokenError {
         /// It is refused.
         Error = "error",
-        /// It goes on without a caller.
+        /// It goes on as if it had none.
         Continue = "continue",
     }
 

@@ -28,7 +28,9 @@ use crate::{
     policies::headers,
     shared::{
         context::Identity,
-        error::{CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_EITHER, RequestError},
+        error::{
+            CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, CHALLENGE_EITHER, RequestError,
+        },
         offload::Offload,
     },
 };
@@ -92,6 +94,7 @@ impl AuthenticationOptions {
         match (!has_tokens, router.api_keys.is_some()) {
             (false, true) => CHALLENGE_EITHER,
             (true, true) => CHALLENGE_API_KEY,
+            (true, false) if router.client_certificate.is_some() => CHALLENGE_CERTIFICATE,
             _ => CHALLENGE,
         }
     }
@@ -230,13 +233,9 @@ pub struct Authentication {
     api_keys: Option<ApiKeys>,
 }
 
-/// Who asks, as far as it can be said at once.
+/// What a token says, as far as it can be said at once.
 enum Found {
-    /// Nobody says.
-    Nobody,
-    /// Known by an API key, or refused.
-    Key(Result<Arc<Caller>, TokenError>),
-    /// Known by a token, or refused.
+    /// Known by it, or refused.
     Settled(Result<Arc<Caller>, TokenError>),
     /// To be proved.
     Token(String, ogive_identity::token_cache::Digest),
@@ -305,9 +304,12 @@ impl Authentication {
         identity: &Identity,
         offload: &Offload,
     ) -> Option<Result<Arc<Caller>, RequestError>> {
-        let found = match self.find(parts, identity) {
-            Found::Nobody => return None,
-            Found::Key(found) => return Some(found.map_err(refused_key)),
+        let found = match self.options.credentials.find(&parts.headers) {
+            Ok(None) => return self.without_token(parts, identity),
+            Ok(Some(token)) => self.found(token),
+            Err(error) => Found::Settled(Err(error)),
+        };
+        let found = match found {
             Found::Settled(found) => found,
             Found::Token(token, digest) => Box::pin(self.prove(&token, digest, offload)).await,
             Found::Opaque(token) => match &self.introspection {
@@ -322,32 +324,33 @@ impl Authentication {
             Ok(caller) => Ok(caller),
             Err(error) if self.options.goes_on && error.bearer_error().is_some() => {
                 tracing::debug!(%error, "a token is bad; its request goes on as if it had none");
-                return None;
+                return self.without_token(parts, identity);
             }
             Err(error) => Err(refusal(error)),
         })
     }
 
-    fn find(&self, parts: &Parts, identity: &Identity) -> Found {
-        match self.options.credentials.find(&parts.headers) {
-            Ok(None) => {}
-            Ok(Some(token)) => return self.found(token),
-            Err(error) => return Found::Settled(Err(error)),
-        }
+    /// Who asks, by what else there is than a token.
+    fn without_token(
+        &self,
+        parts: &Parts,
+        identity: &Identity,
+    ) -> Option<Result<Arc<Caller>, RequestError>> {
         let api_key = &identity.api_key;
         if let Some(keys) = self.api_keys.as_ref().filter(|_| !api_key.is_empty()) {
-            return Found::Key(keys.caller(api_key, now()));
+            return Some(keys.caller(api_key, now()).map_err(refused_key));
         }
         // The certificate of a proxy is its own, not that of whom it speaks for, also if it says nothing of that one.
         let (peer, mut proxies) = (identity.peer.client(), self.options.proxies.iter());
         let is_spoken_for = proxies.any(|range| range.contains(peer));
         let shown = parts.extensions.get::<ClientCertificate>();
-        match (&self.certificates, shown.filter(|_| !is_spoken_for)) {
-            (Some(certificates), Some(shown)) => {
-                Found::Settled(certificates.caller(&shown.0, now()))
-            }
-            _ => Found::Nobody,
-        }
+        let shown = shown.filter(|_| !is_spoken_for)?;
+        let certificates = self.certificates.as_ref()?;
+        Some(
+            certificates
+                .caller(&shown.0, now())
+                .map_err(refused_certificate),
+        )
     }
 
     /// Who judges a token.
@@ -382,6 +385,14 @@ fn refused_key(error: TokenError) -> RequestError {
     let challenge = (error == TokenError::ApiKey).then(|| CHALLENGE_API_KEY.into());
     RequestError {
         challenge,
+        ..RequestError::http(error.code(), error.description())
+    }
+}
+
+/// What a client is told whose certificate names nobody.
+fn refused_certificate(error: TokenError) -> RequestError {
+    RequestError {
+        challenge: Some(CHALLENGE_CERTIFICATE.into()),
         ..RequestError::http(error.code(), error.description())
     }
 }

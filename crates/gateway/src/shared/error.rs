@@ -17,6 +17,8 @@ pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
 pub(crate) const CHALLENGE_API_KEY: &str = "ApiKey realm=\"graphql\"";
 /// The same where either will do.
 pub(crate) const CHALLENGE_EITHER: &str = "Bearer realm=\"graphql\", ApiKey realm=\"graphql\"";
+/// The same where only certificates are; it has to be something, and no standard names a scheme for them either.
+pub(crate) const CHALLENGE_CERTIFICATE: &str = "ClientCertificate realm=\"graphql\"";
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +166,7 @@ pub(crate) fn unauthenticated(challenge: &str) -> RequestError {
     let what = match challenge {
         CHALLENGE => "nobody is known to ask: send a token",
         CHALLENGE_API_KEY => "nobody is known to ask: send an API key",
+        CHALLENGE_CERTIFICATE => "nobody is known to ask: connect with a client certificate",
         _ => "nobody is known to ask: send a token or an API key",
     };
     RequestError {

@@ -357,6 +357,17 @@ fn api_keys_are_known_by_their_digests() {
         !sent.iter().any(|(name, _)| name == "x-api-key"),
         "{sent:?}"
     );
+    // A bad token counts as none here, so the key beside it is looked at, be it good or bad.
+    for (key, codes) in [("reporting-key", &[][..]), ("x", &["INVALID_API_KEY"])] {
+        for token in ["Bearer x", "Bearer", "Bearer e30.e30.e30"] {
+            let both = [("authorization", token), ("x-api-key", key)];
+            assert_eq!(
+                post_with(graph.address(), QUERY, &both).codes(),
+                codes,
+                "{token}"
+            );
+        }
+    }
     let twice = [("x-api-key", "reporting-key"), ("x-api-key", "a")];
     let twice = post_with(graph.address(), QUERY, &twice);
     assert_eq!(twice.codes(), ["INVALID_CREDENTIALS"]);

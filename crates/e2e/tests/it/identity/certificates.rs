@@ -96,6 +96,51 @@ fn a_client_certificate_says_who_asks_and_no_header_does() {
         (refused.status, refused.codes()),
         (401, vec!["INVALID_CLIENT_CERTIFICATE".to_owned()])
     );
+    assert_eq!(refused.header("www-authenticate"), Some(CERTIFICATE));
+}
+
+const CERTIFICATE: &str = "ClientCertificate realm=\"graphql\"";
+
+#[test]
+fn where_only_certificates_are_judged_nobody_is_asked_for_a_token() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let folder = Folder::new("only-certificates");
+    let identity = folder.identity("server", &authority.issue("localhost"));
+    let trusted = folder.write("clients.pem", &clients.pem);
+    let graph = Graph::with(&format!(
+        "tls: {{ supergraph: {{ {identity}, client_authentication: {{ certificate_authorities: '{trusted}', required: false }} }} }}\n\
+         authentication: {{ router: {{ client_certificate: {{ sub_from: dns }} }} }}\n\
+         authorization: {{ require_authentication: true }}\n"
+    ));
+    let nobody = ask_as(&graph, &authority, None, "{ me { name } }", &[]);
+    assert_eq!(
+        (nobody.status, nobody.codes()),
+        (401, vec!["UNAUTHENTICATED".to_owned()])
+    );
+    assert_eq!(nobody.header("www-authenticate"), Some(CERTIFICATE));
+    let message = nobody.json()["errors"][0]["message"].to_string();
+    assert!(!message.contains("token"), "{message}");
+}
+
+#[test]
+fn a_bad_token_that_counts_as_none_leaves_the_certificate() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let folder = Folder::new("token-and-certificate");
+    let identity = folder.identity("server", &authority.issue("localhost"));
+    let trusted = folder.write("clients.pem", &clients.pem);
+    let keys = folder.write("jwks.json", "{\"keys\":[]}");
+    let known = clients.issue("client.example");
+    for (on_error, status) in [("continue", 200), ("error", 401)] {
+        let graph = Graph::with(&format!(
+            "tls: {{ supergraph: {{ {identity}, client_authentication: {{ certificate_authorities: '{trusted}' }} }} }}\n\
+             authentication: {{ router: {{ client_certificate: {{ sub_from: dns }}, \
+             jwt: {{ on_error: {on_error}, jwks: [{{ url: 'file://{keys}' }}] }} }} }}\n\
+             authorization: {{ require_authentication: true }}\n"
+        ));
+        let bad = [("authorization", "Bearer x")];
+        let answer = ask_as(&graph, &authority, Some(&known), "{ me { name } }", &bad);
+        assert_eq!(answer.status, status, "{on_error}: {:?}", answer.codes());
+    }
 }
 
 /// The configuration of the page, with files of its own.
