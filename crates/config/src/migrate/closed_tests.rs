@@ -488,3 +488,79 @@ fn key_sets_of_other_gateways_are_brought_over_with_what_they_require() {
     let anonymous = format!("[authentication]\ndefault = \"anonymous\"\n{grafbase}");
     assert!(!jwt(Format::Grafbase, &anonymous).1);
 }
+
+/// Where callers were required and how they were known is lost, nobody is let in.
+#[test]
+fn required_callers_stay_required_without_what_knew_them() {
+    const LOST: &[(Format, &str)] = &[
+        (
+            Format::Apollo,
+            "authorization: { require_authentication: true }\n\
+             authentication: { router: { jwt: { other: 1, jwks: [ { url: 'https://e/jwks' } ] } } }",
+        ),
+        (
+            Format::Apollo,
+            "authorization: { require_authentication: '${env.X}' }",
+        ),
+        (
+            Format::Hive,
+            "jwt: { require_authentication: true, other: 1, jwks_providers: [ { source: remote, url: 'https://e/jwks' } ] }",
+        ),
+        (
+            Format::Hive,
+            "jwt: { require_authentication: true, allowed_algorithms: [ES512], jwks_providers: [ { source: remote, url: 'https://e/jwks' } ] }",
+        ),
+        (
+            Format::Cosmo,
+            "authorization: { require_authentication: true }\n\
+             authentication: { jwt: { jwks: [ { url: 'https://e/jwks', other: 1 } ] } }",
+        ),
+        (
+            Format::Grafbase,
+            "[extensions.jwt.config]\nurl = \"https://e/jwks\"\ncookie_name = \"c\"",
+        ),
+        (Format::Grafbase, "[authentication]\ndefault = \"deny\""),
+        (
+            Format::Grafbase,
+            "[[authentication.providers]]\ntype = \"jwt\"",
+        ),
+    ];
+    for (format, text) in LOST {
+        let config = loaded(&migrated(*format, text));
+        assert!(config.authorization.require_authentication, "{text}");
+        assert!(!config.knows_callers(), "{text}");
+        assert!(config.authorization.claims.trusted.is_empty(), "{text}");
+    }
+    // Who was let in without a token still is.
+    for (format, text) in [
+        (Format::Hive, "jwt: { other: 1 }"),
+        (
+            Format::Hive,
+            "jwt: { require_authentication: false, other: 1 }",
+        ),
+        (
+            Format::Grafbase,
+            "[authentication]\ndefault = \"anonymous\"\n[extensions.jwt.config]\nother = 1",
+        ),
+    ] {
+        let config = loaded(&migrated(format, text));
+        assert!(!config.authorization.require_authentication, "{text}");
+    }
+}
+
+#[test]
+fn algorithms_that_are_not_known_are_left_out_and_named() {
+    let hive = "jwt: { require_authentication: true, allowed_algorithms: [RS256, ES512], \
+        jwks_providers: [ { source: remote, url: 'https://e/jwks' } ] }";
+    let cosmo = "authorization: { require_authentication: true }\n\
+        authentication: { jwt: { jwks: [ { url: 'https://e/jwks', algorithms: [ES512, RS256] } ] } }";
+    for (format, text) in [(Format::Hive, hive), (Format::Cosmo, cosmo)] {
+        let migration = migrated(format, text);
+        let config = loaded(&migration);
+        assert!(config.authorization.require_authentication, "{text}");
+        let sets = &config.authentication.router.jwt.jwks;
+        let words = sets[0].algorithms.iter().flatten().map(|word| word.word());
+        assert_eq!(words.collect::<Vec<_>>(), ["RS256"], "{text}");
+        assert_eq!(migration.count(Verdict::Unsupported), 1, "{text}");
+    }
+}

@@ -156,6 +156,7 @@ pub(super) const RULES: &[Rule] = &[
     to("tls.certificate", "tls.supergraph.certificate_chain"),
     to("tls.key", "tls.supergraph.key"),
     call("authentication.default", tokens::grafbase_default),
+    call("authentication.providers", tokens::grafbase_providers),
     no("authentication", CLAIMS),
     call("extensions.jwt", tokens::grafbase),
     no("entity_caching", CACHES),

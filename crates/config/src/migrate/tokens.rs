@@ -1,8 +1,8 @@
 //! Key sets and required callers: brought over whole, or not at all, since half of it would let somebody in whom the whole
-//! keeps out.
+//! keeps out. Where they are lost and callers were required, what is written lets nobody in.
 
 use super::{
-    Format,
+    Format, Verdict,
     convert::{duration, same, seconds},
     nodes::{at, list, map, plain, scalar, set, text},
     rules::Walk,
@@ -38,7 +38,7 @@ const SET: &[&str] = &[
 /// `authentication.router.jwt`
 pub(super) fn apollo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match converted(walk, node) {
-        Ok(jwt) => walk.put(path, "authentication.router.jwt", jwt, STRICTER),
+        Ok(jwt) => put(walk, path, node, jwt),
         Err(why) => walk.unsupported(path, &why),
     }
 }
@@ -56,9 +56,51 @@ pub(super) fn required(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             .is_some_and(|jwt| converted(walk, jwt).is_ok()),
     };
     match same(walk.format, node) {
-        Ok(value) if known => walk.put(path, "authorization.require_authentication", value, ""),
-        _ => walk.unsupported(path, CLAIMS),
+        Ok(value) if known => walk.put(path, REQUIRED, value, ""),
+        _ => {
+            walk.unsupported(path, CLAIMS);
+            close(walk, known);
+        }
     }
+}
+
+const REQUIRED: &str = "authorization.require_authentication";
+
+/// Callers are required, but it is not known whether they were, or how they were known. If nothing else tells who they are,
+/// nobody is let in: a header is named for what a proxy says, and no proxy is trusted.
+fn close(walk: &mut Walk<'_>, are_known: bool) {
+    let why = "what was for callers alone stays closed to all others";
+    walk.implied(REQUIRED, "true", why);
+    if !are_known {
+        let why = "how callers are known is lost, so nobody is let in until you say it: no proxy is in `trusted`";
+        walk.implied("authorization.claims.header", "x-caller-claims", why);
+    }
+}
+
+fn put(walk: &mut Walk<'_>, path: &[String], node: &Node, jwt: Node) {
+    walk.put(path, "authentication.router.jwt", jwt, STRICTER);
+    if has_unknown_algorithm(node) {
+        let known = words_of_tokens().join(", ");
+        let why = format!("of algorithms there are {known}; tokens with any other are refused now");
+        walk.row(path, None, Verdict::Unsupported, &why);
+    }
+}
+
+fn has_unknown_algorithm(node: &Node) -> bool {
+    match &node.value {
+        Value::Map(entries) => entries.iter().any(|(key, value)| match &value.value {
+            Value::List(names) if ["algorithms", "allowed_algorithms"].contains(&&*key.text) => {
+                !names.iter().all(is_algorithm)
+            }
+            _ => has_unknown_algorithm(value),
+        }),
+        Value::List(items) => items.iter().any(has_unknown_algorithm),
+        _ => false,
+    }
+}
+
+fn is_algorithm(name: &Node) -> bool {
+    scalar(name).is_some_and(|name| words_of_tokens().contains(&name))
 }
 
 /// Hive's `jwt`
@@ -66,16 +108,25 @@ pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     if at(node, "enabled").and_then(scalar) == Some("false") {
         return walk.not_needed(path, OFF);
     }
-    let required = at(node, "require_authentication").map(|node| same(walk.format, node));
-    match (of_hive(walk, node), required.transpose()) {
-        (Ok(jwt), Ok(required)) => {
-            walk.put(path, "authentication.router.jwt", jwt, STRICTER);
-            if let Some(required) = required {
-                let target = "authorization.require_authentication";
-                walk.put(path, target, required, "");
+    let required = at(node, "require_authentication").filter(|node| !node.is_null());
+    let jwt = match of_hive(walk, node) {
+        Ok(jwt) => jwt,
+        Err(why) => {
+            walk.unsupported(path, &why);
+            if required.is_some_and(|required| scalar(required) != Some("false")) {
+                close(walk, false);
             }
+            return;
         }
-        (Err(why), _) | (_, Err(why)) => walk.unsupported(path, &why),
+    };
+    put(walk, path, node, jwt);
+    match required.map(|required| same(walk.format, required)) {
+        None => {}
+        Some(Ok(required)) => walk.put(path, REQUIRED, required, ""),
+        Some(Err(why)) => {
+            walk.unsupported(path, &why);
+            close(walk, true);
+        }
     }
 }
 
@@ -191,7 +242,7 @@ fn locations(walk: &Walk<'_>, node: &Node, jwt: &mut Node) -> Result<(), String>
 /// Cosmo's `authentication.jwt`
 pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match of_cosmo(walk, node) {
-        Ok(jwt) => walk.put(path, "authentication.router.jwt", jwt, STRICTER),
+        Ok(jwt) => put(walk, path, node, jwt),
         Err(why) => walk.unsupported(path, &why),
     }
 }
@@ -263,13 +314,18 @@ fn source_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
 pub(super) fn grafbase(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match of_grafbase(walk, node) {
         Ok(jwt) => {
-            walk.put(path, "authentication.router.jwt", jwt, STRICTER);
+            put(walk, path, node, jwt);
             if at(walk.root, "authentication.default").is_none() {
                 let why = "it refuses whoever brings no token unless `authentication.default` says otherwise";
-                walk.implied("authorization.require_authentication", "true", why);
+                walk.implied(REQUIRED, "true", why);
             }
         }
-        Err(why) => walk.unsupported(path, &why),
+        Err(why) => {
+            walk.unsupported(path, &why);
+            if walk.text("authentication.default") != Some("anonymous") {
+                close(walk, false);
+            }
+        }
     }
 }
 
@@ -280,10 +336,27 @@ pub(super) fn grafbase_default(walk: &mut Walk<'_>, path: &[String], node: &Node
     match scalar(node) {
         Some("anonymous") => walk.not_needed(path, "that is so unless it is required"),
         Some("deny") if known => {
-            let target = "authorization.require_authentication";
-            walk.put(path, target, plain("true"), "");
+            walk.put(path, REQUIRED, plain("true"), "");
         }
-        _ => walk.unsupported(path, CLAIMS),
+        _ => {
+            walk.unsupported(path, CLAIMS);
+            close(walk, known);
+        }
+    }
+}
+
+/// `authentication.providers` of older Grafbase gateways. One of them has to know the caller; the anonymous one knows
+/// everybody.
+pub(super) fn grafbase_providers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.unsupported(path, CLAIMS);
+    let is_open = |provider: &Node| at(provider, "type").and_then(scalar) == Some("anonymous");
+    match &node.value {
+        Value::List(providers) if providers.iter().any(is_open) => {}
+        _ => {
+            let jwt = at(walk.root, "extensions.jwt");
+            let are_known = jwt.is_some_and(|jwt| of_grafbase(walk, jwt).is_ok());
+            close(walk, are_known);
+        }
     }
 }
 
@@ -333,14 +406,22 @@ fn algorithms(walk: &Walk<'_>, value: &Node) -> Result<Node, String> {
     let Value::List(names) = &value.value else {
         return Err("`algorithms` is no list".to_owned());
     };
-    let known = words_of_tokens();
-    if !names
+    let known: Vec<Node> = names
         .iter()
-        .all(|name| scalar(name).is_some_and(|name| known.contains(&name)))
-    {
-        return Err(format!("of algorithms there are {}", known.join(", ")));
+        .filter(|name| is_algorithm(name))
+        .cloned()
+        .collect();
+    if known.len() == names.len() {
+        return same(walk.format, value);
     }
-    same(walk.format, value)
+    // Leaving one out refuses more tokens; leaving all out would be no list of them.
+    if known.is_empty() {
+        return Err(format!(
+            "of algorithms there are {}",
+            words_of_tokens().join(", ")
+        ));
+    }
+    Ok(list(known))
 }
 
 fn converted(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
