@@ -56,6 +56,8 @@ pub struct GatewayOptions {
     pub graphiql_needs_caller: bool,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
+    /// Whether the listener speaks TLS itself.
+    pub is_encrypted: bool,
     /// The guard against requests that any page can cause.
     pub csrf: Csrf,
     /// How subscriptions are served; `None` if they are not.
@@ -125,6 +127,7 @@ impl GatewayOptions {
                 required.contains(&OperationWord::Graphiql)
             },
             cors: Cors::new(config),
+            is_encrypted: config.tls.supergraph.is_some(),
             csrf: Csrf::new(config),
             subscription: SubscriptionOptions::new(config),
             incremental: (config.supergraph.defer_support).then_some(

@@ -115,9 +115,10 @@ impl Cors {
         !self.policies.is_empty()
     }
 
-    /// Whether pages of this origin may use the gateway.
-    pub(crate) fn allows(&self, origin: &HeaderValue) -> bool {
-        self.policy(origin).is_some()
+    /// Whether pages of this origin may use the gateway with the credentials that browsers add by themselves; `None` if they
+    /// may not use it at all.
+    pub(crate) fn lets_credentials(&self, origin: &HeaderValue) -> Option<bool> {
+        self.policy(origin).map(|policy| policy.credentials)
     }
 
     fn policy(&self, origin: &HeaderValue) -> Option<&Policy> {

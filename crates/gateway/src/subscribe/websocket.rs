@@ -5,7 +5,8 @@
 //! what waits then is bounded by the queues of its subscriptions.
 //!
 //! A page of another origin can open a WebSocket with its visitor's cookies, and nobody asks for permission first. So the
-//! origin is checked against `cors`, where there is one.
+//! origin is checked against `cors`, where there is one. A policy without credentials lets a page in as a stranger: nothing
+//! in its upgrade says who asks, because browsers and proxies write that from cookies; `connection_init` may say it.
 
 use std::{
     future::{Future, poll_fn},
@@ -62,7 +63,7 @@ impl Gateway {
         if parts.uri.path() != websocket.path {
             return Err(no_websockets());
         }
-        check_origin(options, &parts.headers)?;
+        let origin = check_origin(options, &parts.headers)?;
         let protocol = Protocol::choose(&parts.headers);
         let asked = (&parts.method, parts.version);
         let answer = handshake::accept(asked, &parts.headers, protocol).map_err(refusal)?;
@@ -74,8 +75,11 @@ impl Gateway {
             number: gateway.sources.number(),
             gateway,
             worker,
-            identity: context.identity.clone(),
-            template: template(parts),
+            identity: match origin {
+                PageOrigin::Trusted => context.identity.clone(),
+                PageOrigin::Stranger => Identity::like(context.identity),
+            },
+            template: template(parts, origin),
             options: subscription.clone(),
         };
         let upgrade = Upgrade::new(move |upgraded| serve(upgraded, protocol, start));
@@ -100,23 +104,38 @@ fn refusal(refusal: UpgradeRefusal) -> RequestError {
     RequestError { status, ..error }
 }
 
+/// Where an upgrade comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PageOrigin {
+    /// A page of this origin or of one that may use credentials, or no page.
+    Trusted,
+    /// A page that may come without credentials only.
+    Stranger,
+}
+
 /// Refuses a page of an origin that is neither this one nor one of `cors`. Clients that are no pages name none.
-fn check_origin(options: &GatewayOptions, headers: &HeaderMap) -> Result<(), RequestError> {
+fn check_origin(options: &GatewayOptions, headers: &HeaderMap) -> Result<PageOrigin, RequestError> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let origin = match (origins.next(), origins.next()) {
-        (None, _) => return Ok(()),
+        (None, _) => return Ok(PageOrigin::Trusted),
         (Some(origin), None) => origin,
         (Some(_), Some(_)) => return Err(foreign_origin()),
     };
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     let text = origin.as_bytes();
-    let own = text
+    // Without TLS of our own, a proxy may have it.
+    let plain = text
         .strip_prefix(b"http://")
-        .or_else(|| text.strip_prefix(b"https://"));
-    if (own.is_some() && own == host) || options.cors.allows(origin) {
-        return Ok(());
+        .filter(|_| !options.is_encrypted);
+    let own = plain.or_else(|| text.strip_prefix(b"https://"));
+    if own.is_some() && own == host {
+        return Ok(PageOrigin::Trusted);
     }
-    Err(foreign_origin())
+    match options.cors.lets_credentials(origin) {
+        Some(true) => Ok(PageOrigin::Trusted),
+        Some(false) => Ok(PageOrigin::Stranger),
+        None => Err(foreign_origin()),
+    }
 }
 
 fn foreign_origin() -> RequestError {
@@ -129,8 +148,16 @@ fn foreign_origin() -> RequestError {
     }
 }
 
-/// The head of each operation's request: that of the upgrade, without what is of the connection.
-fn template(parts: &Parts) -> HeaderMap {
+/// The head of each operation's request: that of the upgrade, without what is of the connection. Of a stranger's only what
+/// cannot say who asks.
+fn template(parts: &Parts, origin: PageOrigin) -> HeaderMap {
+    let is_let_in = |name: &HeaderName| {
+        origin == PageOrigin::Trusted
+            || matches!(
+                *name,
+                header::HOST | header::ORIGIN | header::USER_AGENT | header::ACCEPT_LANGUAGE
+            )
+    };
     let of_connection = |name: &HeaderName| {
         matches!(
             *name,
@@ -145,7 +172,7 @@ fn template(parts: &Parts) -> HeaderMap {
     let kept = parts
         .headers
         .iter()
-        .filter(|(name, _)| !of_connection(name));
+        .filter(|(name, _)| !of_connection(name) && is_let_in(name));
     let mut headers: HeaderMap = kept
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();

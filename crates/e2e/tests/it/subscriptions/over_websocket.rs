@@ -281,3 +281,40 @@ fn a_reload_and_the_end_of_the_process_close_with_codes_on_which_clients_come_ba
     });
     assert_eq!(graph.served.stopped().cut_off, 0);
 }
+
+#[test]
+fn pages_that_may_not_use_credentials_come_as_strangers() {
+    const PASSED: &str =
+        "headers:\n  all:\n    request:\n      - propagate:\n          matching: \".*\"\n";
+    let request = |cors: &str, origin: &str| {
+        let graph = Streamed::with(&format!("{cors}{PASSED}"));
+        let headers = format!(
+            "origin: {origin}\r\ncookie: session=1\r\nauthorization: Basic eA\r\nx-user: 1\r\n"
+        );
+        run(async {
+            let (status, found, stream, handshake) = upgrade(&graph, MODERN, &headers).await;
+            handshake.check(status, &found).unwrap();
+            let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+            let mut client = Client { socket };
+            let payload = json!({"authorization": "Bearer own"});
+            client
+                .say(json!({"type": "connection_init", "payload": payload}))
+                .await;
+            assert_eq!(client.hear().await["type"], "connection_ack");
+            client.subscribe("1", "subscription { counted }").await;
+            graph.feed.opened().request
+        })
+    };
+    let any = "cors:\n  allow_any_origin: true\n";
+    let named = "cors:\n  policies:\n    - origins: [\"http://evil.example\"]\n";
+    for cors in [any, named] {
+        let sent = request(cors, "http://evil.example");
+        assert!(sent.contains("authorization: Bearer own"), "{sent}");
+        for secret in ["cookie", "Basic eA", "x-user"] {
+            assert!(!sent.contains(secret), "{secret}: {sent}");
+        }
+    }
+    let trusted = format!("{named}      allow_credentials: true\n");
+    let sent = request(&trusted, "http://evil.example");
+    assert!(sent.contains("cookie: session=1"), "{sent}");
+}
