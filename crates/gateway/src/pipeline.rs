@@ -180,9 +180,11 @@ impl Gateway {
             telemetry: &self.telemetry,
             record: None,
         };
+        let options = &serving.options;
+        // Whoever guesses tokens is slowed down as with requests.
+        let _admitted = self.let_in(options, context).map_err(|(error, _)| error)?;
         let known = self.known(&serving, context).await;
         let identity = known.as_ref().unwrap_or(identity);
-        let options = &serving.options;
         identity.check(options.caller_required, options.challenge)
     }
 

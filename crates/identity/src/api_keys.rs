@@ -221,6 +221,7 @@ fn key(name: &str, value: &Value) -> Result<(Digest, KeyEntry), &'static str> {
             Some(_) => return Err("`scopes` and `policies` are lists of texts"),
         }
     }
+    caller.end = members.get("expires").map(|_| end);
     let caller = Arc::new(caller);
     Ok((digest, KeyEntry { caller, end }))
 }

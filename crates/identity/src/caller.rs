@@ -31,6 +31,8 @@ pub struct Caller {
     pub granted: Claims,
     /// Everything that is claimed.
     pub claims: Map<String, Value>,
+    /// When the credential ends that no claim says the end of (an API key, a certificate), in seconds since 1970.
+    pub end: Option<u64>,
 }
 
 impl Caller {
@@ -52,6 +54,7 @@ impl Caller {
                 policies: all(&options.policies),
             },
             claims,
+            end: None,
         }
     }
 

@@ -134,8 +134,12 @@ fn read(der: &[u8], name: CertificateName) -> Result<KnownCertificate, TokenErro
         policies: Vec::new(),
     };
     let validity = certificate.validity();
+    let end = u64::try_from(validity.not_after.timestamp()).ok();
     Ok(KnownCertificate {
-        caller: Arc::new(Caller::proved(claims, &no_claims)),
+        caller: Arc::new(Caller {
+            end,
+            ..Caller::proved(claims, &no_claims)
+        }),
         holds: (
             validity.not_before.timestamp(),
             validity.not_after.timestamp(),

@@ -24,6 +24,7 @@ use ogive_plan::Plan;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 use ogive_transport::RequestTransport;
+use serde_json::Value;
 
 use crate::{
     execute::locals,
@@ -168,10 +169,12 @@ fn identities(plan: &Plan, transport: &RequestTransport<'_>) -> Option<Vec<Box<[
     subgraphs.into_iter().map(identity).collect()
 }
 
-/// How long a caller's token still holds; `None` if it does not say.
+/// How long a caller's credential still holds; `None` if it does not say.
 fn expires_after(caller: &Caller) -> Option<Duration> {
-    let expires = caller.claims.get("exp")?.as_f64().filter(|at| *at >= 0.0)?;
-    let expires = Duration::try_from_secs_f64(expires).ok()?;
+    let claim = caller.claims.get("exp").and_then(Value::as_f64);
+    let claim = claim.and_then(|at| Duration::try_from_secs_f64(at).ok());
+    let end = caller.end.map(Duration::from_secs);
+    let expires = claim.into_iter().chain(end).min()?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -163,6 +163,17 @@ impl EventQueue {
         state.end.get_or_insert(end);
         wake(state);
     }
+    /// Ends without what waits.
+    pub(crate) fn cut(&self, end: StreamEnd) {
+        let mut state = self.lock();
+        if !state.events.is_empty() {
+            state.events.clear();
+            (state.bytes, state.dropped) = (0, 0);
+            state.end = None;
+        }
+        state.end.get_or_insert(end);
+        wake(state);
+    }
     /// What comes next.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<StreamStep> {
         let mut state = self.lock();
@@ -239,6 +250,15 @@ mod tests {
         assert_eq!(queue.push(&event("c")), QueueOutcome::Over);
         let wanted = (vec!["a".into(), "b".into()], Some(StreamEnd::Reload));
         assert_eq!(all(&queue), wanted);
+    }
+
+    #[test]
+    fn nothing_that_waits_is_taken_behind_a_cut() {
+        let queue = queue(9, 99, false);
+        queue.push(&event("a"));
+        queue.end(StreamEnd::Complete);
+        queue.cut(StreamEnd::Expired);
+        assert_eq!(all(&queue), (vec![], Some(StreamEnd::Expired)));
     }
 
     #[test]

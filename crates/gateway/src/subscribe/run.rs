@@ -15,7 +15,10 @@ use ogive_identity::Caller;
 use ogive_plan::Granted;
 use ogive_telemetry::Telemetry;
 use ogive_transport::{Reporter, RequestTransport};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     schema::operation::{PlannedOperation, PreparedOperation},
@@ -25,7 +28,7 @@ use crate::{
     shared::failures::Telling,
     shared::worker::WorkerState,
     subscribe::queue::StreamEnd,
-    subscribe::sources::{EventSource, RunningSource, Sources, next},
+    subscribe::sources::{EndState, EventSource, RunningSource, Sources, next},
 };
 
 /// What a source works with.
@@ -123,8 +126,7 @@ async fn serve(
     (source, running, sources): (&EventSource, &RunningSource, &Sources),
 ) -> StreamEnd {
     let transport = input.transport(context, telling, None);
-    let mut ending = sources.ending();
-    let since = *ending.borrow_and_update();
+    let mut leaving = pin!(end_all(input, running, sources.ending()));
     let Some(request) = source_request(&input.planned.plan, &input.execute_input()) else {
         // Nothing may be asked: the response says why.
         let nothing = Err(ogive_execute::no_events());
@@ -133,14 +135,12 @@ async fn serve(
     let opened = tokio::select! {
         opened = transport.subscribe(request) => opened,
         () = source.left() => return StreamEnd::Complete,
+        end = &mut leaving => return end,
     };
     let mut events = match opened {
         Ok(events) => events,
         Err(error) => return StreamEnd::Failed(input.respond(context, telling, Err(error)).await),
     };
-    // When it was told that everybody is to end, and how.
-    let mut told: Option<(Instant, Duration, StreamEnd)> = None;
-    let mut look = Instant::now();
     loop {
         tokio::select! {
             event = next(&mut events) => {
@@ -155,6 +155,24 @@ async fn serve(
                 running.push(response);
             }
             () = source.left() => return StreamEnd::Complete,
+            end = &mut leaving => return end,
+        }
+    }
+}
+
+/// Ends the subscribers in their turn, once it is told that all are to end: while the source is being opened, too. Says how
+/// the rest ends if nobody can tell any more.
+async fn end_all(
+    input: &SourceInput,
+    running: &RunningSource,
+    mut ending: watch::Receiver<EndState>,
+) -> StreamEnd {
+    let since = *ending.borrow_and_update();
+    // When it was told, and how they end.
+    let mut told: Option<(Instant, Duration, StreamEnd)> = None;
+    let mut look = Instant::now();
+    loop {
+        tokio::select! {
             changed = ending.changed(), if told.as_ref().is_none_or(|told| told.2 != StreamEnd::Drain) => {
                 if changed.is_err() {
                     return StreamEnd::Drain;

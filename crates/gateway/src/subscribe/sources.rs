@@ -20,7 +20,7 @@ use ogive_base::FastMap;
 use ogive_plan::Granted;
 use tokio::{
     sync::{Notify, watch},
-    time::Sleep,
+    time::{Instant, Sleep},
 };
 
 use crate::subscribe::{
@@ -123,10 +123,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Sources {
     /// What is counted.
     pub(crate) fn counts(&self) -> SubscriptionCounts {
+        let events = self.events.load(Ordering::Acquire);
         SubscriptionCounts {
+            events,
             open: self.open.load(Ordering::Relaxed),
             sources: self.running.load(Ordering::Relaxed),
-            events: self.events.load(Ordering::Relaxed),
             deliveries: self.deliveries.load(Ordering::Relaxed),
             dropped: self.dropped.load(Ordering::Relaxed),
             overflows: self.overflows.load(Ordering::Relaxed),
@@ -239,6 +240,18 @@ impl EventSource {
             left.await;
         }
     }
+    /// Keeps some subscribers. The others have been told the end, and leave at once: a client that takes nothing keeps no
+    /// source open.
+    fn keep(&self, mut is_kept: impl FnMut(u64, &EventQueue) -> bool) {
+        let mut subscribers = lock(&self.subscribers);
+        let queues = &mut subscribers.queues;
+        queues.retain(|number, queue| is_kept(*number, queue));
+        let is_left = queues.is_empty();
+        drop(subscribers);
+        if is_left {
+            self.left.notify_one();
+        }
+    }
     fn close_if_left(&self) -> bool {
         let mut subscribers = lock(&self.subscribers);
         subscribers.is_closed |= subscribers.queues.is_empty();
@@ -262,28 +275,35 @@ impl RunningSource {
     pub(crate) fn push(&self, json: Bytes) {
         let event = Arc::new(Event::new(json));
         let sources = &*self.sources;
-        sources.events.fetch_add(1, Ordering::Relaxed);
         let (mut delivered, mut dropped, mut overflows) = (0, 0, 0);
-        for queue in lock(&self.source.subscribers).queues.values() {
+        self.source.keep(|_, queue| {
             match queue.push(&event) {
                 QueueOutcome::Queued => delivered += 1,
                 QueueOutcome::Dropped(n) => (delivered, dropped) = (delivered + 1, dropped + n),
-                QueueOutcome::Overflow => overflows += 1,
-                QueueOutcome::Over => {}
+                QueueOutcome::Overflow => {
+                    overflows += 1;
+                    return false;
+                }
+                QueueOutcome::Over => return false,
             }
-        }
+            true
+        });
         sources.deliveries.fetch_add(delivered, Ordering::Relaxed);
         sources.dropped.fetch_add(dropped, Ordering::Relaxed);
         sources.overflows.fetch_add(overflows, Ordering::Relaxed);
+        // Last, with release: whoever sees the event counted sees what became of it.
+        sources.events.fetch_add(1, Ordering::Release);
     }
     /// Ends the subscriptions whose turn is, of those that end within a window of which so much has passed; says when the
     /// next look is due. They are spread over it evenly, whatever their number is.
     pub(crate) fn end_some(&self, passed: Duration, window: Duration, end: &StreamEnd) -> Duration {
-        for (number, queue) in &lock(&self.source.subscribers).queues {
-            if window.mul_f64(share(*number)) <= passed {
+        self.source.keep(|number, queue| {
+            let ends = window.mul_f64(share(number)) <= passed;
+            if ends {
                 queue.end(end.clone());
             }
-        }
+            !ends
+        });
         window / LOOKS
     }
 }
@@ -330,10 +350,10 @@ impl Subscriber {
     /// What comes next.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<StreamStep> {
         if let Some(expiry) = &mut self.expiry
-            && expiry.as_mut().poll(cx).is_ready()
+            && (expiry.deadline() <= Instant::now() || expiry.as_mut().poll(cx).is_ready())
         {
             self.expiry = None;
-            self.queue.end(StreamEnd::Expired);
+            self.queue.cut(StreamEnd::Expired);
         }
         let step = self.queue.poll(cx);
         if let (Some(logger), Poll::Ready(step)) = (&mut self.end_log, &step) {

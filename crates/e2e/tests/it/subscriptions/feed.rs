@@ -72,6 +72,11 @@ fn serve(mut stream: TcpStream, open: &Sender<FeedStream>, lookups: &AtomicUsize
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
         if request.contains("subscription") {
+            // The answer never begins.
+            if request.contains("withheld") {
+                let _ = open.send(FeedStream { stream, request });
+                return;
+            }
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
             stream.write_all(head.as_bytes()).unwrap();
             let _ = open.send(FeedStream { stream, request });
@@ -110,11 +115,23 @@ impl FeedStream {
     pub(crate) fn send(&mut self, data: &str) {
         self.write(&format!("event: next\ndata: {{\"data\":{data}}}\n\n"));
     }
+    /// Sends a review unless the gateway has left; says whether it has not.
+    pub(crate) fn try_add(&mut self, id: &str) -> bool {
+        let data = format!(r#"{{"added":{{"__typename":"Review","id":"{id}"}}}}"#);
+        let text = format!("event: next\ndata: {{\"data\":{data}}}\n\n");
+        let chunk = format!("{:x}\r\n{text}\r\n", text.len());
+        self.stream.write_all(chunk.as_bytes()).is_ok()
+    }
     /// A review was added.
     pub(crate) fn add(&mut self, id: &str) {
         self.send(&format!(
             r#"{{"added":{{"__typename":"Review","id":"{id}"}}}}"#
         ));
+    }
+    /// Sends long events until the gateway takes no more; says whether it has left, rather than taken as many as there are.
+    pub(crate) fn flood(mut self, events: usize) -> bool {
+        let long = "x".repeat(1 << 20);
+        (0..events).any(|_| !self.try_add(&long))
     }
     /// There are no more events.
     pub(crate) fn complete(mut self) {

@@ -17,7 +17,7 @@ const EVENTS: &str = r#"
 extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
 type Query { ping: Int }
 type Mutation { ping: Int }
-type Subscription { added(of: ID): Review, counted: Int }
+type Subscription { added(of: ID): Review, counted: Int, withheld: Int }
 type Review @key(fields: "id") { id: ID! }
 "#;
 const TEXTS: &str = r#"

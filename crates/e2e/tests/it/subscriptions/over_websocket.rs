@@ -318,3 +318,68 @@ fn pages_that_may_not_use_credentials_come_as_strangers() {
     let sent = request(&trusted, "http://evil.example");
     assert!(sent.contains("cookie: session=1"), "{sent}");
 }
+
+#[test]
+fn a_subscription_ends_with_the_api_key_of_its_caller() {
+    let folder = crate::identity::made::Folder::new();
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    // Of `abc`.
+    let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let keys = json!({"keys": {"a": {"sha256": digest, "expires": now + 5}}});
+    let path = folder.write("keys.json", &keys.to_string());
+    let graph = Streamed::with(&format!(
+        "authentication:\n  router:\n    api_keys:\n      file: '{}'\n      header_name: x-api-key\n",
+        path.display()
+    ));
+    run(async {
+        let (status, found, stream, handshake) =
+            upgrade(&graph, MODERN, "x-api-key: abc\r\n").await;
+        handshake.check(status, &found).unwrap();
+        let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+        let mut client = Client { socket };
+        client.say(json!({"type": "connection_init"})).await;
+        assert_eq!(client.hear().await["type"], "connection_ack");
+        client.subscribe("1", "subscription { counted }").await;
+        let _source = graph.feed.opened();
+        assert_eq!(client.closed().await, 4403);
+    });
+}
+
+#[test]
+fn introductions_count_against_the_rate_of_requests() {
+    let graph = Streamed::with(
+        "traffic_shaping:\n  router:\n    rate_limit: { capacity: 1, interval: 1h, key: ip }\n",
+    );
+    run(async {
+        Client::open(&graph, MODERN).await;
+        let mut refused = Client::connect(&graph, MODERN).await;
+        refused.say(json!({"type": "connection_init"})).await;
+        assert_eq!(refused.closed().await, 4403);
+    });
+}
+
+#[test]
+fn a_reload_ends_subscriptions_that_a_subgraph_has_not_answered() {
+    let graph = Streamed::with("  reload_window: 0s\n");
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        client.subscribe("1", "subscription { withheld }").await;
+        let source = graph.feed.opened();
+        graph.reload();
+        assert_eq!(client.closed().await, 1012);
+        source.wait_until_left();
+    });
+}
+
+#[test]
+fn a_client_that_takes_nothing_keeps_no_source_open() {
+    let graph = Streamed::with("  queue_capacity: 4\n");
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        client.subscribe("1", "subscription { added { id } }").await;
+        let source = graph.feed.opened();
+        assert!(source.flood(400));
+        assert_eq!(graph.served.gateway.subscriptions().overflows, 1);
+    });
+}
