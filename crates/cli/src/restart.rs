@@ -21,6 +21,7 @@ pub(crate) fn held(first: &Config, config: &Config) -> Config {
         .trusted_proxies
         .clone_from(&first.http.trusted_proxies);
     held.http.connection_shutdown_timeout = first.http.connection_shutdown_timeout;
+    held.tls.supergraph.clone_from(&first.tls.supergraph);
     held.health_check
         .listen
         .clone_from(&first.health_check.listen);
