@@ -318,6 +318,15 @@ impl Registered {
     }
 }
 
+impl DocumentOptions {
+    /// Whether an operation that was let in may go on.
+    pub(crate) fn still_admit(&self, text: &str) -> bool {
+        self.trusted.as_ref().is_none_or(|trusted| {
+            trusted.mode != PersistedMode::Require || trusted.manifest.has(text)
+        })
+    }
+}
+
 /// Gives a request its document. The hash, if any, is to be registered once the document has proved valid.
 pub fn resolve(
     request: &mut GraphqlRequest,

@@ -158,6 +158,26 @@ impl Endpoint {
             replicas,
         }
     }
+    /// Whether a stream of events from the one would be asked for in the same words at the same place by the other. What
+    /// proves to a subgraph who asks is not looked at.
+    pub fn has_same_events(&self, other: &Endpoint) -> bool {
+        let place = |endpoint: &Endpoint| {
+            let replicas = endpoint.replicas.as_ref().ok()?;
+            let mut places: Vec<String> =
+                replicas.addresses().map(|at| format!("{at:?}")).collect();
+            places.sort_unstable();
+            Some(places)
+        };
+        let spoken = |endpoint: &Endpoint| {
+            let source = endpoint.events.as_deref()?;
+            let path = source.path.clone();
+            Some((source.protocol, path, source.connection_init.clone()))
+        };
+        self.name == other.name
+            && self.headers == other.headers
+            && place(self).is_some_and(|own| Some(own) == place(other))
+            && spoken(self).is_some_and(|own| Some(own) == spoken(other))
+    }
     /// Whether one of its URLs is `https`.
     pub fn is_https(&self) -> bool {
         let replicas = self.replicas.as_ref();

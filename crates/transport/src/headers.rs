@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use regex_lite::Regex;
 
 /// One step.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum HeaderRule {
     /// Copies client headers.
     Propagate {
@@ -57,6 +57,18 @@ pub enum NameMatch {
     Matching(Regex),
 }
 
+impl PartialEq for NameMatch {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (NameMatch::Named(one), NameMatch::Named(other)) => one == other,
+            (NameMatch::Matching(one), NameMatch::Matching(other)) => {
+                one.as_str() == other.as_str()
+            }
+            _ => false,
+        }
+    }
+}
+
 impl NameMatch {
     /// Names that a regular expression finds a match in; `None` if it is malformed.
     pub fn matching(regex: &str) -> Option<Self> {
@@ -93,7 +105,7 @@ impl OwnHeader {
 }
 
 /// All steps for one subgraph.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct HeaderRules {
     rules: Vec<HeaderRule>,
     own: Vec<OwnHeader>,

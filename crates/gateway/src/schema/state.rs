@@ -13,6 +13,7 @@ use ogive_transport::Endpoint;
 
 use crate::{
     authorize as authorization,
+    schema::access::Access,
     schema::cache_limits::CacheLimits,
     schema::canonical::ComparedFields,
     schema::endpoints::endpoint,
@@ -53,6 +54,8 @@ pub struct SchemaState {
     pub views: Option<SchemaViews>,
     /// How requests are treated.
     pub options: PipelineOptions,
+    /// Who may ask for what.
+    pub(crate) access: Access,
 }
 
 impl SchemaState {
@@ -108,6 +111,7 @@ impl SchemaState {
                 &endpoints,
                 PipelineOptions::planning_for(config, &supergraph),
             ),
+            access: Access::new(config),
             labels,
             views: SchemaViews::new(&supergraph, config),
             feedback: Feedback::new(config, endpoints.iter().map(|e| &*e.name)),

@@ -8,6 +8,7 @@
 pub(crate) mod end;
 pub(crate) mod format;
 pub mod options;
+pub(crate) mod plan;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub mod sources;
@@ -20,10 +21,8 @@ use std::{
 
 use http::{HeaderName, HeaderValue, Response, header};
 use ogive_identity::Caller;
-use ogive_plan::Plan;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
-use ogive_transport::RequestTransport;
 use serde_json::Value;
 
 use crate::{
@@ -37,8 +36,9 @@ use crate::{
     shared::worker::WorkerState,
     subscribe::end::{EndLine, EndLog},
     subscribe::format::EventBody,
+    subscribe::plan::{Opener, SourcePlan},
     subscribe::run::{SourceInput, run},
-    subscribe::sources::{SourceKey, Subscriber},
+    subscribe::sources::Subscriber,
 };
 
 /// In the extensions of a request of which whoever made it wants the events themselves: operations over WebSockets.
@@ -83,24 +83,22 @@ impl Gateway {
                 )
             });
         }
-        let (state, caller) = (&serving.state, context.shared_caller());
+        let state = &serving.state;
         let locals = locals(state, context.view(), &prepared, planned)?;
-        let variables = planned.binding.apply(prepared.variables.values);
+        let asked = prepared.variables.values;
+        let variables = planned.binding.apply(asked.clone());
         let authorization = &state.options.authorization;
         let granted = authorization.granted(&planned.plan, &variables, context.claims())?;
-        let headers = context.headers.clone();
-        let key = options.shared.then(|| {
-            let transport = RequestTransport::new(&worker.client, &state.endpoints, &headers, None)
-                .asked_by(Some(context));
-            Some(SourceKey {
-                state: std::ptr::from_ref(&**state) as usize,
-                plan: std::ptr::from_ref(&*planned.plan) as usize,
-                variables: variables.clone(),
-                granted: granted.clone(),
-                locals: locals.clone(),
-                identities: identities(&planned.plan, &transport)?,
-            })
-        });
+        let plan = SourcePlan {
+            state: Arc::clone(state),
+            operation: prepared.operation,
+            planned: Arc::clone(planned),
+            asked,
+            variables,
+            granted,
+            locals,
+        };
+        let key = options.shared.then(|| plan.key(context, worker));
         let joined = self
             .sources
             .join(key.flatten(), options.queue, options.opened_max);
@@ -112,22 +110,19 @@ impl Gateway {
         );
         subscriber.expire(context.caller().and_then(expires_after));
         if let Some(source) = new {
+            let handles = self.handle_of().zip(worker.handle());
+            let (gateway, worker) = handles.ok_or_else(no_subscriptions)?;
             let input = SourceInput {
-                state: Arc::clone(state),
-                operation: prepared.operation,
-                planned: Arc::clone(planned),
-                variables,
-                granted,
-                locals,
-                headers,
-                caller: caller.cloned(),
-                telemetry: Arc::clone(&self.telemetry),
-                worker: worker.handle().ok_or_else(no_subscriptions)?,
-                memory: Arc::clone(&self.memory),
+                gateway,
+                worker,
+                opener: Opener {
+                    headers: context.headers.clone(),
+                    caller: context.shared_caller().cloned(),
+                },
                 reload_window: options.reload_window,
                 drain_window: options.drain_window,
             };
-            tokio::task::spawn_local(run(input, source, Arc::clone(&self.sources)));
+            tokio::task::spawn_local(run(input, plan, source));
         }
         let Some(media) = media.filter(|_| slot.is_none()) else {
             if let Some(slot) = slot {
@@ -160,14 +155,6 @@ const STREAM_HEADERS: [(HeaderName, &str); 2] = [
     (header::CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("x-accel-buffering"), "no"),
 ];
-
-fn identities(plan: &Plan, transport: &RequestTransport<'_>) -> Option<Vec<Box<[u8]>>> {
-    let mut subgraphs: Vec<u32> = plan.fetches.as_slice().iter().map(|f| f.subgraph).collect();
-    subgraphs.sort_unstable();
-    subgraphs.dedup();
-    let identity = |subgraph| Some(transport.identity(subgraph)?.as_ref().into());
-    subgraphs.into_iter().map(identity).collect()
-}
 
 /// How long a caller's credential still holds; `None` if it does not say.
 fn expires_after(caller: &Caller) -> Option<Duration> {

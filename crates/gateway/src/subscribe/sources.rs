@@ -102,7 +102,10 @@ impl Default for Sources {
 /// One source of events.
 #[derive(Debug)]
 pub(crate) struct EventSource {
-    key: Option<Arc<SourceKey>>,
+    /// What it is found by; changed only with the table of sources locked.
+    key: Mutex<Option<Arc<SourceKey>>>,
+    /// The number of whoever opened it.
+    opener: u64,
     subscribers: Mutex<Subscribers>,
     /// Told when the last subscriber has left.
     left: Notify,
@@ -170,7 +173,8 @@ impl Sources {
             Some(source) => (Arc::clone(source), false),
             None => {
                 let source = Arc::new(EventSource {
-                    key: key.clone(),
+                    key: Mutex::new(key.clone()),
+                    opener: number,
                     subscribers: Mutex::default(),
                     left: Notify::new(),
                 });
@@ -208,13 +212,7 @@ impl Sources {
     /// Nobody finds the source any more.
     fn close(&self, source: &Arc<EventSource>) -> BTreeMap<u64, Arc<EventQueue>> {
         let mut shared = lock(&self.shared);
-        if let Some(key) = &source.key
-            && shared
-                .get(key)
-                .is_some_and(|known| Arc::ptr_eq(known, source))
-        {
-            shared.remove(key);
-        }
+        source.forget(&mut shared);
         let mut subscribers = lock(&source.subscribers);
         subscribers.is_closed = true;
         std::mem::take(&mut subscribers.queues)
@@ -222,6 +220,16 @@ impl Sources {
 }
 
 impl EventSource {
+    /// Nobody finds it any more.
+    fn forget(self: &Arc<Self>, shared: &mut FastMap<Arc<SourceKey>, Arc<EventSource>>) {
+        if let Some(key) = lock(&self.key).take()
+            && shared
+                .get(&key)
+                .is_some_and(|known| Arc::ptr_eq(known, self))
+        {
+            shared.remove(&key);
+        }
+    }
     fn enter(&self, number: u64, queue: &Arc<EventQueue>) -> bool {
         let mut subscribers = lock(&self.subscribers);
         if subscribers.is_closed {
@@ -267,6 +275,28 @@ pub(crate) struct RunningSource {
 }
 
 impl RunningSource {
+    /// Waits until nobody is subscribed any more, and lets nobody come then.
+    pub(crate) async fn left(&self) {
+        self.source.left().await;
+    }
+    /// Is found by another key from now on. `for_opener`: only if there is nobody but whoever opened it. Says whether it
+    /// was done.
+    pub(crate) fn go_on_as(&self, key: Option<SourceKey>, for_opener: bool) -> bool {
+        let mut shared = lock(&self.sources.shared);
+        let subscribers = lock(&self.source.subscribers);
+        let mut numbers = subscribers.queues.keys();
+        if for_opener && !numbers.all(|number| *number == self.source.opener) {
+            return false;
+        }
+        self.source.forget(&mut shared);
+        let key = key.map(Arc::new);
+        // Somebody may have come before, and has a source of the same kind.
+        if let Some(key) = key.filter(|key| !shared.contains_key(key)) {
+            shared.insert(Arc::clone(&key), Arc::clone(&self.source));
+            *lock(&self.source.key) = Some(key);
+        }
+        true
+    }
     /// How it ends.
     pub(crate) fn set_end(&mut self, end: StreamEnd) {
         self.end = end;

@@ -5,7 +5,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
@@ -21,6 +21,8 @@ pub(crate) struct Feed {
     address: SocketAddr,
     opened: Receiver<FeedStream>,
     lookups: Arc<AtomicUsize>,
+    /// Of which subgraph entities were asked last.
+    asked: Arc<Mutex<String>>,
 }
 
 /// A subscription of the gateway.
@@ -36,17 +38,21 @@ impl Feed {
         let (open, opened) = channel();
         let lookups = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&lookups);
+        let asked = Arc::<Mutex<String>>::default();
+        let noted = Arc::clone(&asked);
         // Ends with the process: the threads only wait.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (open, counted) = (open.clone(), Arc::clone(&counted));
-                std::thread::spawn(move || serve(stream.unwrap(), &open, &counted));
+                let noted = Arc::clone(&noted);
+                std::thread::spawn(move || serve(stream.unwrap(), &open, &counted, &noted));
             }
         });
         Feed {
             address,
             opened,
             lookups,
+            asked,
         }
     }
     pub(crate) fn url(&self) -> String {
@@ -62,13 +68,22 @@ impl Feed {
     pub(crate) fn is_quiet(&self) -> bool {
         self.opened.try_recv().is_err()
     }
+    /// Of which subgraph, by the path of its URL, entities were asked last.
+    pub(crate) fn asked_of(&self) -> String {
+        self.asked.lock().unwrap().clone()
+    }
     /// How often entities were asked for.
     pub(crate) fn lookups(&self) -> usize {
         self.lookups.load(Ordering::SeqCst)
     }
 }
 
-fn serve(mut stream: TcpStream, open: &Sender<FeedStream>, lookups: &AtomicUsize) {
+fn serve(
+    mut stream: TcpStream,
+    open: &Sender<FeedStream>,
+    lookups: &AtomicUsize,
+    asked_of: &Mutex<String>,
+) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
         if request.contains("subscription") {
@@ -84,6 +99,8 @@ fn serve(mut stream: TcpStream, open: &Sender<FeedStream>, lookups: &AtomicUsize
         }
         let body = if request.contains("_entities") {
             lookups.fetch_add(1, Ordering::SeqCst);
+            let path = request.split(' ').nth(1).unwrap();
+            path.clone_into(&mut asked_of.lock().unwrap());
             let body = request.split("\r\n\r\n").nth(1).unwrap();
             let body: serde_json::Value = serde_json::from_str(body).unwrap();
             let variables = body["variables"].as_object().unwrap();

@@ -4,11 +4,13 @@ mod feed;
 mod over_http;
 mod over_websocket;
 mod protocols;
+mod reload;
 
 use std::time::{Duration, Instant};
 
 use ogive_compose::{ComposeOptions, SubgraphInput, compose};
 use ogive_config::Url;
+use ogive_gateway::GatewayOptions;
 
 use crate::graph::{Served, config, state};
 use feed::Feed;
@@ -25,6 +27,8 @@ extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@
 type Review @key(fields: "id") { id: ID! text: String }
 "#;
 
+const GRAPH: [(&str, &str); 2] = [("events", EVENTS), ("texts", TEXTS)];
+
 /// A gateway before two subgraphs that the test drives.
 struct Streamed {
     served: Served,
@@ -36,7 +40,7 @@ impl Streamed {
     fn with(yaml: &str) -> Streamed {
         let feed = Feed::start();
         let yaml = format!("subscription:\n  enabled: true\n{yaml}");
-        let (state, config) = set_up(&yaml, &feed);
+        let (state, config) = set_up(&GRAPH, &yaml, &feed);
         Streamed {
             served: Served::start(state, &config),
             feed,
@@ -45,8 +49,26 @@ impl Streamed {
     }
     /// Serves the same anew.
     fn reload(&self) {
-        let (state, _) = set_up(&self.yaml, &self.feed);
-        self.served.gateway.replace(state);
+        self.reload_as(&GRAPH, &self.yaml);
+    }
+    /// Serves a schema in which nothing can be subscribed to.
+    fn reload_without_subscriptions(&self) {
+        let events: String = EVENTS
+            .lines()
+            .filter(|l| !l.contains("type Subscription"))
+            .collect();
+        self.reload_as(&[("events", &events), ("texts", TEXTS)], &self.yaml);
+    }
+    /// Serves other subgraphs, under another configuration.
+    fn reload_as(&self, subgraphs: &[(&str, &str)], yaml: &str) {
+        let (state, config) = set_up(subgraphs, yaml, &self.feed);
+        let options = GatewayOptions::load(&config).unwrap_or_else(|e| panic!("{e}"));
+        self.served.gateway.reload_all(state, options);
+    }
+    /// Another process that serves the same.
+    fn another(&self) -> Served {
+        let (state, config) = set_up(&GRAPH, &self.yaml, &self.feed);
+        Served::start(state, &config)
     }
     /// Waits until so many subscriptions are open.
     fn wait_for_open(&self, open: usize) {
@@ -59,13 +81,20 @@ impl Streamed {
     }
 }
 
-fn set_up(yaml: &str, feed: &Feed) -> (ogive_gateway::SchemaState, ogive_config::Config) {
+fn set_up(
+    subgraphs: &[(&str, &str)],
+    yaml: &str,
+    feed: &Feed,
+) -> (ogive_gateway::SchemaState, ogive_config::Config) {
     let mut config = config(yaml);
     let mut inputs = Vec::new();
-    for (name, sdl) in [("events", EVENTS), ("texts", TEXTS)] {
+    for (name, sdl) in subgraphs.iter().copied() {
         inputs.push(SubgraphInput { name, url: "", sdl });
         let url = Url(format!("{}/{name}", feed.url()));
-        config.override_subgraph_url.insert(name.to_owned(), url);
+        config
+            .override_subgraph_url
+            .entry(name.to_owned())
+            .or_insert(url);
     }
     let composed = compose(&inputs, &ComposeOptions::default());
     let supergraph = composed

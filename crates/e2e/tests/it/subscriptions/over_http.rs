@@ -16,24 +16,25 @@ use crate::{
     telemetry::{Collector, scrape_served, value},
 };
 
-const SSE: &str = "text/event-stream";
-const MULTIPART: &str = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
-const ADDED: &str = "subscription Added { added { id text } }";
+pub(super) const SSE: &str = "text/event-stream";
+pub(super) const MULTIPART: &str =
+    "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
+pub(super) const ADDED: &str = "subscription Added { added { id text } }";
 
 /// A client that reads a stream.
-struct Client {
+pub(super) struct Client {
     stream: TcpStream,
     read: Vec<u8>,
     /// What of the body was read.
     text: String,
-    head: String,
+    pub(super) head: String,
 }
 
 impl Client {
-    fn subscribe(address: SocketAddr, accept: &str, query: &str) -> Client {
+    pub(super) fn subscribe(address: SocketAddr, accept: &str, query: &str) -> Client {
         Client::with(address, accept, query, "")
     }
-    fn with(address: SocketAddr, accept: &str, query: &str, headers: &str) -> Client {
+    pub(super) fn with(address: SocketAddr, accept: &str, query: &str, headers: &str) -> Client {
         let body = json!({ "query": query }).to_string();
         let length = body.len();
         Client::send(
@@ -44,7 +45,7 @@ impl Client {
             ),
         )
     }
-    fn send(address: SocketAddr, request: &str) -> Client {
+    pub(super) fn send(address: SocketAddr, request: &str) -> Client {
         let mut stream = connect(address);
         stream.write_all(request.as_bytes()).unwrap();
         let mut client = Client {
@@ -85,7 +86,7 @@ impl Client {
         }
     }
     /// What comes up to this text.
-    fn until(&mut self, end: &str) -> String {
+    pub(super) fn until(&mut self, end: &str) -> String {
         loop {
             if let Some(at) = self.text.find(end) {
                 let rest = self.text.split_off(at + end.len());
@@ -95,13 +96,13 @@ impl Client {
         }
     }
     /// What comes up to the end.
-    fn rest(mut self) -> String {
+    pub(super) fn rest(mut self) -> String {
         while self.chunk() {}
         self.text
     }
 }
 
-fn event(review: &str) -> String {
+pub(super) fn event(review: &str) -> String {
     format!(
         "event: next\ndata: {{\"data\":{{\"added\":{{\"id\":\"{review}\",\"text\":\"text of {review}\"}}}}}}\n\n"
     )
@@ -366,30 +367,6 @@ fn a_source_that_breaks_or_does_not_open_is_an_error_and_the_end() {
     // It is opened again by policy; the client leaves.
     drop(client);
     graph.wait_for_open(0);
-}
-
-#[test]
-fn a_reload_ends_streams_so_that_clients_come_back() {
-    let graph = Streamed::with("  reload_window: 0s\n");
-    let events = Client::subscribe(graph.served.address, SSE, ADDED);
-    let parts = Client::subscribe(graph.served.address, MULTIPART, ADDED);
-    let mut source = graph.feed.opened();
-    graph.wait_for_open(2);
-    source.add("1");
-    graph.reload();
-    let text = events.rest();
-    assert!(
-        !text.contains("complete"),
-        "no last word, on which clients come back: {text}"
-    );
-    let text = parts.rest();
-    assert!(text.contains("SUBSCRIPTION_SCHEMA_RELOAD"), "{text}");
-    source.wait_until_left();
-    // Whoever comes back has the new one.
-    let mut again = Client::subscribe(graph.served.address, SSE, ADDED);
-    let mut source = graph.feed.opened();
-    source.add("2");
-    assert!(again.until("}\n\n").ends_with(&event("2")));
 }
 
 #[test]

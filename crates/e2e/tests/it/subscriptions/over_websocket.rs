@@ -12,7 +12,7 @@ use tokio::{
 
 use super::Streamed;
 
-fn run<T>(test: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -21,7 +21,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(bounded).expect("took too long")
 }
 
-struct Client {
+pub(super) struct Client {
     socket: WebSocket<TcpStream>,
 }
 
@@ -64,7 +64,7 @@ impl Client {
         let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
         Client { socket }
     }
-    async fn open(graph: &Streamed, protocol: Protocol) -> Client {
+    pub(super) async fn open(graph: &Streamed, protocol: Protocol) -> Client {
         let mut client = Client::connect(graph, protocol).await;
         client.say(json!({"type": "connection_init"})).await;
         assert_eq!(client.hear().await["type"], "connection_ack");
@@ -73,7 +73,7 @@ impl Client {
     async fn say(&mut self, message: Value) {
         self.socket.send(message.to_string()).await.unwrap();
     }
-    async fn hear(&mut self) -> Value {
+    pub(super) async fn hear(&mut self) -> Value {
         loop {
             match self.socket.receive().await {
                 Received::Text(text) => return serde_json::from_str(text.as_str()).unwrap(),
@@ -83,7 +83,7 @@ impl Client {
         }
     }
     /// The code with which the connection ends.
-    async fn closed(&mut self) -> u16 {
+    pub(super) async fn closed(&mut self) -> u16 {
         loop {
             match self.socket.receive().await {
                 Received::Closed(Some(close)) => return close.code,
@@ -92,14 +92,14 @@ impl Client {
             }
         }
     }
-    async fn subscribe(&mut self, id: &str, query: &str) {
+    pub(super) async fn subscribe(&mut self, id: &str, query: &str) {
         let payload = json!({ "query": query });
         self.say(json!({"type": "subscribe", "id": id, "payload": payload}))
             .await;
     }
 }
 
-const MODERN: Protocol = Protocol::TransportWs;
+pub(super) const MODERN: Protocol = Protocol::TransportWs;
 
 #[test]
 fn queries_mutations_errors_and_subscriptions_share_a_connection() {
@@ -269,8 +269,9 @@ fn a_reload_and_the_end_of_the_process_close_with_codes_on_which_clients_come_ba
         let mut client = Client::open(&graph, MODERN).await;
         client.subscribe("1", "subscription { counted }").await;
         let _source = graph.feed.opened();
-        graph.reload();
+        graph.reload_without_subscriptions();
         assert_eq!(client.closed().await, 1012);
+        graph.reload();
         let mut idle = Client::open(&graph, MODERN).await;
         let mut busy = Client::open(&graph, MODERN).await;
         busy.subscribe("1", "subscription { counted }").await;
@@ -366,7 +367,7 @@ fn a_reload_ends_subscriptions_that_a_subgraph_has_not_answered() {
         let mut client = Client::open(&graph, MODERN).await;
         client.subscribe("1", "subscription { withheld }").await;
         let source = graph.feed.opened();
-        graph.reload();
+        graph.reload_without_subscriptions();
         assert_eq!(client.closed().await, 1012);
         source.wait_until_left();
     });

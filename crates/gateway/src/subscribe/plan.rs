@@ -1,0 +1,233 @@
+//! What a source of events works by: the operation and its plan under one schema. Another schema brings another one, and
+//! the source goes on by that if its subgraph would be asked the same ([`SourcePlan::under`]).
+//!
+//! Whoever shares a source was equal under the schema before it, in what subgraphs are sent and in what may be seen. That
+//! has to follow for the new one from the configuration and the plans alone, because nothing else is known of those who
+//! joined; otherwise the subscriptions end, and their clients come back and are judged anew.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use ogive_execute::{ExecuteInput, ExecuteOptions, SubgraphRequest, source_request};
+use ogive_identity::Caller;
+use ogive_plan::{Granted, Plan};
+use ogive_transport::{Endpoint, RequestTransport};
+
+use crate::{
+    charge::charge,
+    execute::locals,
+    gateway::{Gateway, Serving},
+    plan::plan_fairly,
+    prepare::{Means, Prepared, prepare_fairly},
+    receive::GraphqlRequest,
+    schema::operation::{PlannedOperation, PreparedOperation},
+    schema::state::SchemaState,
+    shared::context::OperationContext,
+    shared::json_value::JsonObject,
+    shared::worker::WorkerState,
+    subscribe::sources::SourceKey,
+};
+
+/// A subscription under one schema.
+pub(crate) struct SourcePlan {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) operation: Arc<PreparedOperation>,
+    pub(crate) planned: Arc<PlannedOperation>,
+    /// Of the client.
+    pub(crate) asked: Vec<Option<Box<str>>>,
+    /// Of the plan.
+    pub(crate) variables: Vec<Option<Box<str>>>,
+    pub(crate) granted: Granted,
+    pub(crate) locals: Vec<Bytes>,
+}
+
+/// Who opened a source. What subgraphs see of it is the same for all who share it.
+pub(crate) struct Opener {
+    pub(crate) headers: HeaderMap,
+    pub(crate) caller: Option<Arc<Caller>>,
+}
+
+impl Opener {
+    /// As an operation of it.
+    pub(crate) fn context(&self) -> OperationContext<'_> {
+        OperationContext::new(&self.headers).asked_by(self.caller.clone())
+    }
+}
+
+/// What a source works by from now on.
+pub(crate) struct Migrated {
+    pub(crate) plan: SourcePlan,
+    /// Whether it is known to hold for whoever opened the source, and for nobody else.
+    pub(crate) for_opener: bool,
+}
+
+impl SourcePlan {
+    pub(crate) fn execute_input(&self) -> ExecuteInput<'_> {
+        let options = &self.state.options;
+        ExecuteInput {
+            variables: &self.variables,
+            granted: &self.granted,
+            locals: &self.locals,
+            limits: options.execute,
+            options: ExecuteOptions {
+                trace: false,
+                prefetch: false,
+                ..options.tell
+            },
+            error_extensions: &options.error_extensions,
+        }
+    }
+    /// What the source is asked, and where it is; `None` if nothing may be asked.
+    pub(crate) fn source(&self) -> Option<(SubgraphRequest, &Endpoint)> {
+        let request = source_request(&self.planned.plan, &self.execute_input())?;
+        let endpoint = self.state.endpoints.get(request.subgraph as usize)?;
+        Some((request, endpoint))
+    }
+    /// What equal subscriptions are equal by; `None` if nobody can share this one.
+    pub(crate) fn key(
+        &self,
+        context: &OperationContext<'_>,
+        worker: &WorkerState,
+    ) -> Option<SourceKey> {
+        let endpoints = &self.state.endpoints;
+        let transport = RequestTransport::new(&worker.client, endpoints, context.headers, None);
+        let transport = transport.asked_by(Some(context));
+        Some(SourceKey {
+            state: std::ptr::from_ref(&*self.state) as usize,
+            plan: std::ptr::from_ref(&*self.planned.plan) as usize,
+            variables: self.variables.clone(),
+            granted: self.granted.clone(),
+            locals: self.locals.clone(),
+            identities: identities(&self.planned.plan, &transport)?,
+        })
+    }
+
+    /// The same subscription under what is served now; `None` if its clients have to come back.
+    pub(crate) async fn under(
+        &self,
+        serving: &Serving,
+        gateway: &Gateway,
+        opener: &Opener,
+        worker: &WorkerState,
+    ) -> Option<Migrated> {
+        let state = &serving.state;
+        let text = self.operation.document.source();
+        serving.options.subscription.as_ref()?;
+        if self.state.access != state.access || !serving.options.documents.still_admit(text) {
+            return None;
+        }
+        let memory = worker.reserve(&gateway.memory);
+        let means = Means {
+            offload: &gateway.offload,
+            share: &worker.share,
+            memory: &memory,
+        };
+        let mut request = self.request();
+        let (prepared, permit) = prepare_fairly(state, &mut request, means).await.ok()?;
+        let context = opener.context();
+        if let Some(control) = &serving.options.demand_control {
+            charge(control, state, &prepared, worker, &context).ok()?;
+        }
+        let (operation, headers) = (Arc::clone(&prepared.operation), context.headers);
+        let planned = plan_fairly(state, &operation, headers, means, permit).await;
+        self.by(state, prepared, planned.ok()?.0)
+    }
+
+    /// The request of the client, once more.
+    fn request(&self) -> GraphqlRequest {
+        let (document, definition) = (&self.operation.document, &self.operation.definition);
+        let mut variables = String::new();
+        let defined = document[definition.variables].iter();
+        for (variable, value) in defined.zip(&self.asked) {
+            if let Some(value) = value {
+                variables.push(if variables.is_empty() { '{' } else { ',' });
+                // Names need no escapes.
+                variables.extend(["\"", document.name(variable.name), "\":", value]);
+            }
+        }
+        if !variables.is_empty() {
+            variables.push('}');
+        }
+        GraphqlRequest {
+            query: document.source().to_owned(),
+            operation_name: definition.name.map(|name| document.name(name).to_owned()),
+            variables: JsonObject::scanned(variables.into()),
+            may_subscribe: true,
+            ..GraphqlRequest::default()
+        }
+    }
+
+    /// The same by another plan, if the source would be asked the same.
+    fn by(
+        &self,
+        state: &Arc<SchemaState>,
+        prepared: Prepared,
+        planned: Arc<PlannedOperation>,
+    ) -> Option<Migrated> {
+        // What introspection shows depends on the caller.
+        if planned.plan.locals > 0 && state.views.is_some() {
+            return None;
+        }
+        let granted = self.still_granted(&planned.plan)?;
+        let options = &state.options.authorization;
+        if options.reject && granted != Granted::everything(&planned.plan) {
+            return None;
+        }
+        let plan = SourcePlan {
+            locals: locals(state, None, &prepared, &planned).ok()?,
+            variables: planned.binding.apply(prepared.variables.values.clone()),
+            asked: prepared.variables.values,
+            operation: prepared.operation,
+            state: Arc::clone(state),
+            planned,
+            granted,
+        };
+        let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
+        if before.body != now.body || !was_at.has_same_events(is_at) {
+            return None;
+        }
+        Some(Migrated {
+            for_opener: !self.tells_the_same(&plan),
+            plan,
+        })
+    }
+
+    /// What of another plan is granted to all to whom the same is granted of this one; `None` if that cannot be told.
+    fn still_granted(&self, plan: &Plan) -> Option<Granted> {
+        let known = &self.planned.plan.requirements;
+        let mut met = Vec::new();
+        for (number, requirement) in (0..).zip(&plan.requirements) {
+            let before = known.iter().position(|known| known == requirement)?;
+            met.extend(self.granted.contains(before as u32).then_some(number));
+        }
+        Some(met.into_iter().collect())
+    }
+
+    /// Whether subgraphs are told the same of all clients of whom those of this plan are told the same.
+    fn tells_the_same(&self, plan: &SourcePlan) -> bool {
+        let asked = |of: &SourcePlan| -> Vec<Endpoint> {
+            let asked = subgraphs(&of.planned.plan).into_iter();
+            asked
+                .filter_map(|at| of.state.endpoints.get(at as usize).cloned())
+                .collect()
+        };
+        let known = asked(self);
+        asked(plan)
+            .iter()
+            .all(|now| known.iter().any(|known| known.headers == now.headers))
+    }
+}
+
+/// The subgraphs that a plan asks.
+fn subgraphs(plan: &Plan) -> Vec<u32> {
+    let mut subgraphs: Vec<u32> = plan.fetches.as_slice().iter().map(|f| f.subgraph).collect();
+    subgraphs.sort_unstable();
+    subgraphs.dedup();
+    subgraphs
+}
+
+fn identities(plan: &Plan, transport: &RequestTransport<'_>) -> Option<Vec<Box<[u8]>>> {
+    let identity = |subgraph| Some(transport.identity(subgraph)?.as_ref().into());
+    subgraphs(plan).into_iter().map(identity).collect()
+}
