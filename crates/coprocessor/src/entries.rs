@@ -1,0 +1,211 @@
+//! The context of a request: named JSON values that the gateway and the coprocessor leave for later stages.
+
+use std::collections::BTreeMap;
+
+use ogive_json::write_string;
+use serde_json::value::RawValue;
+
+use crate::error::CoprocessorError;
+
+/// Most bytes of names and values of one request's context.
+pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
+
+/// The claims of a token that was judged.
+pub const JWT_CLAIMS: &str = "apollo::authentication::jwt_claims";
+/// By policy, whether it holds; null while nobody has decided.
+pub const REQUIRED_POLICIES: &str = "apollo::authorization::required_policies";
+/// The name of the operation.
+pub const OPERATION_NAME: &str = "apollo::supergraph::operation_name";
+/// Its kind.
+pub const OPERATION_KIND: &str = "apollo::supergraph::operation_kind";
+/// The name of the client.
+pub const CLIENT_NAME: &str = "apollo::telemetry::client_name";
+/// The version of the client.
+pub const CLIENT_VERSION: &str = "apollo::telemetry::client_version";
+
+/// Names, and what they were before version 2.0 of the router that the protocol is from.
+const DEPRECATED: [(&str, &str); 6] = [
+    (JWT_CLAIMS, "apollo_authentication::JWT::claims"),
+    (
+        REQUIRED_POLICIES,
+        "apollo_authorization::policies::required",
+    ),
+    (OPERATION_NAME, "operation_name"),
+    (OPERATION_KIND, "operation_kind"),
+    (CLIENT_NAME, "apollo_telemetry::client_name"),
+    (CLIENT_VERSION, "apollo_telemetry::client_version"),
+];
+
+/// Which entries a stage is told.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum ContextSelection {
+    /// None.
+    #[default]
+    Nothing,
+    /// All.
+    All,
+    /// All, under their names from before version 2.0.
+    Deprecated,
+    /// Those of these names.
+    Selective(Vec<Box<str>>),
+}
+
+impl ContextSelection {
+    /// What an entry is called towards the coprocessor; `None` if it is not told.
+    fn shown<'n>(&self, name: &'n str) -> Option<&'n str> {
+        match self {
+            ContextSelection::Nothing => None,
+            ContextSelection::All => Some(name),
+            ContextSelection::Deprecated => {
+                let old = DEPRECATED.iter().find(|(new, _)| *new == name);
+                Some(old.map_or(name, |(_, old)| old))
+            }
+            ContextSelection::Selective(names) => {
+                names.iter().any(|known| **known == *name).then_some(name)
+            }
+        }
+    }
+    /// What the coprocessor calls an entry, as the gateway knows it.
+    fn known<'n>(&self, name: &'n str) -> &'n str {
+        let new = DEPRECATED.iter().find(|(_, old)| *old == name);
+        match (self, new) {
+            (ContextSelection::Deprecated, Some((new, _))) => new,
+            _ => name,
+        }
+    }
+}
+
+/// The entries of one request.
+#[derive(Clone, Debug, Default)]
+pub struct ContextEntries {
+    entries: BTreeMap<Box<str>, Box<RawValue>>,
+    bytes: usize,
+}
+
+impl ContextEntries {
+    /// The value of an entry, as it is written.
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.entries.get(name).map(|value| &**value)
+    }
+    /// Sets an entry. What would be too much altogether is refused.
+    pub fn set(&mut self, name: &str, value: Box<RawValue>) -> Result<(), CoprocessorError> {
+        let before = self
+            .entries
+            .get(name)
+            .map_or(0, |old| name.len() + old.get().len());
+        let bytes = self.bytes - before + name.len() + value.get().len();
+        if bytes > CONTEXT_BYTES_MAX {
+            return Err(CoprocessorError::Context(CONTEXT_BYTES_MAX));
+        }
+        self.bytes = bytes;
+        self.entries.insert(name.into(), value);
+        Ok(())
+    }
+    /// Removes an entry.
+    pub fn remove(&mut self, name: &str) {
+        if let Some(value) = self.entries.remove(name) {
+            self.bytes -= name.len() + value.get().len();
+        }
+    }
+    /// Takes over what a coprocessor says: a null removes an entry, what is not mentioned stays.
+    pub fn merge(
+        &mut self,
+        selection: &ContextSelection,
+        said: BTreeMap<String, Box<RawValue>>,
+    ) -> Result<(), CoprocessorError> {
+        for (name, value) in said {
+            let name = selection.known(&name);
+            if value.get() == "null" {
+                self.remove(name);
+            } else {
+                self.set(name, value)?;
+            }
+        }
+        Ok(())
+    }
+    /// Writes `{"entries":{...}}`.
+    pub(crate) fn write(&self, selection: &ContextSelection, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"entries\":{");
+        let mut is_first = true;
+        for (name, value) in &self.entries {
+            let Some(name) = selection.shown(name) else {
+                continue;
+            };
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            write_string(out, name);
+            out.push(b':');
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        out.extend_from_slice(b"}}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn written(entries: &ContextEntries, selection: &ContextSelection) -> String {
+        let mut out = Vec::new();
+        entries.write(selection, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn entries_are_told_as_selected_and_values_keep_every_digit() {
+        let mut entries = ContextEntries::default();
+        entries.set("a", raw("12345678901234567890.10")).unwrap();
+        entries.set(JWT_CLAIMS, raw("{\"z\":1,\"a\":2}")).unwrap();
+        let all = "{\"entries\":{\"a\":12345678901234567890.10,\"apollo::authentication::jwt_claims\":{\"z\":1,\"a\":2}}}";
+        assert_eq!(written(&entries, &ContextSelection::All), all);
+        let old = "{\"entries\":{\"a\":12345678901234567890.10,\"apollo_authentication::JWT::claims\":{\"z\":1,\"a\":2}}}";
+        assert_eq!(written(&entries, &ContextSelection::Deprecated), old);
+        let some = ContextSelection::Selective(vec!["a".into(), "b".into()]);
+        assert_eq!(
+            written(&entries, &some),
+            "{\"entries\":{\"a\":12345678901234567890.10}}"
+        );
+        assert_eq!(
+            written(&entries, &ContextSelection::Nothing),
+            "{\"entries\":{}}"
+        );
+    }
+
+    #[test]
+    fn nulls_remove_and_what_is_not_mentioned_stays() {
+        let mut entries = ContextEntries::default();
+        for name in ["a", "b", JWT_CLAIMS] {
+            entries.set(name, raw("1")).unwrap();
+        }
+        let said = [
+            ("a", "null"),
+            ("c", "3"),
+            ("apollo_authentication::JWT::claims", "2"),
+        ];
+        let said = said.map(|(name, value)| (name.to_owned(), raw(value)));
+        entries
+            .merge(&ContextSelection::Deprecated, said.into())
+            .unwrap();
+        assert!(entries.get("a").is_none());
+        assert_eq!(entries.get("b").unwrap().get(), "1");
+        assert_eq!(entries.get("c").unwrap().get(), "3");
+        assert_eq!(entries.get(JWT_CLAIMS).unwrap().get(), "2");
+    }
+
+    #[test]
+    fn a_context_has_a_limit_and_what_is_removed_makes_room() {
+        let mut entries = ContextEntries::default();
+        let large = raw(&format!("\"{}\"", "x".repeat(CONTEXT_BYTES_MAX / 2)));
+        entries.set("a", large.clone()).unwrap();
+        let refused = entries.set("b", large.clone()).unwrap_err();
+        assert_eq!(refused, CoprocessorError::Context(CONTEXT_BYTES_MAX));
+        entries.set("a", large.clone()).unwrap();
+        entries.remove("a");
+        entries.set("b", large).unwrap();
+    }
+}

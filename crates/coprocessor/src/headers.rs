@@ -1,0 +1,176 @@
+//! Headers towards a coprocessor and back: `{"name": ["value", ...]}`.
+//!
+//! A coprocessor that says headers says all of them: what it leaves out is gone. Those of one connection or of one body's
+//! length are not its to change; they stay as they are, whatever it says.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use ogive_json::write_string;
+
+use crate::error::CoprocessorError;
+
+/// Headers by name, as a reply says them.
+pub type ReplyHeaders = BTreeMap<String, Vec<String>>;
+
+/// Headers that frame a message, and the one that leads it here.
+const FRAMING: [HeaderName; 10] = [
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::HOST,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+
+/// What a header says, as text.
+fn shown(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
+}
+
+/// Writes headers as an object, names in the order in which they came first.
+pub(crate) fn write(headers: &HeaderMap, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (at, name) in headers.keys().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(out, name.as_str());
+        out.extend_from_slice(b":[");
+        for (at, value) in headers.get_all(name).iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            write_string(out, &shown(value));
+        }
+        out.push(b']');
+    }
+    out.push(b'}');
+}
+
+/// The headers that are there after a coprocessor has said `said` of `headers`. Values that it only repeats stay what they
+/// are, byte for byte, and secret if they are.
+pub fn replaced(headers: &HeaderMap, said: &ReplyHeaders) -> Result<HeaderMap, CoprocessorError> {
+    let mut out = HeaderMap::with_capacity(said.len());
+    for (name, values) in said {
+        let name = header_name(name)?;
+        if FRAMING.contains(&name) {
+            continue;
+        }
+        let before: Vec<&HeaderValue> = headers.get_all(&name).iter().collect();
+        for (at, value) in values.iter().enumerate() {
+            let same = before.get(at).filter(|before| shown(before) == *value);
+            let value = match same {
+                Some(before) => (*before).clone(),
+                None => header_value(&name, value)?,
+            };
+            out.append(&name, value);
+        }
+    }
+    for name in &FRAMING {
+        for value in headers.get_all(name) {
+            out.append(name, value.clone());
+        }
+    }
+    Ok(out)
+}
+
+/// The headers of a response that a coprocessor ends a request with: those that it says and that are not only what it was
+/// told of the request.
+pub fn of_break(
+    request: Option<&HeaderMap>,
+    said: &ReplyHeaders,
+) -> Result<HeaderMap, CoprocessorError> {
+    let mut out = HeaderMap::with_capacity(said.len());
+    for (name, values) in said {
+        let name = header_name(name)?;
+        let is_echo = request.is_some_and(|request| {
+            let before = request.get_all(&name).iter().map(shown);
+            before.eq(values.iter().map(|value| Cow::Borrowed(value.as_str())))
+        });
+        if is_echo || FRAMING.contains(&name) {
+            continue;
+        }
+        for value in values {
+            out.append(&name, header_value(&name, value)?);
+        }
+    }
+    Ok(out)
+}
+
+fn header_name(name: &str) -> Result<HeaderName, CoprocessorError> {
+    let unusable = |_| CoprocessorError::Header(name.chars().take(100).collect());
+    HeaderName::from_bytes(name.as_bytes()).map_err(unusable)
+}
+
+fn header_value(name: &HeaderName, value: &str) -> Result<HeaderValue, CoprocessorError> {
+    let unusable = |_| CoprocessorError::Header(name.to_string());
+    HeaderValue::from_bytes(value.as_bytes()).map_err(unusable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(all: &[(&str, &[&str])]) -> ReplyHeaders {
+        let one = |(name, values): &(&str, &[&str])| {
+            let values = values.iter().map(|value| (*value).to_owned());
+            ((*name).to_owned(), values.collect())
+        };
+        all.iter().map(one).collect()
+    }
+
+    #[test]
+    fn what_is_not_said_is_gone_and_framing_stays() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-old", HeaderValue::from_static("1"));
+        headers.insert("content-length", HeaderValue::from_static("7"));
+        headers.insert("host", HeaderValue::from_static("a"));
+        headers.append("x-bytes", HeaderValue::from_bytes(b"\xe4").unwrap());
+        let now = said(&[
+            ("X-New", &["1", "2"]),
+            ("content-length", &["70"]),
+            ("x-bytes", &["\u{fffd}"]),
+        ]);
+        let now = replaced(&headers, &now).unwrap();
+        assert!(now.get("x-old").is_none());
+        assert_eq!(now.get_all("x-new").iter().count(), 2);
+        assert_eq!(now["content-length"], "7");
+        assert_eq!(now["host"], "a");
+        assert_eq!(now["x-bytes"].as_bytes(), b"\xe4", "repeated, so unchanged");
+    }
+
+    #[test]
+    fn headers_that_cannot_be_sent_are_refused() {
+        for bad in [
+            said(&[("a b", &["1"])]),
+            said(&[("a", &["1\r\nx: 2"])]),
+            said(&[("", &["1"])]),
+        ] {
+            assert!(replaced(&HeaderMap::new(), &bad).is_err(), "{bad:?}");
+            assert!(of_break(None, &bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn who_ends_a_request_does_not_send_its_headers_back() {
+        let mut request = HeaderMap::new();
+        request.insert("authorization", HeaderValue::from_static("Bearer a"));
+        request.insert("x-a", HeaderValue::from_static("1"));
+        let now = said(&[
+            ("authorization", &["Bearer a"]),
+            ("x-a", &["2"]),
+            ("set-cookie", &["a=1", "b=2"]),
+            ("content-length", &["1"]),
+        ]);
+        let now = of_break(Some(&request), &now).unwrap();
+        assert!(now.get("authorization").is_none());
+        assert!(now.get("content-length").is_none());
+        assert_eq!(now["x-a"], "2");
+        assert_eq!(now.get_all("set-cookie").iter().count(), 2);
+    }
+}

@@ -1,0 +1,291 @@
+//! What a coprocessor says. Foreign bytes: nothing is believed before it is checked, and what is not of its type is a
+//! failure as a whole, so that no half of an answer is applied.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::StatusCode;
+use ogive_json::Scanner;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::{error::CoprocessorError, headers::ReplyHeaders, message::Message, message::VERSION};
+
+/// Most objects and lists within one another in a body.
+pub const BODY_DEPTH_MAX: u32 = 128;
+
+/// Whether a request goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Control {
+    /// It does.
+    #[default]
+    Continue,
+    /// It ends here, with this status.
+    Break(StatusCode),
+}
+
+/// A body as a coprocessor says it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReplyBody {
+    /// A text.
+    Text(String),
+    /// Another JSON value, as it is written.
+    Json(Bytes),
+}
+
+impl ReplyBody {
+    /// As the body of an HTTP message.
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            ReplyBody::Text(text) => Bytes::from(text),
+            ReplyBody::Json(json) => json,
+        }
+    }
+}
+
+/// What a coprocessor says of a stage; `None` of what it does not mention.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    /// Whether the request goes on.
+    pub control: Control,
+    /// All headers from now on.
+    pub headers: Option<ReplyHeaders>,
+    /// The body from now on.
+    pub body: Option<ReplyBody>,
+    /// Entries of the context; a null removes one.
+    pub entries: Option<BTreeMap<String, Box<RawValue>>>,
+    /// The status from now on.
+    pub status_code: Option<StatusCode>,
+    /// The URL to ask the subgraph at.
+    pub uri: Option<String>,
+}
+
+/// The members, unread: each has an error of its own.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Members<'a> {
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    stage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    control: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    subgraph_request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    headers: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status_code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ContextMember {
+    entries: Option<BTreeMap<String, Box<RawValue>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ControlMember {
+    Word(String),
+    Break {
+        #[serde(rename = "break")]
+        status: u16,
+    },
+}
+
+impl Reply {
+    /// Reads what is said to a message.
+    pub fn read(text: &Bytes, to: &Message<'_>) -> Result<Reply, CoprocessorError> {
+        let members: Members<'_> = serde_json::from_slice(text)
+            .map_err(|error| CoprocessorError::Unreadable(error.to_string()))?;
+        let version: Option<u64> = member(members.version, "version", "a number")?;
+        if version.is_some_and(|version| version != u64::from(VERSION)) {
+            return Err(CoprocessorError::Changed("version"));
+        }
+        same(members.stage, "stage", Some(to.stage.name()))?;
+        same(members.id, "id", Some(to.id))?;
+        same(
+            members.subgraph_request_id,
+            "subgraphRequestId",
+            to.subgraph_request_id,
+        )?;
+        let context: Option<ContextMember> =
+            member(members.context, "context", "an object with `entries`")?;
+        Ok(Reply {
+            control: control(members.control)?,
+            headers: member(members.headers, "headers", "an object of lists of texts")?,
+            body: members.body.map(|body| read_body(text, body)).transpose()?,
+            entries: context.and_then(|context| context.entries),
+            status_code: match member(members.status_code, "statusCode", "a status")? {
+                Some(code) => Some(status(code, "statusCode")?),
+                None => None,
+            },
+            uri: member(members.uri, "uri", "a text")?,
+        })
+    }
+}
+
+/// A member of a type. A null says nothing.
+fn member<T: DeserializeOwned>(
+    value: Option<&RawValue>,
+    name: &'static str,
+    expected: &'static str,
+) -> Result<Option<T>, CoprocessorError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    serde_json::from_str(value.get()).map_err(|_| CoprocessorError::Malformed(name, expected))
+}
+
+/// Checks that a member is what it was.
+fn same(
+    value: Option<&RawValue>,
+    name: &'static str,
+    was: Option<&str>,
+) -> Result<(), CoprocessorError> {
+    let said: Option<String> = member(value, name, "a text")?;
+    // What was not told cannot be changed.
+    match (said, was) {
+        (Some(said), Some(was)) if said != was => Err(CoprocessorError::Changed(name)),
+        _ => Ok(()),
+    }
+}
+
+fn control(value: Option<&RawValue>) -> Result<Control, CoprocessorError> {
+    let malformed =
+        || CoprocessorError::Malformed("control", "`\"continue\"` or `{\"break\": 400}`");
+    let said = member(value, "control", "`\"continue\"` or `{\"break\": 400}`")?;
+    match said {
+        None => Ok(Control::Continue),
+        Some(ControlMember::Word(word)) if word.eq_ignore_ascii_case("continue") => {
+            Ok(Control::Continue)
+        }
+        Some(ControlMember::Word(_)) => Err(malformed()),
+        Some(ControlMember::Break { status: code }) => status(code, "control").map(Control::Break),
+    }
+}
+
+/// A status that a response can have: those below 200 come before a response.
+fn status(code: u16, name: &'static str) -> Result<StatusCode, CoprocessorError> {
+    let known = StatusCode::from_u16(code).ok();
+    let known = known.filter(|status| (200..600).contains(&status.as_u16()));
+    known.ok_or(CoprocessorError::Malformed(
+        name,
+        "a status from 200 to 599",
+    ))
+}
+
+fn read_body(text: &Bytes, body: &RawValue) -> Result<ReplyBody, CoprocessorError> {
+    let json = body.get();
+    if json.starts_with('"') {
+        let text = serde_json::from_str(json);
+        return text
+            .map(ReplyBody::Text)
+            .map_err(|error| CoprocessorError::Unreadable(error.to_string()));
+    }
+    let mut scanner = Scanner::with_depth_max(json.as_bytes(), BODY_DEPTH_MAX);
+    scanner
+        .skip_value()
+        .map_err(|_| CoprocessorError::Depth(BODY_DEPTH_MAX))?;
+    Ok(ReplyBody::Json(text.slice_ref(json.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Stage;
+
+    fn read(reply: &str) -> Result<Reply, CoprocessorError> {
+        let to = Message {
+            subgraph_request_id: Some("s"),
+            ..Message::new(Stage::SubgraphRequest, "i")
+        };
+        Reply::read(&Bytes::copy_from_slice(reply.as_bytes()), &to)
+    }
+
+    #[test]
+    fn what_is_not_mentioned_is_not_changed() {
+        for nothing in [
+            "{}",
+            r#"{"unknown":1,"control":"continue","version":1,"stage":"SubgraphRequest","id":"i","subgraphRequestId":"s"}"#,
+            r#"{"body":null,"headers":null,"context":null,"control":null,"uri":null,"statusCode":null}"#,
+        ] {
+            let reply = read(nothing).unwrap();
+            assert_eq!(reply.control, Control::Continue);
+            assert!(reply.headers.is_none() && reply.body.is_none() && reply.entries.is_none());
+            assert!(reply.uri.is_none() && reply.status_code.is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_read_and_bodies_keep_every_digit() {
+        let reply = read(
+            r#" {"control":{"break":401},"headers":{"a":["1","2"]},"body":{"n":1e999,"z":1,"a":9007199254740993},
+               "context":{"entries":{"x":1.10,"y":null}},"statusCode":201,"uri":"http://b/"}"#,
+        )
+        .unwrap();
+        assert_eq!(reply.control, Control::Break(StatusCode::UNAUTHORIZED));
+        assert_eq!(reply.headers.unwrap()["a"], ["1", "2"]);
+        let body = reply.body.unwrap().into_bytes();
+        assert_eq!(&*body, br#"{"n":1e999,"z":1,"a":9007199254740993}"#);
+        let entries = reply.entries.unwrap();
+        assert_eq!((entries["x"].get(), entries["y"].get()), ("1.10", "null"));
+        assert_eq!(reply.status_code, Some(StatusCode::CREATED));
+        assert_eq!(reply.uri.as_deref(), Some("http://b/"));
+        let text = read(r#"{"body":"a\n\u00e4"}"#).unwrap().body.unwrap();
+        assert_eq!(text, ReplyBody::Text("a\nä".into()));
+    }
+
+    #[test]
+    fn changing_what_a_message_is_about_is_a_failure() {
+        for (reply, what) in [
+            (r#"{"version":2}"#, "version"),
+            (r#"{"stage":"SubgraphResponse"}"#, "stage"),
+            (r#"{"id":"j"}"#, "id"),
+            (r#"{"subgraphRequestId":"t"}"#, "subgraphRequestId"),
+        ] {
+            assert_eq!(read(reply).unwrap_err(), CoprocessorError::Changed(what));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_its_type_is_a_failure_as_a_whole() {
+        let deep = format!("{{\"body\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+        for bad in [
+            "",
+            "<html>",
+            "[]",
+            "1",
+            "{\"a\"",
+            "{} {}",
+            r#"{"control":"stop"}"#,
+            r#"{"control":{"break":"401"}}"#,
+            r#"{"control":{"break":0}}"#,
+            r#"{"control":{"break":101}}"#,
+            r#"{"control":{"break":70000}}"#,
+            r#"{"control":{}}"#,
+            r#"{"headers":{"a":"1"}}"#,
+            r#"{"headers":[]}"#,
+            r#"{"headers":{"a":[1]}}"#,
+            r#"{"context":[]}"#,
+            r#"{"context":{"entries":[]}}"#,
+            r#"{"statusCode":"200"}"#,
+            r#"{"statusCode":999}"#,
+            r#"{"uri":1}"#,
+            r#"{"id":1}"#,
+            r#"{"version":"1"}"#,
+            r#"{"body":1,"body":2}"#,
+            &deep,
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}
