@@ -16,6 +16,7 @@ use ogive_gateway::{
     prepare::prepare_operation,
     schema::canonical::canonical,
     schema::fingerprint::{Fingerprints, rests_on},
+    schema::operation::Delivery,
 };
 use ogive_plan::{Header, decode, encode};
 
@@ -43,7 +44,10 @@ fn main() {
     let form = canonical(&state.supergraph, &state.compared, &operation.operation);
     let (planned, _) = plan_now(&state, &operation).expect(refused);
     state.operations.insert(None, Arc::new(operation));
-    let known = state.operations.get(query, None).expect("just inserted");
+    let known = state
+        .operations
+        .get(query, None, Delivery::Whole)
+        .expect("just inserted");
     let header = Header {
         planner: "example".into(),
         schema: 0,
@@ -79,7 +83,9 @@ fn main() {
     // A thousand at a time: the clock is coarser than one.
     let hits = best(200, || {
         for _ in 0..1_000 {
-            let known = state.operations.get(black_box(query), None);
+            let known = state
+                .operations
+                .get(black_box(query), None, Delivery::Whole);
             black_box(known.map(|known| plan_now(&state, &known)));
         }
     });

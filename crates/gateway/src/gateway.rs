@@ -13,7 +13,7 @@ use ogive_base::MemoryBudget;
 use ogive_telemetry::Telemetry;
 
 use crate::{
-    admit::Admission,
+    admit::rates::Admission,
     documents::Registered,
     identify::tokens::Authentication,
     options::GatewayOptions,

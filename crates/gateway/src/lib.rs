@@ -16,6 +16,7 @@
 pub mod admit;
 pub mod authorize;
 pub mod background;
+mod batch;
 pub mod charge;
 pub mod documents;
 pub mod execute;
@@ -23,6 +24,7 @@ pub mod explain;
 mod finish;
 pub mod gateway;
 pub mod identify;
+mod operation;
 pub mod options;
 mod pipeline;
 pub mod plan;

@@ -5,7 +5,7 @@ use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 
 use crate::{
-    admit::AdmissionOptions,
+    admit::rates::AdmissionOptions,
     authorize::ClaimsSource,
     charge::ChargeOptions,
     documents::DocumentOptions,

@@ -10,7 +10,7 @@ use crate::{
     GatewayOptions,
     gateway::Gateway,
     plan::plan_now,
-    prepare::prepare_operation,
+    prepare::prepare_operation_for,
     schema::fingerprint::{Part, renumbered},
     schema::plan_cache::{PlanSource, SharedPlan, Tier},
     schema::state::SchemaState,
@@ -66,9 +66,9 @@ impl SchemaState {
                 }
             }
         }
-        for (text, name) in before.operations.documents() {
-            let name = name.as_deref();
-            let Ok(operation) = prepare_operation(self, &text, name) else {
+        for (name, entry) in before.operations.all() {
+            let (text, name) = (entry.document.source(), name.as_deref());
+            let Ok(operation) = prepare_operation_for(self, text, name, entry.delivery) else {
                 done.refused += 1;
                 continue;
             };

@@ -16,7 +16,7 @@ use ogive_telemetry::codes;
 
 use crate::{
     gateway::Gateway,
-    respond::refuse,
+    respond::refusal::refuse,
     shared::error::{RequestError, no_memory},
     shared::media::Media,
     shared::worker::WorkerState,

@@ -10,7 +10,10 @@ use std::{
 use ogive_testbase::subgraph::{ManualSubgraph, ReceivedRequest};
 use serde_json::{Value, json};
 
-use crate::{graph::Graph, http_client::send};
+use crate::{
+    graph::{Graph, config, demo_file, state},
+    http_client::send,
+};
 
 /// What is in stock is asked of a subgraph that the test answers for.
 const QUERY: &str = "{ topProducts(first: 2) { name ... @defer(label: \"stock\") { inStock } } }";
@@ -206,6 +209,38 @@ fn nothing_comes_in_parts_where_that_is_off() {
     assert_eq!(post(&graph, "application/json").text(), whole.text());
     let liked_less = "application/json, multipart/mixed;q=0.1";
     assert_eq!(post(&graph, liked_less).text(), whole.text());
+}
+
+/// Whoever reads parts shares what is known of a document that defers nothing; one that does is known in both ways, also to
+/// the schema that comes next.
+#[test]
+fn a_document_is_prepared_once_for_each_way_it_is_answered() {
+    let graph = Graph::start();
+    let known = || graph.served.gateway.state().operations.len();
+    let ask = |query: &str, accept: &str| {
+        let body = json!({"query": query}).to_string();
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        let answer = send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &headers,
+            body.as_bytes(),
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let alike = "{ deferred: topProducts(first: 1) { name @include(if: true) } }";
+    for accept in ["application/json", OF_2022, CURRENT] {
+        ask(alike, accept);
+    }
+    assert_eq!(known(), 1, "`deferred` is no directive");
+    for accept in ["application/json", OF_2022, CURRENT, "application/json"] {
+        ask(QUERY, accept);
+    }
+    assert_eq!(known(), 3);
+    let supergraph = demo_file("supergraph.graphql");
+    graph.served.gateway.reload(state(&supergraph, &config("")));
+    assert_eq!(known(), 3);
 }
 
 #[test]

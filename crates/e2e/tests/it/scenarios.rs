@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use ogive_config::Url;
+use ogive_gateway::schema::operation::Delivery;
 use ogive_mock::{Data, Options, Server, Service, Settings, Source, Subgraph};
 use serde_json::json;
 
@@ -69,7 +70,11 @@ impl Scenario {
             &[("content-type", "application/json")],
             body.as_bytes(),
         );
-        let operation = served.gateway.state().operations.get(&self.query, None);
+        let operation = served
+            .gateway
+            .state()
+            .operations
+            .get(&self.query, None, Delivery::Whole);
         let plan = operation.unwrap().planned.load_full().unwrap().plan.clone();
         let waves = plan.fetches.as_slice().iter().map(|f| f.wave).max();
         (answer, service, waves.unwrap_or(0))

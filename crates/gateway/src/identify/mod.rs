@@ -1,6 +1,7 @@
 //! Who asks: what is claimed of the caller, and the client behind proxies. What is found is the [`Identity`] that all
 //! later stages read.
 
+pub(crate) mod caller;
 pub mod explain_token;
 pub mod proxies;
 pub mod tokens;

@@ -20,7 +20,7 @@ use ogive_telemetry::codes;
 use crate::{
     receive::GraphqlRequest,
     schema::labels::labels_of,
-    schema::operation::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
+    schema::operation::{Delivery, PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
     schema::state::SchemaState,
     shared::error::{RequestError, internal, no_subscriptions, queue_full},
     shared::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share},
@@ -52,8 +52,9 @@ pub fn prepare(
     memory: &Reservation,
 ) -> Result<Prepared, RequestError> {
     let name = request.operation_name.as_deref();
-    let operations = state.known_operations(request.in_parts.is_some());
-    let found = operations.get(&request.query, name);
+    let found = state
+        .operations
+        .get(&request.query, name, request.delivery());
     prepare_with(state, request, found, memory)
 }
 
@@ -76,8 +77,8 @@ pub(crate) async fn prepare_fairly(
     // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
     if request.bytes as usize <= LIGHT_BODY {
         let name = request.operation_name.as_deref();
-        let operations = state.known_operations(request.in_parts.is_some());
-        let found = operations.get(&request.query, name);
+        let operations = &state.operations;
+        let found = operations.get(&request.query, name, request.delivery());
         if found.is_some() {
             let prepared = prepare_with(state, request, found, means.memory)?;
             return Ok((prepared, None));
@@ -133,8 +134,7 @@ async fn elsewhere(
     let memory = means.memory.beside();
     let work = means.offload.run(move || {
         let name = moved.operation_name.as_deref();
-        let operations = state.known_operations(moved.in_parts.is_some());
-        let found = operations.get(&moved.query, name);
+        let found = state.operations.get(&moved.query, name, moved.delivery());
         let prepared = match (&found, lookup) {
             (None, Lookup::Only) => None,
             _ => Some(prepare_with(&state, &moved, found, &memory)),
@@ -166,14 +166,13 @@ fn prepare_with(
             let text = request.query.len();
             let about = text.saturating_add(text.min(TREE_TEXT_MAX) * TREE_BYTES_PER_TEXT_BYTE);
             memory.grow(about)?;
-            let in_parts = request.in_parts.is_some();
-            let operation = prepare_operation_for(state, &request.query, name, in_parts)?;
+            let delivery = request.delivery();
+            let operation = prepare_operation_for(state, &request.query, name, delivery)?;
             let operation = Arc::new(operation);
             memory.shrink(about);
             // Whoever keeps it has a limit of its own; this counts what nobody keeps.
             memory.grow(operation.heap_bytes())?;
-            let operations = state.known_operations(in_parts);
-            operations.admit(name, Arc::clone(&operation));
+            state.operations.admit(name, Arc::clone(&operation));
             (operation, false)
         }
     };
@@ -264,21 +263,22 @@ pub fn estimated_variables(
         .map_err(|errors| RequestError::diagnostics(&errors, DOCUMENT, operation.document.source()))
 }
 
-/// Prepares what does not depend on the variables of one request. Looks nothing up and keeps nothing.
+/// Prepares what does not depend on the variables of one request, to be answered as a whole. Looks nothing up and keeps
+/// nothing.
 pub fn prepare_operation(
     state: &SchemaState,
     text: &str,
     name: Option<&str>,
 ) -> Result<PreparedOperation, RequestError> {
-    prepare_operation_for(state, text, name, false)
+    prepare_operation_for(state, text, name, Delivery::Whole)
 }
 
-/// The same, where `@defer` may be kept for an answer in parts.
-fn prepare_operation_for(
+/// The same, to be answered in a given way.
+pub(crate) fn prepare_operation_for(
     state: &SchemaState,
     text: &str,
     name: Option<&str>,
-    in_parts: bool,
+    delivery: Delivery,
 ) -> Result<PreparedOperation, RequestError> {
     let limits = &state.options.prepare;
     let parsed = parse(text, DOCUMENT, &limits.syntax);
@@ -298,7 +298,7 @@ fn prepare_operation_for(
     }
     let definition = *select_operation(&document, name)?;
     let normalised = NormaliseLimits {
-        deferral: limits.normalise.deferral || in_parts,
+        deferral: limits.normalise.deferral || delivery == Delivery::InParts,
         ..limits.normalise
     };
     let operation = match normalise(api, &document, &definition, &normalised) {
@@ -328,6 +328,7 @@ fn prepare_operation_for(
         Box::new(ogive_cost::compile(schema, costs, &operation, &settings))
     });
     Ok(PreparedOperation {
+        delivery,
         cost,
         labels: labels_of(&state.supergraph, &operation),
         variants: Mutex::default(),

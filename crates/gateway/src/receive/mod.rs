@@ -7,6 +7,7 @@
 //! the process hold is counted while it comes ([`ogive_base::memory`]).
 
 pub(crate) mod percent;
+pub(crate) mod stage;
 pub mod uploads;
 
 use std::{
@@ -28,6 +29,7 @@ use ogive_telemetry::codes;
 use ogive_transport::encoding::{self, DecodeError, Encoding};
 
 use crate::{
+    schema::operation::Delivery,
     shared::error::{RequestError, no_memory},
     shared::json_value::{self, JsonObject},
     shared::measured::{Exceeded, note},
@@ -58,6 +60,16 @@ pub struct GraphqlRequest {
     pub in_parts: Option<IncrementalMedia>,
     /// Bytes of the body or query string it came in; 0 if it came in none.
     pub bytes: u32,
+}
+
+impl GraphqlRequest {
+    /// How it is answered.
+    pub(crate) fn delivery(&self) -> Delivery {
+        match self.in_parts {
+            None => Delivery::Whole,
+            Some(_) => Delivery::InParts,
+        }
+    }
 }
 
 /// What one HTTP request holds.

@@ -6,18 +6,54 @@
 
 pub mod expose;
 pub(crate) mod parts;
+pub(crate) mod refusal;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
+use ogive_server::ResponseBody;
 use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
-use crate::{shared::error::RequestError, shared::media::Media, subscribe::format::whole};
-use ogive_server::ResponseBody;
+use crate::{
+    operation::OperationRun,
+    respond::expose::{add_extensions, plan_extension},
+    schema::operation::PlannedOperation,
+    shared::media::Media,
+    shared::observe::Watch,
+    subscribe::format::whole,
+};
 
 /// The response to an executed operation.
 pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {
     framed(StatusCode::OK, media, output.body.into_segments().collect())
+}
+
+/// Stop 5, with the plan if the client asked for it.
+pub(crate) fn respond_operation(
+    run: &OperationRun<'_>,
+    output: ExecuteOutput,
+    plan: Option<&PlannedOperation>,
+) -> Response<ResponseBody> {
+    let mut extensions = Vec::new();
+    if let Some(plan) = plan {
+        extensions.push(("apolloQueryPlan", plan_extension(plan)));
+    }
+    let traces = |_: &&Watch<'_>| run.serving.options.observe.traces(run.context.headers);
+    if let Some(watch) = run.context.watch().filter(traces) {
+        extensions.push(("ogiveTrace", watch.timeline(&run.serving.state.endpoints)));
+    }
+    let mut response = match extensions.as_slice() {
+        [] => respond(output, run.media),
+        all => respond_with(
+            add_extensions(&output.body.into_bytes(), all).into(),
+            run.media,
+        ),
+    };
+    let added = run.context.take_added();
+    if !added.is_empty() {
+        add_headers(&mut response, added, !extensions.is_empty());
+    }
+    response
 }
 
 /// A response whose body is written already.
@@ -80,37 +116,6 @@ pub fn add_headers(response: &mut Response<ResponseBody>, mut added: HeaderMap, 
         // Whoever keeps it has to know that it would be written in another way for others.
         headers.append(header::VARY, HeaderValue::from_static("accept"));
     }
-}
-
-/// The response to a refused request.
-pub fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
-    // Clients from before the status told anything take every other status for a broken connection.
-    let status = match media {
-        Media::LegacyJson | Media::Stream(_) if error.well_formed && error.status < 500 => {
-            StatusCode::OK
-        }
-        _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-    };
-    let mut response = framed(status, media, Bytes::from(error.to_json()).into());
-    // A cache that keeps what nothing is said about must not keep, for instance, that a document is not known yet.
-    let never = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, never);
-    if let Some(seconds) = error.retry_after {
-        let seconds = HeaderValue::from(seconds);
-        response.headers_mut().insert(header::RETRY_AFTER, seconds);
-    }
-    if let Some(challenge) = &error.challenge
-        && let Ok(challenge) = HeaderValue::from_str(challenge)
-    {
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, challenge);
-    }
-    if let Some(allow) = error.allow {
-        let allow = HeaderValue::from_static(allow);
-        response.headers_mut().insert(header::ALLOW, allow);
-    }
-    response
 }
 
 fn framed(status: StatusCode, media: Media, body: ResponseBody) -> Response<ResponseBody> {

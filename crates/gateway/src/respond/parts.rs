@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
 use ogive_base::Reservation;
 use ogive_execute::incremental::{IncrementalForm, Payload};
 use ogive_identity::Caller;
@@ -30,15 +30,18 @@ use ogive_telemetry::Telemetry;
 
 use crate::{
     execute::execute_in_parts,
+    operation::OperationRun,
+    options::GatewayOptions,
     prepare::Prepared,
     respond::{add_headers, respond_with},
     schema::operation::PlannedOperation,
     schema::state::SchemaState,
     shared::context::OperationContext,
     shared::error::RequestError,
-    shared::media::{IncrementalMedia, Media},
+    shared::media::{IncrementalMedia, Media, incremental_media},
     shared::panic::contained,
     shared::worker::WorkerState,
+    subscribe::SubscriberSlot,
 };
 
 /// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
@@ -49,19 +52,87 @@ const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// What an execution keeps that goes on behind its request.
 pub(crate) struct Kept {
-    pub(crate) state: Arc<SchemaState>,
-    pub(crate) prepared: Prepared,
-    pub(crate) planned: Arc<PlannedOperation>,
-    pub(crate) headers: HeaderMap,
-    pub(crate) caller: Option<Arc<Caller>>,
-    pub(crate) claims: Claims,
+    media: IncrementalMedia,
+    state: Arc<SchemaState>,
+    prepared: Prepared,
+    planned: Arc<PlannedOperation>,
+    headers: HeaderMap,
+    caller: Option<Arc<Caller>>,
+    claims: Claims,
     /// The part of the schema that the caller may see.
-    pub(crate) view: Option<Arc<Schema>>,
-    pub(crate) worker: Rc<WorkerState>,
-    pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) memory: Reservation,
+    view: Option<Arc<Schema>>,
+    worker: Rc<WorkerState>,
+    telemetry: Arc<Telemetry>,
+    memory: Reservation,
     /// Headers that the response has anyway.
-    pub(crate) added: HeaderMap,
+    added: HeaderMap,
+}
+
+/// An answer in parts that a client reads, to an operation of which something may come later.
+pub(crate) struct InParts {
+    media: IncrementalMedia,
+    worker: Rc<WorkerState>,
+}
+
+impl InParts {
+    /// `None` if nothing of it comes later, or nothing can go on behind its request.
+    pub(crate) fn of(
+        media: IncrementalMedia,
+        run: &OperationRun<'_>,
+        planned: &PlannedOperation,
+    ) -> Option<Self> {
+        let worker = run.worker.handle()?;
+        planned.plan.deferral.as_ref()?;
+        Some(InParts { media, worker })
+    }
+    /// Keeps what goes on behind the request.
+    pub(crate) fn keep(
+        self,
+        run: &OperationRun<'_>,
+        prepared: Prepared,
+        planned: Arc<PlannedOperation>,
+        telemetry: &Arc<Telemetry>,
+    ) -> Kept {
+        let context = run.context;
+        Kept {
+            media: self.media,
+            state: Arc::clone(&run.serving.state),
+            prepared,
+            planned,
+            headers: context.headers.clone(),
+            caller: context.shared_caller().cloned(),
+            claims: context.claims().clone(),
+            view: context.shared_view().cloned(),
+            worker: self.worker,
+            telemetry: Arc::clone(telemetry),
+            memory: run.memory.beside(),
+            added: context.take_added(),
+        }
+    }
+}
+
+/// The answer in parts that a client reads. What came over a WebSocket is answered over it.
+pub(crate) fn parts_asked(
+    options: &GatewayOptions,
+    parts: &Parts,
+    media: Media,
+) -> Option<IncrementalMedia> {
+    let asked = incremental_media(&parts.headers, options.incremental?)?;
+    let is_stream = matches!(media, Media::Stream(_));
+    let is_of_websocket = parts.extensions.get::<SubscriberSlot>().is_some();
+    (!is_stream && !is_of_websocket).then_some(asked)
+}
+
+/// Whether a document has a directive by which something of it may come later. One that says so in a comment or a text is
+/// only taken for another operation than it is for others.
+pub(crate) fn may_come_later(document: &str) -> bool {
+    let is_ignored = |c: char| c.is_whitespace() || matches!(c, ',' | '\u{feff}');
+    let named = |(at, _): (usize, &str)| {
+        let before = document[..at].trim_end_matches(is_ignored);
+        // The directive's name may be on the line after a comment.
+        before.ends_with('@') || before.contains('#')
+    };
+    document.match_indices("defer").any(named)
 }
 
 /// The first payload, and the headers that subgraphs' answers add to the response.
@@ -72,9 +143,9 @@ type Work = Pin<Box<dyn Future<Output = Result<(), RequestError>>>>;
 /// Answers an operation in parts, or at once if nothing of it comes later and the client reads JSON, too.
 pub(crate) async fn respond_in_parts(
     mut kept: Kept,
-    incremental: IncrementalMedia,
     media: Media,
 ) -> Result<Response<ResponseBody>, RequestError> {
+    let incremental = kept.media;
     let form = incremental.form;
     let mut added = std::mem::take(&mut kept.added);
     let (sender, receiver) = channel(AHEAD_BYTES_MAX);

@@ -15,6 +15,16 @@ use crate::{
     schema::split_fetch::SplitFetch,
 };
 
+/// How an operation is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Delivery {
+    /// As a whole, whatever it defers.
+    #[default]
+    Whole,
+    /// In parts: what it defers may come later, which is another operation to all who plan it.
+    InParts,
+}
+
 /// A valid operation, and its plan once there is one.
 #[derive(Debug)]
 pub struct PreparedOperation {
@@ -24,6 +34,8 @@ pub struct PreparedOperation {
     pub definition: OperationDefinition,
     /// The normal form.
     pub operation: Operation,
+    /// How it is answered, which the normal form depends on.
+    pub delivery: Delivery,
     /// Codes of the limits that it exceeds and that are only measured.
     pub exceeded: Box<[&'static str]>,
     /// What it costs; `None` if nobody asks.

@@ -16,7 +16,7 @@ use quick_cache::{Equivalent, Weighter, sync::Cache};
 use crate::{
     schema::cache_limits::{CacheLimits, SchemaCache},
     schema::doorkeeper::Doorkeeper,
-    schema::operation::PreparedOperation,
+    schema::operation::{Delivery, PreparedOperation},
 };
 
 /// The cache of one schema.
@@ -31,13 +31,16 @@ struct Key {
     /// Shared with the document of the entry.
     text: Arc<str>,
     operation_name: Option<Box<str>>,
+    delivery: Delivery,
 }
 
 struct KeyRef<'a> {
     text: &'a str,
     operation_name: Option<&'a str>,
+    delivery: Delivery,
 }
 
+// How they are answered is not hashed: few documents are asked for in both ways.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&*self.text, self.operation_name.as_deref()).hash(state);
@@ -50,7 +53,9 @@ impl Hash for KeyRef<'_> {
 }
 impl Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        *self.text == *key.text && self.operation_name == key.operation_name.as_deref()
+        *self.text == *key.text
+            && self.operation_name == key.operation_name.as_deref()
+            && self.delivery == key.delivery
     }
 }
 
@@ -72,11 +77,17 @@ impl OperationCache {
             entries: limits.map(|limits| limits.cache(ByBytes(limits))),
         }
     }
-    /// The entry of this document and operation name.
-    pub fn get(&self, text: &str, operation_name: Option<&str>) -> Option<Arc<PreparedOperation>> {
+    /// The entry of this document and operation name, answered in this way.
+    pub fn get(
+        &self,
+        text: &str,
+        operation_name: Option<&str>,
+        delivery: Delivery,
+    ) -> Option<Arc<PreparedOperation>> {
         self.entries.as_ref()?.get(&KeyRef {
             text,
             operation_name,
+            delivery,
         })
     }
     /// Keeps an entry that came for the second time, or for the first while there is much room.
@@ -96,14 +107,15 @@ impl OperationCache {
             let key = Key {
                 text: Arc::clone(entry.document.source_arc()),
                 operation_name: operation_name.map(Into::into),
+                delivery: entry.delivery,
             };
             entries.insert(key, entry);
         }
     }
-    /// Document and operation name of every entry, in no particular order.
-    pub fn documents(&self) -> impl Iterator<Item = (Arc<str>, Option<Box<str>>)> + '_ {
+    /// Every entry with its operation name, in no particular order.
+    pub fn all(&self) -> impl Iterator<Item = (Option<Box<str>>, Arc<PreparedOperation>)> + '_ {
         let entries = self.entries.iter().flat_map(Cache::iter);
-        entries.map(|(key, _)| (key.text, key.operation_name))
+        entries.map(|(key, entry)| (key.operation_name, entry))
     }
     /// Number of entries.
     pub fn len(&self) -> usize {

@@ -36,8 +36,6 @@ pub struct SchemaState {
     pub endpoints: Vec<Endpoint>,
     /// Operations seen before.
     pub operations: OperationCache,
-    /// Of those that defer something, for clients that read answers in parts.
-    pub deferred_operations: OperationCache,
     /// Plans made before, for any number of documents each.
     pub plans: PlanCache,
     /// Hashes of the supergraph's types: tell which plans outlive it.
@@ -102,7 +100,6 @@ impl SchemaState {
         });
         let state = SchemaState {
             operations: OperationCache::new(limits),
-            deferred_operations: OperationCache::new(limits),
             plans: PlanCache::new(limits),
             fingerprints: Fingerprints::new(&supergraph),
             compared: ComparedFields::new(&supergraph),
@@ -124,14 +121,6 @@ impl SchemaState {
 }
 
 impl SchemaState {
-    /// Operations seen before, by whether they are answered in parts.
-    pub(crate) fn known_operations(&self, in_parts: bool) -> &OperationCache {
-        if in_parts {
-            &self.deferred_operations
-        } else {
-            &self.operations
-        }
-    }
     /// The planning options with some override labels on, and with what was measured.
     pub(crate) fn planning_with(&self, on: &BitSet, epoch: &Epoch) -> Cow<'_, PlanOptions> {
         let options = &self.options.plan;

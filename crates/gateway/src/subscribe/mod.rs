@@ -27,17 +27,16 @@ use serde_json::Value;
 
 use crate::{
     execute::locals,
-    gateway::{Gateway, Serving},
+    gateway::Gateway,
+    operation::OperationRun,
     prepare::Prepared,
     schema::operation::PlannedOperation,
-    shared::context::OperationContext,
     shared::error::{RequestError, no_subscriptions},
     shared::media::{Media, stream_media},
-    shared::worker::WorkerState,
     subscribe::end::{EndLine, EndLog},
     subscribe::format::EventBody,
     subscribe::plan::{Opener, SourcePlan},
-    subscribe::run::{SourceInput, run},
+    subscribe::run::SourceInput,
     subscribe::sources::Subscriber,
 };
 
@@ -58,12 +57,11 @@ impl Gateway {
     /// Subscribes, and answers with the events.
     pub(crate) fn subscribe(
         &self,
-        serving: &Serving,
+        run: &OperationRun<'_>,
         prepared: Prepared,
         planned: &Arc<PlannedOperation>,
-        context: &OperationContext<'_>,
-        worker: &WorkerState,
     ) -> Result<Response<ResponseBody>, RequestError> {
+        let (serving, context, worker) = (run.serving, run.context, run.worker);
         let options = serving
             .options
             .subscription
@@ -122,7 +120,7 @@ impl Gateway {
                 reload_window: options.reload_window,
                 drain_window: options.drain_window,
             };
-            tokio::task::spawn_local(run(input, plan, source));
+            tokio::task::spawn_local(run::run(input, plan, source));
         }
         let Some(media) = media.filter(|_| slot.is_none()) else {
             if let Some(slot) = slot {

@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderValue};
 use ogive_gateway::{
     plan::{plan_for, plan_now},
     prepare::prepare_operation,
+    schema::operation::Delivery,
     schema::plan_cache::PlanSource,
     schema::state::SchemaState,
 };
@@ -42,7 +43,7 @@ const STOCK: &str = "{ product(id: 1) { name stock } }";
 
 /// Number of requests of the plan for a request, and where it came from.
 async fn requests(state: &SchemaState, text: &str, headers: &HeaderMap) -> (usize, PlanSource) {
-    let operation = match state.operations.get(text, None) {
+    let operation = match state.operations.get(text, None, Delivery::Whole) {
         Some(known) => known,
         None => {
             let made = std::sync::Arc::new(prepare_operation(state, text, None).unwrap());

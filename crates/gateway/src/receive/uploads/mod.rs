@@ -164,6 +164,13 @@ pub(crate) struct Entry<'a> {
     pub(crate) at: Option<usize>,
 }
 
+impl<'a> Entry<'a> {
+    /// The files of a request that is no batch.
+    pub(crate) fn only(uploads: &'a Uploads) -> Self {
+        Entry { uploads, at: None }
+    }
+}
+
 /// Whether a request's body is `multipart/form-data`.
 pub(crate) fn is_multipart(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE);

@@ -1,0 +1,66 @@
+//! Stop 1 as a stage: who may not ask is refused first, then the body is read, with files or without.
+
+use std::pin::pin;
+
+use ogive_base::Reservation;
+use ogive_server::drain_body::read_refused;
+use ogive_telemetry::{spans, stop_span};
+use tracing::Instrument;
+
+use crate::{
+    gateway::{Gateway, Serving},
+    receive::{
+        Received, RequestBody, receive,
+        uploads::{self, Uploads},
+    },
+    shared::context::RequestContext,
+    shared::error::RequestError,
+    shared::measured::Exceeded,
+};
+
+impl Gateway {
+    /// Stop 1. Whoever may not ask has nothing read.
+    pub(crate) async fn receive<B: RequestBody>(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        body: B,
+        memory: &Reservation,
+        document_id: Option<&str>,
+        exceeded: &mut Exceeded,
+    ) -> Result<(Received, Option<Box<Uploads>>), RequestError> {
+        let parts = context.parts;
+        let checked = serving.options.csrf.check(parts);
+        let required = serving.options.caller_required;
+        if let Err(error) =
+            checked.and_then(|()| context.identity.check(required, serving.options.challenge))
+        {
+            read_refused(&parts.headers, body).await;
+            return Err(error);
+        }
+        let limits = &serving.options.receive;
+        let span = stop_span!(spans::RECEIVE);
+        let options = serving.options.uploads.as_ref();
+        match options.filter(|_| uploads::is_multipart(&parts.headers)) {
+            // In a box, because it takes much room, and room is moved with every request.
+            Some(options) => {
+                let received = Box::pin(uploads::receive(
+                    parts,
+                    body,
+                    options,
+                    limits,
+                    document_id,
+                    (&self.offload, memory),
+                    exceeded,
+                ));
+                let (received, uploads) = received.instrument(span).await?;
+                Ok((received, Some(Box::new(uploads))))
+            }
+            None => {
+                let means = (&self.offload, memory);
+                let received = pin!(receive(parts, body, limits, document_id, means, exceeded));
+                Ok((received.instrument(span).await?, None))
+            }
+        }
+    }
+}
