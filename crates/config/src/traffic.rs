@@ -125,6 +125,9 @@ section! {
         /// Whether equal queries to the subgraph, headers included, that are under way at the same time are sent
         /// once, whoever asks; default yes.
         pub deduplicate_query: Option<bool> = None,
+        /// Whether requests of operations that have a name have one, too: the operation's, the subgraph's and the number of
+        /// the fetch, as in `Shop__reviews__0`. Only requests of operations of the same name are then shared. Default no.
+        pub operation_names: Option<bool> = None,
         /// What may share one request: `all` look-ups of a wave (the default), the same look-up at several `paths`, or
         /// nothing (`off`).
         pub batching: Option<BatchingWord> = None,
@@ -192,6 +195,8 @@ pub struct ResolvedTraffic {
     pub accept_compression: bool,
     /// See [`SubgraphTraffic::deduplicate_query`].
     pub deduplicate_query: bool,
+    /// See [`SubgraphTraffic::operation_names`].
+    pub operation_names: bool,
     /// See [`SubgraphTraffic::batching`].
     pub batching: BatchingWord,
     /// See [`SubgraphTraffic::max_aliases`].
@@ -259,6 +264,7 @@ impl Config {
             compression: own.compression.or(all.compression),
             accept_compression: pick(own.accept_compression, all.accept_compression, false),
             deduplicate_query: pick(own.deduplicate_query, all.deduplicate_query, true),
+            operation_names: pick(own.operation_names, all.operation_names, false),
             batching: pick(own.batching, all.batching, BatchingWord::All),
             max_aliases: own.max_aliases.or(all.max_aliases),
             max_representations: own.max_representations.or(all.max_representations),

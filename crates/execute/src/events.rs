@@ -29,7 +29,7 @@ pub fn source_request(plan: &Plan, input: &ExecuteInput<'_>) -> Option<SubgraphR
         root: conditions.hold(root.cond),
         ..Gathered::default()
     };
-    let (variables, limits) = (input.variables, &input.limits);
+    let (variables, limits) = (input.variables, (&input.limits, input.operation_names));
     let body = request::body((id, fetch), &gathered, &conditions, variables, plan, limits);
     Some(SubgraphRequest {
         subgraph: fetch.subgraph,

@@ -2,7 +2,7 @@
 //! join by record, and the output program streams the answer. Sees neither sockets nor the planner.
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
-//! `gather` and `request` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `lookups`, `scan`, `lane` and `duplicates` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
+//! `gather`, `request` and `operation_names` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `lookups`, `scan`, `lane` and `duplicates` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
 //! (stop 5), [`incremental`] (both, in parts), `events` (subscriptions), `errors` and `failure` (what clients and operators are
 //! told), [`limits`] and [`codes`].
 //!
@@ -23,6 +23,7 @@ mod inflight;
 mod inline_list;
 mod leaf;
 pub mod limits;
+mod operation_names;
 mod output;
 mod request;
 mod respond;
@@ -40,6 +41,7 @@ mod unauthorized;
 pub use events::{execute_event, source_request};
 pub use failure::Failure;
 pub use limits::{ExecuteLimits, ExecuteOptions, Reuse};
+pub use operation_names::{NamedSubgraphs, OperationNames};
 pub use output::ResponseBody;
 pub use run::{ExecuteInput, ExecuteOutput, ExecuteStats, FetchTrace, execute};
 pub use stream_scan::{PartialAnswer, StreamScan};

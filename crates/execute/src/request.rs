@@ -1,9 +1,12 @@
 //! What a subgraph is sent: the body of one request.
 
 use bytes::Bytes;
-use ogive_plan::{Fetch, FetchId, Plan};
+use ogive_plan::{Fetch, FetchId, Plan, Segment};
 
-use crate::{condition::Conditions, gather::Gathered, limits::ExecuteLimits, stop::LimitReached};
+use crate::{
+    condition::Conditions, gather::Gathered, limits::ExecuteLimits,
+    operation_names::OperationNames, stop::LimitReached,
+};
 
 /// What is set aside for the parts of a body that are neither text of the plan nor representations.
 const BODY_FRAME_BYTES: usize = 128;
@@ -15,7 +18,7 @@ pub(crate) fn body(
     conditions: &Conditions,
     variables: &[Option<Box<str>>],
     plan: &Plan,
-    limits: &ExecuteLimits,
+    (limits, names): (&ExecuteLimits, Option<OperationNames<'_>>),
 ) -> Result<Option<Bytes>, LimitReached> {
     if !gathered.root && gathered.n_representations() == 0 {
         return Ok(None);
@@ -28,12 +31,22 @@ pub(crate) fn body(
     let likely = likely + variables_of_lookups.sum::<usize>();
     let mut out = Vec::with_capacity(likely + BODY_FRAME_BYTES);
     out.extend_from_slice(b"{\"query\":\"");
-    for segment in &fetch.segments {
+    let name = names.and_then(|names| names.of(id, fetch));
+    let mut segments = fetch.segments.iter();
+    if let Some(name) = &name {
+        write_named(name, fetch, segments.next(), &mut out);
+    }
+    for segment in segments {
         if conditions.open(&segment.gates, live) {
             out.extend_from_slice(segment.text.as_bytes());
         }
     }
     out.push(b'"');
+    if let Some(name) = &name {
+        for part in [",\"operationName\":\"", name, "\""] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
     let mut empty = true;
     let mut begin = |out: &mut Vec<u8>| {
         out.extend_from_slice(if empty { b",\"variables\":{" } else { b"," });
@@ -70,4 +83,15 @@ pub(crate) fn body(
         return Err(LimitReached("request_bytes_max"));
     }
     Ok(Some(Bytes::from(out)))
+}
+
+/// The first piece of a text, which is always written, with a name behind the word that opens it.
+#[inline(never)]
+fn write_named(name: &str, fetch: &Fetch, first: Option<&Segment>, out: &mut Vec<u8>) {
+    let kind = fetch.kind.as_str();
+    let text = first.map_or("", |segment| &segment.text);
+    let rest = text.strip_prefix(kind).unwrap_or(text);
+    for part in [kind, " ", name, rest] {
+        out.extend_from_slice(part.as_bytes());
+    }
 }

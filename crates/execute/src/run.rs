@@ -21,6 +21,7 @@ use crate::{
     gather::{FetchPart, Gather, Gathered, gather},
     inflight::InflightFutures,
     limits::{ExecuteLimits, ExecuteOptions, Reuse},
+    operation_names::OperationNames,
     output::ResponseBody,
     request,
     respond::{Respond, Responded, respond},
@@ -46,6 +47,8 @@ pub struct ExecuteInput<'a> {
     pub options: ExecuteOptions,
     /// Members of `extensions` of subgraph errors that are passed on besides `code`; [`ExecuteOptions`] may say all.
     pub error_extensions: &'a [Box<str>],
+    /// What subgraphs are told of the operation's name.
+    pub operation_names: Option<OperationNames<'a>>,
 }
 
 /// The result of one execution: always a whole GraphQL response.
@@ -370,7 +373,7 @@ impl<'e> Run<'e> {
                 self.conditions,
                 self.input.variables,
                 self.plan,
-                &self.input.limits,
+                (&self.input.limits, self.input.operation_names),
             );
             let body = match body {
                 Ok(body) => body,

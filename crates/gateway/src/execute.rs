@@ -17,7 +17,7 @@ use ogive_execute::Transport as _;
 use ogive_execute::incremental::{
     IncrementalForm, IncrementalOutput, Payload, execute_incrementally,
 };
-use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput};
+use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput, OperationNames};
 use ogive_operation::answer_locals;
 use ogive_schema::{Schema, introspection::OUTPUT_BYTES_MAX};
 use ogive_telemetry::codes;
@@ -57,8 +57,7 @@ pub async fn execute(
         watch
     };
     let telling = telling(context, &prepared.operation);
-    let values = prepared.variables.values.iter().flatten();
-    let held = values.map(|value| value.len()).sum();
+    let held = held(&prepared);
     let (client, endpoints) = (&worker.client, &state.endpoints);
     let transport = RequestTransport::new(client, endpoints, context.headers, Some(deadline))
         .asked_by(Some(context))
@@ -86,12 +85,13 @@ pub async fn execute(
             ..state.options.tell
         },
         error_extensions: &state.options.error_extensions,
+        operation_names: operation_names(state, &prepared.operation),
     };
     // The same for all clients.
     let asked = (std::ptr::from_ref(&*planned.plan) as usize, &variables);
     let is_shared = state.options.share_operations && !trace && uploads.is_none();
     let key = (is_shared && !worker.personal.knows(asked))
-        .then(|| OperationKey::new(&planned.plan, &variables, &granted, &locals, &transport))
+        .then(|| OperationKey::new(&planned.plan, &input, &transport))
         .flatten();
     let by_caller = !planned.plan.requirements.is_empty()
         || context.view().is_some()
@@ -152,8 +152,7 @@ pub(crate) async fn execute_in_parts(
 ) -> Result<IncrementalOutput, RequestError> {
     let deadline = Instant::now() + state.options.request_timeout;
     let telling = telling(context, &prepared.operation);
-    let values = prepared.variables.values.iter().flatten();
-    let held = values.map(|value| value.len()).sum();
+    let held = held(&prepared);
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
@@ -179,6 +178,7 @@ pub(crate) async fn execute_in_parts(
             ..state.options.tell
         },
         error_extensions: &state.options.error_extensions,
+        operation_names: operation_names(state, &prepared.operation),
     };
     let by_caller = !planned.plan.requirements.is_empty()
         || context.view().is_some()
@@ -194,6 +194,22 @@ pub(crate) async fn execute_in_parts(
     transport.holds(0);
     planned.prefetch.learn(&output.stats);
     Ok(output)
+}
+
+/// Bytes of the variables.
+fn held(prepared: &Prepared) -> usize {
+    let values = prepared.variables.values.iter().flatten();
+    values.map(|value| value.len()).sum()
+}
+
+/// What subgraphs are told of the name of an operation.
+pub(crate) fn operation_names<'a>(
+    state: &'a SchemaState,
+    operation: &'a PreparedOperation,
+) -> Option<OperationNames<'a>> {
+    let subgraphs = state.options.named_subgraphs.as_ref()?;
+    let name = operation.document.name(operation.definition.name?);
+    Some(OperationNames::new(name, subgraphs))
 }
 
 /// Who tells operators what goes wrong.

@@ -228,6 +228,7 @@ pub(crate) fn input<'a>(
     options: ExecuteOptions,
 ) -> ExecuteInput<'a> {
     ExecuteInput {
+        operation_names: None,
         error_extensions: &[],
         variables,
         granted,

@@ -16,8 +16,8 @@ use std::{
 use bytes::Bytes;
 use ogive_base::BitSet;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, Reuse, SubgraphRequest, SubgraphResponse,
-    Transport, TransportError, TransportFuture, execute,
+    ExecuteInput, ExecuteLimits, ExecuteOptions, NamedSubgraphs, OperationNames, Reuse,
+    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture, execute,
     incremental::{IncrementalForm, Payload, execute_incrementally},
 };
 use ogive_federation::subgraph_schema;
@@ -114,6 +114,16 @@ pub struct Prepared {
 /// Override labels are on or off by the seed.
 pub fn labels_are_on(seed: u64) -> bool {
     seed % 2 == 1
+}
+
+/// Half of the operations tell all subgraphs their name.
+fn named(plan: &Plan, seed: u64) -> Option<NamedSubgraphs> {
+    let names = plan.subgraphs.iter().map(|name| Some(&**name));
+    (seed % 4 < 2).then(|| NamedSubgraphs::new(names)).flatten()
+}
+
+fn names(subgraphs: Option<&NamedSubgraphs>) -> Option<OperationNames<'_>> {
+    Some(OperationNames::new("Generated", subgraphs?))
 }
 
 /// The gateway over one graph.
@@ -243,7 +253,9 @@ impl<'a> Gateway<'a> {
             flights: None,
         };
         let granted = Granted::default();
+        let named = named(plan, seed);
         let input = ExecuteInput {
+            operation_names: names(named.as_ref()),
             error_extensions: &[],
             variables: &prepared.variables.values,
             granted: &granted,
@@ -295,6 +307,7 @@ impl<'a> Gateway<'a> {
             flights: shared.then(Coalescer::default),
         };
         let (transport, granted) = (&transport, Granted::default());
+        let named = named(plan, seed);
         let run = || {
             let options = ExecuteOptions {
                 reuse: mode.reuse,
@@ -302,6 +315,7 @@ impl<'a> Gateway<'a> {
                 ..ExecuteOptions::default()
             };
             let input = ExecuteInput {
+                operation_names: names(named.as_ref()),
                 error_extensions: &[],
                 variables: &prepared.variables.values,
                 granted: &granted,

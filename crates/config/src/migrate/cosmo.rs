@@ -260,6 +260,10 @@ pub(super) const RULES: &[Rule] = &[
         "engine.enable_single_flight",
         "equal requests in flight are decided here",
     ),
+    to(
+        "engine.enable_subgraph_fetch_operation_name",
+        "traffic_shaping.all.operation_names",
+    ),
     unneeded("engine", "the engine needs no tuning"),
     to("access_logs.enabled", "telemetry.access_log.enabled"),
     to("access_logs.output.file.path", "telemetry.access_log.path"),

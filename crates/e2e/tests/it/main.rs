@@ -24,6 +24,7 @@ mod identity;
 mod incremental;
 mod measured;
 mod network;
+mod operation_names;
 mod refine;
 mod resilience;
 mod reuse;

@@ -180,6 +180,38 @@ fn equal_operations_under_way_are_executed_once() {
 }
 
 #[test]
+fn subgraphs_that_are_told_names_are_asked_once_for_each_name() {
+    let names = "operation_names: true";
+    let whole = "router: { deduplicate_query: true }";
+    for (yaml, times) in [
+        ("traffic_shaping: {}\n".to_owned(), 1),
+        (format!("traffic_shaping: {{ all: {{ {names} }} }}\n"), 2),
+        (
+            format!(
+                "traffic_shaping: {{ all: {{ {names}, deduplicate_query: false }}, {whole} }}\n"
+            ),
+            2,
+        ),
+    ] {
+        let (graph, accounts) = Accounts::with(&yaml);
+        let mut probe = client(&graph);
+        let mut clients: Vec<Connection> = (0..4).map(|_| client(&graph)).collect();
+        for (number, connection) in clients.iter_mut().enumerate() {
+            let name = ["One", "Two"][number % 2];
+            let body = format!(r#"{{"query":"query {name} {{ me {{ name }} }}"}}"#);
+            ask(connection, "Bearer a", body.as_bytes());
+        }
+        let open: Vec<Asked> = (0..times).map(|_| accounts.asked()).collect();
+        settle(&mut probe);
+        assert!(accounts.is_left_alone(), "{yaml}");
+        let _kept: Vec<TcpStream> = open.into_iter().map(|asked| asked.name("Ann")).collect();
+        for connection in &mut clients {
+            assert_eq!(connection.read().text(), me("Ann"));
+        }
+    }
+}
+
+#[test]
 fn mutations_are_never_shared() {
     let yaml = "traffic_shaping: { router: { deduplicate_query: true } }\n";
     let body = br#"{"query":"mutation { addReview(review: { product: \"a\", stars: 1, title: \"t\" }) { title } }"}"#;

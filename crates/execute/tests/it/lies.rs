@@ -374,6 +374,7 @@ fn responses_fit_the_clients_types_whatever_subgraphs_answer() {
             _ => {}
         }
         let input = ExecuteInput {
+            operation_names: None,
             error_extensions: &[],
             variables: &[],
             granted: &Granted::default(),
@@ -416,6 +417,7 @@ fn without_lies_there_is_no_error() {
         lies: 0,
     };
     let input = ExecuteInput {
+        operation_names: None,
         error_extensions: &[],
         variables: &[],
         granted: &Granted::default(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ogive_config::{BatchingWord, Config, IntrospectionWord, Limit, Measured, PlanProfile};
-use ogive_execute::{ExecuteLimits, ExecuteOptions};
+use ogive_execute::{ExecuteLimits, ExecuteOptions, NamedSubgraphs};
 use ogive_federation::Supergraph;
 use ogive_operation::{NormaliseLimits, ValidationLimits};
 use ogive_planner::{Batching, PlanOptions, Profile};
@@ -38,6 +38,8 @@ pub struct PipelineOptions {
     pub introspection: bool,
     /// What becomes of operations that ask for what their callers may not see.
     pub authorization: EnforceOptions,
+    /// Which subgraphs are told names of operations; default none.
+    pub named_subgraphs: Option<NamedSubgraphs>,
     /// Whether equal operations under way are executed once; default no.
     pub share_operations: bool,
     /// Most bytes of subgraphs' answers that one request holds; default 256 MiB.
@@ -185,6 +187,13 @@ impl PipelineOptions {
                 ..ExecuteOptions::default()
             },
             authorization: EnforceOptions::new(config),
+            named_subgraphs: {
+                let names = endpoints.iter().map(|endpoint| &*endpoint.name);
+                NamedSubgraphs::new(names.map(|name| {
+                    let is_told = config.traffic(name).operation_names;
+                    is_told.then_some(name)
+                }))
+            },
             share_operations: config.traffic_shaping.router.deduplicate_query,
             introspection: config.supergraph.introspection,
             request_timeout: config.traffic_shaping.router.timeout.0,

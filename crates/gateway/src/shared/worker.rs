@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use ogive_base::{MemoryBudget, MemoryShare, Reservation};
 use ogive_cost::Scratch;
-use ogive_execute::ExecuteOutput;
+use ogive_execute::{ExecuteInput, ExecuteOutput};
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Client, Coalescer, Personal, RequestTransport, SharingScope};
 
@@ -94,6 +94,8 @@ pub(crate) struct OperationKey {
     /// What the caller may see: callers that may not see the same never share an answer.
     granted: Granted,
     locals: Vec<Bytes>,
+    /// What subgraphs are told of the operation's name.
+    name: Option<Box<str>>,
     /// For every subgraph the plan asks, in the plan's order.
     identities: Vec<Rc<[u8]>>,
 }
@@ -102,9 +104,7 @@ impl OperationKey {
     /// The key of an operation; `None` if it must not be shared.
     pub(crate) fn new(
         plan: &Arc<Plan>,
-        variables: &[Option<Box<str>>],
-        granted: &Granted,
-        locals: &[Bytes],
+        input: &ExecuteInput<'_>,
         transport: &RequestTransport<'_>,
     ) -> Option<Self> {
         if plan.kind != OperationKind::Query {
@@ -121,9 +121,10 @@ impl OperationKey {
         }
         Some(OperationKey {
             plan: ptr::from_ref(&**plan) as usize,
-            variables: variables.to_vec(),
-            granted: granted.clone(),
-            locals: locals.to_vec(),
+            variables: input.variables.to_vec(),
+            granted: input.granted.clone(),
+            locals: input.locals.to_vec(),
+            name: input.operation_names.map(|names| names.operation().into()),
             identities,
         })
     }

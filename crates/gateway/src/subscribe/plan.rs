@@ -16,7 +16,7 @@ use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
     charge::charge,
-    execute::locals,
+    execute::{locals, operation_names},
     gateway::{Gateway, Serving},
     plan::plan_fairly,
     prepare::{Means, Prepared, prepare_fairly},
@@ -76,6 +76,7 @@ impl SourcePlan {
                 ..options.tell
             },
             error_extensions: &options.error_extensions,
+            operation_names: operation_names(&self.state, &self.operation),
         }
     }
     /// What the source is asked, and where it is; `None` if nothing may be asked.
@@ -99,6 +100,8 @@ impl SourcePlan {
             variables: self.variables.clone(),
             granted: self.granted.clone(),
             locals: self.locals.clone(),
+            name: operation_names(&self.state, &self.operation)
+                .map(|names| names.operation().into()),
             identities: identities(&self.planned.plan, &transport)?,
         })
     }

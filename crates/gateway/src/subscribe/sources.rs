@@ -39,6 +39,8 @@ pub(crate) struct SourceKey {
     /// What the caller may see.
     pub(crate) granted: Granted,
     pub(crate) locals: Vec<Bytes>,
+    /// What subgraphs are told of the operation's name.
+    pub(crate) name: Option<Box<str>>,
     /// What each subgraph would be sent besides bodies.
     pub(crate) identities: Vec<Box<[u8]>>,
 }
