@@ -245,6 +245,11 @@ impl Session {
         self.is_silent = false;
     }
 
+    /// Whether an answer of an operation is wanted.
+    pub fn wants(&self, id: &str) -> bool {
+        self.running.contains(id)
+    }
+
     /// An answer of an operation, a JSON object; `None` if nobody wants it.
     pub fn next(&self, id: &str, payload: &str) -> Option<String> {
         let id = self.running.contains(id).then_some(Cow::from(id))?;
@@ -445,5 +450,18 @@ mod tests {
             session.receive(r#"{"type":"ping","payload":{"a":[1]}}"#),
             Action::Send(r#"{"type":"pong","payload":{"a":[1]}}"#.into())
         );
+    }
+
+    #[test]
+    fn whoever_says_anything_is_there_even_if_pings_are_never_answered() {
+        let mut session = accepted(Protocol::TransportWs);
+        for _ in 0..3 {
+            assert!(matches!(session.heartbeat(), Heartbeat::Send(_)));
+            session.receive(r#"{"id":"9","type":"complete"}"#);
+        }
+        assert!(matches!(session.heartbeat(), Heartbeat::Send(_)));
+        session.alive();
+        assert!(matches!(session.heartbeat(), Heartbeat::Send(_)));
+        assert!(matches!(session.heartbeat(), Heartbeat::Missed(_)));
     }
 }

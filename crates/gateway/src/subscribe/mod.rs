@@ -11,7 +11,9 @@ pub mod options;
 pub(crate) mod plan;
 pub(crate) mod queue;
 pub(crate) mod run;
+pub(crate) mod sender;
 pub mod sources;
+pub(crate) mod upgrade;
 pub(crate) mod websocket;
 
 use std::{

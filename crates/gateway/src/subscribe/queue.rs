@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_stream::{multipart, sse};
+use ogive_stream::{Protocol, Utf8Bytes, multipart, server_message::ServerMessage, sse};
 
 use crate::{respond::expose::add_extensions, subscribe::options::QueueLimits};
 
@@ -20,6 +20,15 @@ pub(crate) struct Event {
     json: Bytes,
     sse: OnceLock<Bytes>,
     part: OnceLock<Bytes>,
+    message: OnceLock<Message>,
+}
+
+/// An event as a message of a WebSocket, which has the client's name for the operation in it.
+#[derive(Debug)]
+struct Message {
+    protocol: Protocol,
+    id: Box<str>,
+    text: Utf8Bytes,
 }
 
 impl Event {
@@ -28,6 +37,7 @@ impl Event {
             json,
             sse: OnceLock::new(),
             part: OnceLock::new(),
+            message: OnceLock::new(),
         }
     }
     /// The response.
@@ -42,6 +52,20 @@ impl Event {
             out.into()
         })
     }
+    /// The same as a message of a WebSocket, written once for all who call the operation the same.
+    pub(crate) fn message(&self, protocol: Protocol, id: &str) -> Utf8Bytes {
+        let write = || message(protocol, id, &self.json);
+        let known = self.message.get_or_init(|| Message {
+            protocol,
+            id: id.into(),
+            text: write(),
+        });
+        if known.protocol == protocol && *known.id == *id {
+            known.text.clone()
+        } else {
+            write()
+        }
+    }
     /// The same as a part.
     pub(crate) fn part(&self) -> &Bytes {
         self.part.get_or_init(|| {
@@ -50,6 +74,14 @@ impl Event {
             out.into()
         })
     }
+}
+
+fn message(protocol: Protocol, id: &str, json: &[u8]) -> Utf8Bytes {
+    let mut out = String::with_capacity(json.len() + id.len() + 48);
+    let payload = &*String::from_utf8_lossy(json);
+    let id = id.into();
+    ServerMessage::Next { id, payload }.write(protocol, &mut out);
+    out.into()
 }
 
 /// How a subscription ends.
@@ -238,6 +270,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_message_is_written_once_for_all_who_call_the_operation_the_same() {
+        let event = event("{}");
+        let texts = [
+            ("1", Protocol::TransportWs),
+            ("1", Protocol::TransportWs),
+            ("2", Protocol::TransportWs),
+            ("1", Protocol::LegacyWs),
+        ]
+        .map(|(id, protocol)| event.message(protocol, id));
+        assert_eq!(
+            texts[0].as_str(),
+            r#"{"id":"1","type":"next","payload":{}}"#
+        );
+        assert_eq!(texts[0].as_ptr(), texts[1].as_ptr());
+        assert_eq!(
+            texts[2].as_str(),
+            r#"{"id":"2","type":"next","payload":{}}"#
+        );
+        assert_eq!(
+            texts[3].as_str(),
+            r#"{"id":"1","type":"data","payload":{}}"#
+        );
     }
 
     #[test]

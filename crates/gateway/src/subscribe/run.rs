@@ -4,11 +4,12 @@
 //! come from. What is open belongs to no schema: when another one is served, the rest of the plan is replaced between two
 //! events, if the source would be asked the same ([`SourcePlan::under`]).
 
-use std::{pin::pin, rc::Rc, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, pin::pin, rc::Rc, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ogive_execute::{Event, EventStream, Transport as _, execute_event};
 use ogive_transport::{Reporter, RequestTransport};
+use serde::de::IgnoredAny;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -40,14 +41,18 @@ impl SourceInput {
         context: &OperationContext<'_>,
         telling: &Telling<'_>,
         event: Event,
-    ) -> Bytes {
+    ) -> Response {
         let options = &plan.state.options;
         let deadline = Instant::now() + options.request_timeout;
         let memory = self.worker.reserve(&self.gateway.memory);
         let held = event.as_ref().map_or(0, |response| response.body.len());
         if memory.grow(held).is_err() {
-            return crate::shared::error::no_memory().to_json().into();
+            return Response {
+                json: crate::shared::error::no_memory().to_json().into(),
+                is_last: event.is_err(),
+            };
         }
+        let answered = event.as_ref().ok().map(|response| response.body.clone());
         let (client, endpoints) = (&self.worker.client, &plan.state.endpoints);
         let headers = &self.opener.headers;
         let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
@@ -57,8 +62,26 @@ impl SourceInput {
             .counted_in(Some(&memory), held);
         let (input, plan) = (plan.execute_input(), &plan.planned.plan);
         let executing = pin!(execute_event(plan, input, &transport, event));
-        executing.await.body.into_bytes()
+        let output = executing.await;
+        let was_refused = |body: Bytes| output.errors_total > 0 && !has_data(&body);
+        Response {
+            is_last: answered.is_none_or(was_refused),
+            json: output.body.into_bytes(),
+        }
     }
+}
+
+/// The response to one event.
+struct Response {
+    json: Bytes,
+    /// Whether it says why the subscription ends.
+    is_last: bool,
+}
+
+/// Whether a response is one to an event: what was refused or given up has errors and no data.
+fn has_data(response: &[u8]) -> bool {
+    let members: Option<BTreeMap<Cow<'_, str>, IgnoredAny>> = serde_json::from_slice(response).ok();
+    members.is_none_or(|members| members.contains_key("data"))
 }
 
 /// Runs a source until it ends, or nobody is subscribed any more.
@@ -84,7 +107,8 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
     let Some((mut request, endpoint)) = plan.source() else {
         // Nothing may be asked: the response says why.
         let nothing = Err(ogive_execute::no_events());
-        return StreamEnd::Failed(input.respond(&plan, &context, &telling, nothing).await);
+        let response = input.respond(&plan, &context, &telling, nothing).await;
+        return StreamEnd::Failed(response.json);
     };
     // A source keeps nothing of the schema it was opened under but this.
     let endpoints = [endpoint.clone()];
@@ -107,19 +131,18 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
                 Ok(opened) => events = Some(opened),
                 Err(error) => {
                     let response = input.respond(&plan, &context, &telling, Err(error)).await;
-                    return StreamEnd::Failed(response);
+                    return StreamEnd::Failed(response.json);
                 }
             },
             event = next_of(&mut events), if events.is_some() => {
                 let Some(event) = event else {
                     return StreamEnd::Complete;
                 };
-                let is_last = event.is_err();
                 let response = input.respond(&plan, &context, &telling, event).await;
-                if is_last {
-                    return StreamEnd::Failed(response);
+                if response.is_last {
+                    return StreamEnd::Failed(response.json);
                 }
-                running.push(response);
+                running.push(response.json);
             }
             () = running.left() => return StreamEnd::Complete,
             changed = ending.changed() => {

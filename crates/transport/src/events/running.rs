@@ -2,14 +2,14 @@
 
 use std::{
     future::Future,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, ready},
 };
 
 use futures_core::Stream;
 use ogive_execute::{Event, EventStream, SubgraphResponse, TransportError};
 use ogive_stream::Protocol;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     failures::too_late,
@@ -121,19 +121,49 @@ impl Opener<'_> {
             }
             Learned::Nothing => {}
         }
-        let answer = over_http::open(&self.opening, address).await?;
-        match answer {
-            HttpAnswer::Events(_) => source.learn(Learned::Http),
-            // What may be over a moment later says nothing about protocols.
-            HttpAnswer::Neither(error) if error.transient => return Err(error),
-            answer => match self.socket(address, Protocol::TransportWs).await {
-                Ok(opened) => {
-                    source.learn(Learned::WebSocket);
-                    return Ok(opened);
-                }
-                // The first answer says more than that there is no WebSocket either.
-                Err(_) => return of_answer(answer),
+        self.tried(address).await
+    }
+
+    /// Over HTTP, and over WebSocket if that brings no stream, or nothing for a while. The first answer says more than that
+    /// there is no WebSocket either.
+    async fn tried(&self, address: &Address) -> Result<Opened, ExchangeError> {
+        let source = self.opening.source;
+        let mut asked = pin!(over_http::open(&self.opening, address));
+        // Begins when somebody waits for it.
+        let mut socket = pin!(self.socket(address, Protocol::TransportWs));
+        let answer = match timeout(source.patience, &mut asked).await {
+            Ok(answer) => answer,
+            Err(_) => tokio::select! {
+                answer = &mut asked => answer,
+                opened = &mut socket => return match opened {
+                    Ok(opened) => Ok(self.opened_socket(opened)),
+                    Err(_) => self.learned_from(asked.await),
+                },
             },
+        };
+        match answer {
+            Ok(HttpAnswer::Events(_)) => self.learned_from(answer),
+            // What may be over a moment later says nothing about protocols.
+            Ok(HttpAnswer::Neither(error)) if error.transient => Err(error),
+            answer => match socket.await {
+                Ok(opened) => Ok(self.opened_socket(opened)),
+                Err(_) => self.learned_from(answer),
+            },
+        }
+    }
+
+    fn opened_socket(&self, opened: Opened) -> Opened {
+        self.opening.source.learn(Learned::WebSocket);
+        opened
+    }
+
+    fn learned_from(
+        &self,
+        answer: Result<HttpAnswer, ExchangeError>,
+    ) -> Result<Opened, ExchangeError> {
+        let answer = answer?;
+        if matches!(answer, HttpAnswer::Events(_)) {
+            self.opening.source.learn(Learned::Http);
         }
         of_answer(answer)
     }

@@ -82,6 +82,9 @@ pub struct EventSource {
     pub stall_timeout: Duration,
     /// Most subscriptions that share a connection; default 1,000.
     pub connection_subscriptions_max: usize,
+    /// How long a subgraph whose protocol nobody knows may take to answer over HTTP before it is asked over WebSocket, too,
+    /// and whoever answers first is taken; default 2 s.
+    pub patience: Duration,
     /// When a lost stream is opened again.
     pub reconnect: Reconnect,
     /// Which protocol worked; default nobody knows yet.
@@ -100,6 +103,7 @@ impl Default for EventSource {
             queue_bytes: 1 << 20,
             stall_timeout: Duration::from_secs(5),
             connection_subscriptions_max: 1_000,
+            patience: Duration::from_secs(2),
             reconnect: Reconnect::default(),
             learned: LearnedProtocol::default(),
         }

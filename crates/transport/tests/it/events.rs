@@ -406,6 +406,51 @@ async fn what_is_no_stream_is_followed_by_websocket_and_remembered() {
 }
 
 #[tokio::test]
+async fn what_answers_no_http_is_asked_over_websocket_before_its_time_is_over() {
+    for closes in [true, false] {
+        let subgraph = Subgraph::start().await;
+        let mut source = source(EventProtocol::Auto);
+        source.patience = Duration::from_millis(20);
+        let endpoints = [subgraph.endpoint(source)];
+        let (client, headers) = (Client::new(), HeaderMap::new());
+        let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+        let answered = async {
+            let silent = subgraph.posted().await;
+            let silent = (!closes).then_some(silent);
+            (silent, subgraph.subscribed().await)
+        };
+        let (events, (_silent, (mut socket, _))) = opened(&transport, answered).await;
+        let mut events = events.unwrap();
+        socket.send(COMPLETE).await.unwrap();
+        assert!(next(&mut events).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn what_is_slow_over_http_and_speaks_no_websocket_is_waited_for() {
+    let subgraph = Subgraph::start().await;
+    let mut source = source(EventProtocol::Auto);
+    source.patience = Duration::from_millis(1);
+    let endpoints = [subgraph.endpoint(source)];
+    let (client, headers) = (Client::new(), HeaderMap::new());
+    let transport = RequestTransport::new(&client, &endpoints, &headers, None);
+    let answered = async {
+        let (mut slow, _) = subgraph.posted().await;
+        let (mut other, _) = subgraph.asked().await;
+        let answer = b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n";
+        other.write_all(answer).await.unwrap();
+        // Until the gateway has left.
+        let _ = other.read(&mut [0; 16]).await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        slow.write_all(head).await.unwrap();
+        slow.write_all(sse::COMPLETE).await.unwrap();
+        slow
+    };
+    let (events, _slow) = opened(&transport, answered).await;
+    assert!(next(&mut events.unwrap()).await.is_none());
+}
+
+#[tokio::test]
 async fn a_response_instead_of_a_stream_is_the_only_event() {
     let subgraph = Subgraph::start().await;
     let endpoints = [subgraph.endpoint(source(EventProtocol::Sse))];

@@ -139,6 +139,12 @@ impl FeedStream {
         let chunk = format!("{:x}\r\n{text}\r\n", text.len());
         self.stream.write_all(chunk.as_bytes()).is_ok()
     }
+    /// Refuses the subscription, or gives it up.
+    pub(crate) fn refuse(&mut self, message: &str) {
+        self.write(&format!(
+            "event: next\ndata: {{\"errors\":[{{\"message\":\"{message}\"}}]}}\n\n"
+        ));
+    }
     /// A review was added.
     pub(crate) fn add(&mut self, id: &str) {
         self.send(&format!(

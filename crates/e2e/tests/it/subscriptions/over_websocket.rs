@@ -384,3 +384,35 @@ fn a_client_that_takes_nothing_keeps_no_source_open() {
         assert_eq!(graph.served.gateway.subscriptions().overflows, 1);
     });
 }
+
+#[test]
+fn what_a_subgraph_refuses_is_an_error_of_the_operation_and_ends_it() {
+    let graph = Streamed::with("include_subgraph_errors: { all: true }\n");
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        for events in [0, 1] {
+            client.subscribe("1", "subscription { counted }").await;
+            let mut source = graph.feed.opened();
+            for _ in 0..events {
+                source.send(r#"{"counted":1}"#);
+                assert_eq!(client.hear().await["type"], "next");
+            }
+            source.refuse("no");
+            let heard = client.hear().await;
+            assert_eq!(heard["type"], "error");
+            assert_eq!(heard["payload"][0]["message"], "no");
+            source.wait_until_left();
+        }
+        // An event of which nothing could be had is one.
+        client.subscribe("2", "subscription { counted }").await;
+        let mut source = graph.feed.opened();
+        source.send("null");
+        let heard = client.hear().await;
+        assert_eq!(
+            (&heard["type"], &heard["payload"]["data"]["counted"]),
+            (&"next".into(), &Value::Null)
+        );
+        source.send(r#"{"counted":2}"#);
+        assert_eq!(client.hear().await["payload"]["data"]["counted"], 2);
+    });
+}

@@ -1,0 +1,115 @@
+//! Operations that come in other ways than as a request each: over a WebSocket, or for a stream that is open already. Each
+//! is made a request of its own, so it passes all stages.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
+use hyper::body::{Body, Frame, SizeHint};
+use serde_json::{Map, Value};
+
+use crate::{
+    gateway::Gateway, shared::context::Identity, shared::worker::WorkerState,
+    subscribe::SubscriberSlot, subscribe::sources::Subscriber,
+};
+
+/// Who sends operations, and what the head of each of them is.
+pub(crate) struct OperationSender {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) worker: Rc<WorkerState>,
+    pub(crate) identity: Identity,
+    pub(crate) template: HeaderMap,
+}
+
+/// What becomes of an operation's request.
+pub(crate) enum Answer {
+    Whole(Bytes),
+    Stream(Box<Subscriber>),
+}
+
+/// An operation on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer>>>;
+
+impl OperationSender {
+    /// Sends an operation through all stages.
+    pub(crate) fn send(&self, payload: &str) -> Answering {
+        let (gateway, worker) = (Arc::clone(&self.gateway), Rc::clone(&self.worker));
+        let (identity, slot) = (self.identity.clone(), SubscriberSlot::default());
+        let parts = self.head(Some(slot.clone()));
+        let body = WholeBody(Some(Bytes::copy_from_slice(payload.as_bytes())));
+        Box::pin(async move {
+            let answering = pin!(gateway.answer_operation(&parts, body, &identity, &worker));
+            let response = answering.await;
+            match slot.take() {
+                Some(subscriber) => Answer::Stream(Box::new(subscriber)),
+                None => Answer::Whole(response.into_body().to_vec().into()),
+            }
+        })
+    }
+    /// The head of an operation's request.
+    pub(crate) fn head(&self, slot: Option<SubscriberSlot>) -> Parts {
+        let mut request = Request::new(());
+        *request.method_mut() = Method::POST;
+        let path = self.gateway.options().graphql_path.clone();
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        *request.headers_mut() = self.template.clone();
+        if let Some(slot) = slot {
+            request.extensions_mut().insert(slot);
+        }
+        request.into_parts().0
+    }
+}
+
+/// Takes headers from what a client says of itself, where the upgrade has none of that name.
+pub(crate) fn add_headers<'n>(
+    headers: &mut HeaderMap,
+    payload: &str,
+    names: impl Iterator<Item = &'n HeaderName>,
+) {
+    let Ok(payload) = serde_json::from_str::<Map<String, Value>>(payload) else {
+        return;
+    };
+    let inner = payload.get("headers").and_then(Value::as_object);
+    for name in names {
+        let in_map = |map: &Map<String, Value>| {
+            let mut found = map
+                .iter()
+                .filter(|(key, _)| key.eq_ignore_ascii_case(name.as_str()));
+            found.find_map(|(_, value)| HeaderValue::from_str(value.as_str()?).ok())
+        };
+        let value = inner.and_then(in_map).or_else(|| in_map(&payload));
+        if let Some(mut value) = value
+            && !headers.contains_key(name)
+        {
+            value.set_sensitive(true);
+            headers.insert(name.clone(), value);
+        }
+    }
+}
+
+/// A body that is there.
+pub(crate) struct WholeBody(pub(crate) Option<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
+    }
+}
