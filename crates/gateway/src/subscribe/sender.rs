@@ -34,11 +34,11 @@ pub(crate) enum Answer {
 }
 
 /// An operation on its way.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer>>>;
+pub(crate) type PendingAnswer = Pin<Box<dyn Future<Output = Answer>>>;
 
 impl OperationSender {
     /// Sends an operation through all stages.
-    pub(crate) fn send(&self, payload: &str) -> Answering {
+    pub(crate) fn send(&self, payload: &str) -> PendingAnswer {
         let (gateway, worker) = (Arc::clone(&self.gateway), Rc::clone(&self.worker));
         let (identity, slot) = (self.identity.clone(), SubscriberSlot::default());
         let parts = self.head(Some(slot.clone()));

@@ -26,7 +26,7 @@ use crate::{
     subscribe::format::{errors_of, told},
     subscribe::options::SubscriptionOptions,
     subscribe::queue::{StreamEnd, StreamStep},
-    subscribe::sender::{Answer, Answering, OperationSender, add_headers},
+    subscribe::sender::{Answer, OperationSender, PendingAnswer, add_headers},
     subscribe::sources::{Subscriber, share},
 };
 
@@ -94,7 +94,7 @@ enum Turn {
 }
 
 enum OperationState {
-    Answering(Answering),
+    PendingAnswer(PendingAnswer),
     Streaming(Box<Subscriber>),
 }
 
@@ -154,7 +154,7 @@ impl Driver {
         for nth in 0..n {
             let at = (self.first + nth) % n;
             let turn = match &mut self.operations[at].state {
-                OperationState::Answering(answering) => {
+                OperationState::PendingAnswer(answering) => {
                     let answer = answering.as_mut().poll(cx);
                     answer.map(|answer| Turn::Answered(at, answer))
                 }
@@ -260,7 +260,7 @@ impl Driver {
                 let answering = self.start.sender.send(payload);
                 self.operations.push(SessionOperation {
                     id: (*id).into(),
-                    state: OperationState::Answering(answering),
+                    state: OperationState::PendingAnswer(answering),
                 });
                 Ok(())
             }
