@@ -2,7 +2,7 @@
 //! a report. It links no gateway crate, so that what it measures is what users run.
 //!
 //! Reading order: [`model`] (gateways, scenarios, graphs: files under `bench/`), [`install`], [`schedule`]
-//! (what, how long), [`campaign`] (in which order), [`run`] (one run from start to verdict), [`load`] (generators), [`process`] and [`usage`] (what the
+//! (what, how long), [`campaign`] (in which order), [`run`] (one run from start to verdict), [`load`] (generators), [`events`] (subscribers and their source), [`process`] and [`usage`] (what the
 //! operating system tells), [`verify`] (answers), [`record`] (what is kept), [`places`] (what is not), [`report`] (what people read).
 //!
 //! Invariants: a wrong answer is never a fast answer; nothing is left out silently; a result is on disk before the
@@ -11,6 +11,7 @@
 pub mod campaign;
 pub mod check;
 pub mod error;
+pub mod events;
 pub mod http;
 pub mod install;
 pub mod load;

@@ -207,6 +207,12 @@ pub struct Run {
     /// For rising rates: each by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// What subscribers got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+    /// Median time to the last part of answers in parts, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_ms: Option<f64>,
     /// How answers were checked.
     #[serde(default)]
     pub checked: Checked,
@@ -233,6 +239,8 @@ impl Run {
             usage: None,
             subgraphs: None,
             steps: Vec::new(),
+            delivery: None,
+            whole_ms: None,
             checked: Checked::default(),
         }
     }
@@ -247,6 +255,41 @@ pub struct Subgraphs {
     pub per_request: f64,
     /// Bytes of answers.
     pub bytes: u64,
+}
+
+/// What subscribers got of the events that were meant for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Subscribers.
+    pub subscribers: u64,
+    /// Subscriptions that the gateway had at the source.
+    pub upstreams: u64,
+    /// Events that the source was told to send.
+    pub events: u64,
+    /// Deliveries there should have been.
+    pub wanted: u64,
+    /// Deliveries that came.
+    pub delivered: u64,
+    /// Of those that did not come, how many were to subscribers who were not told of any loss.
+    pub silent: u64,
+    /// Subscribers who were told: an error, an end, or a number of dropped events.
+    pub told: u64,
+    /// Events that came behind a later one, or twice.
+    pub disordered: u64,
+    /// Resident bytes of the gateway by subscription, beyond those without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_each: Option<f64>,
+}
+
+impl Delivery {
+    /// The part of deliveries that did not come.
+    pub fn lost_share(&self) -> f64 {
+        self.wanted.saturating_sub(self.delivered) as f64 / self.wanted.max(1) as f64
+    }
+    /// The part of deliveries that did not come and of which nobody was told.
+    pub fn silent_share(&self) -> f64 {
+        self.silent as f64 / self.wanted.max(1) as f64
+    }
 }
 
 /// One rate of several.

@@ -9,8 +9,8 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    Error, Result, check,
-    load::{Job, Kept, Outcome, Tool},
+    Error, Result, check, events,
+    load::{Job, Kept, Outcome, Tool, parts},
     model::{EventAction, Reload, Shape},
     places::Places,
     record::{Run, Step, Subgraphs, Verdict},
@@ -60,7 +60,11 @@ pub fn check_only(plot: &Plot<'_>) -> Result<Run> {
     let checked = Stage::set(plot).and_then(|stage| {
         note_stage(plot, &mut run, &stage);
         stage.reset_counts()?;
-        let report = check::check(plot, &stage)?;
+        let report = match plot.scenario.load.shape {
+            Shape::Parts { .. } => parts::check(plot, &stage)?,
+            _ if plot.scenario.subscribers.is_some() => events::run::check(plot, &stage)?,
+            _ => check::check(plot, &stage)?,
+        };
         run.checked.before = report.n;
         run.checked.bytes = report.bytes;
         run.flags.extend(report.flags);
@@ -140,6 +144,14 @@ fn try_run(
     if let Shape::Starts { count } = plot.scenario.load.shape {
         return starts(plot, count, run);
     }
+    if let Shape::Parts { clients, duration } = plot.scenario.load.shape {
+        let stage = rested(plot, run)?;
+        return parts::measure(plot, &stage, clients, duration.0, run);
+    }
+    if let Some(subscribers) = plot.scenario.subscribers {
+        let stage = rested(plot, run)?;
+        return events::run::measure(plot, &stage, subscribers, run);
+    }
     let kept = keep.as_mut().and_then(|place| place.take());
     let Some(mut live) = (match kept {
         Some(live) => Some(live),
@@ -157,12 +169,18 @@ fn try_run(
     Ok(())
 }
 
-/// Starts a gateway, compares an answer and warms it up; `None`: the answer was wrong.
-fn start(plot: &Plot<'_>, run: &mut Run) -> Result<Option<Live>> {
+/// Starts a gateway and looks at its memory.
+fn rested(plot: &Plot<'_>, run: &mut Run) -> Result<Stage> {
     let stage = Stage::set(plot)?;
     note_stage(plot, run, &stage);
     std::thread::sleep(REST);
     run.idle_pss = Some(usage::pss(stage.gateway.id()));
+    Ok(stage)
+}
+
+/// Starts a gateway, compares an answer and warms it up; `None`: the answer was wrong.
+fn start(plot: &Plot<'_>, run: &mut Run) -> Result<Option<Live>> {
+    let stage = rested(plot, run)?;
     let before = check::answers(plot, &stage, 1)?;
     run.checked.before = before.n;
     run.flags.extend(before.flags);
@@ -309,7 +327,11 @@ fn warm_up(plot: &Plot<'_>, job: &mut Job) -> Result<()> {
     let duration = plot.scenario.load.warmup;
     let clients = match plot.scenario.load.shape {
         _ if duration.0.is_zero() => return Ok(()),
-        Shape::Starts { .. } => return Ok(()),
+        Shape::Starts { .. }
+        | Shape::Events { .. }
+        | Shape::Burst { .. }
+        | Shape::Idle { .. }
+        | Shape::Parts { .. } => return Ok(()),
         Shape::Clients { clients, .. } => clients.min(WARM_CLIENTS),
         Shape::Rate { .. } | Shape::Rates { .. } | Shape::Ramp { .. } => WARM_CLIENTS,
     };
@@ -402,10 +424,7 @@ fn beside(
 fn starts(plot: &Plot<'_>, count: usize, run: &mut Run) -> Result<()> {
     // The right answer is asked for once, from a gateway that is then ended.
     let right = {
-        let stage = Stage::set(plot)?;
-        note_stage(plot, run, &stage);
-        std::thread::sleep(REST);
-        run.idle_pss = Some(usage::pss(stage.gateway.id()));
+        let stage = rested(plot, run)?;
         let report = check::answers(plot, &stage, 1)?;
         run.checked.before = report.n;
         if let Some(wrong) = report.wrong {

@@ -256,8 +256,16 @@ impl Pair {
     pub fn refusal(&self) -> Option<&'static str> {
         let events = &self.scenario.events;
         let reloads = events.iter().any(|e| e.action == EventAction::Reload);
-        (reloads && self.gateway.spec.reload == Reload::None)
-            .then_some("takes up a new supergraph only by a new start")
+        if reloads && self.gateway.spec.reload == Reload::None {
+            return Some("takes up a new supergraph only by a new start");
+        }
+        let subscribers = self.scenario.subscribers?;
+        let spec = &self.gateway.spec.subscriptions;
+        if !spec.clients.contains(&subscribers.client) {
+            return Some("does not speak this protocol with subscribers");
+        }
+        (!spec.sources.contains_key(&subscribers.source))
+            .then_some("does not speak this protocol with subgraphs")
     }
 
     /// How long a run takes that finds its gateway running.
@@ -307,7 +315,11 @@ impl Pair {
             }
             Shape::Rate { rate, duration } => vec![open(*rate, duration.0)],
             Shape::Rates { rates, each } => rates.iter().map(|rate| open(*rate, each.0)).collect(),
-            Shape::Starts { .. } => Vec::new(),
+            Shape::Starts { .. }
+            | Shape::Events { .. }
+            | Shape::Burst { .. }
+            | Shape::Idle { .. }
+            | Shape::Parts { .. } => Vec::new(),
         };
         let one = |seconds: f64| {
             Duration::try_from_secs_f64(seconds).map_or(load.drain(), |t| t.min(load.drain()))

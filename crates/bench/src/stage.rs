@@ -17,7 +17,7 @@ use crate::{
     install::Installed,
     load::{RequestMaker, request::Parts},
     machine::Placement,
-    model::{Gateway, Graph, Lab, Role, Scenario, federation_1},
+    model::{Gateway, Graph, Lab, ModeSpec, Role, Scenario, federation_1},
     process::{Process, Program},
     template::{SubgraphPlace, Values},
 };
@@ -38,6 +38,8 @@ pub struct Servers {
     pub mock: Vec<String>,
     /// Serves REST; address and delay are appended.
     pub rest: Vec<String>,
+    /// Sends events; its address is appended.
+    pub events: Vec<String>,
 }
 
 impl Servers {
@@ -46,7 +48,8 @@ impl Servers {
         let ogive = ogive.display().to_string();
         Servers {
             mock: vec![ogive.clone(), "mock".into(), "--config".into()],
-            rest: vec![ogive, "bench".into(), "rest-services".into()],
+            rest: vec![ogive.clone(), "bench".into(), "rest-services".into()],
+            events: vec![ogive, "bench".into(), "event-source".into()],
         }
     }
 }
@@ -156,6 +159,11 @@ impl Stage {
         Ok(answer.body)
     }
 
+    /// Where the subgraphs are, or the source of events.
+    pub fn upstream(&self) -> SocketAddr {
+        self.subgraphs.address
+    }
+
     /// Counters of the subgraph server.
     pub fn counts(&self) -> Result<Counts> {
         let stats = self.subgraph_json("/stats")?;
@@ -234,6 +242,8 @@ impl Prepared {
         let rest = plot.gateway.can(Role::Rest) && plot.scenario.roles.contains(&Role::Rest);
         let subgraphs = if rest {
             rest_services(plot)?
+        } else if plot.scenario.subscribers.is_some() {
+            event_source(plot)?
         } else {
             subgraph_server(plot, graph)?
         };
@@ -329,7 +339,8 @@ pub fn request_maker(plot: &Plot<'_>, address: SocketAddr) -> Result<RequestMake
     }))
 }
 
-fn path_of(gateway: &Gateway) -> String {
+/// The path that operations are sent to.
+pub fn path_of(gateway: &Gateway) -> String {
     gateway
         .spec
         .request
@@ -482,6 +493,13 @@ fn rest_services(plot: &Plot<'_>) -> Result<Server> {
     server(plot, "rest", command, port)
 }
 
+fn event_source(plot: &Plot<'_>) -> Result<Server> {
+    let port = free_port()?;
+    let mut command = plot.servers.events.clone();
+    command.push(format!("127.0.0.1:{port}"));
+    server(plot, "events", command, port)
+}
+
 fn values(plot: &Plot<'_>, graph: &Graph, subgraphs: &Server, port: u16) -> Result<Values> {
     let base = format!("http://{}", subgraphs.address);
     let write = |name: &str, text: &str| {
@@ -535,7 +553,16 @@ fn values(plot: &Plot<'_>, graph: &Graph, subgraphs: &Server, port: u16) -> Resu
     for (name, value) in &plot.gateway.mode(plot.scenario.mode).0.vars {
         values.set(name, value);
     }
+    for (name, value) in source_spec(plot).iter().flat_map(|spec| &spec.vars) {
+        values.set(name, value);
+    }
     Ok(values)
+}
+
+/// What the gateway is set to for the source of a scenario of events.
+fn source_spec<'a>(plot: &Plot<'a>) -> Option<&'a ModeSpec> {
+    let source = plot.scenario.subscribers?.source;
+    plot.gateway.spec.subscriptions.sources.get(&source)
 }
 
 fn program(plot: &Plot<'_>, values: &Values) -> Result<Program> {
@@ -566,7 +593,9 @@ fn program(plot: &Plot<'_>, values: &Values) -> Result<Program> {
             .collect::<Result<Vec<_>>>()
     };
     let mut env = BTreeMap::new();
-    for (name, value) in spec.start.env.iter().chain(&mode.env) {
+    let of_source = source_spec(plot).cloned().unwrap_or_default();
+    let all_env = spec.start.env.iter().chain(&mode.env).chain(&of_source.env);
+    for (name, value) in all_env {
         env.insert(name.clone(), filled(value)?);
     }
     for command in &spec.start.prepare {
@@ -574,6 +603,7 @@ fn program(plot: &Plot<'_>, values: &Values) -> Result<Program> {
     }
     let mut command = all(&spec.start.command)?;
     command.extend(all(&mode.args)?);
+    command.extend(all(&of_source.args)?);
     Ok(Program {
         command,
         env,

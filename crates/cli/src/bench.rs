@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use ogive_bench::{
     campaign::{self, Equipment, Order},
+    events,
     install::Cache,
     load::Tool,
     machine::Machine,
@@ -107,6 +108,12 @@ enum Command {
         listen: String,
         /// How long every answer is held
         delay: String,
+    },
+    /// Serve the source of events
+    #[command(hide = true)]
+    EventSource {
+        /// Where
+        listen: String,
     },
 }
 
@@ -215,6 +222,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             }
             Ok(())
         }
+        Command::EventSource { listen } => {
+            // A connection for each subscription, where a gateway needs one.
+            serving::raise_file_limit();
+            Ok(events::source::serve(&listen)?)
+        }
         Command::RestServices { listen, delay } => {
             let delay = Time::parse(&delay).map_err(anyhow::Error::msg)?;
             Ok(rest::serve(&listen, delay.0)?)
@@ -306,6 +318,8 @@ fn role_name(role: Role) -> &'static str {
         Role::Server => "server",
         Role::Rest => "rest",
         Role::Proxy => "proxy",
+        Role::Subscriptions => "subscriptions",
+        Role::Defer => "defer",
     }
 }
 

@@ -101,6 +101,8 @@ async fn drive(job: Job) -> Outcome {
         Shape::Rate { rate, .. } => paced(&state, rate).await,
         // Made of several loads by the caller.
         Shape::Rates { .. } | Shape::Starts { .. } => {}
+        // Loads of their own (`crate::events`, `crate::load::parts`).
+        Shape::Events { .. } | Shape::Burst { .. } | Shape::Idle { .. } | Shape::Parts { .. } => {}
     }
     // Answers that came after the end count, and so does the time they took: who falls behind is not as fast as asked.
     let wall = state.last.get().max(state.end) - start;

@@ -80,7 +80,13 @@ pub fn script(job: &Job) -> String {
                 pause.0,
             )
         }
-        Shape::Rates { .. } | Shape::Starts { .. } => (json!({}), std::time::Duration::ZERO),
+        // Loads that no tool makes.
+        Shape::Rates { .. }
+        | Shape::Starts { .. }
+        | Shape::Events { .. }
+        | Shape::Burst { .. }
+        | Shape::Idle { .. }
+        | Shape::Parts { .. } => (json!({}), std::time::Duration::ZERO),
     };
     let options = json!({
         "scenarios": { "load": scenario },

@@ -8,6 +8,7 @@
 pub mod builtin;
 pub mod k6;
 pub mod oha;
+pub mod parts;
 pub mod request;
 pub mod tally;
 pub mod vegeta;
@@ -104,9 +105,15 @@ impl Tool {
         let varies = job.request.varies();
         match (self, &job.shape) {
             (Tool::Builtin, _) => None,
-            (_, Shape::Starts { .. } | Shape::Rates { .. }) => {
-                Some("only the built-in generator makes this load")
-            }
+            (
+                _,
+                Shape::Starts { .. }
+                | Shape::Rates { .. }
+                | Shape::Events { .. }
+                | Shape::Burst { .. }
+                | Shape::Idle { .. }
+                | Shape::Parts { .. },
+            ) => Some("only the built-in generator makes this load"),
             (Tool::K6(_), _) => None,
             (Tool::Oha(_) | Tool::Vegeta(_), _) if varies => {
                 Some("the tool sends the same request every time")

@@ -53,6 +53,9 @@ pub struct Spec {
     /// How clients ask; GraphQL over POST unless said otherwise.
     #[serde(default)]
     pub request: RequestForm,
+    /// How it serves subscriptions.
+    #[serde(default)]
+    pub subscriptions: Subscriptions,
     /// Ways to run it. A mode that is missing does not exist for this gateway.
     #[serde(default)]
     pub modes: BTreeMap<Mode, ModeSpec>,
@@ -109,6 +112,46 @@ pub enum Role {
     Rest,
     /// Passes requests on without looking at them.
     Proxy,
+    /// Serves subscriptions over a federated graph.
+    Subscriptions,
+    /// Answers `@defer` in parts.
+    Defer,
+}
+
+/// How events come: to clients, or from a subgraph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventProtocol {
+    /// WebSocket with the sub-protocol `graphql-transport-ws`.
+    #[default]
+    Websocket,
+    /// Server-sent events, a connection for each subscription.
+    Sse,
+}
+
+impl EventProtocol {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventProtocol::Websocket => "WebSocket",
+            EventProtocol::Sse => "SSE",
+        }
+    }
+}
+
+/// How a gateway serves subscriptions.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscriptions {
+    /// How clients may get events.
+    #[serde(default)]
+    pub clients: Vec<EventProtocol>,
+    /// How it gets events from subgraphs, and what is to be set for it. In scenarios without subscriptions none of this
+    /// is set.
+    #[serde(default)]
+    pub sources: BTreeMap<EventProtocol, ModeSpec>,
+    /// Path of WebSockets, if it is another one than that of requests.
+    pub websocket_path: Option<String>,
 }
 
 /// How something is had.

@@ -10,13 +10,13 @@ mod selection;
 pub use features::Features;
 pub use federation_1::federation_1;
 pub use gateway::{
-    Estimate, Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role, Spec, Start,
-    Version,
+    Estimate, EventProtocol, Gateway, Health, Install, Mode, ModeSpec, Reload, RequestForm, Role,
+    Spec, Start, Subscriptions, Version,
 };
 pub use graph::{FRESH, Graph};
 pub use scenario::{
     Authorization, Event, EventAction, Expect, Fresh, Goal, Limits, Load, Quick, Scenario, Shape,
-    Stage, Subgraphs,
+    Stage, Subgraphs, Subscribers,
 };
 pub use selection::{Change, Selection, Tier};
 

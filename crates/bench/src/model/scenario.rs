@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Graph, Mode, Role};
+use super::{EventProtocol, Graph, Mode, Role};
 use crate::{
     Error, Result,
     units::{Size, Time},
@@ -62,6 +62,8 @@ pub struct Scenario {
     /// How subgraphs behave.
     #[serde(default)]
     pub subgraphs: Subgraphs,
+    /// Who waits for events, where events are the load.
+    pub subscribers: Option<Subscribers>,
     /// What the gateway gets.
     #[serde(default)]
     pub limits: Limits,
@@ -97,6 +99,10 @@ pub enum Goal {
     Start,
     /// The highest of several rates that was kept up with.
     Rate,
+    /// Share of events that did not come.
+    Lost,
+    /// Memory by subscription.
+    Subscription,
 }
 
 /// Whether requests repeat.
@@ -137,6 +143,36 @@ pub struct Subgraphs {
     pub faults: BTreeMap<String, Vec<String>>,
     /// Threads of the mock server; 1.
     pub workers: Option<usize>,
+}
+
+/// Who waits for events. Each has a connection of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscribers {
+    /// How many.
+    pub count: usize,
+    /// Whether each asks for something else (the variable `of` is its number).
+    #[serde(default)]
+    pub distinct: bool,
+    /// How they get events.
+    #[serde(default)]
+    pub client: EventProtocol,
+    /// How the gateway gets them.
+    #[serde(default)]
+    pub source: EventProtocol,
+}
+
+impl Subscribers {
+    /// In words.
+    pub fn describe(&self) -> String {
+        format!(
+            "{} {} subscribers over {}, events from the subgraph over {}",
+            self.count,
+            if self.distinct { "distinct" } else { "equal" },
+            self.client.name(),
+            self.source.name()
+        )
+    }
 }
 
 /// What the gateway gets.
@@ -218,6 +254,32 @@ pub enum Shape {
         /// How many times.
         count: usize,
     },
+    /// So many events per second for every subscriber.
+    Events {
+        /// Events per second.
+        rate: f64,
+        /// How long.
+        duration: Time,
+    },
+    /// So many events as fast as the gateway takes them.
+    Burst {
+        /// How many.
+        events: u64,
+        /// How long all of them may take.
+        within: Time,
+    },
+    /// Subscribers who get an event at the beginning and none after it.
+    Idle {
+        /// How long.
+        duration: Time,
+    },
+    /// Clients who ask for answers in parts, each again as soon as it has the last part (closed loop).
+    Parts {
+        /// How many.
+        clients: usize,
+        /// How long.
+        duration: Time,
+    },
 }
 
 /// A stage of a ramp.
@@ -271,6 +333,8 @@ pub struct Quick {
     pub rates: Option<Vec<f64>>,
     /// Starts.
     pub count: Option<usize>,
+    /// Events of a burst.
+    pub events: Option<u64>,
 }
 
 fn yes() -> bool {
@@ -311,7 +375,12 @@ impl Shape {
     /// How long it takes.
     pub fn duration(&self) -> Duration {
         match self {
-            Shape::Clients { duration, .. } | Shape::Rate { duration, .. } => duration.0,
+            Shape::Clients { duration, .. }
+            | Shape::Rate { duration, .. }
+            | Shape::Events { duration, .. }
+            | Shape::Idle { duration }
+            | Shape::Parts { duration, .. } => duration.0,
+            Shape::Burst { within, .. } => within.0,
             Shape::Ramp { stages, .. } => stages.iter().map(|stage| stage.over.0).sum(),
             Shape::Rates { rates, each } => each.0 * rates.len() as u32,
             Shape::Starts { count } => Duration::from_secs(2) * *count as u32,
@@ -370,7 +439,25 @@ impl Shape {
                 format!("{} requests/s for {each} each, open loop", rates.join(", "))
             }
             Shape::Starts { count } => format!("{count} starts"),
+            Shape::Events { rate, duration } => {
+                format!("{rate} events/s to each subscriber for {duration}")
+            }
+            Shape::Burst { events, within } => {
+                format!("{events} events as fast as they are taken, within {within}")
+            }
+            Shape::Idle { duration } => format!("one event, then none for {duration}"),
+            Shape::Parts { clients, duration } => {
+                format!("{clients} clients of answers in parts for {duration}, closed loop")
+            }
         }
+    }
+
+    /// Whether events are the load.
+    pub fn is_of_events(&self) -> bool {
+        matches!(
+            self,
+            Shape::Events { .. } | Shape::Burst { .. } | Shape::Idle { .. }
+        )
     }
 }
 
@@ -413,13 +500,20 @@ impl Scenario {
         if self.load.shape.duration().is_zero() {
             return wrong("the load takes no time".into());
         }
+        if self.load.shape.is_of_events() != self.subscribers.is_some() {
+            return wrong("`subscribers` belong to loads of events, and those need them".into());
+        }
         Ok(())
     }
 
     /// Whether a gateway may keep running between rounds: not where starts, cold caches or events are the point.
     pub fn can_keep(&self) -> bool {
-        let is_start = matches!(self.load.shape, Shape::Starts { .. });
-        !is_start && !self.load.warmup.0.is_zero() && self.events.is_empty()
+        let shape = &self.load.shape;
+        let is_start = matches!(shape, Shape::Starts { .. } | Shape::Parts { .. });
+        !is_start
+            && !shape.is_of_events()
+            && !self.load.warmup.0.is_zero()
+            && self.events.is_empty()
     }
 
     /// Scenarios with the same key ask the same of the same stage: one check is enough for all of them.
@@ -431,7 +525,7 @@ impl Scenario {
             self.mode.name().to_owned(),
             format!("{:?} {:?}", self.fresh, self.authorization),
             format!("{:?} {:?}", self.subgraphs.faults, self.expect.faults),
-            format!("{:?}", self.roles),
+            format!("{:?} {:?}", self.roles, self.subscribers),
         ]
     }
 
@@ -458,7 +552,13 @@ impl Scenario {
             Shape::Clients { clients, .. } => *clients = quick.clients.unwrap_or(*clients),
             Shape::Rate { rate, .. } => *rate = quick.rate.unwrap_or(*rate),
             Shape::Starts { count } => *count = quick.count.unwrap_or(*count),
-            Shape::Ramp { .. } | Shape::Rates { .. } => {}
+            Shape::Events { rate, .. } => *rate = quick.rate.unwrap_or(*rate),
+            Shape::Burst { events, .. } => *events = quick.events.unwrap_or(*events),
+            Shape::Parts { clients, .. } => *clients = quick.clients.unwrap_or(*clients),
+            Shape::Ramp { .. } | Shape::Rates { .. } | Shape::Idle { .. } => {}
+        }
+        if let (Some(subscribers), Some(count)) = (&mut scenario.subscribers, quick.clients) {
+            subscribers.count = count;
         }
         scenario
     }
@@ -471,9 +571,10 @@ impl Scenario {
         let whole = self.load.shape.duration();
         let load = &mut self.load;
         match &mut load.shape {
-            Shape::Clients { duration, .. } | Shape::Rate { duration, .. } => {
-                duration.0 = duration.0.min(cap);
-            }
+            Shape::Clients { duration, .. }
+            | Shape::Rate { duration, .. }
+            | Shape::Events { duration, .. }
+            | Shape::Parts { duration, .. } => duration.0 = duration.0.min(cap),
             Shape::Ramp { stages, .. } if whole > cap => {
                 let factor = cap.as_secs_f64() / whole.as_secs_f64();
                 for stage in stages {
@@ -481,7 +582,10 @@ impl Scenario {
                 }
             }
             Shape::Rates { each, .. } => each.0 = each.0.min((cap / 2).max(SHORT_STEP.0)),
-            Shape::Ramp { .. } | Shape::Starts { .. } => {}
+            Shape::Ramp { .. }
+            | Shape::Starts { .. }
+            | Shape::Burst { .. }
+            | Shape::Idle { .. } => {}
         }
         load.warmup.0 = load.warmup.0.min(warmup);
         self
@@ -508,16 +612,17 @@ impl Scenario {
             self.load.warmup = Time(warmup.scaled(factor).0.max(SHORT_WARMUP.0));
         }
         match &mut self.load.shape {
-            Shape::Clients { duration, .. } | Shape::Rate { duration, .. } => {
-                *duration = duration.scaled(factor);
-            }
+            Shape::Clients { duration, .. }
+            | Shape::Rate { duration, .. }
+            | Shape::Events { duration, .. }
+            | Shape::Parts { duration, .. } => *duration = duration.scaled(factor),
             Shape::Ramp { stages, .. } => {
                 for stage in stages {
                     stage.over = stage.over.scaled(factor);
                 }
             }
             Shape::Rates { each, .. } => *each = each.scaled(factor),
-            Shape::Starts { .. } => {}
+            Shape::Starts { .. } | Shape::Burst { .. } | Shape::Idle { .. } => {}
         }
         self
     }

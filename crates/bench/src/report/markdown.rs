@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Columns beside the number a scenario is about.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 17] = [
     "p50",
     "p99",
     "p99.9",
@@ -22,6 +22,11 @@ const COLUMNS: [&str; 12] = [
     "subgraph_requests",
     "ready",
     "start",
+    "lost",
+    "silent",
+    "upstreams",
+    "bytes_each",
+    "whole",
 ];
 
 /// Renders a summary.

@@ -112,7 +112,7 @@ pub struct Spread {
 }
 
 /// Names of numbers, what they are, and how they are written.
-pub const METRICS: [(&str, &str, Unit); 23] = [
+pub const METRICS: [(&str, &str, Unit); 28] = [
     ("p50", "p50", Unit::Millis),
     ("p90", "p90", Unit::Millis),
     ("p95", "p95", Unit::Millis),
@@ -140,6 +140,11 @@ pub const METRICS: [(&str, &str, Unit); 23] = [
     ("ready", "start to ready", Unit::Millis),
     ("start", "start to first answer", Unit::Millis),
     ("rate", "highest rate kept up with", Unit::Number),
+    ("lost", "events lost", Unit::Percent),
+    ("silent", "lost without a word", Unit::Percent),
+    ("upstreams", "subscriptions at the source", Unit::Number),
+    ("bytes_each", "memory by subscription", Unit::Kibibytes),
+    ("whole", "last part, p50", Unit::Millis),
 ];
 
 /// How a number is written.
@@ -149,6 +154,8 @@ pub enum Unit {
     Millis,
     /// Bytes, shown as MiB.
     Bytes,
+    /// Bytes, shown as KiB.
+    Kibibytes,
     /// A share, shown as percent.
     Percent,
     /// A number.
@@ -167,6 +174,8 @@ impl Goal {
             Goal::SubgraphRequests => "subgraph_requests",
             Goal::Start => "start",
             Goal::Rate => "rate",
+            Goal::Lost => "lost",
+            Goal::Subscription => "bytes_each",
         }
     }
     /// Whether more is better.
@@ -205,6 +214,7 @@ impl Unit {
         match self {
             Unit::Millis => significant(value),
             Unit::Bytes => significant(value / f64::from(1 << 20)),
+            Unit::Kibibytes => significant(value / 1024.0),
             Unit::Percent => format!("{} %", significant(value * 100.0)),
             Unit::Number => significant(value),
         }
@@ -214,6 +224,7 @@ impl Unit {
         match self {
             Unit::Millis => ", ms",
             Unit::Bytes => ", MiB",
+            Unit::Kibibytes => ", KiB",
             Unit::Percent | Unit::Number => "",
         }
     }
@@ -449,6 +460,11 @@ pub fn metric(name: &str, run: &Run) -> Option<f64> {
         "subgraph_requests" => run.subgraphs.map(|s| s.per_request),
         "ready" => run.ready_ms,
         "idle_pss" => run.idle_pss.map(|b| b as f64),
+        "lost" => run.delivery.map(|d| d.lost_share()),
+        "silent" => run.delivery.map(|d| d.silent_share()),
+        "upstreams" => run.delivery.map(|d| d.upstreams as f64),
+        "bytes_each" => run.delivery?.bytes_each,
+        "whole" => run.whole_ms,
         "start" => Spread::of(run.starts_ms.clone()).map(|s| s.median),
         "rate" if run.steps.is_empty() => None,
         "rate" => Some(kept_up(run).map_or(0.0, |step| step.rate)),

@@ -1,7 +1,8 @@
 //! Programs for the lab to drive: this test binary started again in another role.
 //!
 //! `OGIVE_BENCH_TEST_ROLE` says which: `mock` (a subgraph server), `proxy:BEHAVIOUR` (a fake gateway before the one
-//! subgraph of the graph `single`), `burn` (uses a known amount of CPU and memory). Without it, the test that serves
+//! subgraph of the graph `single`; those that begin with `tunnel` are before a source of events), `events` (that
+//! source), `burn` (uses a known amount of CPU and memory). Without it, the test that serves
 //! does nothing.
 
 use std::{
@@ -54,6 +55,13 @@ fn serve() {
     match role.split_once(':') {
         None if role == "mock" => mock(),
         None if role == "burn" => burn(),
+        None if role == "events" => {
+            let address = std::env::args().next_back().unwrap();
+            ogive_bench::events::source::serve(&address).unwrap();
+        }
+        Some(("proxy", behaviour)) if behaviour.starts_with("tunnel") => {
+            crate::events::tunnel(behaviour);
+        }
         Some(("proxy", behaviour)) => proxy(behaviour),
         _ => panic!("no role {role}"),
     }
@@ -276,6 +284,7 @@ pub(crate) fn prepared(name: &str, behaviours: &[&str], load: &str) -> (Lab, Ord
         servers: Servers {
             mock: role("mock"),
             rest: Vec::new(),
+            events: role("events"),
         },
         cache: Cache {
             folder: root.join("cache"),

@@ -8,6 +8,7 @@
 mod accounting;
 mod committed;
 mod continued;
+mod events;
 mod files;
 mod helpers;
 mod schedules;

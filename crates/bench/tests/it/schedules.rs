@@ -25,8 +25,8 @@ fn a_budget_is_met_by_one_cap_and_refused_where_it_cannot_be() {
     };
     let all = |_: &_| true;
     let long = Schedule::new(&lab, &choice(minutes(60)), &all).unwrap();
-    let short = Schedule::new(&lab, &choice(minutes(25)), &all).unwrap();
-    for (schedule, budget) in [(&long, 60), (&short, 25)] {
+    let short = Schedule::new(&lab, &choice(minutes(35)), &all).unwrap();
+    for (schedule, budget) in [(&long, 60), (&short, 35)] {
         assert!(
             schedule.estimate <= minutes(budget),
             "{:?}",
@@ -62,7 +62,7 @@ fn a_budget_is_met_by_one_cap_and_refused_where_it_cannot_be() {
     let words = soak.1.as_deref().unwrap();
     assert!(words.starts_with("shortened from 3600s to "), "{words}");
 
-    let error = Schedule::new(&lab, &choice(minutes(5)), &all).unwrap_err();
+    let error = Schedule::new(&lab, &choice(minutes(10)), &all).unwrap_err();
     assert!(matches!(error, Error::Budget { .. }), "{error}");
     assert!(error.to_string().contains("raise --budget"), "{error}");
     // Enough time: everything as it is written.

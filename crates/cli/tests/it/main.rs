@@ -8,6 +8,7 @@ mod config;
 mod deploying;
 mod developing;
 mod idle;
+mod measuring;
 mod migrating;
 mod page;
 mod planning;
