@@ -601,6 +601,15 @@ impl Config {
                 &self.authentication.subgraph.subgraphs,
             ))
             .chain(keys(
+                "demand_control.strategy.static_estimated.subgraph.subgraphs",
+                &self
+                    .demand_control
+                    .strategy
+                    .static_estimated
+                    .subgraph
+                    .subgraphs,
+            ))
+            .chain(keys(
                 "subscription.mode.passthrough.subgraphs",
                 &self.subscription.mode.passthrough.subgraphs,
             ))

@@ -163,6 +163,8 @@ sample! {
     Vec<String> = Vec::new();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();
+    crate::SubgraphCostOptions = crate::SubgraphCostOptions::default();
+    crate::ActualCostMode = crate::ActualCostMode::ByResponseShape;
     crate::SubgraphAuthentication = crate::SubgraphAuthentication::default();
     crate::AwsSigV4Options = crate::AwsSigV4Options::default();
     crate::AwsChainOptions = crate::AwsChainOptions::default();

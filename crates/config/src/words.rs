@@ -135,6 +135,12 @@ words! {
         Enforce = "enforce",
     }
 
+    /// How it is counted what operations did cost.
+    pub enum ActualCostMode {
+        /// From the lists of the answer.
+        ByResponseShape = "by_response_shape",
+    }
+
     /// What may share one request to a subgraph.
     pub enum BatchingWord {
         /// Nothing.

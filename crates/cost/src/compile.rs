@@ -33,6 +33,9 @@ pub struct Settings<'a> {
     pub counted: Option<&'a BitSet>,
     /// Whether [`Program::evaluate_fields`] will be asked.
     pub fields: bool,
+    /// What the items of each field weigh instead of what the schema says, by field; then arguments cost nothing, and no
+    /// operation begins with a cost.
+    pub weights: Option<&'a FastMap<FieldNodeId, u64>>,
 }
 
 impl Default for Settings<'_> {
@@ -41,6 +44,7 @@ impl Default for Settings<'_> {
             list_size: LIST_SIZE,
             counted: None,
             fields: false,
+            weights: None,
         }
     }
 }
@@ -84,7 +88,9 @@ pub fn compile(
         done[set] = compiler.selection_set(set, &done);
     }
     let base = match operation.kind {
-        OperationKind::Mutation => MUTATION,
+        OperationKind::Mutation if settings.weights.is_none() && settings.counted.is_none() => {
+            MUTATION
+        }
         _ => 0,
     };
     let base = Operand::Const(Value::of(base));
@@ -270,16 +276,25 @@ impl<'a> Compiler<'a> {
             let below = below.unwrap_or(Operand::ZERO);
             let first = variants.len();
             let mut size = Operand::Const(Value::of(1));
+            let (mut args, mut weight) = (Vec::new(), 0);
             for variant in self.variants(node, field) {
                 let (cost, of) = self.field(*id, node, set, variant.row, below);
-                size = of;
+                size = of.size;
+                args.push(of.args);
+                weight = of.weight.max(weight);
                 variants.push((node.key, variant.types, cost));
             }
             if self.settings.fields {
                 let costs = variants[first..].iter().map(|(_, _, cost)| *cost);
                 let cost = self.max(costs.collect());
-                let node = *id;
-                self.fields.push(FieldRow { node, size, cost });
+                let args = self.max(args);
+                self.fields.push(FieldRow {
+                    node: *id,
+                    size,
+                    cost,
+                    args,
+                    weight,
+                });
             }
         }
         let parts = variants.iter().map(|(key, types, cost)| Part {
@@ -389,7 +404,7 @@ impl<'a> Compiler<'a> {
             && x.iter().zip(y).all(|(x, y)| same_size(x, y))
     }
 
-    /// The cost of a field on one object, and how many items it has.
+    /// The cost of a field on one object, and what it is made of.
     fn field(
         &mut self,
         id: FieldNodeId,
@@ -397,10 +412,10 @@ impl<'a> Compiler<'a> {
         set: SelectionSetId,
         row: FieldId,
         selections: Operand,
-    ) -> (Operand, Operand) {
+    ) -> (Operand, FieldOperands) {
         let counted = self.settings.counted;
         let is_counted = counted.is_none_or(|counted| counted.contains(id.0));
-        let args = if is_counted {
+        let args = if is_counted && self.settings.weights.is_none() {
             self.arguments(node, row)
         } else {
             Operand::ZERO
@@ -408,6 +423,10 @@ impl<'a> Compiler<'a> {
         let def = &self.schema.fields[row];
         let of_type = || self.costs.of_type(self.schema, def.ty.id);
         let weight = self.costs.fields.get(&row).copied().unwrap_or_else(of_type);
+        let weight = match self.settings.weights {
+            Some(weights) => weights.get(&id).copied().unwrap_or(0),
+            None => u64::from(weight),
+        };
         let lists = u32::from(def.ty.wrapping.lists());
         let size = if lists == 0 {
             Operand::Const(Value::of(1))
@@ -419,11 +438,11 @@ impl<'a> Compiler<'a> {
             args,
             size,
             nested: list_size.saturating_pow(lists.saturating_sub(1)),
-            weight: if is_counted { u64::from(weight) } else { 0 },
+            weight: if is_counted { weight } else { 0 },
             selections,
         };
         let cond = (node.cond != CondId::TRUE).then_some(node.cond);
-        (self.field_cost(cond, field), size)
+        (self.field_cost(cond, field), field)
     }
 
     fn field_cost(&mut self, cond: Option<CondId>, field: FieldOperands) -> Operand {

@@ -29,6 +29,14 @@ pub struct FieldEstimate {
     pub cost: u64,
 }
 
+/// What one field costs on one object, without its selections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NodeCost {
+    pub(crate) field: FieldNodeId,
+    pub(crate) args: u64,
+    pub(crate) item: u64,
+}
+
 /// Room for the results of steps, to be used again.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
@@ -67,6 +75,23 @@ impl Program {
             field: row.node,
             size: get(row.size, &scratch.results).number,
             cost: get(row.cost, &scratch.results).number,
+        });
+        rows.collect()
+    }
+
+    /// What each field costs on one object: its arguments, and each of its items without selections. In the order of the
+    /// operation's fields; nothing if the program was compiled without [`fields`](crate::Settings::fields).
+    pub(crate) fn evaluate_nodes(
+        &self,
+        (schema, costs): (&Schema, &Costs),
+        variables: &Variables,
+        scratch: &mut Scratch,
+    ) -> Vec<NodeCost> {
+        self.run(schema, costs, variables, scratch);
+        let rows = self.fields.iter().map(|row| NodeCost {
+            field: row.node,
+            args: get(row.args, &scratch.results).number,
+            item: row.weight,
         });
         rows.collect()
     }

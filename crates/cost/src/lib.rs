@@ -12,9 +12,10 @@
 //! - Where objects of several types may stand, the most expensive type counts.
 //! - Arithmetic saturates. Nothing here panics, whatever the schema says.
 //!
-//! Reading order: [`program`], `compile`, `evaluate`, `values` (costs and sizes in variables). Tests:
-//! `tests/it/cases.rs`, and `tests/it/expansion.rs`, which expands operations in full and compares.
+//! Reading order: [`program`], `compile`, `evaluate`, `values` (costs and sizes in variables),
+//! `answer` (what an answer did cost). Tests: `tests/it/cases.rs`, and `tests/it/expansion.rs`, which expands operations in full and compares.
 
+mod answer;
 mod compile;
 mod evaluate;
 mod place;
@@ -22,6 +23,7 @@ pub mod program;
 pub mod report;
 mod values;
 
+pub use answer::AnswerCosts;
 pub use compile::{Settings, compile};
 pub use evaluate::{Estimate, FieldEstimate, Scratch};
 pub use program::Program;

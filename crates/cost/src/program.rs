@@ -110,6 +110,8 @@ pub(crate) struct FieldRow {
     pub(crate) node: FieldNodeId,
     pub(crate) size: Operand,
     pub(crate) cost: Operand,
+    pub(crate) args: Operand,
+    pub(crate) weight: u64,
 }
 
 /// What one operation costs, as a function of its variables.

@@ -25,11 +25,13 @@ use ogive_transport::{Coalesced, Files, Observer, Reporter, RequestTransport, Sh
 use tokio::time::Instant;
 
 use crate::{
+    authorize::EnforceOptions,
     prepare::Prepared,
     schema::feedback::Timed,
     schema::operation::{PlannedOperation, PreparedOperation},
     schema::state::SchemaState,
     shared::context::OperationContext,
+    shared::cost_transport::sender,
     shared::error::RequestError,
     shared::failures::Telling,
     shared::measured::{code, note},
@@ -93,11 +95,11 @@ pub async fn execute(
     let key = (is_shared && !worker.personal.knows(asked))
         .then(|| OperationKey::new(&planned.plan, &input, &transport))
         .flatten();
-    let by_caller = !planned.plan.requirements.is_empty()
-        || context.view().is_some()
-        || authorization.needs_caller_of(&planned.plan);
+    let by_caller = depends_on_caller(planned, context, authorization);
+    let limited = context.limited(&transport);
+    let sender = sender(&limited, &transport);
     let execution = || async {
-        let output = pin!(ogive_execute::execute(&planned.plan, input, &transport)).await;
+        let output = pin!(ogive_execute::execute(&planned.plan, input, sender)).await;
         // The response shares memory with the answers, not with the objects.
         transport.holds(0);
         planned.prefetch.learn(&output.stats);
@@ -180,9 +182,7 @@ pub(crate) async fn execute_in_parts(
         error_extensions: &state.options.error_extensions,
         operation_names: operation_names(state, &prepared.operation),
     };
-    let by_caller = !planned.plan.requirements.is_empty()
-        || context.view().is_some()
-        || authorization.needs_caller_of(&planned.plan);
+    let by_caller = depends_on_caller(planned, context, authorization);
     let send = async |payload: Payload| {
         let headers = payload.initial.as_ref().map(|initial| {
             let has_errors = initial.errors.is_some();
@@ -190,7 +190,9 @@ pub(crate) async fn execute_in_parts(
         });
         send(payload, headers).await
     };
-    let output = execute_incrementally(&planned.plan, input, form, &transport, send).await;
+    let limited = context.limited(&transport);
+    let sender = sender(&limited, &transport);
+    let output = execute_incrementally(&planned.plan, input, form, sender, send).await;
     transport.holds(0);
     planned.prefetch.learn(&output.stats);
     Ok(output)
@@ -210,6 +212,17 @@ pub(crate) fn operation_names<'a>(
     let subgraphs = state.options.named_subgraphs.as_ref()?;
     let name = operation.document.name(operation.definition.name?);
     Some(OperationNames::new(name, subgraphs))
+}
+
+/// Whether the answer depends on who asks.
+fn depends_on_caller(
+    planned: &PlannedOperation,
+    context: &OperationContext<'_>,
+    authorization: &EnforceOptions,
+) -> bool {
+    !planned.plan.requirements.is_empty()
+        || context.view().is_some()
+        || authorization.needs_caller_of(&planned.plan)
 }
 
 /// Who tells operators what goes wrong.

@@ -31,7 +31,7 @@ use tracing::Instrument;
 use crate::{
     admit::rates::RateState,
     batch::Batch,
-    charge::charge,
+    charge::OperationCost,
     documents::resolve,
     execute::execute,
     finish::Answered,
@@ -358,10 +358,7 @@ impl Gateway {
         }
         self.admit_operation(&serving.options.admission, name, context)?;
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
-        if let Some(control) = &serving.options.demand_control {
-            let exceeded = charge(control, state, &prepared, worker, context)?;
-            self.exceeded(exceeded.iter());
-        }
+        let estimate = self.charge(run, &prepared)?;
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
@@ -389,6 +386,7 @@ impl Gateway {
             watch.planned(source.as_str());
             watch.stop(Stop::Plan, from)
         });
+        self.charge_plan(run, &prepared, &planned)?;
         let exposed = serving.options.expose.asked(headers);
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
@@ -407,11 +405,13 @@ impl Gateway {
         if let Some(files) = context.uploads() {
             files.run();
         }
+        let cost = OperationCost::open(run, &prepared, estimate);
         let output = pin!(execute(state, prepared, &planned, context, worker, false))
             .instrument(stop_span!(spans::EXECUTE))
             .await;
         self.exceeded(context.exceeded().iter());
         let output = output?;
+        OperationCost::settle(cost, run, &output)?;
         let from = watch.zip(from).map(|(watch, from)| {
             watch.executed(output.errors_total);
             watch.stop(Stop::Execute, from)

@@ -77,12 +77,21 @@ codes! {
     CONNECTIONS_LIMITED 503 Gateway
         "All connections that the gateway may have are taken and busy, or all that one client may have."
         "Come back after the seconds of `retry-after`; see `http.connections_max` and `http.connections_per_client_max`."
+    COST_ACTUAL_TOO_EXPENSIVE 400 Client
+        "The operation was estimated to cost no more than it may, but its answer cost more than `demand_control.strategy.static_estimated.max`."
+        "Ask for fewer or shorter lists; let `@listSize` say how long lists are."
     COST_ESTIMATED_TOO_EXPENSIVE 400 Client
         "The operation is estimated to cost more than `demand_control.strategy.static_estimated.max`."
         "Ask for fewer or shorter lists; `ogive cost --fields` says what costs how much."
     COST_QUERY_PARSE_FAILURE 400 Client
         "The cost cannot be estimated: a field with `@listSize(requireOneSlicingArgument: true)` is not given exactly one slicing argument."
         "Give the field one of its slicing arguments."
+    COST_TOO_MANY_ENTITIES 400 Client
+        "The operation would look up more entities than `demand_control.strategy.static_estimated.max_entities`."
+        "Ask for fewer or shorter lists of objects that several subgraphs know."
+    COST_TOO_MANY_SUBGRAPH_REQUESTS 400 Client
+        "The plan of the operation has more requests than `demand_control.strategy.static_estimated.max_subgraph_requests`."
+        "Ask for fields of fewer subgraphs; `ogive plan` shows the requests."
     CSRF_ERROR 400 Client
         "A web page of another origin could have made a browser send this request."
         "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."
@@ -227,6 +236,9 @@ codes! {
     SCHEMA_NOT_LOADED 503 Gateway
         "There is no supergraph yet: its source has not answered since the start, and `supergraph.when_missing` is `wait`."
         "Come back after the seconds of `retry-after`; look at the source of the supergraph."
+    SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE 200 Client
+        "What the operation asks of a subgraph is estimated to cost more than `demand_control.strategy.static_estimated.subgraph` allows; the subgraph was not asked, and the fields concerned are null."
+        "Ask for fewer or shorter lists of fields of this subgraph."
     SUBREQUEST_CREDENTIALS_UNAVAILABLE 200 Subgraph
         "The gateway cannot prove to the subgraph who it is: no token or no credentials are to be had, or the request cannot be signed. The subgraph was not asked; the fields concerned are null."
         "Look at the log, which says who gave no token and why; see `authentication.subgraph`."

@@ -63,6 +63,8 @@ pub const CLIENT_VERSION: &str = "graphql.client.version";
 pub const AUTHENTICATION_RESULT: &str = "ogive.authentication.result";
 /// Attribute: where a key set is, without anything secret.
 pub const KEY_SET: &str = "ogive.key_set";
+/// Attribute: `COST_OK`, or the code of the limit that is exceeded.
+pub const COST_RESULT: &str = "cost.result";
 /// Attribute: one of the five stops.
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
@@ -128,6 +130,15 @@ metrics! {
     /// See the table.
     LIMITS_EXCEEDED = "ogive.limits.exceeded" Counter "1" [ERROR_CODE]
         "Requests beyond a limit that is only measured, by the code they would have been refused with ([the list](limits.md)).";
+    /// See the table.
+    COST_ESTIMATED = "cost.estimated" Histogram "1" [COST_RESULT]
+        "What operations are estimated to cost (`demand_control`), by what became of them: `COST_OK`, or the code of the limit that they exceed, measured or not.";
+    /// See the table.
+    COST_ACTUAL = "cost.actual" Histogram "1" [COST_RESULT]
+        "What operations did cost (`demand_control.strategy.static_estimated.actual_cost_mode`).";
+    /// See the table.
+    COST_DELTA = "cost.delta" Histogram "1" [COST_RESULT]
+        "How much more they were estimated to cost; 0 if it was less.";
     /// See the table.
     OPERATIONS_KEPT = "ogive.operation_cache.entries" Gauge "1" []
         "Operations kept ready.";
@@ -273,7 +284,7 @@ mod tests {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let asked: Vec<&str> = words
             .filter(|w| {
-                ["http_", "graphql_", "ogive_", "process_"]
+                ["http_", "graphql_", "ogive_", "process_", "cost_"]
                     .iter()
                     .any(|p| w.starts_with(p))
             })

@@ -165,9 +165,12 @@ fn data(family: &Family, start: u64, now: u64) -> metrics::metric::Data {
                 start_time_unix_nano: start,
                 time_unix_nano: now,
                 count: histogram.count(),
-                sum: Some(histogram.sum_ns as f64 / 1e9),
+                sum: Some(histogram.scaled(histogram.sum)),
                 bucket_counts: histogram.buckets.clone(),
-                explicit_bounds: histogram.bounds.iter().map(|ns| *ns as f64 / 1e9).collect(),
+                explicit_bounds: {
+                    let bounds = histogram.bounds.iter();
+                    bounds.map(|bound| histogram.scaled(*bound)).collect()
+                },
                 ..Default::default()
             })
         });

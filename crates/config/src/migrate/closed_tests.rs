@@ -34,7 +34,7 @@ const APOLLO: &[&str] = &[
     "coprocessor: { url: 'http://127.0.0.1:1' }",
     "rhai: { scripts: ./rhai }",
     "plugins: { mine.auth: { key: x } }",
-    "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 10, subgraph: { all: { max: 5 } } } } }",
+    "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 10, actual_cost_mode: by_subgraph } } }",
     "forbid_mutations: true",
     "limits: { router: { max_depth: 3 } }",
     "limits: { max_depth: { n: 3 } }",

@@ -9,7 +9,7 @@ pub(super) const EVENTS: &str =
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
 pub(super) const CODE: &str =
     "the gateway runs no code of others; a proxy in front of it or a subgraph can do the same";
-pub(super) const COSTS: &str = "costs are counted by `@cost` and `@listSize`, and limited in `demand_control` for the whole operation";
+pub(super) const COSTS: &str = "costs are counted by `@cost` and `@listSize`, and limited in `demand_control` for the whole operation and by subgraph (`strategy.static_estimated.subgraph`)";
 pub(super) const CACHES: &str =
     "answers are not kept from one request to the next; equal requests under way are sent once";
 pub(super) const SIGNATURES: &str =

@@ -70,3 +70,111 @@ fn costs_that_are_only_measured_refuse_nobody() {
     let text = scrape(&graph);
     assert!(text.contains(counted), "{text}");
 }
+
+/// With these limits of `static_estimated`.
+fn limited(mode: &str, limits: &str) -> Graph {
+    Graph::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }} }}\n\
+         demand_control: {{ enabled: true, mode: {mode}, expose_headers: true, \
+         strategy: {{ static_estimated: {{ list_size: 4, max: 1000, {limits} }} }} }}"
+    ))
+}
+
+const SHIPPED: &str = "{ topProducts { name shippingCost { amount } } }";
+
+#[test]
+fn a_subgraph_of_which_too_much_is_asked_is_not_asked_and_nulls_only_its_own_fields() {
+    let limits = "subgraph: { all: { max: 4 }, subgraphs: { inventory: { max: 7 } } }";
+    let graph = limited("enforce", limits);
+    let answered = ask(&graph, SHIPPED);
+    let text = answered.text();
+    // Four products that are looked up, and what it costs to ship each.
+    let message =
+        "what is asked of this subgraph is estimated to cost 8, and may cost no more than 7";
+    assert!(text.contains(message), "{text}");
+    assert!(
+        text.contains("SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE"),
+        "{text}"
+    );
+    assert!(text.contains("\"name\":\""), "{text}");
+    assert!(text.contains("\"shippingCost\":null"), "{text}");
+    let asked = |graph: &Graph, subgraph: &str| {
+        let series = format!("{ASKED}{{subgraph_name=\"{subgraph}\"");
+        scrape(graph).contains(&series)
+    };
+    assert!(asked(&graph, "products") && !asked(&graph, "inventory"));
+    // The others may cost no more than all.
+    let graph = limited(
+        "enforce",
+        "subgraph: { all: { max: 3 }, subgraphs: { inventory: { max: 8 } } }",
+    );
+    let answered = ask(&graph, SHIPPED).text();
+    assert!(
+        answered.contains("cost 4, and may cost no more than 3"),
+        "{answered}"
+    );
+}
+
+#[test]
+fn what_subgraphs_may_cost_can_be_measured() {
+    let graph = limited("measure", "subgraph: { all: { max: 1, list_size: 3 } }");
+    assert!(ask(&graph, SHIPPED).text().starts_with("{\"data\":{"));
+    let text = scrape(&graph);
+    let counted = "ogive_limits_exceeded_total{graphql_error_code=\"SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE\"} 1";
+    assert!(text.contains(counted), "{text}");
+}
+
+#[test]
+fn requests_to_subgraphs_and_look_ups_of_entities_are_limited_before_any_is_sent() {
+    for (limits, query, code, told) in [
+        (
+            "max_subgraph_requests: 1",
+            SHIPPED,
+            "COST_TOO_MANY_SUBGRAPH_REQUESTS",
+            "takes 2 requests",
+        ),
+        (
+            "max_entities: 3",
+            SHIPPED,
+            "COST_TOO_MANY_ENTITIES",
+            "takes 4 look-ups",
+        ),
+    ] {
+        let graph = limited("enforce", limits);
+        let refused = ask(&graph, query);
+        assert_eq!(refused.codes(), [code]);
+        assert!(refused.text().contains(told), "{}", refused.text());
+        assert!(!scrape(&graph).contains(ASKED));
+        assert!(
+            ask(&graph, "{ topProducts { name } }")
+                .text()
+                .starts_with("{\"data\":{")
+        );
+    }
+}
+
+#[test]
+fn what_an_answer_did_cost_is_told_and_may_be_too_much() {
+    let limits = "actual_cost_mode: by_response_shape";
+    let graph = limited("enforce", limits);
+    let answered = ask(&graph, "{ topProducts { name price { amount } } }");
+    let products = answered.text().matches("\"name\"").count() as u64;
+    let prices = answered.text().matches("\"amount\"").count() as u64;
+    let actual = (products + prices).to_string();
+    assert_eq!(answered.header("x-cost-actual"), Some(&*actual));
+    let text = scrape(&graph);
+    for counted in [
+        "cost_estimated_sum{cost_result=\"COST_OK\"} 8".to_owned(),
+        format!("cost_actual_sum{{cost_result=\"COST_OK\"}} {actual}"),
+        "cost_delta_count{cost_result=\"COST_OK\"} 1".to_owned(),
+    ] {
+        assert!(text.contains(&counted), "{counted}\n{text}");
+    }
+    // Lists are longer than was said.
+    let graph = Graph::with(
+        "demand_control: { enabled: true, mode: enforce, \
+         strategy: { static_estimated: { list_size: 1, max: 2, actual_cost_mode: by_response_shape } } }",
+    );
+    let refused = ask(&graph, "{ topProducts { name price { amount } } }");
+    assert_eq!(refused.codes(), ["COST_ACTUAL_TOO_EXPENSIVE"]);
+}

@@ -5,7 +5,7 @@
 
 pub mod operation_limits;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use ogive_base::{Reservation, SourceId, bounded_name};
@@ -323,6 +323,7 @@ pub(crate) fn prepare_operation_for(
         let (schema, costs) = (&state.supergraph.schema, &state.supergraph.graph.costs);
         let settings = ogive_cost::Settings {
             list_size,
+            fields: limits.prices,
             ..ogive_cost::Settings::default()
         };
         Box::new(ogive_cost::compile(schema, costs, &operation, &settings))
@@ -330,6 +331,7 @@ pub(crate) fn prepare_operation_for(
     Ok(PreparedOperation {
         delivery,
         cost,
+        answer_costs: OnceLock::new(),
         labels: labels_of(&state.supergraph, &operation),
         variants: Mutex::default(),
         document,

@@ -37,6 +37,7 @@ use crate::{
     schema::operation::PlannedOperation,
     schema::state::SchemaState,
     shared::context::OperationContext,
+    shared::cost_transport::RefusedSubgraph,
     shared::error::RequestError,
     shared::media::{IncrementalMedia, Media, incremental_media},
     shared::panic::contained,
@@ -66,6 +67,8 @@ pub(crate) struct Kept {
     memory: Reservation,
     /// Headers that the response has anyway.
     added: HeaderMap,
+    /// Subgraphs that are not asked.
+    refused: Option<Vec<RefusedSubgraph>>,
 }
 
 /// An answer in parts that a client reads, to an operation of which something may come later.
@@ -107,6 +110,7 @@ impl InParts {
             telemetry: Arc::clone(telemetry),
             memory: run.memory.beside(),
             added: context.take_added(),
+            refused: context.refused().map(<[_]>::to_vec),
         }
     }
 }
@@ -234,6 +238,9 @@ async fn work(
     context.note_decided(kept.claims);
     if let Some(view) = kept.view {
         context.note_view(view);
+    }
+    if let Some(refused) = kept.refused {
+        context.refuse(refused);
     }
     let executed = {
         let send = async |payload: Payload, headers: Option<HeaderMap>| {

@@ -13,6 +13,7 @@ pub mod operation;
 pub mod operation_cache;
 pub mod options;
 pub mod plan_cache;
+pub(crate) mod plan_costs;
 pub mod refine;
 pub mod refinement;
 pub(crate) mod signers;

@@ -1,10 +1,10 @@
 //! One operation as it is kept: what every request for it shares, and its plans once there are some.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use ogive_base::BitSet;
-use ogive_cost::Program;
+use ogive_cost::{AnswerCosts, Program};
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 use ogive_syntax::{Document, ast::OperationDefinition};
@@ -12,6 +12,7 @@ use ogive_syntax::{Document, ast::OperationDefinition};
 use crate::{
     schema::canonical::Binding,
     schema::plan_cache::{PlanSlot, SharedPlan},
+    schema::plan_costs::PlanCosts,
     schema::split_fetch::SplitFetch,
 };
 
@@ -40,6 +41,8 @@ pub struct PreparedOperation {
     pub exceeded: Box<[&'static str]>,
     /// What it costs; `None` if nobody asks.
     pub cost: Option<Box<Program>>,
+    /// What its answers cost, once somebody asks.
+    pub answer_costs: OnceLock<Box<AnswerCosts>>,
     /// The plan; set by stop 3.
     pub planned: ArcSwapOption<PlannedOperation>,
     /// Override labels that can matter to its plan, by index; none for most operations.
@@ -49,6 +52,11 @@ pub struct PreparedOperation {
 }
 
 impl PreparedOperation {
+    /// What its answers cost.
+    pub(crate) fn answer_costs(&self) -> &AnswerCosts {
+        let made = || Box::new(AnswerCosts::new(&self.operation));
+        self.answer_costs.get_or_init(made)
+    }
     /// Bytes on the heap, about; plans not counted.
     pub(crate) fn heap_bytes(&self) -> usize {
         let text = self.document.source().len() * (1 + TREE_BYTES_PER_TEXT_BYTE);
@@ -97,6 +105,8 @@ pub struct PlannedOperation {
     pub shared: Arc<SharedPlan>,
     /// Where a better one will be.
     pub(crate) slot: Arc<PlanSlot>,
+    /// What it costs, once somebody asks.
+    pub(crate) costs: OnceLock<PlanCosts>,
 }
 
 impl PlannedOperation {
@@ -108,6 +118,7 @@ impl PlannedOperation {
             prefetch: Arc::default(),
             shared,
             slot,
+            costs: OnceLock::new(),
         }
     }
     /// The same operation with what its slot holds now.

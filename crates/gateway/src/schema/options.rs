@@ -61,6 +61,8 @@ pub struct PrepareLimits {
     pub operation: OperationLimits,
     /// Items of lists of unknown size, for estimates of costs; default `None`: nothing is estimated.
     pub list_size: Option<u32>,
+    /// Whether it will be counted what answers did cost.
+    pub prices: bool,
 }
 
 impl Default for PrepareLimits {
@@ -75,6 +77,7 @@ impl Default for PrepareLimits {
             normalise: NormaliseLimits::default(),
             operation: OperationLimits::default(),
             list_size: None,
+            prices: false,
         }
     }
 }
@@ -149,6 +152,10 @@ impl PipelineOptions {
                     control
                         .enabled
                         .then(|| u32::try_from(size).unwrap_or(u32::MAX))
+                },
+                prices: {
+                    let strategy = &config.demand_control.strategy.static_estimated;
+                    strategy.actual_cost_mode.is_some()
                 },
                 ..PrepareLimits::default()
             },

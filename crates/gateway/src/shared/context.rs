@@ -13,6 +13,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::{Client, Peer};
+use ogive_execute::Transport;
 use ogive_identity::Caller;
 use ogive_plan::Claims;
 use ogive_schema::Schema;
@@ -21,6 +22,7 @@ use ogive_transport::CallerContext;
 
 use crate::{
     receive::uploads::Entry,
+    shared::cost_transport::{CostTransport, RefusedSubgraph},
     shared::error::{RequestError, unauthenticated},
     shared::measured::Exceeded,
     shared::observe::Watch,
@@ -118,6 +120,8 @@ pub struct OperationContext<'a> {
     decided: OnceCell<Box<Claims>>,
     /// What introspection shows the caller, if that is not what it shows everybody.
     view: OnceCell<Arc<Schema>>,
+    /// Subgraphs that are not asked.
+    refused: OnceCell<Vec<RefusedSubgraph>>,
 }
 
 impl<'a> OperationContext<'a> {
@@ -135,6 +139,7 @@ impl<'a> OperationContext<'a> {
             exceeded: RefCell::default(),
             decided: OnceCell::new(),
             view: OnceCell::new(),
+            refused: OnceCell::new(),
         }
     }
     /// Says in which request it came.
@@ -186,6 +191,19 @@ impl<'a> OperationContext<'a> {
     /// Notes once what the caller has with the policies that were decided.
     pub(crate) fn note_decided(&self, claims: Claims) {
         let _ = self.decided.set(Box::new(claims));
+    }
+    /// Notes once which subgraphs are not asked.
+    pub(crate) fn refuse(&self, refused: Vec<RefusedSubgraph>) {
+        let _ = self.refused.set(refused);
+    }
+    /// A transport that does not ask them, if there are any.
+    pub(crate) fn limited<'t>(&'t self, transport: &'t dyn Transport) -> Option<CostTransport<'t>> {
+        let refused = self.refused()?;
+        Some(CostTransport { transport, refused })
+    }
+    /// The subgraphs that are not asked, if there are any.
+    pub(crate) fn refused(&self) -> Option<&[RefusedSubgraph]> {
+        self.refused.get().map(Vec::as_slice)
     }
     /// Lets `watch` note what happens.
     pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {

@@ -1,6 +1,7 @@
 //! What all stages use.
 
 pub mod context;
+pub(crate) mod cost_transport;
 pub mod error;
 pub(crate) mod failures;
 pub(crate) mod header;

@@ -22,7 +22,7 @@ pub enum Value {
     Total(f64),
     /// Now.
     Gauge(f64),
-    /// Durations.
+    /// Durations, or numbers.
     Histogram(Histogram),
 }
 
@@ -35,19 +35,25 @@ pub struct Family {
     pub series: Vec<Series>,
 }
 
-/// How often which duration was seen.
+/// How often which duration, or which number, was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
-    /// Upper bounds of the buckets in nanoseconds, smallest first; the last bucket has none.
+    /// Upper bounds of the buckets, smallest first; the last bucket has none.
     pub bounds: Arc<[u64]>,
     /// By bucket; one more than there are bounds.
     pub buckets: Vec<u64>,
-    /// Sum of all durations in nanoseconds.
-    pub sum_ns: u64,
+    /// Sum of all that was seen.
+    pub sum: u64,
+    /// What is 1 of the metric's unit: durations are in nanoseconds.
+    pub unit: u64,
 }
 
 impl Histogram {
-    /// How many durations.
+    /// A bound or the sum in the metric's unit.
+    pub fn scaled(&self, number: u64) -> f64 {
+        number as f64 / self.unit as f64
+    }
+    /// How many were seen.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

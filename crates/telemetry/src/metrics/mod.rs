@@ -8,6 +8,8 @@
 //! [`MetricsOptions::cardinality_limit`] series of one metric, the rest is counted together in a series marked
 //! `otel_metric_overflow`.
 
+mod costs;
+mod counts;
 mod family;
 mod pairs;
 mod shard;
@@ -307,6 +309,18 @@ impl Metrics {
     pub fn exceeded(&self, code: &'static str) {
         let limit = self.kept.limit;
         Self::shard(self.slot(), |shard| shard.exceeded(code, limit));
+    }
+    /// It was estimated what an operation costs; `result`: `COST_OK`, or the code of what it exceeds.
+    pub fn cost_estimated(&self, result: &'static str, estimated: u64) {
+        Self::shard(self.slot(), |shard| {
+            shard.costs.estimated(result, estimated)
+        });
+    }
+    /// It was counted what it did cost, and how much more was estimated.
+    pub fn cost_actual(&self, result: &'static str, actual: u64, delta: u64) {
+        Self::shard(self.slot(), |shard| {
+            shard.costs.actual(result, actual, delta)
+        });
     }
     /// A caller was known by what a request brought; `refused` is the code if it was not.
     pub fn authenticated(&self, refused: Option<&'static str>) {

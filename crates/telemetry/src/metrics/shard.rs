@@ -5,57 +5,15 @@ use std::{sync::Arc, time::Duration};
 use ogive_base::FastMap;
 
 use super::{
-    family::{Family, Histogram, Series, Value},
+    costs::CostCounts,
+    counts::Counts,
+    family::{Family, Series, Value},
     pairs::PairCounts,
 };
 use crate::{
     names::{self, Metric},
     operation::{ClientIdentity, Stop},
 };
-
-/// A histogram whose bounds somebody else knows.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    /// By bucket; none before the first duration.
-    buckets: Box<[u64]>,
-    sum_ns: u64,
-}
-
-impl Counts {
-    pub(super) fn record(&mut self, took: Duration, bounds: &[u64]) {
-        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        if self.buckets.is_empty() {
-            self.buckets = vec![0; bounds.len() + 1].into();
-        }
-        let bucket = bounds.iter().position(|bound| ns <= *bound);
-        if let Some(count) = self.buckets.get_mut(bucket.unwrap_or(bounds.len())) {
-            *count += 1;
-        }
-        self.sum_ns = self.sum_ns.saturating_add(ns);
-    }
-    fn is_empty(&self) -> bool {
-        self.buckets.is_empty()
-    }
-    fn add(&mut self, other: &Counts) {
-        if self.buckets.is_empty() {
-            self.buckets.clone_from(&other.buckets);
-        } else {
-            for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
-                *mine += other;
-            }
-        }
-        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-    }
-    fn with(&self, bounds: &Arc<[u64]>) -> Histogram {
-        let mut buckets = self.buckets.to_vec();
-        buckets.resize(bounds.len() + 1, 0);
-        Histogram {
-            bounds: Arc::clone(bounds),
-            buckets,
-            sum_ns: self.sum_ns,
-        }
-    }
-}
 
 /// How series are kept.
 #[derive(Debug)]
@@ -110,6 +68,7 @@ pub(super) struct Shard {
     /// By code, or that they were accepted.
     authenticated: Vec<(&'static str, u64)>,
     exceeded: Vec<(&'static str, u64)>,
+    pub(super) costs: CostCounts,
     pub(super) response_bytes: u64,
     pub(super) retries: u64,
     pub(super) joined: u64,
@@ -240,6 +199,7 @@ impl Shard {
         for (result, more) in &other.authenticated {
             count(&mut self.authenticated, result, *more, limit);
         }
+        self.costs.merge(&other.costs);
         self.errors.merge(&other.errors, limit);
         self.clients.merge(&other.clients, limit);
         self.response_bytes += other.response_bytes;
@@ -263,7 +223,8 @@ impl Shard {
             .series([names::CLIENT_NAME, names::CLIENT_VERSION]);
         let authenticated = counted(names::AUTHENTICATION_RESULT, &self.authenticated);
         let exceeded = counted(names::ERROR_CODE, &self.exceeded);
-        vec![
+        let costs = self.costs.families();
+        let all = vec![
             family(&names::REQUEST_DURATION, self.request_series(bounds)),
             family(&names::OPERATION_DURATION, self.operation_series(bounds)),
             family(&names::SUBGRAPH_DURATION, self.call_series(bounds)),
@@ -276,7 +237,8 @@ impl Shard {
             single(&names::RESPONSE_BYTES, self.response_bytes),
             single(&names::SUBGRAPH_RETRIES, self.retries),
             single(&names::SUBGRAPH_JOINED, self.joined),
-        ]
+        ];
+        all.into_iter().chain(costs).collect()
     }
     fn request_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
         let series = self.requests.iter().map(|(key, counts)| Series {
@@ -341,7 +303,7 @@ fn counted(label: &'static str, counts: &[(&'static str, u64)]) -> Vec<Series> {
 }
 
 fn histogram(counts: &Counts, bounds: &Arc<[u64]>) -> Value {
-    Value::Histogram(counts.with(bounds))
+    Value::Histogram(counts.with(bounds, 1_000_000_000))
 }
 
 /// What is beyond the limit of series, if anything is.

@@ -83,12 +83,12 @@ fn write_histogram(name: &str, labels: &str, histogram: &Histogram, out: &mut St
     let mut seen = 0;
     for (bound, count) in histogram.bounds.iter().zip(&histogram.buckets) {
         seen += count;
-        let bound = *bound as f64 / 1e9;
+        let bound = histogram.scaled(*bound);
         let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {seen}");
     }
     let count = histogram.count();
     let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {count}");
-    let sum = histogram.sum_ns as f64 / 1e9;
+    let sum = histogram.scaled(histogram.sum);
     let _ = writeln!(out, "{name}_sum{} {sum}", braced(labels));
     let _ = writeln!(out, "{name}_count{} {count}", braced(labels));
 }
