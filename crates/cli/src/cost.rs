@@ -1,14 +1,13 @@
 //! `ogive cost`: what an operation costs, the same number as a gateway's.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
+use ogive_base::Reservation;
 use ogive_config::Config;
 use ogive_cost::{Scratch, Settings, compile, report};
 use ogive_files::Pipes;
-use ogive_gateway::{
-    RequestError, SchemaState, prepare::estimated_variables, prepare::prepare_operation,
-};
+use ogive_gateway::{RequestError, SchemaState, prepare::coerced, prepare::prepare_operation};
 
 use crate::{
     demo, load,
@@ -57,7 +56,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let document = arguments.operation.document_name();
     let fail = |error: RequestError| refused(&error, &document);
     let prepared = prepare_operation(&state, &request.query, name).map_err(fail)?;
-    let variables = estimated_variables(&state, &request, &prepared).map_err(fail)?;
+    let memory = Reservation::new(&Arc::default());
+    let variables = coerced(&state, &request, &prepared, &memory).map_err(fail)?;
     let settings = Settings {
         list_size: arguments.list_size,
         fields: arguments.fields,

@@ -6,9 +6,8 @@ use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_files::Pipes;
 use ogive_gateway::{
-    SchemaState, WorkerState, explain_for,
+    ExplainInput, Gateway, GatewayOptions, SchemaState, WorkerState,
     identify::explain_token::explain_token,
-    policies::{Policies, PolicyOptions},
 };
 use ogive_workshop::pages;
 
@@ -99,16 +98,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for note in notes {
         terminal::remark(&format!("note: {note}"));
     }
+    let options = GatewayOptions::load(&config)
+        .map_err(|error| terminal::error(error, "correct it, or explain without --config"))?;
     let text = serving::runtime()?.block_on(async {
-        let worker = arguments.execute.then(WorkerState::new);
-        let asked_by = match &token {
+        let caller = match &token {
             Some(token) => Some(explain_token(&config, token.trim()).await),
             None => None,
         };
-        let policies = PolicyOptions::new(&config).map(Policies::start);
-        let (worker, policies) = (worker.as_ref(), policies.as_ref());
-        let explanation = explain_for(&state, request, &headers, worker, asked_by, policies).await;
-        explanation.text(arguments.execute)
+        let input = ExplainInput {
+            request,
+            headers,
+            caller,
+            is_executed: arguments.execute,
+            has_timings: arguments.execute,
+        };
+        let gateway = Gateway::new(state, options);
+        gateway.explain(input, &WorkerState::new()).await
     });
     terminal::print(&text);
     Ok(())

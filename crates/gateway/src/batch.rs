@@ -67,6 +67,7 @@ impl Gateway {
                         media,
                         files,
                         memory,
+                        observer: None,
                         // All of them share the body.
                         body_bytes: 0,
                     };

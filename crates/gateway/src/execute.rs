@@ -35,6 +35,7 @@ use crate::{
     shared::error::RequestError,
     shared::failures::Telling,
     shared::measured::{code, note},
+    shared::stage_observer::StageObserver,
     shared::worker::{Executed, OperationKey, WorkerState},
 };
 
@@ -46,12 +47,12 @@ pub async fn execute(
     planned: &PlannedOperation,
     context: &OperationContext<'_>,
     worker: &WorkerState,
-    trace: bool,
 ) -> Result<ExecuteOutput, RequestError> {
     let uploads = context.uploads();
     let time = uploads.map_or(state.options.request_timeout, |entry| entry.time());
     let deadline = Instant::now() + time;
-    let watch = context.watch().map(|watch| watch as &dyn Observer);
+    let watch = context.observer().and_then(StageObserver::requests);
+    let trace = context.observer().is_some_and(StageObserver::wants_fetches);
     let timed = Timed::new(&state.feedback, watch);
     let observer = if state.feedback.is_on() {
         Some(&timed as &dyn Observer)
@@ -231,11 +232,10 @@ fn telling<'a>(
     operation: &'a PreparedOperation,
 ) -> Option<Telling<'a>> {
     let telemetry = context.telemetry()?;
-    let name = operation.definition.name;
     Some(Telling {
         telemetry,
-        watch: context.watch(),
-        operation: name.map(|name| operation.document.name(name)),
+        observer: context.observer(),
+        operation: operation.name(),
     })
 }
 

@@ -1,10 +1,10 @@
-//! The five stops of one operation, each with its artefact: what `ogive explain` shows and one test snapshots.
+//! One operation on its way through the gateway's stages, each with what came of it: what `ogive explain` shows and one test
+//! snapshots. It is the gateway's own run, with an observer.
 
-use std::{fmt::Write, sync::Arc};
+use std::{cell::RefCell, fmt::Write, sync::Arc};
 
-use bytes::Bytes;
-use http::HeaderMap;
-use ogive_base::Reservation;
+use http::{HeaderMap, Method, Request};
+use ogive_config::Peer;
 use ogive_execute::{ExecuteOutput, FetchTrace};
 use ogive_identity::Caller;
 use ogive_operation::describe;
@@ -12,124 +12,178 @@ use ogive_plan::Plan;
 use serde_json::Value;
 
 use crate::{
-    execute::execute,
-    identify::explain_token::restrictions,
-    plan::plan_for,
-    policies::Policies,
-    prepare::{Prepared, prepare},
+    gateway::Gateway,
+    operation::OperationInput,
+    prepare::Prepared,
     receive::GraphqlRequest,
+    schema::operation::PlannedOperation,
     schema::state::SchemaState,
-    schema::views::view,
-    shared::context::OperationContext,
-    shared::error::RequestError,
+    shared::context::{Identity, RequestContext},
+    shared::media::Media,
+    shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
 };
 
-/// What became of an operation.
+/// What is to be explained.
 #[derive(Debug)]
-pub struct Explanation {
-    /// Stop 1: the request.
+pub struct ExplainInput {
+    /// The request, as it is received.
     pub request: GraphqlRequest,
-    /// Who asks, and what restrictions make of that; `None` if nobody was said to ask.
-    pub caller: Option<String>,
-    /// Stop 2: normal form and coerced variables, as text.
-    pub prepared: Option<String>,
-    /// Stop 3: the plan.
-    pub plan: Option<Arc<Plan>>,
-    /// How much was done to find it.
-    pub tier: Option<String>,
-    /// Literals of the document that are variables of the plan.
-    pub literals: Vec<(Box<str>, Box<str>)>,
-    /// Stop 4: the fetches, if they were sent.
-    pub fetches: Option<Vec<FetchTrace>>,
-    /// Stop 5: the response, if there is one.
-    pub response: Option<Bytes>,
+    /// The client's headers.
+    pub headers: HeaderMap,
+    /// Who asks, with what is to be said of them; `None` if nobody was said to ask.
+    pub caller: Option<(String, Option<Arc<Caller>>)>,
+    /// Whether subgraphs are asked. Otherwise it stays at home, and the last two stops have nothing to show.
+    pub is_executed: bool,
+    /// Whether to say how long fetches took, which differs from run to run.
+    pub has_timings: bool,
 }
 
-/// Takes a request through the stops. Without `worker` it stays at home: nothing is sent, and the last two stops have
-/// nothing to show.
-pub async fn explain(
-    state: &SchemaState,
-    request: GraphqlRequest,
-    headers: &HeaderMap,
-    worker: Option<&WorkerState>,
-) -> Explanation {
-    explain_for(state, request, headers, worker, None, None).await
-}
+/// The stops that are shown however far it came.
+const STOPS: [&str; 5] = [RECEIVE, PREPARE, PLAN, EXECUTE, RESPOND];
+const RECEIVE: &str = "1. receive";
+const PREPARE: &str = "2. prepare";
+const PLAN: &str = "3. plan";
+const EXECUTE: &str = "4. execute";
+const RESPOND: &str = "5. respond";
 
-/// The same for a request of a caller, with what is to be said of them.
-pub async fn explain_for(
-    state: &SchemaState,
-    request: GraphqlRequest,
-    headers: &HeaderMap,
-    worker: Option<&WorkerState>,
-    asked_by: Option<(String, Option<Arc<Caller>>)>,
-    policies: Option<&Policies>,
-) -> Explanation {
-    let (told, caller) = asked_by.map_or((None, None), |(told, caller)| (Some(told), caller));
-    let mut explanation = Explanation {
-        caller: told,
-        request,
-        prepared: None,
-        plan: None,
-        tier: None,
-        literals: Vec::new(),
-        fetches: None,
-        response: None,
-    };
-    if let Err(error) = stops(state, headers, worker, (caller, policies), &mut explanation).await {
-        explanation.response = Some(error.to_json().into());
-    }
-    explanation
-}
-
-async fn stops(
-    state: &SchemaState,
-    headers: &HeaderMap,
-    worker: Option<&WorkerState>,
-    (caller, policies): (Option<Arc<Caller>>, Option<&Policies>),
-    explanation: &mut Explanation,
-) -> Result<(), RequestError> {
-    let prepared = prepare(
-        state,
-        &explanation.request,
-        &Reservation::new(&Arc::default()),
-    )?;
-    explanation.prepared = Some(prepared_text(state, &prepared));
-    let (planned, _) = plan_for(state, &prepared.operation, headers).await?;
-    explanation.plan = Some(Arc::clone(&planned.plan));
-    let context = OperationContext::new(headers).asked_by(caller.clone());
-    let requirements = &planned.plan.requirements;
-    let views = state.views.as_ref().filter(|_| planned.plan.locals > 0);
-    if let Some(policies) = policies {
-        let asked = views.map_or(requirements, |views| &views.requirements);
-        policies.decide_for(asked, &context).await?;
-    }
-    if let Some(views) = views {
-        let met = views.met_by(context.claims());
-        context.note_view(Arc::new(view(&state.supergraph, &met)));
-    }
-    if let Some(told) = &mut explanation.caller {
-        let nobody = Arc::default();
-        let caller = caller.as_ref().unwrap_or(&nobody);
-        if let Some(policies) = policies {
-            told.push_str(&policies.explain(requirements, caller, context.claims()));
+impl Gateway {
+    /// Takes a request through the stages, and says what came of each: one section per stage.
+    pub async fn explain(&self, input: ExplainInput, worker: &WorkerState) -> String {
+        let ExplainInput {
+            mut request,
+            headers,
+            caller,
+            is_executed,
+            has_timings,
+        } = input;
+        let serving = self.serving.load_full();
+        let (mut parts, ()) = Request::new(()).into_parts();
+        (parts.method, parts.headers) = (Method::POST, headers);
+        let recorder = Recorder {
+            sections: RefCell::default(),
+            is_executed,
+            has_timings,
+        };
+        recorder.note(RECEIVE, receive_text(&request));
+        let mut identity = Identity::of(Peer::Unix);
+        if let Some((told, caller)) = caller {
+            recorder.note("who asks", told);
+            identity.caller = caller.map(|caller| Box::new(Ok(caller)));
         }
-        told.push_str(&restrictions(&planned.plan, context.claims()));
+        let context = RequestContext {
+            parts: &parts,
+            identity: &identity,
+            worker,
+            telemetry: &self.telemetry,
+            record: None,
+        };
+        let input = OperationInput {
+            request: &mut request,
+            media: Media::Json,
+            files: None,
+            memory: worker.reserve(&self.memory),
+            observer: Some(&recorder),
+            body_bytes: 0,
+        };
+        match self.operation(&serving, context, input).await {
+            Ok(response) if is_executed => {
+                recorder.note(RESPOND, pretty(&response.body().to_vec()));
+            }
+            Ok(_) => {}
+            Err(error) => recorder.note(RESPOND, pretty(&error.to_json())),
+        }
+        recorder.text()
     }
-    explanation.tier = Some(planned.shared.describe());
-    let names = &planned.plan.variables;
-    let literals = planned.binding.literals();
-    explanation.literals = literals
-        .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
-        .collect();
-    if let Some(worker) = worker {
-        let output = execute(state, prepared, &planned, &context, worker, true).await?;
-        let ExecuteOutput { body, trace, .. } = output;
-        explanation.fetches = Some(trace.unwrap_or_default());
-        explanation.response = Some(body.into_bytes());
+}
+
+/// Notes what comes of every stage.
+struct Recorder {
+    /// Names of stages, and texts.
+    sections: RefCell<Vec<(&'static str, String)>>,
+    is_executed: bool,
+    has_timings: bool,
+}
+
+impl StageObserver for Recorder {
+    fn passed(&self, stage: &StageEvent<'_>) {
+        match stage {
+            // With the document that its id stands for.
+            StageEvent::Document(request) => self.note(RECEIVE, receive_text(request)),
+            StageEvent::Prepare(state, prepared) => {
+                self.note(PREPARE, prepared_text(state, prepared))
+            }
+            StageEvent::Plan(planned, _) => self.note(PLAN, plan_text(planned)),
+            StageEvent::Execute(planned, output) => {
+                self.note(
+                    EXECUTE,
+                    fetches_text(output, &planned.plan, self.has_timings),
+                );
+            }
+            // Its bytes are there when it has left the last stage.
+            StageEvent::Respond => {}
+            StageEvent::Other(name, text) => self.note(name, text()),
+        }
     }
-    Ok(())
+    fn wants_fetches(&self) -> bool {
+        true
+    }
+    fn is_dry_run(&self) -> bool {
+        !self.is_executed
+    }
+}
+
+impl Recorder {
+    /// Notes what came of a stage, instead of what was noted of it before.
+    fn note(&self, name: &'static str, text: String) {
+        let mut sections = self.sections.borrow_mut();
+        match sections.iter_mut().find(|(noted, _)| *noted == name) {
+            Some((_, noted)) => *noted = text,
+            None if text.is_empty() => {}
+            None => sections.push((name, text)),
+        }
+    }
+    /// The stages in their order, and the stops that were not reached.
+    fn text(&self) -> String {
+        let sections = self.sections.borrow();
+        let is_planned = sections.iter().any(|(name, _)| *name == PLAN);
+        let mut out = String::new();
+        let mut stops = STOPS.iter().peekable();
+        for (name, text) in sections.iter() {
+            // A refusal is the answer, however far it came.
+            while let Some(stop) = stops.next_if(|_| STOPS.contains(name)) {
+                if stop == name {
+                    break;
+                }
+                section(&mut out, stop, unreached(stop, is_planned));
+            }
+            section(&mut out, name, text);
+        }
+        for stop in stops {
+            section(&mut out, stop, unreached(stop, is_planned));
+        }
+        out
+    }
+}
+
+fn unreached(stop: &str, is_planned: bool) -> &'static str {
+    if stop == RESPOND || stop == EXECUTE && is_planned {
+        "(not executed)"
+    } else {
+        "(not reached)"
+    }
+}
+
+fn receive_text(request: &GraphqlRequest) -> String {
+    let mut out = request.query.trim().to_owned();
+    if let Some(name) = &request.operation_name {
+        let _ = write!(out, "\noperationName: {name}");
+    }
+    if !request.variables.is_empty() {
+        let variables = request.variables.compact();
+        let _ = write!(out, "\nvariables: {}", String::from_utf8_lossy(&variables));
+    }
+    out
 }
 
 fn prepared_text(state: &SchemaState, prepared: &Prepared) -> String {
@@ -145,53 +199,16 @@ fn prepared_text(state: &SchemaState, prepared: &Prepared) -> String {
     out
 }
 
-impl Explanation {
-    /// All five sections. `timings` adds how long fetches took, which differs from run to run.
-    pub fn text(&self, timings: bool) -> String {
-        let mut out = String::new();
-        section(&mut out, "1. receive", &self.receive_text());
-        if let Some(caller) = &self.caller {
-            section(&mut out, "who asks", caller);
-        }
-        let none = "(not reached)";
-        let prepared = self.prepared.as_deref().unwrap_or(none);
-        section(&mut out, "2. prepare", prepared);
-        let plan = self.plan.as_deref().map(|plan| {
-            let mut text = ogive_plan::text(plan);
-            literals_text(&self.literals, &mut text);
-            if let Some(tier) = &self.tier {
-                let _ = writeln!(text, "\ntier: {tier}");
-            }
-            text
-        });
-        section(&mut out, "3. plan", plan.as_deref().unwrap_or(none));
-        let fetches = match (&self.fetches, &self.plan) {
-            (Some(fetches), Some(plan)) => fetches_text(fetches, plan, timings),
-            (None, Some(_)) => "(not executed)".into(),
-            _ => none.into(),
-        };
-        section(&mut out, "4. execute", &fetches);
-        let response = self.response.as_deref().map(pretty);
-        section(
-            &mut out,
-            "5. respond",
-            response.as_deref().unwrap_or("(not executed)"),
-        );
-        out
-    }
-
-    fn receive_text(&self) -> String {
-        let request = &self.request;
-        let mut out = request.query.trim().to_owned();
-        if let Some(name) = &request.operation_name {
-            let _ = write!(out, "\noperationName: {name}");
-        }
-        if !request.variables.is_empty() {
-            let variables = request.variables.compact();
-            let _ = write!(out, "\nvariables: {}", String::from_utf8_lossy(&variables));
-        }
-        out
-    }
+fn plan_text(planned: &PlannedOperation) -> String {
+    let mut out = ogive_plan::text(&planned.plan);
+    let names = &planned.plan.variables;
+    let literals = planned.binding.literals();
+    let literals: Vec<(Box<str>, Box<str>)> = literals
+        .filter_map(|(index, json)| Some((names.get(index)?.clone(), json.into())))
+        .collect();
+    literals_text(&literals, &mut out);
+    let _ = writeln!(out, "\ntier: {}", planned.shared.describe());
+    out
 }
 
 /// One line for the literals that became variables; nothing if there are none.
@@ -213,8 +230,9 @@ fn section(out: &mut String, title: &str, text: &str) {
     let _ = writeln!(out, "== {title} ==\n{}", text.trim_end());
 }
 
-fn fetches_text(fetches: &[FetchTrace], plan: &Plan, timings: bool) -> String {
+fn fetches_text(output: &ExecuteOutput, plan: &Plan, timings: bool) -> String {
     let mut out = String::new();
+    let fetches: &[FetchTrace] = output.trace.as_deref().unwrap_or_default();
     for trace in fetches {
         let fetch = &plan.fetches[trace.fetch];
         let subgraph = plan

@@ -46,7 +46,7 @@ pub mod unusable;
 pub use ogive_server::ResponseBody;
 
 pub use background::Background;
-pub use explain::{Explanation, explain, explain_for};
+pub use explain::ExplainInput;
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
 pub use receive::GraphqlRequest;

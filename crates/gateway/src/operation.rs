@@ -7,6 +7,7 @@ use crate::{
     receive::{GraphqlRequest, uploads::Entry},
     shared::context::OperationContext,
     shared::media::Media,
+    shared::stage_observer::StageObserver,
     shared::worker::WorkerState,
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct OperationInput<'a> {
     pub(crate) files: Option<Entry<'a>>,
     /// What counts the memory it takes.
     pub(crate) memory: Reservation,
+    /// Who watches it, where no record does.
+    pub(crate) observer: Option<&'a dyn StageObserver>,
     /// So much of that is the body, which is not needed for long.
     pub(crate) body_bytes: usize,
 }

@@ -25,7 +25,7 @@ use http::{Request, Response, request::Parts};
 use ogive_config::Peer;
 use ogive_plan::{OperationKind, Plan};
 use ogive_server::{ResponseBody, drain_body::read_refused};
-use ogive_telemetry::{Record, Stop, spans, stop_span};
+use ogive_telemetry::{Record, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
@@ -38,8 +38,8 @@ use crate::{
     gateway::{Gateway, Serving},
     operation::{OperationInput, OperationRun, REQUEST_BYTES},
     plan::plan_fairly,
-    policies::decide,
-    prepare::{Means, Prepared, prepare_fairly},
+    policies::{decide, decisions},
+    prepare::{Means, prepare_fairly},
     receive::{GraphqlRequest, Received, RequestBody, uploads::Entry},
     respond::expose::{Exposed, dry_run},
     respond::parts::{InParts, may_come_later, only_in_parts, parts_asked, respond_in_parts},
@@ -54,6 +54,7 @@ use crate::{
     shared::media::Media,
     shared::observe::Watch,
     shared::panic::contained,
+    shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
 };
 
@@ -258,6 +259,7 @@ impl Gateway {
                     files,
                     body_bytes: memory.used().saturating_sub(REQUEST_BYTES),
                     memory,
+                    observer: None,
                 };
                 let answer = pin!(self.operation(serving, context, input));
                 match (answer.await, in_parts) {
@@ -295,6 +297,7 @@ impl Gateway {
             media,
             files,
             memory,
+            observer,
             body_bytes,
         } = input;
         let options = &serving.options.observe;
@@ -302,7 +305,7 @@ impl Gateway {
         let operation = OperationContext::new(&context.parts.headers)
             .in_request(context.parts)
             .asked_by(context.identity.caller()?)
-            .watched(watch.as_ref())
+            .observed_by(watch.as_ref().map(|watch| watch as _).or(observer))
             .told_to(&self.telemetry)
             .with_uploads(files)
             .counted_in(&memory);
@@ -338,10 +341,10 @@ impl Gateway {
             memory,
             media,
         } = *run;
-        let (state, watch) = (&serving.state, context.watch());
+        let state = &serving.state;
         let register = resolve(request, &serving.options.documents, &self.registered)?;
         request.in_parts = request.in_parts.filter(|_| may_come_later(&request.query));
-        let from = watch.map(Watch::now);
+        context.passed(|| StageEvent::Document(request));
         let means = Means {
             offload: &self.offload,
             share: &worker.share,
@@ -350,8 +353,9 @@ impl Gateway {
         let (prepared, permit) = pin!(prepare_fairly(state, request, means))
             .instrument(stop_span!(spans::PREPARE))
             .await?;
+        context.passed(|| StageEvent::Prepare(state, &prepared));
         let text = taken(request);
-        let name = name_of(&prepared);
+        let name = prepared.operation.name();
         let kind = prepared.operation.definition.kind;
         if state.options.authorization.needs_caller(kind) && !context.claims().authenticated {
             return Err(unauthenticated(serving.options.challenge));
@@ -362,10 +366,6 @@ impl Gateway {
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
-        let from = watch.zip(from).map(|(watch, from)| {
-            watch.prepared(kind.as_str(), name);
-            watch.stop(Stop::Prepare, from)
-        });
         if let Some(hash) = register {
             self.registered.insert(hash, &text);
         }
@@ -382,16 +382,18 @@ impl Gateway {
         let (planned, source) = found?;
         span.record(spans::PLAN_SOURCE, source.as_str());
         drop(span);
-        let from = watch.zip(from).map(|(watch, from)| {
-            watch.planned(source.as_str());
-            watch.stop(Stop::Plan, from)
-        });
+        context.passed(|| StageEvent::Plan(&planned, source));
         self.charge_plan(run, &prepared, &planned)?;
         let exposed = serving.options.expose.asked(headers);
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
         pin!(self.decide(serving, &planned.plan, context)).await?;
+        let policies = serving.policies.as_deref();
+        context.note("decide", || decisions(&planned.plan, policies, context));
+        if context.observer().is_some_and(StageObserver::is_dry_run) {
+            return Ok(Response::default());
+        }
         if kind == OperationKind::Subscription {
             return self.subscribe(run, prepared, &planned);
         }
@@ -406,23 +408,18 @@ impl Gateway {
             files.run();
         }
         let cost = OperationCost::open(run, &prepared, estimate);
-        let output = pin!(execute(state, prepared, &planned, context, worker, false))
+        let output = pin!(execute(state, prepared, &planned, context, worker))
             .instrument(stop_span!(spans::EXECUTE))
             .await;
         self.exceeded(context.exceeded().iter());
         let output = output?;
         OperationCost::settle(cost, run, &output)?;
-        let from = watch.zip(from).map(|(watch, from)| {
-            watch.executed(output.errors_total);
-            watch.stop(Stop::Execute, from)
-        });
+        context.passed(|| StageEvent::Execute(&planned, &output));
         let response = stop_span!(spans::RESPOND).in_scope(|| {
             let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
             respond_operation(run, output, plan)
         });
-        if let (Some(watch), Some(from)) = (watch, from) {
-            watch.stop(Stop::Respond, from);
-        }
+        context.passed(|| StageEvent::Respond);
         Ok(response)
     }
 
@@ -451,10 +448,4 @@ fn taken(request: &mut GraphqlRequest) -> String {
     request.variables = JsonObject::default();
     request.persisted_query = None;
     std::mem::take(&mut request.query)
-}
-
-/// The name of an operation.
-fn name_of(prepared: &Prepared) -> Option<&str> {
-    let name = prepared.operation.definition.name.as_ref()?;
-    Some(prepared.operation.document.name(*name))
 }

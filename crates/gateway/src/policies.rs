@@ -156,12 +156,7 @@ impl Policies {
     }
 
     /// Who decides each of the policies that requirements ask for, for people.
-    pub(crate) fn explain(
-        &self,
-        requirements: &[Requirement],
-        caller: &Caller,
-        decided: &Claims,
-    ) -> String {
+    fn explain(&self, requirements: &[Requirement], caller: &Caller, decided: &Claims) -> String {
         let mut out = String::new();
         for policy in asked_for(requirements) {
             let is_named = caller.granted.policies.iter().any(|p| **p == *policy);
@@ -229,6 +224,29 @@ pub(crate) fn policies(
         Some(before) if before.is_for(asked) => before,
         _ => Arc::new(Policies::start(asked.clone())),
     })
+}
+
+/// What is decided of a caller for a plan, for people; nothing if it asks for nothing.
+pub(crate) fn decisions(
+    plan: &Plan,
+    policies: Option<&Policies>,
+    context: &OperationContext<'_>,
+) -> String {
+    let (requirements, claims) = (&plan.requirements, context.claims());
+    let nobody = Caller::default();
+    let caller = context.caller().unwrap_or(&nobody);
+    let mut out = policies.map_or_else(String::new, |policies| {
+        policies.explain(requirements, caller, claims)
+    });
+    for requirement in requirements {
+        let met = if requirement.is_met_by(claims) {
+            "met"
+        } else {
+            "not met"
+        };
+        let _ = writeln!(out, "restriction {requirement}: {met}");
+    }
+    out
 }
 
 /// The policies of some requirements, each once.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use http::HeaderMap;
-use ogive_gateway::{GraphqlRequest, JsonObject, explain};
+use ogive_gateway::{ExplainInput, GraphqlRequest, JsonObject, WorkerState};
 use ogive_testbase::assert_recorded;
 
 use crate::graph::Graph;
@@ -20,6 +20,18 @@ fragment Opinions on Product {
 }
 query Other { me { name } }";
 
+async fn explained(graph: &Graph, request: GraphqlRequest, is_executed: bool) -> String {
+    let input = ExplainInput {
+        request,
+        headers: HeaderMap::new(),
+        caller: None,
+        is_executed,
+        has_timings: false,
+    };
+    let worker = WorkerState::new();
+    graph.served.gateway.explain(input, &worker).await
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn five_stops() {
     let graph = Graph::start();
@@ -29,10 +41,7 @@ async fn five_stops() {
         variables: JsonObject::read(r#"{"n":2}"#.into()).unwrap().unwrap(),
         ..GraphqlRequest::default()
     };
-    let state = graph.served.gateway.state();
-    let (headers, worker) = (HeaderMap::new(), ogive_gateway::WorkerState::new());
-    let explanation = explain(&state, request, &headers, Some(&worker)).await;
-    let found = explanation.text(false);
+    let found = explained(&graph, request, true).await;
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/five_stops.txt");
     assert_recorded(path, &found);
 }
@@ -44,10 +53,38 @@ async fn a_refused_request_shows_how_far_it_came() {
         query: "{ nope }".into(),
         ..GraphqlRequest::default()
     };
-    let state = graph.served.gateway.state();
-    let text = explain(&state, request, &HeaderMap::new(), None)
-        .await
-        .text(false);
+    let text = explained(&graph, request, false).await;
     assert!(text.contains("== 3. plan ==\n(not reached)"), "{text}");
     assert!(text.contains("GRAPHQL_VALIDATION_FAILED"), "{text}");
+}
+
+/// It is the gateway's own run: a stage that the configuration asks for is in it, where it happens, and refuses as it does
+/// for clients.
+#[tokio::test(flavor = "current_thread")]
+async fn stages_that_are_switched_on_are_shown_in_their_place() {
+    let control = "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { list_size: 10, max: ";
+    let request = || GraphqlRequest {
+        query: "{ topProducts(first: 5) { name reviews { stars } } }".into(),
+        ..GraphqlRequest::default()
+    };
+    let names = |text: &str| {
+        let lines = text.lines().filter(|line| line.starts_with("== "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let graph = Graph::with(&format!("{control}1000 }} }} }}\n"));
+    let text = explained(&graph, request(), true).await;
+    let charged = [
+        "== 1. receive ==",
+        "== 2. prepare ==",
+        "== charge ==",
+        "== 3. plan ==",
+        "== 4. execute ==",
+        "== 5. respond ==",
+    ];
+    assert_eq!(names(&text), charged, "{text}");
+    let graph = Graph::with(&format!("{control}1 }} }} }}\n"));
+    let text = explained(&graph, request(), true).await;
+    assert_eq!(names(&text), charged, "{text}");
+    assert!(text.contains("== 3. plan ==\n(not reached)"), "{text}");
+    assert!(text.contains("COST_ESTIMATED_TOO_EXPENSIVE"), "{text}");
 }

@@ -92,6 +92,10 @@ pub(crate) fn charge(
     let (schema, costs) = (&supergraph.schema, &supergraph.graph.costs);
     let scratch = &mut worker.scratch.borrow_mut();
     let estimate = program.evaluate(schema, costs, &prepared.variables, scratch);
+    context.note("charge", || {
+        let (cost, max) = (estimate.cost, options.max);
+        format!("estimated cost: {cost}, of at most {max}")
+    });
     if options.is_exposed {
         let mut headers = HeaderMap::new();
         headers.insert(ESTIMATED, HeaderValue::from(estimate.cost));

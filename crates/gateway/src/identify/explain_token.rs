@@ -9,7 +9,6 @@ use ogive_identity::{
     key_source::now,
     token_introspection::{TokenIntrospection, is_jwt},
 };
-use ogive_plan::{Claims, Plan};
 
 use crate::identify::tokens::{Authentication, AuthenticationOptions};
 
@@ -133,18 +132,4 @@ fn write_claims(caller: &Caller, out: &mut String) {
     for (name, value) in &caller.claims {
         let _ = writeln!(out, "claim {name}: {value}");
     }
-}
-
-/// What the restrictions of a plan make of a caller; nothing if there are none.
-pub(crate) fn restrictions(plan: &Plan, claims: &Claims) -> String {
-    let mut out = String::new();
-    for requirement in &plan.requirements {
-        let met = if requirement.is_met_by(claims) {
-            "met"
-        } else {
-            "not met"
-        };
-        let _ = writeln!(out, "restriction {requirement}: {met}");
-    }
-    out
 }

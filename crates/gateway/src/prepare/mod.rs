@@ -208,7 +208,7 @@ fn prepare_with(
 
 /// The values of the request's variables. They count in `memory`, and so does the table that they are read from, while it
 /// is there.
-fn coerced(
+pub fn coerced(
     state: &SchemaState,
     request: &GraphqlRequest,
     operation: &PreparedOperation,
@@ -243,24 +243,6 @@ fn coerced(
     let values = variables.values.iter().flatten();
     memory.grow(values.map(|value| value.len()).sum())?;
     Ok(variables)
-}
-
-/// The values of the request's variables, for commands, which count no memory.
-pub fn estimated_variables(
-    state: &SchemaState,
-    request: &GraphqlRequest,
-    operation: &PreparedOperation,
-) -> Result<Variables, RequestError> {
-    let read = request.variables.tree();
-    let variables = coerce_variables(
-        &state.supergraph.api,
-        &operation.document,
-        &operation.definition,
-        read.as_ref().map(Tree::root),
-        state.options.prepare.validation.suggestions,
-    );
-    variables
-        .map_err(|errors| RequestError::diagnostics(&errors, DOCUMENT, operation.document.source()))
 }
 
 /// Prepares what does not depend on the variables of one request, to be answered as a whole. Looks nothing up and keeps

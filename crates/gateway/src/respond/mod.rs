@@ -19,7 +19,7 @@ use crate::{
     respond::expose::{add_extensions, plan_extension},
     schema::operation::PlannedOperation,
     shared::media::Media,
-    shared::observe::Watch,
+    shared::stage_observer::StageObserver,
     subscribe::format::whole,
 };
 
@@ -38,9 +38,11 @@ pub(crate) fn respond_operation(
     if let Some(plan) = plan {
         extensions.push(("apolloQueryPlan", plan_extension(plan)));
     }
-    let traces = |_: &&Watch<'_>| run.serving.options.observe.traces(run.context.headers);
-    if let Some(watch) = run.context.watch().filter(traces) {
-        extensions.push(("ogiveTrace", watch.timeline(&run.serving.state.endpoints)));
+    let traces = |_: &&dyn StageObserver| run.serving.options.observe.traces(run.context.headers);
+    if let Some(observer) = run.context.observer().filter(traces)
+        && let Some(timeline) = observer.timeline(&run.serving.state.endpoints)
+    {
+        extensions.push(("ogiveTrace", timeline));
     }
     let mut response = match extensions.as_slice() {
         [] => respond(output, run.media),

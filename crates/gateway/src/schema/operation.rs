@@ -57,6 +57,11 @@ impl PreparedOperation {
         let made = || Box::new(AnswerCosts::new(&self.operation));
         self.answer_costs.get_or_init(made)
     }
+    /// Its name.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let name = self.definition.name?;
+        Some(self.document.name(name))
+    }
     /// Bytes on the heap, about; plans not counted.
     pub(crate) fn heap_bytes(&self) -> usize {
         let text = self.document.source().len() * (1 + TREE_BYTES_PER_TEXT_BYTE);

@@ -25,7 +25,7 @@ use crate::{
     shared::cost_transport::{CostTransport, RefusedSubgraph},
     shared::error::{RequestError, unauthenticated},
     shared::measured::Exceeded,
-    shared::observe::Watch,
+    shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
 };
 
@@ -111,7 +111,7 @@ pub struct OperationContext<'a> {
     caller: Option<Arc<Caller>>,
     /// What the subgraphs' answers add to the response's headers.
     added: RefCell<HeaderMap>,
-    watch: Option<&'a Watch<'a>>,
+    observer: Option<&'a dyn StageObserver>,
     telemetry: Option<&'a Telemetry>,
     uploads: Option<Entry<'a>>,
     memory: Option<&'a Reservation>,
@@ -132,7 +132,7 @@ impl<'a> OperationContext<'a> {
             parts: None,
             caller: None,
             added: RefCell::default(),
-            watch: None,
+            observer: None,
             telemetry: None,
             uploads: None,
             memory: None,
@@ -205,9 +205,9 @@ impl<'a> OperationContext<'a> {
     pub(crate) fn refused(&self) -> Option<&[RefusedSubgraph]> {
         self.refused.get().map(Vec::as_slice)
     }
-    /// Lets `watch` note what happens.
-    pub(crate) fn watched(self, watch: Option<&'a Watch<'a>>) -> Self {
-        OperationContext { watch, ..self }
+    /// Lets somebody watch it pass the stages.
+    pub(crate) fn observed_by(self, observer: Option<&'a dyn StageObserver>) -> Self {
+        OperationContext { observer, ..self }
     }
     /// Tells operators what goes wrong.
     pub(crate) fn told_to(self, telemetry: &'a Telemetry) -> Self {
@@ -220,9 +220,21 @@ impl<'a> OperationContext<'a> {
     pub(crate) fn telemetry(&self) -> Option<&'a Telemetry> {
         self.telemetry
     }
-    /// Who notes what happens.
-    pub(crate) fn watch(&self) -> Option<&'a Watch<'a>> {
-        self.watch
+    /// Who watches it.
+    pub(crate) fn observer(&self) -> Option<&'a dyn StageObserver> {
+        self.observer
+    }
+    /// Says that a stage is behind it, if anybody watches.
+    pub(crate) fn passed<'p>(&self, stage: impl FnOnce() -> StageEvent<'p>) {
+        if let Some(observer) = self.observer {
+            observer.passed(&stage());
+        }
+    }
+    /// Likewise, with a text for people.
+    pub(crate) fn note(&self, stage: &'static str, text: impl Fn() -> String) {
+        if let Some(observer) = self.observer {
+            observer.passed(&StageEvent::Other(stage, &text));
+        }
     }
     /// Lets it use the files that came along.
     pub(crate) fn with_uploads(self, uploads: Option<Entry<'a>>) -> Self {

@@ -8,20 +8,20 @@ use ogive_execute::{Failure, codes as execution};
 use ogive_telemetry::{FailureLine, Record, Telemetry, Urgency, codes, failures::urgency};
 use ogive_transport::Reporter;
 
-use crate::{shared::error::RequestError, shared::observe::Watch};
+use crate::{shared::error::RequestError, shared::stage_observer::StageObserver};
 
 /// Tells what goes wrong while one operation is executed.
 pub(crate) struct Telling<'a> {
     pub(crate) telemetry: &'a Telemetry,
-    pub(crate) watch: Option<&'a Watch<'a>>,
+    pub(crate) observer: Option<&'a dyn StageObserver>,
     /// Name of the operation.
     pub(crate) operation: Option<&'a str>,
 }
 
 impl Reporter for Telling<'_> {
     fn failed(&self, subgraph: &str, failure: &Failure<'_>) {
-        if let Some(watch) = self.watch {
-            watch.failed(failure);
+        if let Some(observer) = self.observer {
+            observer.failed(failure);
         }
         let (what, urgency) = judge(failure);
         self.telemetry.failed(&FailureLine {
@@ -35,7 +35,7 @@ impl Reporter for Telling<'_> {
             places: failure.places,
             status: failure.status,
             answer: failure.answer,
-            record: self.watch.map(Watch::record),
+            record: self.observer.and_then(StageObserver::record),
         });
     }
 }

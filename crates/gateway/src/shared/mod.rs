@@ -12,4 +12,5 @@ pub mod memory;
 pub mod observe;
 pub mod offload;
 pub(crate) mod panic;
+pub(crate) mod stage_observer;
 pub mod worker;

@@ -4,7 +4,7 @@
 //! it noted goes into the [`Record`] of the HTTP request.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, RefCell, RefMut},
     io,
     time::Duration,
 };
@@ -24,7 +24,10 @@ use ogive_telemetry::{
 };
 use ogive_transport::{Answered, Endpoint, Observer};
 
-use crate::shared::error::RequestError;
+use crate::shared::{
+    error::RequestError,
+    stage_observer::{StageEvent, StageObserver},
+};
 
 /// Longest id of a request that a client may choose.
 const REQUEST_ID_MAX: usize = 128;
@@ -207,28 +210,65 @@ pub(crate) struct Watch<'a> {
     /// Header and value that go on to subgraphs.
     request_id: Option<(&'a HeaderName, &'a HeaderValue)>,
     operation: RefCell<Operation>,
+    /// When the stop began that it is at.
+    from: Cell<Duration>,
     /// The request to a subgraph that was answered last.
     last: Cell<Option<u32>>,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(record: &'a Record, options: &'a ObserveOptions) -> Self {
+        let started = record.now();
         Watch {
+            from: Cell::new(started),
             record,
             tracing: record.tracing(),
             request_id: options.request_id.as_ref().zip(record.request_id.as_ref()),
             operation: RefCell::new(Operation {
-                started: record.now(),
+                started,
                 ..Operation::default()
             }),
             last: Cell::new(None),
         }
     }
-    pub(crate) fn record(&self) -> &'a Record {
-        self.record
+    /// A stop is over; the next one begins.
+    fn stop(&self, stop: Stop) -> RefMut<'_, Operation> {
+        let (from, now) = (self.from.get(), self.record.now());
+        self.from.set(now);
+        let mut operation = self.operation.borrow_mut();
+        operation.stops[stop as usize] = Some((from, now - from));
+        operation
     }
-    /// Something is wrong, with the answer that came last if it is of the same subgraph.
-    pub(crate) fn failed(&self, failure: &Failure<'_>) {
+    /// It is done, or refused.
+    pub(crate) fn finish(self, refused: Option<&RequestError>, endpoints: &[Endpoint]) {
+        let mut operation = self.operation.into_inner();
+        if let Some(error) = refused {
+            operation.errors = error.errors.len();
+            operation.code = error.errors.first().map(|e| e.code);
+        }
+        self.record.done(operation, |index| name(endpoints, index));
+    }
+}
+
+impl StageObserver for Watch<'_> {
+    fn passed(&self, stage: &StageEvent<'_>) {
+        match stage {
+            StageEvent::Document(_) | StageEvent::Other(..) => self.from.set(self.record.now()),
+            StageEvent::Prepare(_, prepared) => {
+                let mut noted = self.stop(Stop::Prepare);
+                noted.kind = prepared.operation.definition.kind.as_str();
+                noted.name = prepared
+                    .operation
+                    .name()
+                    .map(|name| bounded_name(name).into());
+            }
+            StageEvent::Plan(_, source) => self.stop(Stop::Plan).plan_source = source.as_str(),
+            StageEvent::Execute(_, output) => self.stop(Stop::Execute).errors = output.errors_total,
+            StageEvent::Respond => drop(self.stop(Stop::Respond)),
+        }
+    }
+    /// With the answer that came last, if it is of the same subgraph.
+    fn failed(&self, failure: &Failure<'_>) {
         let mut operation = self.operation.borrow_mut();
         let last = self.last.get();
         let call = last.and_then(|number| operation.calls.get_mut(number as usize));
@@ -239,41 +279,15 @@ impl<'a> Watch<'a> {
             call.wrong = Some(bounded_name(failure.code).into());
         }
     }
-    pub(crate) fn now(&self) -> Duration {
-        self.record.now()
+    fn record(&self) -> Option<&Record> {
+        Some(self.record)
     }
-    /// A stop is over. Gives the time, at which the next one begins.
-    pub(crate) fn stop(&self, stop: Stop, from: Duration) -> Duration {
-        let now = self.record.now();
-        self.operation.borrow_mut().stops[stop as usize] = Some((from, now - from));
-        now
+    fn requests(&self) -> Option<&dyn Observer> {
+        Some(self)
     }
-    /// What operation it is.
-    pub(crate) fn prepared(&self, kind: &'static str, name: Option<&str>) {
-        let mut operation = self.operation.borrow_mut();
-        operation.kind = kind;
-        operation.name = name.map(|name| bounded_name(name).into());
-    }
-    /// Where its plan came from.
-    pub(crate) fn planned(&self, source: &'static str) {
-        self.operation.borrow_mut().plan_source = source;
-    }
-    /// How many errors its response has.
-    pub(crate) fn executed(&self, errors: usize) {
-        self.operation.borrow_mut().errors = errors;
-    }
-    /// The execution trace so far.
-    pub(crate) fn timeline(&self, endpoints: &[Endpoint]) -> Vec<u8> {
-        timeline::json(&self.operation.borrow(), |index| name(endpoints, index))
-    }
-    /// It is done, or refused.
-    pub(crate) fn finish(self, refused: Option<&RequestError>, endpoints: &[Endpoint]) {
-        let mut operation = self.operation.into_inner();
-        if let Some(error) = refused {
-            operation.errors = error.errors.len();
-            operation.code = error.errors.first().map(|e| e.code);
-        }
-        self.record.done(operation, |index| name(endpoints, index));
+    fn timeline(&self, endpoints: &[Endpoint]) -> Option<Vec<u8>> {
+        let operation = self.operation.borrow();
+        Some(timeline::json(&operation, |index| name(endpoints, index)))
     }
 }
 

@@ -97,11 +97,10 @@ pub(crate) async fn run(input: SourceInput, plan: SourcePlan, source: Arc<EventS
 async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSource) -> StreamEnd {
     let gateway = &*input.gateway;
     let context = input.opener.context().told_to(&gateway.telemetry);
-    let name = plan.operation.definition.name;
-    let name: Option<Box<str>> = name.map(|name| plan.operation.document.name(name).into());
+    let name: Option<Box<str>> = plan.operation.name().map(Into::into);
     let telling = Telling {
         telemetry: &gateway.telemetry,
-        watch: None,
+        observer: None,
         operation: name.as_deref(),
     };
     let Some((mut request, endpoint)) = plan.source() else {

@@ -1,0 +1,59 @@
+//! Who watches an operation pass the stages. There is one run of them, and all who tell of it watch that one: the execution
+//! trace and the access log ([`crate::shared::observe::Watch`]), and `ogive explain` ([`crate::explain`]).
+//!
+//! An operation that nobody watches costs one look per stage. A new stage says that it was passed with [`StageEvent::Other`],
+//! and is shown from then on.
+
+use ogive_execute::{ExecuteOutput, Failure};
+use ogive_telemetry::Record;
+use ogive_transport::{Endpoint, Observer};
+
+use crate::{
+    prepare::Prepared,
+    receive::GraphqlRequest,
+    schema::{operation::PlannedOperation, plan_cache::PlanSource, state::SchemaState},
+};
+
+/// A stage that an operation has passed, with what came of it.
+pub(crate) enum StageEvent<'a> {
+    /// It has its document.
+    Document(&'a GraphqlRequest),
+    /// It is valid.
+    Prepare(&'a SchemaState, &'a Prepared),
+    /// It has a plan.
+    Plan(&'a PlannedOperation, PlanSource),
+    /// It has an answer.
+    Execute(&'a PlannedOperation, &'a ExecuteOutput),
+    /// The answer is written.
+    Respond,
+    /// A stage with a text for people, of which nobody else makes anything. No text: nothing to be said.
+    Other(&'static str, &'a dyn Fn() -> String),
+}
+
+/// Watches one operation.
+pub(crate) trait StageObserver {
+    /// A stage is behind it.
+    fn passed(&self, stage: &StageEvent<'_>);
+    /// Something went wrong with a subgraph.
+    fn failed(&self, _failure: &Failure<'_>) {}
+    /// The record of its request.
+    fn record(&self) -> Option<&Record> {
+        None
+    }
+    /// Who watches the requests to subgraphs.
+    fn requests(&self) -> Option<&dyn Observer> {
+        None
+    }
+    /// The execution trace so far.
+    fn timeline(&self, _endpoints: &[Endpoint]) -> Option<Vec<u8>> {
+        None
+    }
+    /// Whether the executor is to give the fetches with their bodies.
+    fn wants_fetches(&self) -> bool {
+        false
+    }
+    /// Whether nothing may be sent: it ends where it would be executed.
+    fn is_dry_run(&self) -> bool {
+        false
+    }
+}
