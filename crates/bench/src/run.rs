@@ -106,6 +106,7 @@ pub fn blank(plot: &Plot<'_>, round: u32) -> Run {
     Run {
         notes: note
             .into_iter()
+            .chain(stage::source_spec(plot).and_then(|spec| spec.note.clone()))
             .chain(plot.placement.note.clone())
             .collect(),
         ..Run::blank(scenario, gateway, round, plot.placement.gateway.clone())

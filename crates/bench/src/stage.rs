@@ -560,7 +560,7 @@ fn values(plot: &Plot<'_>, graph: &Graph, subgraphs: &Server, port: u16) -> Resu
 }
 
 /// What the gateway is set to for the source of a scenario of events.
-fn source_spec<'a>(plot: &Plot<'a>) -> Option<&'a ModeSpec> {
+pub fn source_spec<'a>(plot: &Plot<'a>) -> Option<&'a ModeSpec> {
     let source = plot.scenario.subscribers?.source;
     plot.gateway.spec.subscriptions.sources.get(&source)
 }

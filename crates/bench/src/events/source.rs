@@ -207,11 +207,11 @@ async fn connection(stream: TcpStream, source: &Rc<Source>) -> io::Result<()> {
             writer.write_all(answer.as_bytes()).await?;
             break Kind::WebSocket;
         }
-        if head.method == "POST" && head.accepts_events && !body["query"].is_null() {
+        if let Some(asked) = head.subscription(body) {
             let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n\
                           transfer-encoding: chunked\r\n\r\n";
             writer.write_all(answer.as_bytes()).await?;
-            break Kind::Stream(body);
+            break Kind::Stream(asked);
         }
         let answer = answer(&head, source).to_string();
         let text = format!(
@@ -331,6 +331,21 @@ struct Head {
     target: String,
     key: Option<String>,
     accepts_events: bool,
+}
+
+impl Head {
+    /// The subscription that is asked for, if that is what the request is.
+    fn subscription(&self, body: Value) -> Option<Value> {
+        if !self.accepts_events {
+            return None;
+        }
+        if self.method == "POST" {
+            return (!body["query"].is_null()).then_some(body);
+        }
+        // As it is written in the URL: names need no escaping there.
+        let (_, query) = self.target.split_once("query=")?;
+        Some(json!({ "query": query }))
+    }
 }
 
 /// The next request; `None`: there is none.

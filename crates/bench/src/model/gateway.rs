@@ -300,6 +300,8 @@ pub enum Mode {
     Dedup,
     /// They are not.
     NoDedup,
+    /// `@defer` is answered in parts, where that has to be asked for.
+    Defer,
 }
 
 impl Mode {
@@ -310,6 +312,7 @@ impl Mode {
             Mode::NoPlanCache => "no-plan-cache",
             Mode::Dedup => "dedup",
             Mode::NoDedup => "no-dedup",
+            Mode::Defer => "defer",
         }
     }
 }
@@ -344,7 +347,7 @@ impl Gateway {
     pub fn mode(&self, mode: Mode) -> (ModeSpec, Option<String>) {
         match (self.spec.modes.get(&mode), mode) {
             (Some(spec), _) => (spec.clone(), spec.note.clone()),
-            (None, Mode::Default) => (ModeSpec::default(), None),
+            (None, Mode::Default | Mode::Defer) => (ModeSpec::default(), None),
             (None, Mode::Dedup | Mode::NoDedup) => {
                 let note = "no switch for sharing requests in flight: default behaviour".to_owned();
                 (ModeSpec::default(), Some(note))
