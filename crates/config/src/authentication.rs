@@ -280,13 +280,13 @@ impl std::fmt::Debug for NamedHeader {
 
 impl Decode for NamedHeader {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let [name, value] = crate::headers::fields(node, ["name", "value"], errors)?;
+        let [name, value] = crate::decode::fields(node, ["name", "value"], errors)?;
         let (Some(name), Some(value)) = (name, value) else {
             errors.invalid(node.span, "a header needs `name` and `value`", "");
             return None;
         };
         Some(NamedHeader {
-            name: crate::headers::header_name(name, errors)?,
+            name: crate::decode::header_name(name, errors)?,
             value: crate::headers::header_value(value, errors)?,
         })
     }
@@ -312,14 +312,14 @@ pub enum TokenSourceRule {
 impl Decode for TokenSourceRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
         let names = ["type", "name", "value_prefix"];
-        let [kind, name, prefix] = crate::headers::fields(node, names, errors)?;
+        let [kind, name, prefix] = crate::decode::fields(node, names, errors)?;
         let (Some(kind), Some(name)) = (kind, name) else {
             errors.invalid(node.span, "a source needs `type` and `name`", "");
             return None;
         };
         match errors.scalar(kind, "`header` or `cookie`")? {
             "header" => Some(TokenSourceRule::Header {
-                name: crate::headers::header_name(name, errors)?,
+                name: crate::decode::header_name(name, errors)?,
                 value_prefix: match prefix {
                     Some(prefix) => errors.scalar(prefix, "a prefix")?.to_owned(),
                     None => "Bearer".to_owned(),

@@ -771,7 +771,7 @@ fn written_by_request_rule(rule: &HeaderRule) -> Option<&str> {
             ..
         }
         | HeaderRule::Insert { name, .. }
-        | HeaderRule::InsertClaim { name, .. } => Some(name),
+        | HeaderRule::InsertFrom { name, .. } => Some(name),
         HeaderRule::Propagate { .. } | HeaderRule::Remove(_) => None,
     }
 }

@@ -318,3 +318,37 @@ macro_rules! section {
     )*};
 }
 pub(crate) use section;
+
+/// The values of these keys, none of them required, no other key allowed.
+pub(crate) fn fields<'n, const N: usize>(
+    node: &'n Node,
+    names: [&'static str; N],
+    errors: &mut Errors,
+) -> Option<[Option<&'n Node>; N]> {
+    let mut out = [None; N];
+    let mut known = true;
+    for (key, value) in errors.entries(node)? {
+        match names.iter().position(|name| *name == key.text) {
+            Some(at) => out[at] = Some(value),
+            None => {
+                errors.unknown_key(key, names.into_iter());
+                known = false;
+            }
+        }
+    }
+    known.then_some(out)
+}
+
+pub(crate) fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
+    let text = errors.scalar(node, "a header name")?;
+    // RFC 9110, section 5.6.2: token.
+    let ok = !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    if !ok {
+        errors.invalid(node.span, format!("`{text}` is no header name"), "");
+        return None;
+    }
+    Some(text.to_ascii_lowercase())
+}

@@ -15,7 +15,8 @@
 
 use crate::{
     HeaderAlgorithm, codes,
-    decode::{Decode, Errors},
+    decode::{Decode, Errors, fields, header_name},
+    selectors::Selector,
     tree::{Key, Node},
 };
 
@@ -38,13 +39,13 @@ pub enum HeaderRule {
         /// Its value.
         value: String,
     },
-    /// Sets a header to what a claim of the caller says, whatever it was before; takes it back if there is no such claim.
-    InsertClaim {
+    /// Sets a header to what is known of the caller or client, whatever it was before; takes it back if nothing is.
+    InsertFrom {
         /// Its name.
         name: String,
-        /// The claim, as in `.sub` or `.realm.roles`.
-        path: String,
-        /// Sent if there is no such claim.
+        /// What: a claim, as in `.sub` or `.realm.roles`, or what the client says it is called.
+        from: Selector,
+        /// Sent if nothing is known.
         default: Option<String>,
     },
     /// Takes back headers that earlier steps have set.
@@ -136,63 +137,105 @@ fn insert(body: &Node, errors: &mut Errors) -> Option<(String, String)> {
     Some((header_name(name, errors)?, header_value(value, errors)?))
 }
 
-/// The words in which Apollo Router calls the claims of a token.
+/// The words in which Apollo Router calls what a header can be made of.
 const CLAIMS: &str = "apollo::authentication::jwt_claims";
+const CLIENT_NAME: &str = "apollo::telemetry::client_name";
+const CLIENT_VERSION: &str = "apollo::telemetry::client_version";
 
-/// `{ name, value }`, or `{ name, from_context, path }`.
+/// `{ name, value }`, `{ name, from }` or `{ name, from_context, path }`.
 fn insert_request(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
-    let names = ["name", "value", "from_context", "path", "default"];
-    let [name, value, context, path, default] = fields(body, names, errors)?;
+    let names = ["name", "value", "from", "from_context", "path", "default"];
+    let [name, value, from, context, path, default] = fields(body, names, errors)?;
     let Some(name) = name else {
         errors.invalid(body.span, "`insert` needs `name` and `value`", "");
         return None;
     };
     let name = header_name(name, errors)?;
-    match (value, context) {
-        (Some(value), None) => {
+    let from = match (value, from, context) {
+        (Some(value), None, None) => {
             if let Some(extra) = path.or(default) {
                 let message = "`path` and `default` go with `from_context`, not with `value`";
                 errors.invalid(extra.span, message, "");
                 return None;
             }
             let value = header_value(value, errors)?;
-            Some(HeaderRule::Insert { name, value })
+            return Some(HeaderRule::Insert { name, value });
         }
-        (None, Some(context)) => {
-            let found = errors.scalar(context, "a key of the context")?;
-            if found != CLAIMS {
-                let message = format!("`{found}` is nothing that a header can be taken from");
-                errors.invalid(context.span, message, &format!("write `{CLAIMS}`"));
-                return None;
-            }
-            let Some(path) = path else {
-                let help = "write the claim, such as `path: .sub`";
-                errors.invalid(body.span, "`from_context` needs `path`", help);
-                return None;
-            };
-            let text = errors.scalar(path, "a path")?.to_owned();
-            if text.trim_start_matches('.').is_empty() {
-                errors.invalid(
-                    path.span,
-                    "the path names no claim",
-                    "write it such as `.sub`",
-                );
-                return None;
-            }
-            let default = match default {
-                Some(node) => Some(header_value(node, errors)?),
-                None => None,
-            };
-            Some(HeaderRule::InsertClaim {
-                name,
-                path: text,
-                default,
-            })
+        (None, Some(from), None) if path.is_none() => insert_selector(from, errors)?,
+        (None, None, Some(context)) => context_selector(body, context, path, errors)?,
+        _ => {
+            let message = "`insert` needs `name` and `value`, or `from_context` and `path`, or `from` instead of `value`";
+            errors.invalid(body.span, message, "");
+            return None;
+        }
+    };
+    let default = match default {
+        Some(node) => Some(header_value(node, errors)?),
+        None => None,
+    };
+    Some(HeaderRule::InsertFrom {
+        name,
+        from,
+        default,
+    })
+}
+
+/// What `from` names.
+fn insert_selector(from: &Node, errors: &mut Errors) -> Option<Selector> {
+    let selector = Selector::decode(from, errors)?;
+    match selector {
+        Selector::JwtClaim(_) | Selector::ClientName | Selector::ClientVersion => Some(selector),
+        Selector::RequestHeader(_) => {
+            let help = "write `propagate: { named: HEADER, rename: NAME }`";
+            errors.invalid(from.span, "headers of the client are propagated", help);
+            None
         }
         _ => {
-            let message = "`insert` needs `name` and `value`, or `from_context` and `path` instead of `value`";
-            errors.invalid(body.span, message, "");
+            let message = format!("no header can be taken from `{}`", selector.word());
+            let help = "there are `jwt_claim`, `client_name` and `client_version`";
+            errors.invalid(from.span, message, help);
             None
+        }
+    }
+}
+
+/// What `from_context` names.
+fn context_selector(
+    body: &Node,
+    context: &Node,
+    path: Option<&Node>,
+    errors: &mut Errors,
+) -> Option<Selector> {
+    let found = errors.scalar(context, "a key of the context")?;
+    let of_client = match found {
+        CLIENT_NAME => Some(Selector::ClientName),
+        CLIENT_VERSION => Some(Selector::ClientVersion),
+        CLAIMS => None,
+        _ => {
+            let message = format!("`{found}` is nothing that a header can be taken from");
+            errors.invalid(context.span, message, &format!("write `{CLAIMS}`"));
+            return None;
+        }
+    };
+    match (of_client, path) {
+        (Some(selector), None) => Some(selector),
+        (Some(_), Some(path)) => {
+            errors.invalid(path.span, "`path` goes with claims", "");
+            None
+        }
+        (None, None) => {
+            let help = "write the claim, such as `path: .sub`";
+            errors.invalid(body.span, "`from_context` needs `path`", help);
+            None
+        }
+        (None, Some(path)) => {
+            let text = errors.scalar(path, "a path")?.to_owned();
+            if text.trim_start_matches('.').is_empty() {
+                let help = "write it such as `.sub`";
+                errors.invalid(path.span, "the path names no claim", help);
+                return None;
+            }
+            Some(Selector::JwtClaim(text))
         }
     }
 }
@@ -264,26 +307,6 @@ fn propagate(
     })
 }
 
-/// The values of these keys, none of them required, no other key allowed.
-pub(crate) fn fields<'n, const N: usize>(
-    node: &'n Node,
-    names: [&'static str; N],
-    errors: &mut Errors,
-) -> Option<[Option<&'n Node>; N]> {
-    let mut out = [None; N];
-    let mut known = true;
-    for (key, value) in errors.entries(node)? {
-        match names.iter().position(|name| *name == key.text) {
-            Some(at) => out[at] = Some(value),
-            None => {
-                errors.unknown_key(key, names.into_iter());
-                known = false;
-            }
-        }
-    }
-    known.then_some(out)
-}
-
 fn selector(
     body: &Node,
     named: Option<&Node>,
@@ -310,20 +333,6 @@ fn selector(
             None
         }
     }
-}
-
-pub(crate) fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
-    let text = errors.scalar(node, "a header name")?;
-    // RFC 9110, section 5.6.2: token.
-    let ok = !text.is_empty()
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
-    if !ok {
-        errors.invalid(node.span, format!("`{text}` is no header name"), "");
-        return None;
-    }
-    Some(text.to_ascii_lowercase())
 }
 
 pub(crate) fn header_value(node: &Node, errors: &mut Errors) -> Option<String> {

@@ -6,7 +6,8 @@ use crate::{
     ByteSize, Duration, NamedHeader, Url,
     decode::{Decode, Errors, section},
     scalars::nonzero,
-    tree::{Node, Value},
+    selectors::{Condition, Selector},
+    tree::Node,
 };
 
 section! {
@@ -42,140 +43,27 @@ section! {
     }
 }
 
-/// Most conditions within one another.
-const DEPTH_MAX: usize = 16;
-
-/// What a policy asks of the claims of a caller.
+/// What a policy asks of the claims of a caller, and of nothing else: what is decided is good for whatever the caller asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PolicyCondition {
-    /// Both are the same text; lists and objects are no texts, and nothing equals what is not there.
-    Eq(PolicyValue, PolicyValue),
-    /// The first is a list that has the second, or a text that has it between spaces.
-    Contains(PolicyValue, PolicyValue),
-    /// There is such a claim, and it is not null.
-    Exists(String),
-    /// The condition is not met.
-    Not(Box<PolicyCondition>),
-    /// All are met; none listed: refused.
-    All(Vec<PolicyCondition>),
-    /// One is met.
-    Any(Vec<PolicyCondition>),
-}
-
-/// One side of a comparison.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PolicyValue {
-    /// `{ jwt_claim: NAME }`: what the caller claims; a dot leads into an object.
-    Claim(String),
-    /// A text.
-    Text(String),
-}
+pub struct PolicyCondition(pub Condition);
 
 impl Decode for PolicyCondition {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        condition(node, DEPTH_MAX, errors)
-    }
-}
-
-const WORDS: [&str; 6] = ["eq", "contains", "exists", "not", "all", "any"];
-
-fn condition(node: &Node, depth: usize, errors: &mut Errors) -> Option<PolicyCondition> {
-    let Some(depth) = depth.checked_sub(1) else {
-        errors.invalid(node.span, "conditions are nested too deep", "");
-        return None;
-    };
-    let found = crate::headers::fields(node, WORDS, errors)?;
-    let mut present = found
-        .iter()
-        .zip(WORDS)
-        .filter_map(|(n, w)| Some(((*n)?, w)));
-    let (Some((body, word)), None) = (present.next(), present.next()) else {
-        let message = "a condition is one of `eq`, `contains`, `exists`, `not`, `all`, `any`";
-        errors.invalid(node.span, message, "combine several with `all` or `any`");
-        return None;
-    };
-    Some(match word {
-        "eq" | "contains" => {
-            let [left, right] = pair(body, errors)?;
-            let (left, right) = (operand(left, errors)?, operand(right, errors)?);
-            if let (PolicyValue::Text(_), PolicyValue::Text(_)) = (&left, &right) {
-                errors.invalid(
-                    body.span,
-                    "no claim is compared",
-                    "name one: `{ jwt_claim: sub }`",
-                );
-                return None;
-            }
-            if word == "eq" {
-                PolicyCondition::Eq(left, right)
-            } else {
-                PolicyCondition::Contains(left, right)
-            }
+        let condition = Condition::decode(node, errors)?;
+        let mut others = condition.selectors().into_iter();
+        let other = others.find(|selector| !matches!(selector, Selector::JwtClaim(_)));
+        if let Some(other) = other {
+            let message = format!("policies are decided by claims, not by `{}`", other.word());
+            errors.invalid(node.span, message, "name a claim: `{ jwt_claim: sub }`");
+            return None;
         }
-        "exists" => match operand(body, errors)? {
-            PolicyValue::Claim(name) => PolicyCondition::Exists(name),
-            PolicyValue::Text(_) => {
-                errors.invalid(body.span, "`exists` needs `{ jwt_claim: NAME }`", "");
-                return None;
-            }
-        },
-        "not" => PolicyCondition::Not(Box::new(condition(body, depth, errors)?)),
-        _ => {
-            let Value::List(items) = &body.value else {
-                errors.invalid(
-                    body.span,
-                    format!("`{word}` needs a list of conditions"),
-                    "",
-                );
-                return None;
-            };
-            if items.is_empty() {
-                errors.invalid(body.span, format!("`{word}` has no condition"), "");
-                return None;
-            }
-            let all: Option<Vec<PolicyCondition>> = items
-                .iter()
-                .map(|item| condition(item, depth, errors))
-                .collect();
-            if word == "all" {
-                PolicyCondition::All(all?)
-            } else {
-                PolicyCondition::Any(all?)
-            }
-        }
-    })
-}
-
-fn pair<'n>(node: &'n Node, errors: &mut Errors) -> Option<[&'n Node; 2]> {
-    if let Value::List(items) = &node.value
-        && let [left, right] = items.as_slice()
-    {
-        return Some([left, right]);
-    }
-    let help = "such as `[{ jwt_claim: plan }, gold]`";
-    errors.invalid(node.span, "a comparison is a list of two values", help);
-    None
-}
-
-fn operand(node: &Node, errors: &mut Errors) -> Option<PolicyValue> {
-    if !matches!(node.value, Value::Map(_)) {
-        let text = errors.scalar(node, "a text, or `{ jwt_claim: NAME }`")?;
-        return Some(PolicyValue::Text(text.to_owned()));
-    }
-    let [name] = crate::headers::fields(node, ["jwt_claim"], errors)?;
-    let name = name.and_then(|name| errors.scalar(name, "the name of a claim"));
-    match name {
-        Some(name) if !name.is_empty() => Some(PolicyValue::Claim(name.to_owned())),
-        _ => {
-            errors.invalid(node.span, "a claim needs a name", "");
-            None
-        }
+        Some(PolicyCondition(condition))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, PolicyCondition};
+    use crate::{Condition, Config};
     use ogive_base::SourceId;
 
     fn load(policies: &str) -> Result<Config, String> {
@@ -193,7 +81,7 @@ mod tests {
         .unwrap();
         let paid = &config.authorization.policies.rules["paid"];
         assert!(
-            matches!(paid, PolicyCondition::Any(of) if of.len() == 2),
+            matches!(&paid.0, Condition::Any(of) if of.len() == 2),
             "{paid:?}"
         );
         let deep = format!(
@@ -202,14 +90,29 @@ mod tests {
             " }".repeat(16)
         );
         for (condition, message) in [
-            ("{ eq: [a, b] }", "no claim is compared"),
+            ("{ eq: [a, b] }", "nothing of the request is compared"),
+            (
+                "{ exists: { client_name: true } }",
+                "policies are decided by claims, not by `client_name`",
+            ),
+            (
+                "{ exists: { jwt_claim: a, client_name: true } }",
+                "a selector names one value of a request",
+            ),
+            (
+                "{ exists: { client_name: 1 } }",
+                "write `client_name: true`",
+            ),
             (
                 "{ eq: [{ jwt_claim: a }] }",
                 "a comparison is a list of two values",
             ),
             ("{ all: [] }", "`all` has no condition"),
             ("{ any: { eq: [] } }", "`any` needs a list of conditions"),
-            ("{ exists: a }", "`exists` needs `{ jwt_claim: NAME }`"),
+            (
+                "{ exists: a }",
+                "`exists` needs what is looked for, such as `{ jwt_claim: sub }`",
+            ),
             (
                 "{ }",
                 "a condition is one of `eq`, `contains`, `exists`, `not`, `all`, `any`",

@@ -177,7 +177,7 @@ sample! {
     crate::ClientCertificateOptions = crate::ClientCertificateOptions::default();
     crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
-    crate::PolicyCondition = crate::PolicyCondition::All(Vec::new());
+    crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());
     Vec<crate::TokenAlgorithm> = Vec::new();
 }

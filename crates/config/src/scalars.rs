@@ -216,7 +216,7 @@ fn has_host(rest: &str) -> bool {
 
 impl Decode for HeaderName {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        crate::headers::header_name(node, errors).map(HeaderName)
+        crate::decode::header_name(node, errors).map(HeaderName)
     }
 }
 

@@ -42,8 +42,9 @@ section! {
         /// In so much time; default `1s`.
         pub interval: Duration = Duration::seconds(1),
         /// Whose requests are counted together: everybody's (`global`, the default), those of one `ip`, those with
-        /// the same value of a `header`, those of callers with the same `claim` (`authorization.claims`), or those for
-        /// one `operation` by its name, those without a name together. Behind `http.trusted_proxies` the address is
+        /// the same value of a `header`, those of callers with the same `claim` (`authorization.claims`), those for
+        /// one `operation` by its name, those without a name together, or those of clients with one `client_name`
+        /// (`telemetry.clients`), those without by their address. Behind `http.trusted_proxies` the address is
         /// that of the client they name; an IPv6 network of 64 bits counts as one.
         pub key: RateLimitKey = RateLimitKey::Global,
         /// Which header, with `key: header`; default `authorization`.

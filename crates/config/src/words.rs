@@ -79,6 +79,8 @@ words! {
         Claim = "claim",
         /// Those for operations of one name.
         Operation = "operation",
+        /// Those of clients that say they are called the same.
+        ClientName = "client_name",
     }
 
     /// Where a proxy names the client.

@@ -14,7 +14,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{
     AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
-    PolicyServiceOptions as ServiceSection, PolicyValue,
+    PolicyServiceOptions as ServiceSection,
 };
 use ogive_identity::{
     Caller,
@@ -25,7 +25,7 @@ use ogive_telemetry::codes;
 
 use crate::{
     schema::{state::SchemaState, views::view},
-    shared::{context::OperationContext, error::RequestError, offload::Offload},
+    shared::{context::OperationContext, error::RequestError, offload::Offload, selectors::is_met},
 };
 
 /// After how many seconds clients come back for whom nothing could be decided.
@@ -134,7 +134,7 @@ impl Policies {
         let (mut holding, mut asked) = (Vec::<Box<str>>::new(), Vec::new());
         for policy in asked_for(requirements).into_iter().filter(is_open) {
             match self.options.rules.get(policy) {
-                Some(rule) if is_met(rule, caller) => holding.push(policy.into()),
+                Some(rule) if is_met(&rule.0, caller) => holding.push(policy.into()),
                 Some(_) => {}
                 None => asked.push(policy),
             }
@@ -269,37 +269,6 @@ fn unavailable() -> RequestError {
     }
 }
 
-/// Whether a caller meets a condition. As deep as the configuration may be.
-fn is_met(condition: &PolicyCondition, caller: &Caller) -> bool {
-    match condition {
-        PolicyCondition::Eq(left, right) => match (text(left, caller), text(right, caller)) {
-            (Some(left), Some(right)) => left == right,
-            _ => false,
-        },
-        PolicyCondition::Contains(list, item) => {
-            let Some(item) = text(item, caller) else {
-                return false;
-            };
-            match list {
-                PolicyValue::Text(list) => list.split_ascii_whitespace().any(|word| *word == *item),
-                PolicyValue::Claim(list) => caller.items(list).iter().any(|found| *found == item),
-            }
-        }
-        PolicyCondition::Exists(claim) => caller.claim(claim).is_some(),
-        PolicyCondition::Not(inner) => !is_met(inner, caller),
-        PolicyCondition::All(all) => all.iter().all(|one| is_met(one, caller)),
-        PolicyCondition::Any(all) => all.iter().any(|one| is_met(one, caller)),
-    }
-}
-
-/// What an operand says; lists and objects say nothing.
-fn text<'a>(operand: &'a PolicyValue, caller: &'a Caller) -> Option<std::borrow::Cow<'a, str>> {
-    match operand {
-        PolicyValue::Text(text) => Some(text.as_str().into()),
-        PolicyValue::Claim(claim) => caller.scalar(claim),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -315,7 +284,7 @@ mod tests {
             panic!()
         };
         let caller = Caller::proved(claims, &ogive_identity::CallerOptions::default());
-        is_met(&config.authorization.policies.rules["p"], &caller)
+        is_met(&config.authorization.policies.rules["p"].0, &caller)
     }
 
     #[test]

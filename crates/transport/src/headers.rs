@@ -12,7 +12,10 @@
 //! credentials and what proxies say about the client, cannot be named (RFC 9110, section 7.6.1). Other headers that a proxy adds
 //! can be, if it passes the client's `connection` on, which it must not.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use ogive_base::bounded;
 use regex_lite::Regex;
 
 /// One step.
@@ -36,6 +39,15 @@ pub enum HeaderRule {
         /// The claim.
         path: Box<str>,
         /// Value if there is no such claim.
+        default: Option<HeaderValue>,
+    },
+    /// Sets a header to what the client says in the first of some headers; without any there is no such header.
+    InsertFirst {
+        /// The header.
+        name: HeaderName,
+        /// Where the client says it.
+        from: Box<[HeaderName]>,
+        /// Value if it says nothing.
         default: Option<HeaderValue>,
     },
     /// Takes headers back.
@@ -199,15 +211,17 @@ impl HeaderRules {
                     default,
                 } => {
                     let claim = caller.and_then(|caller| caller.claim(path));
-                    match claim.or_else(|| default.clone()) {
-                        _ if is_hop_by_hop(name) => {}
-                        Some(value) => {
-                            out.insert(name, value);
-                        }
-                        None => {
-                            out.remove(name);
-                        }
-                    }
+                    insert_known(&mut out, name, claim, default.as_ref());
+                }
+                HeaderRule::InsertFirst {
+                    name,
+                    from,
+                    default,
+                } => {
+                    let copied = from.iter().filter(|name| is_copied(name));
+                    let value = first_text(client, copied);
+                    let value = value.and_then(|text| HeaderValue::from_str(&text).ok());
+                    insert_known(&mut out, name, value, default.as_ref());
                 }
                 HeaderRule::Remove(names) => {
                     let gone: Vec<HeaderName> =
@@ -226,6 +240,9 @@ impl HeaderRules {
     pub fn sources(&self, client: &HeaderMap) -> Vec<HeaderName> {
         let mut out: Vec<HeaderName> = Vec::new();
         for rule in &self.rules {
+            if let HeaderRule::InsertFirst { from, .. } = rule {
+                out.extend(from.iter().cloned());
+            }
             let HeaderRule::Propagate { from, .. } = rule else {
                 continue;
             };
@@ -250,11 +267,44 @@ impl HeaderRules {
         let copies = |rule: &HeaderRule| {
             matches!(
                 rule,
-                HeaderRule::Propagate { .. } | HeaderRule::InsertClaim { .. }
+                HeaderRule::Propagate { .. }
+                    | HeaderRule::InsertClaim { .. }
+                    | HeaderRule::InsertFirst { .. }
             )
         };
         self.rules.iter().any(copies)
     }
+}
+
+/// Sets a header to what is known, else to the default, else takes it back.
+fn insert_known(
+    out: &mut HeaderMap,
+    name: &HeaderName,
+    value: Option<HeaderValue>,
+    default: Option<&HeaderValue>,
+) {
+    match value.or_else(|| default.cloned()) {
+        _ if is_hop_by_hop(name) => {}
+        Some(value) => {
+            out.insert(name, value);
+        }
+        None => {
+            out.remove(name);
+        }
+    }
+}
+
+/// Longest name or version of a client, in bytes.
+const CLIENT_TEXT_MAX: usize = 128;
+
+/// What a client says in the first of some headers that is there, if that is a text; cut in the middle beyond 128 bytes.
+pub fn first_text<'h, 'n>(
+    client: &'h HeaderMap,
+    names: impl IntoIterator<Item = &'n HeaderName>,
+) -> Option<Cow<'h, str>> {
+    let value = names.into_iter().find_map(|name| client.get(name))?;
+    let text = value.to_str().ok()?.trim();
+    (!text.is_empty()).then(|| bounded(text, CLIENT_TEXT_MAX))
 }
 
 /// The headers that a message's `connection` names: they are of one connection, like `connection` itself.
@@ -443,6 +493,29 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, ["x-amz", "x-amz-invocation-type", "x-other"]);
         assert!(!rules.claims(), "nothing of it depends on who asks");
+    }
+
+    #[test]
+    fn what_a_client_is_called_is_told_from_the_first_header_that_says_it() {
+        let rule = |default| HeaderRule::InsertFirst {
+            name: HeaderName::from_static("x-client"),
+            from: ["client-name", "graphql-client-name"]
+                .map(HeaderName::from_static)
+                .into(),
+            default,
+        };
+        let both = [("graphql-client-name", "b"), ("client-name", " a ")];
+        assert_eq!(apply(vec![rule(None)], &both), ["x-client: a"]);
+        assert_eq!(apply(vec![rule(None)], &both[..1]), ["x-client: b"]);
+        // What the client itself sends under that name is not what it is called.
+        let copied = vec![propagate(all()), rule(None)];
+        assert!(apply(copied, &[("x-client", "c")]).is_empty());
+        let defaulted = Some(HeaderValue::from_static("none"));
+        let said = [("client-name", " ")];
+        assert_eq!(apply(vec![rule(defaulted)], &said), ["x-client: none"]);
+        let rules = HeaderRules::new(vec![rule(None)]);
+        assert_eq!(rules.sources(&HeaderMap::new()).len(), 2);
+        assert!(rules.copies() && !rules.claims());
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub use encoding::Encoding;
 pub use endpoint::{Endpoint, Endpoints, Traffic};
 pub use events::source::{EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
-pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader};
+pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};
 pub use observe::{Answered, Observer, Reporter};
 pub use personal::Personal;
 pub use request::RequestTransport;

@@ -610,7 +610,7 @@ fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 walk.unsupported(&from, why);
             }
             "key_suffix_expression" => {
-                let why = "set `traffic_shaping.router.rate_limit.key` by hand: `ip`, `header`, `claim` or `operation`";
+                let why = "set `traffic_shaping.router.rate_limit.key` by hand: `ip`, `header`, `claim`, `operation` or `client_name`";
                 walk.unsupported(&from, why);
             }
             _ => walk.unsupported(&from, "there is no such setting here"),

@@ -31,6 +31,36 @@ fn record(graph: &Graph) {
 }
 
 #[test]
+fn subgraphs_are_told_what_a_client_is_called() {
+    let graph = Graph::with(
+        "headers: { all: { request: [{ insert: { name: x-client, from: { client_name: true }, default: none } },\n\
+         { insert: { name: x-version, from_context: 'apollo::telemetry::client_version' } }] } }\n\
+         telemetry: { clients: { name_headers: [x-app, graphql-client-name] } }\n",
+    );
+    record(&graph);
+    let named = [("graphql-client-name", "web"), ("x-client", "forged")];
+    let both = [
+        ("graphql-client-name", "web"),
+        ("x-app", "shop"),
+        ("graphql-client-version", "3"),
+    ];
+    for (sent, expected) in [
+        (&named[..], (Some("web"), None)),
+        (&both, (Some("shop"), Some("3"))),
+        (&[], (Some("none"), None)),
+    ] {
+        post_with(graph.address(), "{ me { name } }", sent);
+        let recorded = graph.service.recorded();
+        let headers = &recorded.last().unwrap().headers;
+        let get = |name: &str| {
+            let found = headers.iter().find(|(n, _)| n == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        assert_eq!((get("x-client"), get("x-version")), expected);
+    }
+}
+
+#[test]
 fn rules_decide_per_subgraph_what_travels() {
     let graph = Graph::with(RULES);
     record(&graph);

@@ -232,6 +232,24 @@ fn a_client_that_left_makes_room() {
 }
 
 #[test]
+fn rates_are_kept_per_client_name() {
+    let graph = Graph::with(
+        "traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: client_name } } }",
+    );
+    for (header, name, status) in [
+        ("apollographql-client-name", "shop", 200),
+        ("graphql-client-name", "shop", 429),
+        ("graphql-client-name", "phone", 200),
+        // Those that say nothing are told apart by their address.
+        ("graphql-client-name", " ", 200),
+        ("x-other", "shop", 429),
+    ] {
+        let answer = post_with(graph.address(), "{ __typename }", &[(header, name)]);
+        assert_eq!(answer.status, status, "{header}: {name}");
+    }
+}
+
+#[test]
 fn rates_are_kept_per_operation() {
     let graph = Graph::with(
         "traffic_shaping: { router: { rate_limit: { capacity: 1, interval: 1h, key: operation } } }",

@@ -16,6 +16,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
 use ogive_telemetry::codes;
+use ogive_transport::first_text;
 use quick_cache::sync::Cache;
 
 use crate::{
@@ -48,6 +49,8 @@ pub struct Rate {
     pub header: Option<HeaderName>,
     /// With [`RateLimitKey::Claim`].
     pub claim: Box<str>,
+    /// With [`RateLimitKey::ClientName`].
+    pub client_names: Vec<HeaderName>,
     /// Whether exceeding it is only logged.
     pub measure_only: bool,
 }
@@ -67,6 +70,12 @@ impl AdmissionOptions {
                 key: rate.key,
                 header: HeaderName::from_bytes(rate.header.0.as_bytes()).ok(),
                 claim: rate.claim.as_str().into(),
+                client_names: {
+                    let names = config.telemetry.clients.name_headers.iter();
+                    let name =
+                        |name: &ogive_config::HeaderName| HeaderName::from_bytes(name.0.as_bytes());
+                    names.filter_map(|n| name(n).ok()).collect()
+                },
                 measure_only: rate.measure_only,
             }),
         }
@@ -159,6 +168,10 @@ impl Admission {
             RateLimitKey::Ip => self.of_address(client),
             RateLimitKey::Header => match rate.header.as_ref().and_then(|name| headers.get(name)) {
                 Some(value) => self.hasher.hash_one((2u8, value.as_bytes())),
+                None => self.of_address(client),
+            },
+            RateLimitKey::ClientName => match first_text(headers, &rate.client_names) {
+                Some(name) => self.hasher.hash_one((6u8, name)),
                 None => self.of_address(client),
             },
             // Not known yet.

@@ -4,8 +4,8 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
-    CompressionWord, Config, EventProtocolWord, HeaderAlgorithm, HeaderSelector, Http2Word, Limit,
-    ReuseWord,
+    ClientsOptions, CompressionWord, Config, EventProtocolWord, HeaderAlgorithm, HeaderSelector,
+    Http2Word, Limit, ReuseWord, Selector,
 };
 use ogive_execute::{RequestLimits, Reuse};
 use ogive_transport::{
@@ -99,7 +99,7 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         HeaderRules::new(
             config
                 .request_header_rules(name)
-                .filter_map(header_rule)
+                .filter_map(|rule| header_rule(rule, &config.telemetry.clients))
                 .collect(),
         )
         .owning(own_headers(config, name)),
@@ -154,7 +154,7 @@ fn selector(selector: &HeaderSelector) -> Option<NameMatch> {
 }
 
 /// The configuration was checked when it was read, so nothing is lost here.
-fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
+fn header_rule(rule: &ogive_config::HeaderRule, clients: &ClientsOptions) -> Option<HeaderRule> {
     Some(match rule {
         ogive_config::HeaderRule::Propagate {
             from,
@@ -170,17 +170,39 @@ fn header_rule(rule: &ogive_config::HeaderRule) -> Option<HeaderRule> {
         ogive_config::HeaderRule::Insert { name, value } => {
             HeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
         }
-        ogive_config::HeaderRule::InsertClaim {
+        ogive_config::HeaderRule::InsertFrom {
             name,
-            path,
+            from,
             default,
-        } => HeaderRule::InsertClaim {
-            name: header_name(name)?,
-            path: path.as_str().into(),
-            default: default
-                .as_deref()
-                .and_then(|v| HeaderValue::from_str(v).ok()),
-        },
+        } => {
+            let (name, default) = (header_name(name)?, default.as_deref());
+            let default = default.and_then(|v| HeaderValue::from_str(v).ok());
+            let names = |names: &[ogive_config::HeaderName]| {
+                names
+                    .iter()
+                    .filter_map(|name| header_name(&name.0))
+                    .collect()
+            };
+            let from = match from {
+                Selector::JwtClaim(path) => {
+                    let path = path.as_str().into();
+                    return Some(HeaderRule::InsertClaim {
+                        name,
+                        path,
+                        default,
+                    });
+                }
+                Selector::ClientName => names(&clients.name_headers),
+                Selector::ClientVersion => names(&clients.version_headers),
+                // The configuration refuses others.
+                _ => return None,
+            };
+            HeaderRule::InsertFirst {
+                name,
+                from,
+                default,
+            }
+        }
         ogive_config::HeaderRule::Remove(from) => HeaderRule::Remove(selector(from)?),
     })
 }

@@ -13,4 +13,5 @@ pub mod observe;
 pub mod offload;
 pub(crate) mod panic;
 pub(crate) mod stage_observer;
+pub(crate) mod selectors;
 pub mod worker;

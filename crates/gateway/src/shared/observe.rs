@@ -10,7 +10,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_base::{bounded, bounded_name};
+use ogive_base::bounded_name;
 use ogive_config::{Config, LogFormat};
 use ogive_execute::Failure;
 use ogive_telemetry::{
@@ -22,7 +22,7 @@ use ogive_telemetry::{
     timeline,
     traces::TracingOptions,
 };
-use ogive_transport::{Answered, Endpoint, Observer};
+use ogive_transport::{Answered, Endpoint, Observer, first_text};
 
 use crate::shared::{
     error::RequestError,
@@ -31,9 +31,6 @@ use crate::shared::{
 
 /// Longest id of a request that a client may choose.
 const REQUEST_ID_MAX: usize = 128;
-
-/// Longest name or version of a client that is shown, in bytes.
-const CLIENT_TEXT_MAX: usize = 128;
 
 /// What can change while the process runs.
 #[derive(Clone, Debug, Default)]
@@ -76,20 +73,15 @@ impl ObserveOptions {
     }
     /// What the client of a request is called, if it says so.
     pub(crate) fn client_of(&self, headers: &HeaderMap) -> Option<Box<ClientIdentity>> {
-        let text = |names: &[HeaderName]| -> Option<&str> {
-            let value = names.iter().find_map(|name| headers.get(name))?;
-            let text = value.to_str().ok()?.trim();
-            (!text.is_empty()).then_some(text)
-        };
-        let (name, version) = (text(&self.client_names), text(&self.client_versions));
+        let (name, version) = (&self.client_names, &self.client_versions);
+        let (name, version) = (first_text(headers, name), first_text(headers, version));
         if name.is_none() && version.is_none() {
             return None;
         }
         // Labels of metrics, and attributes of spans.
-        let shown = |text: Option<&str>| bounded(text.unwrap_or_default(), CLIENT_TEXT_MAX).into();
         Some(Box::new(ClientIdentity {
-            name: shown(name),
-            version: shown(version),
+            name: name.unwrap_or_default().into(),
+            version: version.unwrap_or_default().into(),
         }))
     }
     /// Whether requests need a record although nothing is exported.
