@@ -290,6 +290,6 @@ fn caller(json: &[u8]) -> Result<Caller, &'static str> {
     Ok(Caller {
         granted: out,
         claims,
-        end: None,
+        ..Caller::default()
     })
 }

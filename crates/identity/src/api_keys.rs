@@ -23,9 +23,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     caller::{Caller, CallerOptions},
+    digest::{Digest, digest_of},
     error::TokenError,
     json,
-    token_cache::{Digest, digest_of},
 };
 
 /// Largest file, in bytes.

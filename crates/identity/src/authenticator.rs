@@ -11,12 +11,13 @@ use crate::{
     caller::{Caller, CallerOptions},
     claims::{self, ClaimRules},
     credentials::Credentials,
+    digest::{Digest, digest_of},
     error::TokenError,
     jwk::Key,
     key_origin::{KeyOrigin, KeySourceOptions},
     key_source::{KeySource, Refetch},
     token::{TOKEN_BYTES_MAX, Token},
-    token_cache::{Digest, TokenCache, Verified, digest_of, size_of},
+    token_cache::{TokenCache, Verified, size_of},
 };
 
 /// What holds for the tokens of one key set.

@@ -1,9 +1,11 @@
 //! What is known of a caller: whether anybody is there at all, what restrictions ask for, and further claims.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::OnceLock};
 
 use ogive_plan::Claims;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::digest::{Digest, digest_of};
 
 /// How claims of tokens are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +35,13 @@ pub struct Caller {
     pub claims: Map<String, Value>,
     /// When the credential ends that no claim says the end of (an API key, a certificate), in seconds since 1970.
     pub end: Option<u64>,
+    /// See [`Caller::digest`].
+    pub digest: CallerDigest,
 }
+
+/// A digest that is made when somebody asks for it, and kept.
+#[derive(Clone, Debug, Default)]
+pub struct CallerDigest(OnceLock<Digest>);
 
 impl Caller {
     /// A caller whose claims are proved.
@@ -55,6 +63,7 @@ impl Caller {
             },
             claims,
             end: None,
+            digest: CallerDigest::default(),
         }
     }
 
@@ -72,6 +81,13 @@ impl Caller {
 }
 
 impl Caller {
+    /// What is known of it, as far as it decides policies: equal only for callers of whom the same is. Made once.
+    pub fn digest(&self) -> &Digest {
+        self.digest.0.get_or_init(|| {
+            let known = json!({ "scopes": self.granted.scopes, "claims": self.claims });
+            digest_of(known.to_string().as_bytes())
+        })
+    }
     /// What a claim says if it is one value; lists and objects are none.
     pub fn scalar(&self, path: &str) -> Option<Cow<'_, str>> {
         match at(&self.claims, path)? {

@@ -19,9 +19,10 @@ use x509_parser::{
 
 use crate::{
     caller::{Caller, CallerOptions},
+    digest::digest_of,
     error::TokenError,
     inflight::AnswerCache,
-    token_cache::{digest_of, size_of},
+    token_cache::size_of,
 };
 
 /// Which name of a certificate is who it is of.

@@ -12,7 +12,7 @@ use ogive_base::FastMap;
 use quick_cache::{Weighter, sync::Cache};
 use tokio::sync::watch;
 
-use crate::token_cache::Digest;
+use crate::digest::Digest;
 
 /// Questions that are under way, by what they ask.
 #[derive(Debug)]

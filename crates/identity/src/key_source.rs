@@ -18,10 +18,10 @@ use ogive_files::Pipes;
 use tokio::sync::watch;
 
 use crate::{
+    digest::{Digest, digest_of},
     jwk::KeySet,
     key_fetch::{ANSWER_BYTES_MAX, Answer, KeyReader},
     key_origin::{KeyOrigin, KeySourceOptions},
-    token_cache::{Digest, digest_of},
 };
 
 /// How often a set is fetched whose answer does not say how long it is fresh.

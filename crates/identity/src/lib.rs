@@ -12,7 +12,7 @@
 //! - Nothing of a token is in an error, in the log, or in a `Debug` text.
 //! - Of keys that are gone nothing is remembered.
 //!
-//! Reading order: [`error`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
+//! Reading order: [`error`], [`digest`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
 //! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`],
 //! [`api_keys`], [`inflight`], [`policy_service`], [`token_introspection`],
 //! [`certificates`].
@@ -25,6 +25,7 @@ pub mod caller;
 pub mod certificates;
 pub mod claims;
 pub mod credentials;
+pub mod digest;
 pub mod error;
 pub mod inflight;
 pub mod json;

@@ -18,17 +18,17 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
-use ogive_transport::{Http2, Source};
+use ogive_transport::Source;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::{
     caller::Caller,
+    digest::{Digest, digest_of},
     inflight::{AnswerCache, ENTRY_BYTES, Inflight},
     json,
     key_fetch::max_age,
     key_origin::shown,
-    token_cache::{Digest, digest_of},
 };
 
 /// Largest answer, in bytes.
@@ -70,7 +70,7 @@ pub struct PolicyService {
 impl PolicyService {
     /// A service that is asked when somebody wants to know.
     pub fn new(options: PolicyServiceOptions) -> Self {
-        let source = Source::new(&options.url, Http2::Enable).map(|mut source| {
+        let source = Source::kept(&options.url).map(|mut source| {
             source.timeout = options.timeout;
             source.body_bytes_max = ANSWER_BYTES_MAX;
             source
@@ -103,12 +103,11 @@ impl PolicyService {
         policies: &[&str],
         caller: &Caller,
     ) -> Result<Vec<bool>, PolicyError> {
-        let of_caller = json!({ "scopes": caller.granted.scopes, "claims": caller.claims });
-        let of_caller = digest_of(of_caller.to_string().as_bytes());
+        let of_caller = caller.digest();
         let now = Instant::now();
         let known: Vec<Option<bool>> = policies
             .iter()
-            .map(|policy| self.decided.get(&key_of(&of_caller, &[policy]), now))
+            .map(|policy| self.decided.get(&key_of(of_caller, &[policy]), now))
             .collect();
         let unknown = policies.iter().zip(&known);
         let unknown: Vec<&str> = unknown
@@ -118,8 +117,8 @@ impl PolicyService {
         let mut answers = if unknown.is_empty() {
             Vec::new()
         } else {
-            let ask = async || self.asked(&unknown, caller, &of_caller).await;
-            let asked = self.under_way.share(key_of(&of_caller, &unknown), ask);
+            let ask = async || self.asked(&unknown, caller).await;
+            let asked = self.under_way.share(key_of(of_caller, &unknown), ask);
             asked.await?.to_vec()
         }
         .into_iter();
@@ -130,12 +129,7 @@ impl PolicyService {
     }
 
     /// Asks, remembers what was said, and tells the operator of the first failure in a row.
-    async fn asked(
-        &self,
-        policies: &[&str],
-        caller: &Caller,
-        of_caller: &Digest,
-    ) -> Result<Arc<[bool]>, PolicyError> {
+    async fn asked(&self, policies: &[&str], caller: &Caller) -> Result<Arc<[bool]>, PolicyError> {
         match self.ask(policies, caller).await {
             Ok((answers, fresh)) => {
                 if self.is_told.swap(false, Ordering::Relaxed) {
@@ -144,7 +138,8 @@ impl PolicyService {
                 let ttl = fresh.map_or(self.options.ttl, |fresh| fresh.min(self.options.ttl));
                 if !ttl.is_zero() {
                     for (policy, answer) in policies.iter().zip(&*answers) {
-                        let (key, until) = (key_of(of_caller, &[policy]), Instant::now() + ttl);
+                        let (key, until) =
+                            (key_of(caller.digest(), &[policy]), Instant::now() + ttl);
                         self.decided.insert(key, *answer, until, ENTRY_BYTES);
                     }
                 }

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use quick_cache::{Weighter, sync::Cache};
-use ring::digest::{SHA256, digest};
 
-use crate::{caller::Caller, jwk::Key};
+use crate::{caller::Caller, digest::Digest, jwk::Key};
 
 /// What was found out about a token.
 #[derive(Clone, Debug)]
@@ -20,9 +19,6 @@ pub struct Verified {
     /// Bytes, about.
     pub size: usize,
 }
-
-/// The SHA-256 of a token.
-pub type Digest = [u8; 32];
 
 /// Tokens that were proved.
 #[derive(Debug)]
@@ -45,13 +41,6 @@ const TREE: usize = 4;
 /// The bytes of an entry made of a token of so many bytes.
 pub fn size_of(token: usize) -> usize {
     ENTRY_BYTES + token * TREE
-}
-
-/// The digest of a token.
-pub fn digest_of(token: &[u8]) -> Digest {
-    let mut out = [0; 32];
-    out.copy_from_slice(digest(&SHA256, token).as_ref());
-    out
 }
 
 impl TokenCache {

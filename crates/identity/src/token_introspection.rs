@@ -15,7 +15,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
-use ogive_transport::{Http2, Source};
+use ogive_transport::Source;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
@@ -23,12 +23,13 @@ use crate::{
     base64url,
     caller::{Caller, CallerOptions},
     claims::{self, ClaimRules},
+    digest::digest_of,
     error::TokenError,
     inflight::{AnswerCache, ENTRY_BYTES, Inflight},
     json,
     key_origin::shown,
     key_source::now,
-    token_cache::{digest_of, size_of},
+    token_cache::size_of,
 };
 
 /// Largest answer, in bytes.
@@ -118,7 +119,7 @@ pub fn is_jwt(token: &str) -> bool {
 impl TokenIntrospection {
     /// An endpoint that is asked when a token comes.
     pub fn new(options: IntrospectionOptions) -> Self {
-        let source = Source::new(&options.endpoint, Http2::Enable).map(|mut source| {
+        let source = Source::kept(&options.endpoint).map(|mut source| {
             source.timeout = options.timeout;
             source.body_bytes_max = ANSWER_BYTES_MAX;
             source
@@ -171,7 +172,7 @@ impl TokenIntrospection {
         }
     }
 
-    fn remember(&self, digest: crate::token_cache::Digest, token: &str, verdict: &Verdict) {
+    fn remember(&self, digest: crate::digest::Digest, token: &str, verdict: &Verdict) {
         let (ttl, size) = match verdict {
             Ok((caller, end)) => {
                 let left = Duration::from_secs(end.saturating_sub(now()));

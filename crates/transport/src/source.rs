@@ -1,7 +1,12 @@
 //! Single requests to other servers than subgraphs: collectors of telemetry, places where a schema is kept. They are
-//! seldom, so every one has a connection of its own.
+//! seldom, so every one has a connection of its own; those that decide about requests of clients are asked over connections
+//! that are kept ([`Source::kept`]).
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    thread::ThreadId,
+    time::{Duration, Instant},
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, uri};
@@ -9,16 +14,34 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
 use crate::{
-    ClientTls, Fetched, Http2, Stream,
+    ClientTls, Fetched, Http2,
     address::Address,
     connect::{open, speak_http2},
     error::chain,
     exchange::{USER_AGENT, USER_AGENT_LINE},
     http1::framing::HeaderScope,
     http1::request::{self, Headers},
-    http1::{Connection, OutgoingRequest},
+    http1::{Connection, OutgoingRequest, Unanswered},
     tls::ClientTlsOptions,
 };
+
+/// Most connections of a source that are kept.
+const IDLE_MAX: usize = 64;
+/// How long one is kept.
+const IDLE_FOR: Duration = Duration::from_secs(30);
+
+/// A connection that waits for the next request of its thread, whose runtime it belongs to.
+struct Idle {
+    thread: ThreadId,
+    since: Instant,
+    connection: Connection,
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Idle").finish_non_exhaustive()
+    }
+}
 
 /// A place to ask.
 #[derive(Debug)]
@@ -26,10 +49,25 @@ pub struct Source {
     address: Address,
     tls: Option<ClientTls>,
     http2: Http2,
+    idle: Option<Mutex<Vec<Idle>>>,
     /// How long one request may take altogether; default 10 s.
     pub timeout: Duration,
     /// Most bytes of an answer; default 16 MiB.
     pub body_bytes_max: usize,
+}
+
+/// Why there is no answer.
+enum NoAnswer {
+    /// The other side had closed the connection.
+    Stale(String),
+    /// For operators.
+    Failed(String),
+}
+
+impl From<String> for NoAnswer {
+    fn from(why: String) -> Self {
+        NoAnswer::Failed(why)
+    }
 }
 
 impl Source {
@@ -37,9 +75,22 @@ impl Source {
     /// [`Http2::Only`] everything but TLS is HTTP/2, too. The error is for the operator.
     pub fn new(url: &str, http2: Http2) -> Result<Self, String> {
         let address = Address::parse(url).map_err(|error| error.to_string())?;
+        // With TLS both sides agree on a version.
+        Source::with(address, http2, Http2::Enable)
+    }
+    /// The same over HTTP/1.1 connections that are kept for further requests. One that turns out to be closed is replaced, and
+    /// the request sent once more: it has to be one that may be.
+    pub fn kept(url: &str) -> Result<Self, String> {
+        let address = Address::parse(url).map_err(|error| error.to_string())?;
+        let source = Source::with(address, Http2::Disable, Http2::Disable)?;
+        Ok(Source {
+            idle: Some(Mutex::default()),
+            ..source
+        })
+    }
+    fn with(address: Address, http2: Http2, over_tls: Http2) -> Result<Self, String> {
         let tls = if address.https {
-            // With TLS both sides agree on a version.
-            let tls = ClientTls::load(ClientTlsOptions::default(), Http2::Enable);
+            let tls = ClientTls::load(ClientTlsOptions::default(), over_tls);
             Some(tls.map_err(|error| error.to_string())?)
         } else {
             None
@@ -48,6 +99,7 @@ impl Source {
             address,
             tls,
             http2,
+            idle: None,
             timeout: Duration::from_secs(10),
             body_bytes_max: 16 << 20,
         })
@@ -83,10 +135,21 @@ impl Source {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Fetched, String> {
+        while let Some(connection) = self.take_idle() {
+            match self.over_http1(connection, &method, &headers, &body).await {
+                Err(NoAnswer::Stale(_)) => {}
+                Err(NoAnswer::Failed(why)) => return Err(why),
+                Ok(answer) => return Ok(answer),
+            }
+        }
         let stream = open(&self.address, self.tls.as_ref()).await?;
         let http2 = stream.agreed_on_http2() || (!self.address.https && self.http2 == Http2::Only);
         if !http2 {
-            return self.over_http1(stream, &method, &headers, &body).await;
+            let connection = Connection::new(stream);
+            let asked = self.over_http1(connection, &method, &headers, &body).await;
+            return asked.map_err(|why| match why {
+                NoAnswer::Stale(why) | NoAnswer::Failed(why) => why,
+            });
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
@@ -101,12 +164,11 @@ impl Source {
 
     async fn over_http1(
         &self,
-        stream: Stream,
+        mut connection: Connection,
         method: &Method,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Fetched, String> {
-        let mut connection = Connection::new(stream);
+    ) -> Result<Fetched, NoAnswer> {
         let headers = Headers {
             common: headers,
             own: HeaderMap::new(),
@@ -129,23 +191,59 @@ impl Source {
             wanted: HeaderScope::All,
         };
         let head = connection.ask(asked).await;
-        let head = head.map_err(|why| why.to_string())?;
+        let head = head.map_err(|why| match why {
+            Unanswered::Closed { why, .. } => NoAnswer::Stale(why),
+            other => NoAnswer::Failed(other.to_string()),
+        })?;
         loop {
             let whole = connection.look()?;
             if connection.announced() > self.body_bytes_max as u64
                 || connection.came() > self.body_bytes_max
             {
-                return Err(self.too_large());
+                return Err(self.too_large().into());
             }
             if whole || !connection.more(self.body_bytes_max).await? {
                 break;
             }
         }
+        let body = connection.take();
+        self.put_idle(connection);
         Ok(Fetched {
             status: head.status.as_u16(),
             headers: head.headers,
-            body: connection.take(),
+            body,
         })
+    }
+
+    /// A connection of this thread that was kept and is still open, as far as anybody knows.
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self
+            .idle
+            .as_ref()?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|kept| kept.since.elapsed() < IDLE_FOR);
+        let thread = std::thread::current().id();
+        loop {
+            let at = idle.iter().rposition(|kept| kept.thread == thread)?;
+            let mut connection = idle.swap_remove(at).connection;
+            if connection.is_quiet() {
+                return Some(connection);
+            }
+        }
+    }
+    fn put_idle(&self, connection: Connection) {
+        let Some(idle) = self.idle.as_ref().filter(|_| connection.is_reusable()) else {
+            return;
+        };
+        let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(Idle {
+                thread: std::thread::current().id(),
+                since: Instant::now(),
+                connection,
+            });
+        }
     }
 
     fn too_large(&self) -> String {

@@ -29,7 +29,8 @@ use crate::{
     shared::{
         context::Identity,
         error::{
-            CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, CHALLENGE_EITHER, RequestError,
+            CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, CHALLENGE_EITHER, CHALLENGE_PROXY,
+            RequestError,
         },
         offload::Offload,
     },
@@ -95,6 +96,8 @@ impl AuthenticationOptions {
             (false, true) => CHALLENGE_EITHER,
             (true, true) => CHALLENGE_API_KEY,
             (true, false) if router.client_certificate.is_some() => CHALLENGE_CERTIFICATE,
+            // RFC 9110, section 11.6.1: a challenge that applies to what is asked; a token would not.
+            (true, false) if config.authorization.claims.header.is_some() => CHALLENGE_PROXY,
             _ => CHALLENGE,
         }
     }
@@ -238,7 +241,7 @@ enum Found {
     /// Known by it, or refused.
     Settled(Result<Arc<Caller>, TokenError>),
     /// To be proved.
-    Token(String, ogive_identity::token_cache::Digest),
+    Token(String, ogive_identity::digest::Digest),
     /// To be asked about.
     Opaque(String),
 }
@@ -369,7 +372,7 @@ impl Authentication {
     async fn prove(
         &self,
         token: &str,
-        digest: ogive_identity::token_cache::Digest,
+        digest: ogive_identity::digest::Digest,
         offload: &Offload,
     ) -> Result<Arc<Caller>, TokenError> {
         let Some(jwt) = &self.jwt else {

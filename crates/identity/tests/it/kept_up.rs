@@ -347,7 +347,7 @@ async fn keys_that_are_not_fetched_for_too_long_prove_nothing_until_they_are() {
     set.source.refetch_interval = Duration::ZERO;
     let authenticator = start(set);
     let token = made.token(&claims("i"));
-    let digest = ogive_identity::token_cache::digest_of(token.as_bytes());
+    let digest = ogive_identity::digest::digest_of(token.as_bytes());
     let check = async |check: SignatureCheck| check();
     let proved = authenticator.prove(&token, digest, now(), check).await;
     assert!(proved.is_ok());

@@ -328,7 +328,7 @@ fn api_keys_are_known_by_their_digests() {
     let folder = super::made::Folder::new();
     // The SHA-256 of `reporting-key` and of `old-key`.
     let digest = |key: &str| {
-        let digest = ogive_identity::token_cache::digest_of(key.as_bytes());
+        let digest = ogive_identity::digest::digest_of(key.as_bytes());
         digest
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -520,7 +520,7 @@ fn the_documented_set_ups_start() {
         .next()
         .unwrap();
     let mut api_keys: serde_json::Value = serde_json::from_str(example).unwrap();
-    let digest = ogive_identity::token_cache::digest_of(b"key");
+    let digest = ogive_identity::digest::digest_of(b"key");
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     api_keys["keys"]["reporting"]["sha256"] = digest.into();
     let api_keys = folder.write("api-keys.json", &api_keys.to_string());

@@ -1,6 +1,8 @@
 //! Policies that the gateway decides itself, by conditions or by asking a service.
 
-use ogive_testbase::subgraph::{ManualSubgraph, Reply, StubSubgraph, answer};
+use std::io::Write;
+
+use ogive_testbase::subgraph::{ManualSubgraph, Reply, StubSubgraph, answer, read_request};
 use serde_json::{Value, json};
 
 use super::{Known, services::FAULTS};
@@ -68,6 +70,33 @@ fn conditions_on_claims_decide_and_what_nobody_decides_does_not_hold() {
     let other = "rules: { stocks: { exists: { jwt_claim: sub } } }";
     let known = Known::with("", &enforced(other));
     assert!(!shows(&known.bear(STOCK, &known.token(json!({})))));
+}
+
+#[test]
+fn a_service_is_asked_over_connections_that_are_kept_and_once_more_if_one_was_closed() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let decided = answer(200, "", br#"{"policies":{"stock":true}}"#);
+        // Three decisions on the first connection, which it closes without a word; the rest on another one.
+        for requests in [3, 2] {
+            let (mut stream, mut buffer) = (listener.accept().unwrap().0, Vec::new());
+            for _ in 0..requests {
+                read_request(&mut stream, &mut buffer).unwrap();
+                stream.write_all(&decided).unwrap();
+            }
+        }
+    });
+    let yaml = format!(
+        "http: {{ workers: 1 }}\n{}",
+        enforced(&format!("http: {{ url: '{url}', cache_ttl: 0s }}"))
+    );
+    let known = Known::with("", &yaml);
+    let token = known.token(json!({}));
+    for turn in 0..5 {
+        assert!(shows(&known.bear(STOCK, &token)), "{turn}");
+    }
+    served.join().unwrap();
 }
 
 #[test]
