@@ -1,6 +1,7 @@
 //! What introspection shows a caller: the API schema without the types and fields that this caller may not see.
 //!
 //! A view is made for every set of requirements that some caller meets, once, and kept; there are at most [`VIEWS_MAX`].
+//! What only hidden fields lead to is hidden with them.
 //! Scalars and enums that clients may have to write stay, whatever is asked of those who read them: without them nobody
 //! could give the arguments of fields that are not restricted. The query root stays, too: introspection itself is there.
 
@@ -10,7 +11,7 @@ use ogive_base::{BitSet, FastSet};
 use ogive_config::{AuthorizationDirectives, Config, IntrospectionWord};
 use ogive_federation::Supergraph;
 use ogive_plan::{Claims, Requirement};
-use ogive_schema::{OperationKind, Schema, TypeId, TypeKind, retain::Element};
+use ogive_schema::{InputId, OperationKind, Schema, TypeId, TypeKind, retain::Element};
 
 /// Most views that are kept; beyond that the oldest goes.
 const VIEWS_MAX: usize = 32;
@@ -90,7 +91,49 @@ pub(crate) fn view(supergraph: &Supergraph, met: &BitSet) -> Schema {
         let before = gone.len();
         gone.extend(withheld.empty.into_iter().filter(|ty| !stays(*ty)));
         if gone.len() == before {
+            // What only hidden fields lead to has a name that is as secret as they are. Types to which nothing leads at all
+            // were never hidden.
+            let (led_to, still) = (reached(api), reached(&view));
+            gone.extend(led_to.difference(&still));
+        }
+        if gone.len() == before {
             return view;
         }
     }
+}
+
+/// The types that one gets to from the roots, by fields, arguments, interfaces, and what implements or is a member.
+fn reached(schema: &Schema) -> FastSet<TypeId> {
+    let inputs = |list: &[InputId]| -> Vec<TypeId> {
+        list.iter()
+            .map(|input| schema.inputs[*input].ty.id)
+            .collect()
+    };
+    let mut out: FastSet<TypeId> = FastSet::default();
+    let mut open: Vec<TypeId> = schema.roots.iter().flatten().copied().collect();
+    for directive in &schema.directive_list {
+        open.extend(inputs(&schema.directive_defs[*directive].args));
+    }
+    // Introspection is always there.
+    open.extend(
+        schema
+            .types()
+            .filter(|(_, def)| def.built_in)
+            .map(|(ty, _)| ty),
+    );
+    while let Some(ty) = open.pop() {
+        if !out.insert(ty) {
+            continue;
+        }
+        let def = &schema.types[ty];
+        open.extend(inputs(&def.input_fields));
+        open.extend(def.interfaces.iter().chain(&def.members));
+        open.extend(def.possible.iter().map(TypeId));
+        for field in &def.fields {
+            let field = &schema.fields[*field];
+            open.push(field.ty.id);
+            open.extend(inputs(&field.args));
+        }
+    }
+    out
 }
