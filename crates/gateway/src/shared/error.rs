@@ -20,6 +20,9 @@ pub(crate) const CHALLENGE_EITHER: &str = "Bearer realm=\"graphql\", ApiKey real
 /// The same where only certificates are; it has to be something, and no standard names a scheme for them either.
 pub(crate) const CHALLENGE_CERTIFICATE: &str = "ClientCertificate realm=\"graphql\"";
 
+/// The same where only what a trusted proxy says of callers counts: the client has nothing to send here.
+pub(crate) const CHALLENGE_PROXY: &str = "TrustedProxy realm=\"graphql\"";
+
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestError {
@@ -167,6 +170,7 @@ pub(crate) fn unauthenticated(challenge: &str) -> RequestError {
         CHALLENGE => "nobody is known to ask: send a token",
         CHALLENGE_API_KEY => "nobody is known to ask: send an API key",
         CHALLENGE_CERTIFICATE => "nobody is known to ask: connect with a client certificate",
+        CHALLENGE_PROXY => "nobody is known to ask: no trusted proxy says who it is",
         _ => "nobody is known to ask: send a token or an API key",
     };
     RequestError {

@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
 use hyper::body::{Body, Frame, SizeHint};
+use ogive_server::ClientCertificate;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -25,6 +26,8 @@ pub(crate) struct OperationSender {
     pub(crate) worker: Rc<WorkerState>,
     pub(crate) identity: Identity,
     pub(crate) template: HeaderMap,
+    /// What the client showed when it connected.
+    pub(crate) certificate: Option<ClientCertificate>,
 }
 
 /// What becomes of an operation's request.
@@ -59,8 +62,12 @@ impl OperationSender {
         let path = self.gateway.options().graphql_path.clone();
         *request.uri_mut() = path.parse().unwrap_or_default();
         *request.headers_mut() = self.template.clone();
+        let extensions = request.extensions_mut();
+        if let Some(certificate) = &self.certificate {
+            extensions.insert(certificate.clone());
+        }
         if let Some(slot) = slot {
-            request.extensions_mut().insert(slot);
+            extensions.insert(slot);
         }
         request.into_parts().0
     }

@@ -5,7 +5,7 @@
 //! in its upgrade says who asks, because browsers and proxies write that from cookies; `connection_init` may say it.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
-use ogive_server::{ResponseBody, Upgrade};
+use ogive_server::{ClientCertificate, ResponseBody, Upgrade};
 use ogive_stream::{
     Protocol,
     handshake::{self, UpgradeRefusal},
@@ -53,6 +53,11 @@ impl Gateway {
                     PageOrigin::Stranger => Identity::like(context.identity),
                 },
                 template: template(parts, origin),
+                // A browser shows it without asking, like a cookie.
+                certificate: {
+                    let shown = parts.extensions.get::<ClientCertificate>();
+                    shown.filter(|_| origin == PageOrigin::Trusted).cloned()
+                },
             },
             options: subscription.clone(),
         };

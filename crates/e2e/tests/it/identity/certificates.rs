@@ -1,6 +1,8 @@
 //! Client certificates as callers.
 
-use serde_json::json;
+use std::io::{Read, Write};
+
+use serde_json::{Value, json};
 
 use crate::{
     authorization::RESTRICTED,
@@ -120,6 +122,86 @@ fn where_only_certificates_are_judged_nobody_is_asked_for_a_token() {
     assert_eq!(nobody.header("www-authenticate"), Some(CERTIFICATE));
     let message = nobody.json()["errors"][0]["message"].to_string();
     assert!(!message.contains("token"), "{message}");
+}
+
+/// A WebSocket over a connection that is open, for messages of few bytes.
+struct PlainWebSocket<S>(S);
+
+impl<S: Read + Write> PlainWebSocket<S> {
+    fn open(mut stream: S, headers: &str) -> Self {
+        let upgrade = format!(
+            "GET /graphql HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             sec-websocket-protocol: graphql-transport-ws\r\n{headers}\r\n"
+        );
+        stream.write_all(upgrade.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+        PlainWebSocket(stream)
+    }
+    /// In one frame, masked with zeros.
+    fn say(&mut self, message: &Value) {
+        let text = message.to_string();
+        let length = u8::try_from(text.len()).unwrap();
+        assert!(length < 126);
+        let head = [0x81, 0x80 | length, 0, 0, 0, 0];
+        self.0
+            .write_all(&[&head, text.as_bytes()].concat())
+            .unwrap();
+    }
+    /// A message, or the code with which it is closed.
+    fn hear(&mut self) -> Value {
+        let mut head = [0; 2];
+        self.0.read_exact(&mut head).unwrap();
+        let is_close = head[0] == 0x88;
+        let mut length = usize::from(head[1]);
+        if length == 126 {
+            self.0.read_exact(&mut head).unwrap();
+            length = usize::from(u16::from_be_bytes(head));
+        }
+        let mut text = vec![0; length];
+        self.0.read_exact(&mut text).unwrap();
+        if is_close {
+            return u16::from_be_bytes([text[0], text[1]]).into();
+        }
+        serde_json::from_slice(&text).unwrap()
+    }
+}
+
+#[test]
+fn a_client_certificate_says_who_asks_over_a_websocket_unless_a_foreign_page_opened_it() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let folder = Folder::new("websocket-certificates");
+    let identity = folder.identity("server", &authority.issue("localhost"));
+    let trusted = folder.write("clients.pem", &clients.pem);
+    let graph = Graph::with(&format!(
+        "subscription: {{ enabled: true }}\n\
+         cors: {{ policies: [{{ origins: ['https://page.example'] }}] }}\n\
+         tls: {{ supergraph: {{ {identity}, client_authentication: {{ certificate_authorities: '{trusted}' }} }} }}\n\
+         authentication: {{ router: {{ client_certificate: {{ sub_from: dns }} }} }}\n\
+         authorization: {{ require_authentication: true }}\n"
+    ));
+    let known = clients.issue("client.example");
+    let connect = |headers: &str| {
+        let stream = tls(graph.address(), &authority, Some(&known), &["http/1.1"]).unwrap();
+        let mut socket = PlainWebSocket::open(stream, headers);
+        socket.say(&json!({ "type": "connection_init" }));
+        socket
+    };
+    let mut own = connect("");
+    assert_eq!(own.hear()["type"], "connection_ack");
+    own.say(&json!({ "type": "subscribe", "id": "1", "payload": { "query": "{ me { name } }" } }));
+    let next = own.hear();
+    assert!(next["payload"]["data"]["me"]["name"].is_string(), "{next}");
+    // A browser shows the certificate of its user to whatever page connects.
+    let mut page = connect("origin: https://page.example\r\n");
+    assert_eq!(page.hear(), 4403);
 }
 
 #[test]

@@ -107,6 +107,36 @@ fn introspection_shows_callers_what_they_may_see() {
 }
 
 #[test]
+fn what_only_hidden_fields_lead_to_is_hidden_with_them() {
+    let root = "  warehouses: [Warehouse!]! @join__field(graph: INVENTORY)";
+    let hidden = format!("{root} @policy(policies: [[\"stock\"]])");
+    let yaml = format!(
+        "supergraph: {{ introspection: true }}\nauthorization: {{ directives: enforce, {CLAIMS}, introspection: authorized }}\n"
+    );
+    let changes = [RESTRICTED, &[(root, hidden.as_str())]].concat();
+    let graph = Graph::changed(&yaml, &changes);
+    let of = |claims| shown(&ask(&graph, EVERYTHING, claims));
+    assert!(!of(None).contains("Warehouse"));
+    assert!(of(Some(r#"{"policies":["stock"]}"#)).contains("Warehouse.city"));
+    // What several ways lead to stays while there is one of them.
+    assert!(of(None).contains("Money") && of(None).contains("Date"));
+}
+
+#[test]
+fn where_only_proxies_say_who_asks_no_client_is_asked_for_a_token() {
+    let graph = graph("require_authentication: true");
+    let refused = ask(&graph, "{ me { name } }", None);
+    assert_eq!(
+        (refused.status, refused.codes()),
+        (401, vec!["UNAUTHENTICATED".to_owned()])
+    );
+    let challenge = refused.header("www-authenticate");
+    assert_eq!(challenge, Some("TrustedProxy realm=\"graphql\""));
+    let message = refused.json()["errors"][0]["message"].to_string();
+    assert!(!message.contains("token"), "{message}");
+}
+
+#[test]
 fn introspection_shows_everything_unless_asked_otherwise() {
     for more in [
         "introspection: all",
