@@ -78,8 +78,8 @@ async function gateway(binary, name, supergraph, yaml) {
   return await start(binary, 'serve', '-c', file, '-s', join(root, supergraph), '--listen', '127.0.0.1:0');
 }
 
-/** Starts everything. `page` is the origin whose pages may ask. */
-export async function graph(binary, page) {
+/** Starts everything. `page` is the origin whose pages may ask, `knowing` what lets in members only. */
+export async function graph(binary, page, knowing) {
   const mock = await start(binary, 'mock', '--config', join(root, 'examples/demo/mock.yaml'), '--listen', '127.0.0.1:0');
   const refusing = await serve(() => json({ data: null, errors: [{ message: 'the warehouse is closed', extensions: { code: 'CLOSED' } }] }));
   const receiving = await serve(receive);
@@ -89,7 +89,7 @@ export async function graph(binary, page) {
   const { operations, list } = trusted();
   writeFileSync(manifest, JSON.stringify(list));
   const supergraph = 'examples/demo/supergraph.graphql';
-  const [usual, partial, required, uploads] = await Promise.all([
+  const [usual, partial, required, uploads, members] = await Promise.all([
     gateway(binary, 'usual', supergraph, demo(
       `batching: { enabled: true }\ncors:\n  expose_headers: [x-shown]\n  policies:\n    - { origins: ["${page}"], allow_credentials: true }\n`,
     )),
@@ -97,13 +97,14 @@ export async function graph(binary, page) {
     gateway(binary, 'required', supergraph, demo(`persisted_queries: { enabled: true, mode: require, require_id: true, local_manifests: [${manifest}] }\n`)),
     gateway(binary, 'uploads', 'crates/e2e/tests/it/uploads.graphql',
       `file_uploads: { enabled: true }\noverride_subgraph_url: { a: "${receiving}", b: "${receiving}" }\n`),
+    gateway(binary, 'members', supergraph, demo(knowing)),
   ]);
   /** Requests that a subgraph has had so far. */
   const asked = async name => {
     const stats = await (await fetch(`${mock}/stats`)).json();
     return (stats.subgraphs ?? stats)[name].requests;
   };
-  return { usual: `${usual}/graphql`, partial: `${partial}/graphql`, required: `${required}/graphql`, uploads: `${uploads}/graphql`, asked, operations };
+  return { usual: `${usual}/graphql`, partial: `${partial}/graphql`, required: `${required}/graphql`, uploads: `${uploads}/graphql`, members: `${members}/graphql`, asked, operations };
 }
 
 /** Ids of documents that clients may ask for, and the manifest in Apollo's form. */

@@ -1,10 +1,11 @@
-// Clients that are in use, against `ogive serve`: Apollo Client, urql, curl, a browser.
+// Clients that are in use, against `ogive serve`: Apollo Client, also with tokens that end, urql, curl, a browser.
 // Usage: node run.mjs OGIVE_BINARY [CHROMIUM]
 // What is not installed is left out, and said to be. Ends with `test result: ..`, and with status 1 if anything failed.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { graph, serve, stop } from './graph.mjs';
+import { issuer, knowing, login } from './login.mjs';
 
 const [binary, program = 'chromium'] = process.argv.slice(2);
 if (!binary) {
@@ -28,9 +29,11 @@ const where = name => {
 
 try {
   const home = await serve(() => [200, { 'content-type': 'text/html' }, '<!doctype html><title>a page</title>']);
-  const served = await graph(binary, home);
+  const provider = await issuer();
+  const served = { ...await graph(binary, home, knowing(provider)), provider };
   const steps = [
     ['Apollo Client', null, async () => (await import('./apollo.mjs')).apollo(served, check)],
+    ['login', null, async () => login(served, check)],
     ['urql', null, async () => (await import('./urql.mjs')).urql(served, check)],
     ['curl', 'curl', async () => (await import('./curl.mjs')).curls(served, check)],
     ['browser', program, async () => (await import('./browser.mjs')).browser(served, home, where(program), check)],
