@@ -12,6 +12,6 @@ pub mod memory;
 pub mod observe;
 pub mod offload;
 pub(crate) mod panic;
-pub(crate) mod stage_observer;
 pub(crate) mod selectors;
+pub(crate) mod stage_observer;
 pub mod worker;
