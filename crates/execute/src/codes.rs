@@ -20,6 +20,8 @@ pub const SUBREQUEST_GRAPHQL_ERROR: &str = "SUBREQUEST_GRAPHQL_ERROR";
 pub const SUBREQUEST_MISSING_ENTITY: &str = "SUBREQUEST_MISSING_ENTITY";
 /// A subgraph reported an error without a code.
 pub const DOWNSTREAM_SERVICE_ERROR: &str = "DOWNSTREAM_SERVICE_ERROR";
+/// A client wants less than no items of a list at first (`@stream`).
+pub const INVALID_INITIAL_COUNT: &str = "INVALID_INITIAL_COUNT";
 /// A non-nullable field has no value, and no other error says why.
 pub const NON_NULL_VIOLATION: &str = "NON_NULL_VIOLATION";
 /// A subgraph answer, or a request to one, exceeds a limit.
@@ -59,6 +61,11 @@ pub const CODES: &[CodeInfo] = &[
         code: EXECUTION_LIMIT_EXCEEDED,
         meaning: "A subgraph answer, what would have to be sent to a subgraph, or the response exceeds a limit.",
         remedy: "Ask for less, for example with pagination, or raise the limit named in the message.",
+    },
+    CodeInfo {
+        code: INVALID_INITIAL_COUNT,
+        meaning: "The variable of `initialCount` of a `@stream` is negative.",
+        remedy: "Send 0 or more.",
     },
     CodeInfo {
         code: NON_NULL_VIOLATION,

@@ -37,6 +37,11 @@ pub struct ExecuteLimits {
     /// Groups (`@defer`) that one operation is answered in, each object counted on its own. Where the initial response has
     /// more, nothing is deferred; a group that more come to light in fails.
     pub deferred_groups_max: usize,
+    /// Items of a streamed list whose look-ups are sent together, behind those that are answered at first; of what follows twice
+    /// as many each time.
+    pub stream_window: u32,
+    /// Bytes of items of streamed lists that leave together; a larger item leaves alone.
+    pub stream_chunk_bytes: usize,
     /// Comparisons of keys of one answer that nobody asked for, or that come far from where they are expected, with those
     /// that somebody asked for; and of names of types that cannot be.
     pub key_comparisons_max: u64,
@@ -60,6 +65,8 @@ impl Default for ExecuteLimits {
             response_bytes_max: 256 << 20,
             reuse_bytes_max: 64 << 20,
             deferred_groups_max: 10_000,
+            stream_window: 50,
+            stream_chunk_bytes: 64 << 10,
             key_comparisons_max: 1 << 28,
         }
     }

@@ -64,7 +64,16 @@ pub(crate) trait Filter {
     fn take_back(&mut self);
     /// An object is null because nobody has said what it is yet.
     fn untold(&mut self);
+    /// How many items of a list are written, if not all are.
+    fn cut(&self, layout: LayoutId, entry: usize) -> Option<Cut>;
+    /// A list that begins has more items than are written.
+    fn streams(&mut self, record: RecordId, entry: usize);
+    /// How many of the frames are around what is written.
+    fn base(&self) -> usize;
 }
+
+/// How many items of a list are written at first; none if what was asked for makes no sense.
+pub(crate) type Cut = Option<u32>;
 
 /// Everything.
 struct Whole;
@@ -83,6 +92,16 @@ impl Filter for Whole {
     fn take_back(&mut self) {}
     #[inline(always)]
     fn untold(&mut self) {}
+    #[inline(always)]
+    fn cut(&self, _: LayoutId, _: usize) -> Option<Cut> {
+        None
+    }
+    #[inline(always)]
+    fn streams(&mut self, _: RecordId, _: usize) {}
+    #[inline(always)]
+    fn base(&self) -> usize {
+        0
+    }
 }
 
 /// What is written of one object.
@@ -121,6 +140,9 @@ pub(crate) fn write_object<V: Filter>(
         filter: emit.filter,
     }
 }
+
+mod items;
+pub(crate) use items::{Item, leaf_items, write_item};
 
 /// Writes the response.
 pub(crate) fn respond(mut input: Respond<'_, '_>) -> Responded {
@@ -257,7 +279,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
     }
 
     fn walk(&mut self) {
-        while let Some(frame) = self.frames.last_mut() {
+        while (V::WHOLE || self.frames.len() > self.filter.base())
+            && let Some(frame) = self.frames.last_mut()
+        {
             match frame {
                 Frame::Object {
                     slots,
@@ -376,6 +400,12 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         if !conditions.hold(field.granted) {
             self.out.put_key(first, key);
             return self.put_refused();
+        }
+        if !V::WHOLE
+            && let Some(cut) = self.filter.cut(id, at)
+        {
+            self.out.put_key(first, key);
+            return self.put_cut(field, (record, at), cut);
         }
         if let OutSource::Leaf(slot, _) = field.source
             && let Value::Raw(range) = self.store.value(record, slot)
@@ -567,6 +597,10 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
     fn put_null(&mut self, null: Null) {
         let mut explained = null.explained;
         loop {
+            if !V::WHOLE && self.frames.len() < self.filter.base() {
+                self.is_null = true;
+                return;
+            }
             let Some((field, layer)) = self.position() else {
                 // Above the root.
                 self.is_null = true;
@@ -652,7 +686,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
     /// validated; the inner one says that the whole field is null.
     fn put_leaves(
         &mut self,
-        field: &'p OutField,
+        field: &OutField,
         kind: LeafKind,
         raw: &[u8],
     ) -> Result<Result<(), Null>, ScanError> {

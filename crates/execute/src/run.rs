@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{FetchId, Granted, OperationKind, OutField, Plan, Prefetch};
+use ogive_plan::{FetchId, Granted, LayoutId, OperationKind, OutField, Plan, Prefetch};
 
 use crate::{
     answer::{self, Absorb},
@@ -27,7 +27,7 @@ use crate::{
     respond::{Respond, Responded, respond},
     reuse::Entities,
     stop::LimitReached,
-    store::{RecordId, Source, Store},
+    store::{RecordId, RecordList, Source, Store},
     stream_scan::StreamScans,
     transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
 };
@@ -280,6 +280,33 @@ impl<'e> Run<'e> {
     /// Builds the requests of a fetch, or of a part that is prefetched, whose dependencies are complete: one, unless it
     /// has more representations than the subgraph takes at a time.
     pub(crate) fn prepare(&mut self, id: FetchId) -> Prepared {
+        self.prepare_with(id, true)
+    }
+
+    /// The same of some objects only; whether its root fields are asked.
+    pub(crate) fn prepare_narrowed(
+        &mut self,
+        id: FetchId,
+        asks_root: bool,
+        mut narrowed: Vec<(LayoutId, RecordList)>,
+    ) -> Prepared {
+        for (layout, records) in &mut narrowed {
+            self.store.exchange(*layout, records);
+        }
+        let prepared = self.prepare_with(id, asks_root);
+        for (layout, records) in &mut narrowed {
+            self.store.exchange(*layout, records);
+        }
+        prepared
+    }
+    /// How many requests of a fetch there were, and how many of them are not answered.
+    pub(crate) fn requests_of(&self, id: FetchId) -> (u32, u32) {
+        let progress = &self.progress[id.index()];
+        (progress.requests, progress.unanswered)
+    }
+
+    #[inline(always)]
+    fn prepare_with(&mut self, id: FetchId, asks_root: bool) -> Prepared {
         let (whole, part) = (self.whole(id), self.part_of_fetch(id));
         let fetch = &self.plan.fetches[whole];
         let reuse = self.reuse_of(fetch.subgraph);
@@ -302,7 +329,7 @@ impl<'e> Run<'e> {
                     root: fetch
                         .root
                         .as_ref()
-                        .is_some_and(|root| self.conditions.hold(root.cond)),
+                        .is_some_and(|root| asks_root && self.conditions.hold(root.cond)),
                     ..Gathered::default()
                 };
                 self.refuse(first, &gathered, limit);
@@ -311,6 +338,7 @@ impl<'e> Run<'e> {
                 return Prepared::Done;
             }
         };
+        gathered.root &= asks_root;
         if gathered.has_reused() {
             self.stats.reused += gathered.n_reused();
             self.with(first, &gathered, |mut absorb| absorb.absorb_reused());
@@ -587,6 +615,9 @@ impl<'e> Run<'e> {
         }
     }
 
+    pub(crate) fn store(&self) -> &Store<'e> {
+        &self.store
+    }
     /// The store, and what is told of what is written from it.
     pub(crate) fn writing(&mut self) -> (&Store<'e>, &mut Errors<'e>) {
         (&self.store, &mut self.errors)

@@ -116,6 +116,9 @@ impl RawRange {
     }
 }
 
+/// Records of one layout.
+pub(crate) type RecordList = InlineList<RecordId, 3>;
+
 /// Neighbouring list items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListRange {
@@ -221,7 +224,7 @@ pub(crate) struct Store<'p> {
     likely: usize,
     items: Vec<Value>,
     indexes: Vec<u32>,
-    by_layout: Vec<InlineList<RecordId, 3>>,
+    by_layout: Vec<RecordList>,
     /// By record, the one it was copied from ([`Store::duplicate`]); may be shorter than there are records.
     duplicates: Vec<RecordId>,
     /// What was overwritten since [`Store::begin`], oldest first.
@@ -638,6 +641,18 @@ impl<'p> Store<'p> {
     /// The object a record is part of; `None` for the root.
     pub(crate) fn parent(&self, record: RecordId) -> Option<RecordId> {
         (record != Self::ROOT).then(|| self.records[record.index()].parent)
+    }
+    /// The object and slot that a record is in, and where in the outermost list of that slot; `None` for the root.
+    pub(crate) fn place(&self, record: RecordId) -> Option<(RecordId, SlotIndex, Option<u32>)> {
+        let own = &self.records[record.index()];
+        let index = (own.lists > 0).then(|| self.indexes[own.indexes as usize]);
+        (record != Self::ROOT).then_some((own.parent, own.slot, index))
+    }
+    /// Exchanges what [`of_layout`](Store::of_layout) tells of a layout.
+    pub(crate) fn exchange(&mut self, layout: LayoutId, records: &mut RecordList) {
+        if let Some(all) = self.by_layout.get_mut(layout.index()) {
+            std::mem::swap(all, records);
+        }
     }
     #[inline(always)]
     pub(crate) fn type_state(&self, record: RecordId) -> TypeState {

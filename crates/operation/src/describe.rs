@@ -94,6 +94,9 @@ fn field(
     for group in op.deferral.of(entry.field) {
         let _ = write!(out, " deferred {}", group.0);
     }
+    if let Some(stream) = op.deferral.streams.get(&entry.field) {
+        let _ = write!(out, " streamed after {}", stream.initial_count);
+    }
 }
 
 fn types(schema: &Schema, types: &BitSet) -> String {

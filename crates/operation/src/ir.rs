@@ -62,13 +62,28 @@ pub struct Operation {
     pub deferral: Deferral,
 }
 
-/// What may be answered later (`@defer`).
+/// What may be answered later (`@defer`, `@stream`).
 #[derive(Clone, Debug, Default)]
 pub struct Deferral {
     /// Fragments under `@defer`, parents before children.
     pub groups: IdVec<DeferId, DeferredGroup>,
     /// The groups of every field that is reached through deferred fragments only: sorted, none of them below another.
     pub fields: FastMap<FieldNodeId, Vec<DeferId>>,
+    /// Lists of which the first items are answered, and the others later.
+    pub streams: FastMap<FieldNodeId, Stream>,
+}
+
+/// A list under `@stream`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// What the client calls it.
+    pub label: Option<Box<str>>,
+    /// How many items are answered with what is around it...
+    pub initial_count: u32,
+    /// ... unless this variable (index into [`Operation::variables`]) has a value.
+    pub initial_variable: Option<u32>,
+    /// Streamed if this variable is true or not given; else answered whole. `None`: always streamed.
+    pub variable: Option<u32>,
 }
 
 /// A fragment under `@defer`, at one place of the response.
@@ -90,10 +105,17 @@ impl Deferral {
     pub fn of(&self, field: FieldNodeId) -> &[DeferId] {
         self.fields.get(&field).map_or(&[], Vec::as_slice)
     }
-    /// A copy of a field is answered with the same groups.
+    /// Whether there is nothing of it.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.streams.is_empty()
+    }
+    /// A copy of a field is answered with the same groups, and in the same way.
     pub fn copy(&mut self, field: FieldNodeId, copy: FieldNodeId) {
         if let Some(groups) = self.fields.get(&field).cloned() {
             self.fields.insert(copy, groups);
+        }
+        if let Some(stream) = self.streams.get(&field).cloned() {
+            self.streams.insert(copy, stream);
         }
     }
     /// Whether `group` is `other` or below it. Linear in the nesting.

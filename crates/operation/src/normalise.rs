@@ -31,7 +31,7 @@ pub struct NormaliseLimits {
     pub conditional_max: u32,
     /// Deepest field nesting after fragments; default 200.
     pub depth_max: u32,
-    /// Whether `@defer` is kept ([`Operation::deferral`]); default no: as though it were not there.
+    /// Whether `@defer` and `@stream` are kept ([`Operation::deferral`]); default no: as though they were not there.
     pub deferral: bool,
 }
 
@@ -153,7 +153,7 @@ struct Work<'a> {
     /// Selections so far that are under a condition of their own.
     conditional: u32,
     op: Operation,
-    /// Whether `@defer` is kept.
+    /// Whether `@defer` and `@stream` are kept.
     deferral: bool,
     /// Deferred fragments by where the directive stands, the place, and the deferred fragment around it.
     deferred: FastMap<(u32, SelectionSetId, Option<DeferId>), DeferId>,
@@ -414,6 +414,50 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Notes how a list is streamed. All appearances of a field say the same of it.
+    fn note_stream(
+        &mut self,
+        node: FieldNodeId,
+        field: &ast::Field,
+        ty: Type,
+    ) -> Result<(), Diagnostic> {
+        let document = self.document;
+        let mut directives = document[field.directives].iter();
+        let Some(directive) = directives.find(|d| document.name(d.name) == "stream") else {
+            return Ok(());
+        };
+        let mut stream = Stream {
+            label: None,
+            initial_count: 0,
+            initial_variable: None,
+            variable: None,
+        };
+        for argument in &document[directive.arguments] {
+            match (document.name(argument.name), argument.value.kind) {
+                ("if", ValueKind::Boolean(false)) => return Ok(()),
+                ("if", ValueKind::Variable(name)) => stream.variable = Some(self.variable(name)?),
+                ("initialCount", ValueKind::Variable(name)) => {
+                    stream.initial_variable = Some(self.variable(name)?);
+                }
+                ("initialCount", _) => {
+                    if let ConstValue::Int(count) = const_value(document, &argument.value) {
+                        stream.initial_count = count.parse().unwrap_or_default();
+                    }
+                }
+                ("label", ValueKind::String { .. }) => {
+                    if let ConstValue::String(text) = const_value(document, &argument.value) {
+                        stream.label = Some(text.as_ref().into());
+                    }
+                }
+                _ => {}
+            }
+        }
+        if ty.wrapping.is_list() {
+            self.op.deferral.streams.insert(node, stream);
+        }
+        Ok(())
+    }
+
     /// The conjunction of `clause` with `@skip` and `@include`; `None` if it never holds.
     fn conditions(
         &self,
@@ -636,6 +680,7 @@ impl<'a> Work<'a> {
         });
         if self.deferral {
             self.note_deferred(node, members, found);
+            self.note_stream(node, written, ty)?;
         }
         if self.schema.types[ty.id].kind.is_composite() {
             let depth = self.op.selection_sets[set].depth + 1;

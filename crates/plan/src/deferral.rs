@@ -1,4 +1,5 @@
-//! What may be answered later (`@defer`, planner rule 55): deferred groups, and which requests and values are theirs.
+//! What may be answered later (`@defer`, `@stream`, planner rule 55): deferred groups, which requests and values are theirs,
+//! and lists that are answered item by item.
 //!
 //! A *part* of a plan is a set of groups: what is in it is needed by each of them and by nothing else. The empty set is
 //! the primary part. Invariant (checked by `verify`): whatever a part reads or waits for is in a part that each of its
@@ -18,6 +19,8 @@ pub struct Deferral {
     pub fetches: Vec<u32>,
     /// Values of the response that are not in the primary part, or that deferred fragments ask for, sorted.
     pub outputs: Vec<DeferredOutput>,
+    /// Lists of which the first items are answered, and the others later; sorted.
+    pub streams: Vec<StreamedOutput>,
 }
 
 /// One fragment under `@defer`, at one place.
@@ -46,6 +49,23 @@ pub struct DeferredOutput {
     pub part: u32,
     /// The group whose fragment this appearance stands in; `None`: none.
     pub group: Option<u32>,
+}
+
+/// An appearance of a list in the response that is streamed: its part and group are those of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamedOutput {
+    /// Its place.
+    pub layout: LayoutId,
+    /// Index into the place's output.
+    pub entry: u32,
+    /// What the client calls it.
+    pub label: Option<Box<str>>,
+    /// How many items are answered with what is around it...
+    pub initial_count: u32,
+    /// ... unless this variable (index into [`Plan::variables`](crate::Plan::variables)) has a value.
+    pub initial_variable: Option<u32>,
+    /// Streamed if this variable is true or not given; else answered whole. `None`: always streamed.
+    pub variable: Option<u32>,
 }
 
 impl Deferral {

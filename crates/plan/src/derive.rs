@@ -292,7 +292,8 @@ impl<'p> Deriver<'p> {
             .map(|slot| slot.lists);
         let same = shown.entries.iter().all(alike)
             && lists == Some(first.wrapping.lists())
-            && self.comes_whole(id, layout, field.slot);
+            && self.comes_whole(id, layout, field.slot)
+            && !self.is_streamed(id, &shown);
         let value = match (&first.source, field.shape) {
             _ if !same => None,
             (OutSource::Leaf(_, kind), None) => Some(PatternValue::scalar(self.scalar(*kind))),
@@ -326,6 +327,24 @@ impl<'p> Deriver<'p> {
             .chain((0..below.output.len()).map(|at| deferral.mark(child, at)));
         let first = marks.next();
         marks.all(|mark| Some(mark) == first)
+    }
+
+    /// Whether a value is a list that may be answered item by item.
+    fn is_streamed(&self, id: LayoutId, shown: &Shown<'_>) -> bool {
+        let Some(deferral) = &self.plan.deferral else {
+            return false;
+        };
+        let layout = self.plan.layouts.get(id);
+        let mut streams = deferral.streams.iter().filter(|stream| stream.layout == id);
+        streams.any(|stream| {
+            let entry = layout.and_then(|layout| layout.output.get(stream.entry as usize));
+            entry.is_some_and(|entry| {
+                shown
+                    .entries
+                    .iter()
+                    .any(|other| std::ptr::eq(*other, entry))
+            })
+        })
     }
 
     fn pass(

@@ -2,7 +2,11 @@
 
 use ogive_base::{BitSet, FastSet, id::Id};
 
-use crate::{deferral::Deferral, ids::*, ir::*};
+use crate::{
+    deferral::{Deferral, StreamedOutput},
+    ids::*,
+    ir::*,
+};
 
 /// The place of a layout in the response, e.g. `me.reviews[].author`; empty for the root.
 pub fn layout_path(plan: &Plan, layout: LayoutId) -> String {
@@ -195,6 +199,18 @@ pub(crate) fn restricted_places(plan: &Plan) -> Vec<String> {
     }
     out.dedup();
     out
+}
+
+/// A list that is streamed.
+pub(crate) fn streamed_place(plan: &Plan, stream: &StreamedOutput) -> String {
+    let layout = &plan.layouts[stream.layout];
+    let entry = layout.output.get(stream.entry as usize);
+    match entry.map(|entry| &entry.source) {
+        Some(OutSource::Leaf(slot, _) | OutSource::Object(slot)) => {
+            slot_path(plan, stream.layout, *slot)
+        }
+        _ => layout_path(plan, stream.layout),
+    }
 }
 
 /// The deferred groups that a fetch belongs to.

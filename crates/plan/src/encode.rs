@@ -12,7 +12,7 @@ use ogive_base::{BitSet, IdVec};
 pub use crate::binary::DecodeError;
 use crate::{
     binary::{Decoder, Encoder},
-    deferral::{Deferral, DeferredGroup, DeferredOutput},
+    deferral::{Deferral, DeferredGroup, DeferredOutput, StreamedOutput},
     derived::DerivedCell,
     ids::*,
     ir::*,
@@ -123,6 +123,7 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
         parts,
         fetches,
         outputs,
+        streams,
     } = deferral;
     list(groups, out, |group, out| {
         let DeferredGroup {
@@ -150,6 +151,22 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
         }
         optional_number(*group, out);
     });
+    list(streams, out, |stream, out| {
+        let StreamedOutput {
+            layout,
+            entry,
+            label,
+            initial_count,
+            initial_variable,
+            variable,
+        } = stream;
+        for number in [layout.0, *entry, *initial_count] {
+            out.number(number.into());
+        }
+        out.optional_string(label.as_deref());
+        optional_number(*initial_variable, out);
+        optional_number(*variable, out);
+    });
 }
 
 fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
@@ -170,6 +187,16 @@ fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
                 entry: from.u32()?,
                 part: from.u32()?,
                 group: read_optional_number(from)?,
+            })
+        })?,
+        streams: from.list(|from| {
+            Ok(StreamedOutput {
+                layout: LayoutId(from.u32()?),
+                entry: from.u32()?,
+                initial_count: from.u32()?,
+                label: from.optional_string()?,
+                initial_variable: read_optional_number(from)?,
+                variable: read_optional_number(from)?,
             })
         })?,
     }))

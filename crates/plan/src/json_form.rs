@@ -5,7 +5,7 @@ use ogive_json::Writer;
 use crate::{
     describe::{
         condition, deferred_places, groups_of, layout_path, places_filled, query_text,
-        restricted_places, subgraph_name, type_names, waves,
+        restricted_places, streamed_place, subgraph_name, type_names, waves,
     },
     ids::*,
     ir::*,
@@ -69,6 +69,14 @@ pub fn json(plan: &Plan) -> String {
             out.end_object();
         }
         out.end_array();
+        if !deferral.streams.is_empty() {
+            out.key("streamed");
+            out.begin_array();
+            for stream in &deferral.streams {
+                out.string(&streamed_place(plan, stream));
+            }
+            out.end_array();
+        }
     }
     out.key("fetches");
     out.begin_array();

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use ogive_base::{BitSet, FastMap, IdVec};
 
 use crate::{
-    deferral::{Deferral, DeferredGroup, DeferredOutput},
+    deferral::{Deferral, DeferredGroup, DeferredOutput, StreamedOutput},
     derived::{
         Derived, FieldFacts, LookupFacts, OutStep, Prefetch, Prefix, Programs, ReadStep, Reusable,
         ReuseSource, ReuseSources, ShapeFacts, ShapeSteps,
@@ -45,6 +45,7 @@ impl Plan {
                     + deferral.parts.heap()
                     + deferral.fetches.heap()
                     + deferral.outputs.heap()
+                    + deferral.streams.heap()
             })
             + self.derived.known().map_or(0, |derived| {
                 size_of::<Derived>() + derived.heap() + derived.order.heap_bytes()
@@ -83,6 +84,7 @@ impl Plan {
             deferral.parts.shrink();
             deferral.fetches.shrink();
             deferral.outputs.shrink();
+            deferral.streams.shrink();
         }
     }
 }
@@ -221,6 +223,7 @@ parts! {
     RestrictedTypes { types }
     Requirement { scopes, policies }
     DeferredGroup { label }
+    StreamedOutput { label }
     Slot { name, client_key }
     OutField { key_json, key, types, coordinate }
     ObjectShape { typename_key, interface_objects, fields }

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use crate::{
     describe::{
         deferred_places, groups_of, if_clause, layout_path, places_filled, query_text,
-        restricted_places, subgraph_name, type_names, waves,
+        restricted_places, streamed_place, subgraph_name, type_names, waves,
     },
     ids::*,
     ir::*,
@@ -65,6 +65,21 @@ fn write_plan(plan: &Plan, out: &mut String) -> fmt::Result {
             for place in deferred_places(plan, deferral, number as u32) {
                 writeln!(out, "    -> {place}")?;
             }
+        }
+        for stream in &deferral.streams {
+            write!(out, "  streamed {}", streamed_place(plan, stream))?;
+            if let Some(label) = &stream.label {
+                write!(out, " {label:?}")?;
+            }
+            let name = |variable: u32| plan.variables.get(variable as usize).map_or("?", |n| n);
+            match stream.initial_variable {
+                Some(variable) => write!(out, " after ${}", name(variable))?,
+                None => write!(out, " after {}", stream.initial_count)?,
+            }
+            if let Some(variable) = stream.variable {
+                write!(out, " if ${}", name(variable))?;
+            }
+            writeln!(out)?;
         }
     }
     for (wave, fetches) in waves {

@@ -1,6 +1,6 @@
 //! Answers in parts: put together as clients do, with everything refused that a client could stumble over.
 
-use ogive_execute::incremental::{GroupData, IncrementalForm, Payload};
+use ogive_execute::incremental::{GroupData, GroupValues, IncrementalForm, Payload};
 use serde_json::{Map, Value as Json};
 
 /// An answer that comes in parts.
@@ -14,8 +14,10 @@ pub struct Assembled {
     pub failed: Vec<Vec<Json>>,
     /// Groups that were announced and are not complete: number and path.
     pending: Vec<(u32, Vec<Json>)>,
-    /// How many groups were announced.
+    /// How many groups and lists were announced.
     pub announced: usize,
+    /// How many items came later.
+    pub items: usize,
     has_next: bool,
 }
 
@@ -79,7 +81,7 @@ impl Assembled {
         // Its object may come with the payload that announces it.
         for pending in &payload.pending {
             let place = self.at(&list(&pending.path)?);
-            if !place.is_some_and(Json::is_object) {
+            if !place.is_some_and(|place| place.is_object() || place.is_array()) {
                 return Err(format!("nothing is at the path of {pending:?}"));
             }
         }
@@ -92,8 +94,9 @@ impl Assembled {
                 self.failed.push(path);
             }
         }
-        if payload.initial.is_none() && payload.completed.is_empty() {
-            return Err("it completes nothing".to_owned());
+        let is_empty = payload.completed.is_empty() && payload.incremental.is_empty();
+        if payload.initial.is_none() && is_empty {
+            return Err("it has nothing".to_owned());
         }
         Ok(())
     }
@@ -115,15 +118,21 @@ impl Assembled {
         if let Some(rest) = &group.sub_path {
             path.extend(list(rest)?);
         }
-        if path != list(&group.path)? {
-            return Err(format!("{path:?} is not {:?}", group.path));
-        }
-        let Some(data) = &group.data else {
-            return match form {
-                IncrementalForm::Distinct => Err("values are null".to_owned()),
-                IncrementalForm::Repeated => Ok(()),
-            };
+        let told = list(&group.path)?;
+        let data = match &group.data {
+            GroupValues::Items(items) => return self.put_items(group, &path, items, form),
+            GroupValues::Object(data) => data,
+            GroupValues::NoObject | GroupValues::NoItems => {
+                let begins = told.starts_with(&path);
+                return match form {
+                    IncrementalForm::Repeated if begins => Ok(()),
+                    _ => Err(format!("no values at {told:?}")),
+                };
+            }
         };
+        if path != told {
+            return Err(format!("{path:?} is not {told:?}"));
+        }
         self.take_errors(group.errors.as_deref())?;
         let data = json(&data.clone().into_bytes())?;
         let Some(place) = at_mut(&mut self.data, &path) else {
@@ -143,6 +152,42 @@ impl Assembled {
             }
             IncrementalForm::Repeated => merge(there, new),
         }
+    }
+
+    fn put_items(
+        &mut self,
+        group: &GroupData,
+        path: &[Json],
+        items: &[ogive_execute::ResponseBody],
+        form: IncrementalForm,
+    ) -> Result<(), String> {
+        self.take_errors(group.errors.as_deref())?;
+        let told = list(&group.path)?;
+        let Some(Json::Array(there)) = at_mut(&mut self.data, path) else {
+            return Err(format!("no list is at {path:?}"));
+        };
+        let mut at = match (form, told.split_last()) {
+            (IncrementalForm::Distinct, _) if told == path => there.len(),
+            (IncrementalForm::Repeated, Some((at, of))) if of == path => {
+                at.as_u64().ok_or("no index")? as usize
+            }
+            _ => return Err(format!("{path:?} is not {told:?}")),
+        };
+        if items.is_empty() {
+            return Err("no items".to_owned());
+        }
+        for item in items {
+            let item = json(&item.clone().into_bytes())?;
+            self.items += 1;
+            let len = there.len();
+            match there.get_mut(at) {
+                Some(before) => merge_value(before, item)?,
+                None if at == len => there.push(item),
+                None => return Err(format!("item {at} of {len}")),
+            }
+            at += 1;
+        }
+        Ok(())
     }
 
     fn at(&self, path: &[Json]) -> Option<&Json> {
@@ -182,9 +227,13 @@ fn merge(there: &mut Map<String, Json>, new: Map<String, Json>) -> Result<(), St
 fn merge_value(there: &mut Json, new: Json) -> Result<(), String> {
     match (there, new) {
         (Json::Object(there), Json::Object(new)) => merge(there, new),
-        (Json::Array(there), Json::Array(new)) if there.len() == new.len() => {
-            for (there, new) in there.iter_mut().zip(new) {
-                merge_value(there, new)?;
+        // Of a list that is streamed, each group begins anew.
+        (Json::Array(there), Json::Array(new)) => {
+            for (at, new) in new.into_iter().enumerate() {
+                match there.get_mut(at) {
+                    Some(there) => merge_value(there, new)?,
+                    None => there.push(new),
+                }
             }
             Ok(())
         }
@@ -226,7 +275,11 @@ fn same(whole: &Json, parts: &Assembled, part: &Json, path: &mut Vec<Json>) -> R
             }
             Ok(())
         }
-        (Json::Array(all), Json::Array(some)) if all.len() == some.len() => {
+        // The rest of a list that failed.
+        (Json::Array(all), Json::Array(some))
+            if all.len() == some.len()
+                || all.len() > some.len() && parts.failed.iter().any(|failed| failed == path) =>
+        {
             for (at, (value, other)) in all.iter().zip(some).enumerate() {
                 path.push(Json::from(at));
                 same(value, parts, other, path)?;

@@ -260,7 +260,12 @@ impl<'a> Gateway<'a> {
             variables: &prepared.variables.values,
             granted: &granted,
             locals: &prepared.locals,
-            limits: ExecuteLimits::default(),
+            // Lists are short here.
+            limits: ExecuteLimits {
+                stream_window: 1 + (seed % 3) as u32,
+                stream_chunk_bytes: if seed % 2 == 0 { 40 } else { 64 << 10 },
+                ..ExecuteLimits::default()
+            },
             options: ExecuteOptions {
                 reuse: Mode::by_seed(seed).reuse,
                 prefetch: Mode::by_seed(seed).early,

@@ -4,6 +4,9 @@
 //! its objects have, which are units of their own. A *fragment* is a group at one object; it has the units that are
 //! written with its group, and is complete when all of them are. It is announced (`pending`) when the fragment around it
 //! is complete; one that has nothing of its own is never announced, and those in it are in its place.
+//!
+//! A *stream* is what is left of a list at one object: it is announced with what is written of the list, and every item of
+//! it is written by itself (`items`).
 
 use bytes::Bytes;
 use ogive_base::FastMap;
@@ -13,14 +16,18 @@ use crate::{
     codes,
     graphql_error::{GraphqlError, PathStep},
     incremental::{
-        CompletedGroup, GroupData, IncrementalForm, InitialData, Payload, PendingGroup,
+        CompletedGroup, GroupData, GroupValues, IncrementalForm, InitialData, Payload,
+        PendingGroup,
         errors::{ErrorPlaces, Piece, push},
         filter::KeyFilter,
+        fragments::{Fragment, Outcome, Unit},
         groups::{FIRST, Groups},
+        items::OpenStream,
+        streams::Streams,
     },
     limits::ExecuteLimits,
     output::ResponseBody,
-    respond::{forget_paths, write_object},
+    respond::{Item, ObjectOutcome, Respond, forget_paths, write_item, write_object},
     run::Run,
     store::{RecordId, Store},
 };
@@ -28,22 +35,43 @@ use crate::{
 /// See the module documentation.
 pub(crate) struct Delivery<'p> {
     pub(crate) groups: Groups<'p>,
-    groups_max: usize,
-    fragments: Vec<Fragment>,
+    pub(crate) streams: Streams<'p>,
+    pub(super) groups_max: usize,
+    /// Bytes of items that leave together, about.
+    pub(super) chunk_bytes: usize,
+    pub(super) fragments: Vec<Fragment>,
     /// Fragments by group and object.
-    known: FastMap<(u32, RecordId), usize>,
-    units: Vec<Unit>,
-    /// Fragments that were announced and are not complete, in order.
-    pending: Vec<usize>,
-    /// Fragments to announce, unless they have nothing of their own.
-    candidates: Vec<usize>,
+    pub(super) known: FastMap<(u32, RecordId), usize>,
+    pub(super) units: Vec<Unit>,
+    pub(super) open: Vec<OpenStream>,
+    /// What was announced and is not complete, in order.
+    pending: Vec<Part>,
+    /// What to announce, unless it has nothing of its own.
+    pub(super) candidates: Vec<Part>,
     next_id: u32,
     placed: ErrorPlaces,
     stage: Stage,
-    /// Whether there were too many fragments.
-    is_full: bool,
+    /// Whether there were too many fragments and streams.
+    pub(super) is_full: bool,
     /// Whether what an object is will only be told by what is asked still.
-    is_untold: bool,
+    pub(super) is_untold: bool,
+}
+
+/// What is announced and completed: a fragment, or a stream.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Fragment(usize),
+    Stream(usize),
+}
+
+/// What was written of a piece.
+pub(super) struct Written {
+    pub(super) body: Option<ResponseBody>,
+    pub(super) errors: Option<Bytes>,
+    /// Objects of which more is to come.
+    pub(super) records: Vec<RecordId>,
+    /// Lists of which more is to come: the object, and the entry of its output.
+    pub(super) lists: Vec<(RecordId, usize)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,32 +89,14 @@ pub(crate) enum Step {
     Wait,
 }
 
-struct Fragment {
-    group: u32,
-    record: RecordId,
-    units: Vec<usize>,
-    children: Vec<usize>,
-    id: Option<u32>,
-}
-
-struct Unit {
-    piece: Piece,
-    fragments: Vec<usize>,
-    outcome: Outcome,
-}
-
-enum Outcome {
-    Waiting,
-    Written(ResponseBody, Option<Bytes>),
-    Failed(Bytes),
-    Sent,
-}
-
 impl<'p> Delivery<'p> {
-    pub(crate) fn new(groups: Groups<'p>, limits: &ExecuteLimits) -> Self {
+    pub(crate) fn new(groups: Groups<'p>, streams: Streams<'p>, limits: &ExecuteLimits) -> Self {
         Delivery {
             groups,
+            streams,
             groups_max: limits.deferred_groups_max,
+            chunk_bytes: limits.stream_chunk_bytes,
+            open: Vec::new(),
             fragments: Vec::new(),
             known: FastMap::default(),
             units: Vec::new(),
@@ -112,7 +122,7 @@ impl<'p> Delivery<'p> {
         let mut payload = Payload::default();
         match self.stage {
             Stage::Over => return Step::Wait,
-            Stage::Initial if !self.groups.is_ready(None) => return Step::Wait,
+            Stage::Initial if !self.groups.is_ready(0, None) => return Step::Wait,
             Stage::Initial => {
                 let Some(initial) = self.initial(run) else {
                     return Step::Wait;
@@ -122,15 +132,27 @@ impl<'p> Delivery<'p> {
                 self.stage = Stage::Groups;
             }
             Stage::Groups => {
-                while let Some(at) = self.next_ready() {
-                    let fragment = self.pending[at];
-                    if !self.complete(fragment, &mut payload, run) {
-                        break;
+                while payload.items_bytes() < self.chunk_bytes
+                    && let Some(at) = self.next_ready(run)
+                {
+                    let is_over = match self.pending[at] {
+                        Part::Fragment(fragment) => {
+                            if !self.complete(fragment, &mut payload, run) {
+                                break;
+                            }
+                            true
+                        }
+                        Part::Stream(stream) => match self.advance(stream, &mut payload, run) {
+                            Some(is_over) => is_over,
+                            None => break,
+                        },
+                    };
+                    if is_over {
+                        self.pending.remove(at);
                     }
-                    self.pending.remove(at);
                     self.announce(&mut payload, run);
                 }
-                if payload.completed.is_empty() {
+                if payload.completed.is_empty() && payload.incremental.is_empty() {
                     return Step::Wait;
                 }
             }
@@ -142,64 +164,100 @@ impl<'p> Delivery<'p> {
         Step::Payload(payload)
     }
 
-    fn next_ready(&self) -> Option<usize> {
+    fn next_ready(&self, run: &Run<'_>) -> Option<usize> {
         if self.is_untold && !self.groups.is_complete() {
             return None;
         }
-        let is_ready = |at: &usize| self.groups.is_ready(Some(self.fragments[*at].group));
+        let is_ready = |part: &Part| match part {
+            Part::Fragment(fragment) => {
+                let fragment = &self.fragments[*fragment];
+                let pass = self.streams.pass_of(run.store(), fragment.record);
+                self.groups.is_ready(pass, Some(fragment.group))
+            }
+            Part::Stream(stream) => self.is_next_ready(&self.open[*stream], run),
+        };
         self.pending.iter().position(is_ready)
     }
 
     /// The initial response; `None` if it has to wait for everything, since too much would be deferred, or since what an
     /// object is will be told with a deferred part.
     fn initial(&mut self, run: &mut Run<'_>) -> Option<InitialData> {
-        let root = Piece {
-            key: FIRST,
-            record: Store::ROOT,
-        };
-        let (data, errors, written) = self.write(run, root);
-        self.discover(run, root, None, &written);
+        let root = Piece::of(FIRST, Store::ROOT);
+        let written = self.write(run, root);
+        self.discover(run, (root, None), None, &written.records);
+        for stream in self.open_streams(run, &written.lists, (FIRST, None)) {
+            self.candidates.push(Part::Stream(stream));
+        }
         if self.is_full || self.is_untold {
             (self.is_full, self.is_untold) = (false, false);
             self.groups.defer_nothing();
+            self.streams.stream_nothing();
             self.fragments.clear();
             self.known.clear();
             self.units.clear();
+            self.open.clear();
             self.candidates.clear();
             self.placed = ErrorPlaces::default();
-            if !self.groups.is_ready(None) {
+            if !self.groups.is_ready(0, None) {
                 return None;
             }
             return self.initial(run);
         }
-        Some(InitialData { data, errors })
+        Some(InitialData {
+            data: written.body,
+            errors: written.errors,
+        })
     }
 
-    /// Writes what an object has of one key: its values, its errors, and the objects of which more is to come.
-    fn write(
+    /// Writes what an object has of one key: its values, its errors, and the objects and lists of which more is to come.
+    pub(super) fn write(&mut self, run: &mut Run<'_>, piece: Piece) -> Written {
+        self.write_with(run, piece, |input, filter| {
+            write_object(input, piece.record, filter)
+        })
+    }
+    /// Writes an item of a list.
+    pub(super) fn write_one(&mut self, run: &mut Run<'_>, piece: Piece, item: Item<'_>) -> Written {
+        let (entry, index) = piece.item.unwrap_or_default();
+        let place = (piece.record, entry, index);
+        self.write_with(run, piece, |input, filter| {
+            write_item(input, place, item, filter)
+        })
+    }
+    fn write_with(
         &mut self,
         run: &mut Run<'_>,
         piece: Piece,
-    ) -> (Option<ResponseBody>, Option<Bytes>, Vec<RecordId>) {
-        let groups = &self.groups;
+        then: impl for<'f> FnOnce(
+            Respond<'_, '_>,
+            KeyFilter<'f, 'p>,
+        ) -> ObjectOutcome<KeyFilter<'f, 'p>>,
+    ) -> Written {
+        let (groups, streams) = (&self.groups, &self.streams);
+        let base = if piece.item.is_some() { 2 } else { 0 };
         let mut own = 0;
         let mut written = run.write(|mut input| {
             forget_paths(&mut input);
             own = input.errors.list().count();
-            write_object(input, piece.record, KeyFilter::new(groups, piece.key))
+            then(input, KeyFilter::new(groups, streams, piece.shown, base))
         });
+        let mut out = Written {
+            body: None,
+            errors: None,
+            records: Vec::new(),
+            lists: Vec::new(),
+        };
         if written.filter.is_untold && !self.groups.is_complete() {
             self.is_untold = true;
-            return (None, None, Vec::new());
+            return out;
         }
-        let records = match written.body {
-            Some(_) => std::mem::take(&mut written.filter.written),
-            None => Vec::new(),
-        };
+        if written.body.is_some() {
+            out.records = std::mem::take(&mut written.filter.written);
+            out.lists = std::mem::take(&mut written.filter.lists);
+        }
         let (store, errors) = run.writing();
         let mut list = self
             .placed
-            .of_piece((store, groups), errors, piece, own)
+            .of_piece((store, groups, streams), errors, piece, own)
             .unwrap_or_default();
         if written.too_long || written.body.is_none() && list.is_empty() {
             let error = if written.too_long {
@@ -211,171 +269,41 @@ impl<'p> Delivery<'p> {
             };
             add(&error, &mut list);
         }
-        let errors = (!list.is_empty()).then(|| Bytes::from(list));
-        (written.body, errors, records)
-    }
-
-    /// Finds the units of objects that were written, for a fragment if that was not the initial response.
-    fn discover(
-        &mut self,
-        run: &mut Run<'_>,
-        Piece { key, record: top }: Piece,
-        fragment: Option<usize>,
-        written: &[RecordId],
-    ) {
-        let mut keys: Vec<u32> = Vec::new();
-        let is_distinct = self.groups.form() == IncrementalForm::Distinct;
-        for record in written.iter().copied() {
-            // All of the object itself came to light when it was written first.
-            if is_distinct && fragment.is_some() && record == top {
-                continue;
-            }
-            let (store, _) = run.writing();
-            let layout = store.layout(record);
-            let row = &store.plan().layouts[layout];
-            keys.clear();
-            for (entry, other) in row.output.iter().zip(self.groups.keys(layout)) {
-                if *other != FIRST
-                    && *other != key
-                    && !keys.contains(other)
-                    && run.applies(record, entry)
-                {
-                    keys.push(*other);
-                }
-            }
-            for other in &keys {
-                match self.groups.form() {
-                    IncrementalForm::Distinct => self.add_unit(run, *other, record),
-                    IncrementalForm::Repeated => {
-                        let group = *other - 1;
-                        let begins_here = self.groups.begins_at(group, layout);
-                        if begins_here && self.is_inside(group, fragment, layout, &keys) {
-                            let around = fragment.map(|fragment| self.fragments[fragment].group);
-                            self.add_repeated(group, record, around.and(fragment));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether a group that begins at a place is the next one inside of what is written there. Groups between them that
-    /// have nothing of their own do not count.
-    fn is_inside(
-        &self,
-        group: u32,
-        fragment: Option<usize>,
-        layout: ogive_plan::LayoutId,
-        keys: &[u32],
-    ) -> bool {
-        let around = fragment.map(|fragment| self.fragments[fragment].group);
-        let mut at = self.groups.parent(group);
-        while at != around {
-            let Some(between) = at else { return false };
-            let has_own = keys.contains(&(between + 1));
-            if has_own || !self.groups.begins_at(between, layout) {
-                return false;
-            }
-            at = self.groups.parent(between);
-        }
-        true
-    }
-
-    /// Adds a unit to the fragments of its groups.
-    fn add_unit(&mut self, run: &mut Run<'_>, key: u32, record: RecordId) {
-        let unit = self.units.len();
-        let mut fragments = Vec::new();
-        for group in self.groups.of_key(key) {
-            let fragment = self.fragment(run, group, record);
-            fragments.extend(fragment);
-        }
-        for fragment in &fragments {
-            self.fragments[*fragment].units.push(unit);
-        }
-        self.units.push(Unit {
-            piece: Piece { key, record },
-            fragments,
-            outcome: Outcome::Waiting,
-        });
-    }
-    /// The fragment of a group that an object is in, with those around it.
-    fn fragment(&mut self, run: &mut Run<'_>, group: u32, inner: RecordId) -> Option<usize> {
-        let (store, _) = run.writing();
-        let mut record = inner;
-        while !self.groups.begins_at(group, store.layout(record)) {
-            record = store.parent(record)?;
-        }
-        if let Some(known) = self.known.get(&(group, record)) {
-            return Some(*known);
-        }
-        // Nested no deeper than the operation is.
-        let parent = match self.groups.parent(group) {
-            Some(parent) => Some(self.fragment(run, parent, record)?),
-            None => None,
-        };
-        self.add_fragment(group, record, parent)
-    }
-    fn add_fragment(
-        &mut self,
-        group: u32,
-        record: RecordId,
-        parent: Option<usize>,
-    ) -> Option<usize> {
-        if self.fragments.len() >= self.groups_max {
-            self.is_full = true;
-            return None;
-        }
-        let fragment = self.fragments.len();
-        self.fragments.push(Fragment {
-            group,
-            record,
-            units: Vec::new(),
-            children: Vec::new(),
-            id: None,
-        });
-        self.known.insert((group, record), fragment);
-        match parent {
-            Some(parent) => self.fragments[parent].children.push(fragment),
-            None => self.candidates.push(fragment),
-        }
-        Some(fragment)
-    }
-    /// Adds a fragment that is written with all that it asks for.
-    fn add_repeated(&mut self, group: u32, record: RecordId, parent: Option<usize>) {
-        if let Some(fragment) = self.add_fragment(group, record, parent) {
-            self.fragments[fragment].units.push(self.units.len());
-            self.units.push(Unit {
-                piece: Piece {
-                    key: group + 1,
-                    record,
-                },
-                fragments: vec![fragment],
-                outcome: Outcome::Waiting,
-            });
-        }
+        out.errors = (!list.is_empty()).then(|| Bytes::from(list));
+        out.body = written.body;
+        out
     }
 
     /// Announces the candidates that have something to come; of others, those in them.
     fn announce(&mut self, payload: &mut Payload, run: &mut Run<'_>) {
         let mut at = 0;
-        while let Some(fragment) = self.candidates.get(at).copied() {
+        while let Some(part) = self.candidates.get(at).copied() {
             at += 1;
-            let units = &self.units;
-            let is_to_come = |unit: &usize| !matches!(units[*unit].outcome, Outcome::Sent);
-            let one = &mut self.fragments[fragment];
-            if !one.units.iter().any(is_to_come) {
-                self.candidates.extend(std::mem::take(&mut one.children));
-                continue;
-            }
-            one.id = Some(self.next_id);
-            let (store, _) = run.writing();
-            payload.pending.push(PendingGroup {
-                id: self.next_id,
-                path: json(&store.path(one.record)),
-                label: self.groups.label(one.group),
-            });
+            let id = self.next_id;
+            let (path, label) = match part {
+                Part::Fragment(fragment) => {
+                    let units = &self.units;
+                    let is_to_come = |unit: &usize| !matches!(units[*unit].outcome, Outcome::Sent);
+                    let one = &mut self.fragments[fragment];
+                    if !one.units.iter().any(is_to_come) {
+                        let children = std::mem::take(&mut one.children).into_iter();
+                        self.candidates.extend(children.map(Part::Fragment));
+                        continue;
+                    }
+                    one.id = Some(id);
+                    let path = json(&run.store().path(one.record));
+                    (path, self.groups.label(one.group))
+                }
+                Part::Stream(stream) => {
+                    let one = &mut self.open[stream];
+                    one.id = id;
+                    let label = self.streams.row(one.row).label.map(Box::from);
+                    (json(&one.path(&self.streams, run, None)), label)
+                }
+            };
+            payload.pending.push(PendingGroup { id, path, label });
             self.next_id += 1;
-            self.pending.push(fragment);
+            self.pending.push(part);
         }
         self.candidates.clear();
     }
@@ -409,6 +337,7 @@ impl<'p> Delivery<'p> {
             }
             payload.completed.push(CompletedGroup { id, errors: None });
             let children = std::mem::take(&mut self.fragments[fragment].children);
+            let children = children.into_iter().map(Part::Fragment);
             self.candidates.extend(children);
         }
         self.fragments[fragment].id = None;
@@ -418,22 +347,33 @@ impl<'p> Delivery<'p> {
     fn outcome(&mut self, unit: usize, fragment: usize, run: &mut Run<'_>) -> Outcome {
         let piece = self.units[unit].piece;
         let was_complete = self.groups.is_complete();
-        let (data, errors, written) = self.write(run, piece);
+        let written = self.write(run, piece);
         if self.is_untold && !was_complete {
             return Outcome::Waiting;
         }
-        let Some(data) = data else {
-            return Outcome::Failed(errors.unwrap_or_default());
+        let Some(data) = written.body else {
+            return Outcome::Failed(written.errors.unwrap_or_default());
         };
-        self.discover(run, piece, Some(fragment), &written);
-        if std::mem::take(&mut self.is_full) {
+        let group = self.fragments[fragment].group;
+        let around = Some((group, Some(fragment)));
+        self.discover(run, (piece, Some(piece.record)), around, &written.records);
+        let streams = self.open_streams(run, &written.lists, (piece.shown.key, Some(group)));
+        self.units[unit].streams = streams;
+        match self.too_many() {
+            Some(errors) => Outcome::Failed(errors),
+            None => Outcome::Written(data, written.errors),
+        }
+    }
+
+    /// The errors of what had too many parts, if it had.
+    pub(super) fn too_many(&mut self) -> Option<Bytes> {
+        std::mem::take(&mut self.is_full).then(|| {
             let message = "The limit deferred_groups_max was reached.";
             let mut list = Vec::new();
             let error = GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message);
             add(&error, &mut list);
-            return Outcome::Failed(Bytes::from(list));
-        }
-        Outcome::Written(data, errors)
+            Bytes::from(list)
+        })
     }
 
     fn fail(
@@ -452,7 +392,7 @@ impl<'p> Delivery<'p> {
                 label: self.groups.label(one.group),
                 path: json(&store.path(one.record)),
                 sub_path: None,
-                data: None,
+                data: GroupValues::NoObject,
                 errors: Some(errors.clone()),
             });
         }
@@ -486,9 +426,12 @@ impl<'p> Delivery<'p> {
             label: self.groups.label(self.fragments[nearest.0].group),
             path: json(&path),
             sub_path: sub_path.map(json),
-            data: Some(data),
+            data: GroupValues::Object(data),
             errors,
         });
+        let streams = std::mem::take(&mut self.units[unit].streams);
+        self.candidates
+            .extend(streams.into_iter().map(Part::Stream));
     }
 }
 
@@ -502,7 +445,7 @@ fn add(error: &GraphqlError<'_>, list: &mut Vec<u8>) {
 }
 
 /// A path as a JSON list.
-fn json(path: &[PathStep<'_>]) -> Bytes {
+pub(super) fn json(path: &[PathStep<'_>]) -> Bytes {
     let mut out = vec![b'['];
     for (at, step) in path.iter().enumerate() {
         if at > 0 {

@@ -7,7 +7,10 @@ use ogive_plan::{OutField, OutSource};
 use crate::{
     errors::{Errors, Stage},
     graphql_error::{GraphqlError, PathStep},
-    incremental::groups::{FIRST, Groups},
+    incremental::{
+        groups::{FIRST, Groups, Shown},
+        streams::Streams,
+    },
     store::{RecordId, Source, Store, Value},
 };
 
@@ -15,11 +18,22 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct ErrorPlaces(FastSet<usize>);
 
-/// An object of which the entries of one key are written.
+/// An object of which the entries of one key are written; or an item of a list that an entry of its output is.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece {
-    pub(crate) key: u32,
+    pub(crate) shown: Shown,
     pub(crate) record: RecordId,
+    pub(crate) item: Option<(usize, u32)>,
+}
+
+impl Piece {
+    pub(crate) fn of(key: u32, record: RecordId) -> Self {
+        Piece {
+            shown: Shown::of(key),
+            record,
+            item: None,
+        }
+    }
 }
 
 impl ErrorPlaces {
@@ -27,7 +41,7 @@ impl ErrorPlaces {
     /// none.
     pub(crate) fn of_piece(
         &mut self,
-        (store, groups): (&Store<'_>, &Groups<'_>),
+        (store, groups, streams): (&Store<'_>, &Groups<'_>, &Streams<'_>),
         errors: &Errors<'_>,
         piece: Piece,
         own: usize,
@@ -51,19 +65,20 @@ impl ErrorPlaces {
                 (Stage::Respond, _) => number >= own,
                 (Stage::Fetch(rank), None) => {
                     let fetch = fetch_of(rank);
-                    let is_early = piece.key == FIRST && !groups.may_have(FIRST, fetch);
+                    let is_first = piece.shown.key == FIRST && piece.item.is_none();
+                    let is_early = is_first && !groups.may_have(FIRST, fetch);
                     !is_early && self.0.insert(number)
                 }
                 (Stage::Fetch(rank), Some(path)) => {
                     let fetch = fetch_of(rank);
                     let rest = path.strip_prefix(at.as_slice());
-                    let of_fetch = groups.may_have(piece.key, fetch);
+                    let key = piece.shown.key;
+                    let of_fetch = piece.item.is_some() || groups.may_have(key, fetch);
                     of_fetch
                         && rest.is_some_and(|rest| {
                             // What is missing of an object is told of the object.
-                            (!rest.is_empty()
-                                || piece.key != FIRST && !groups.may_have(FIRST, fetch))
-                                && shows(store, groups, piece.key, piece.record, rest)
+                            (!rest.is_empty() || key != FIRST && !groups.may_have(FIRST, fetch))
+                                && shows((store, groups, streams), piece, rest)
                         })
                 }
             };
@@ -84,32 +99,39 @@ pub(crate) fn push(error: &GraphqlError<'_>, out: &mut Vec<u8>) {
     error.write(out);
 }
 
-/// Whether a place is written with a key, or is inside of one that is null and is written with it, given the way to it
-/// from an object.
+/// Whether a place is written with a piece, or is inside of one that is null and is written with it, given the way to it
+/// from the object.
 fn shows(
-    store: &Store<'_>,
-    groups: &Groups<'_>,
-    key: u32,
-    record: RecordId,
+    (store, groups, streams): (&Store<'_>, &Groups<'_>, &Streams<'_>),
+    piece: Piece,
     path: &[PathStep<'_>],
 ) -> bool {
-    let mut value = Value::Record(record);
+    let Some((mut value, path)) = start(store, piece, path) else {
+        return false;
+    };
+    // How many items of the list that is next are written.
+    let mut initial = None;
     for step in path {
         value = match (step, value) {
+            (PathStep::Index(index), Value::List(_) | Value::Raw(_))
+                if initial.take().is_some_and(|n: u32| *index >= n) =>
+            {
+                return false;
+            }
             (PathStep::Key(name), Value::Record(record)) => {
                 let layout = store.layout(record);
                 let mut entries = store.plan().layouts[layout].output.iter().enumerate();
                 let is_it = |(at, entry): &(usize, &OutField)| {
-                    *entry.key == **name && groups.key(layout, *at) == key
+                    *entry.key == **name && groups.shows(piece.shown, groups.key(layout, *at))
                 };
-                match entries.find(is_it) {
-                    Some((_, entry)) => match entry.source {
-                        OutSource::Leaf(slot, _) | OutSource::Object(slot) => {
-                            store.value(record, slot)
-                        }
-                        OutSource::Typename | OutSource::Local(_) | OutSource::Null => Value::Null,
-                    },
-                    None => return false,
+                let Some((at, entry)) = entries.find(is_it) else {
+                    return false;
+                };
+                let row = streams.get(layout, at);
+                initial = row.and_then(|row| streams.row(row).initial);
+                match entry.source {
+                    OutSource::Leaf(slot, _) | OutSource::Object(slot) => store.value(record, slot),
+                    OutSource::Typename | OutSource::Local(_) | OutSource::Null => Value::Null,
                 }
             }
             (PathStep::Index(index), Value::List(list)) => store.item(list, *index),
@@ -118,4 +140,32 @@ fn shows(
         };
     }
     true
+}
+
+/// What a piece begins with, and the rest of a way that leads there from the object.
+fn start<'s>(
+    store: &Store<'_>,
+    piece: Piece,
+    path: &'s [PathStep<'s>],
+) -> Option<(Value, &'s [PathStep<'s>])> {
+    let Some((entry, index)) = piece.item else {
+        return Some((Value::Record(piece.record), path));
+    };
+    let layout = store.layout(piece.record);
+    let field = store.plan().layouts[layout].output.get(entry)?;
+    match path {
+        [PathStep::Key(key), PathStep::Index(at), rest @ ..]
+            if **key == *field.key && *at == index =>
+        {
+            let value = match field.source {
+                OutSource::Object(slot) => match store.value(piece.record, slot) {
+                    Value::List(list) => store.item(list, index),
+                    _ => Value::Null,
+                },
+                _ => Value::Null,
+            };
+            Some((value, rest))
+        }
+        _ => None,
+    }
 }

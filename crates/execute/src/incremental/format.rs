@@ -2,13 +2,13 @@
 //!
 //! | form | initial | later |
 //! |---|---|---|
-//! | [`IncrementalForm::Distinct`], the current draft | `data`, `errors`, `pending`, `hasNext` | `pending`, `incremental` (`id`, `subPath`, `data`, `errors`), `completed` (`id`, `errors`), `hasNext` |
-//! | [`IncrementalForm::Repeated`], of 2022 | `data`, `errors`, `hasNext` | `incremental` (`path`, `label`, `data`, `errors`), `hasNext` |
+//! | [`IncrementalForm::Distinct`], the current draft | `data`, `errors`, `pending`, `hasNext` | `pending`, `incremental` (`id`, `subPath`, `data` or `items`, `errors`), `completed` (`id`, `errors`), `hasNext` |
+//! | [`IncrementalForm::Repeated`], of 2022 | `data`, `errors`, `hasNext` | `incremental` (`path`, `label`, `data` or `items`, `errors`), `hasNext` |
 
 use ogive_json::write_string;
 
 use crate::{
-    incremental::{GroupData, IncrementalForm, InitialData, Payload},
+    incremental::{GroupData, GroupValues, IncrementalForm, InitialData, Payload},
     output::ResponseBody,
 };
 
@@ -100,8 +100,24 @@ impl GroupData {
                 label(self.label.as_deref(), out);
             }
         }
-        out.extend_from_slice(b",\"data\":");
-        body(self.data.as_ref(), out);
+        match &self.data {
+            GroupValues::Object(data) => {
+                out.extend_from_slice(b",\"data\":");
+                body(Some(data), out);
+            }
+            GroupValues::NoObject => out.extend_from_slice(b",\"data\":null"),
+            GroupValues::NoItems => out.extend_from_slice(b",\"items\":null"),
+            GroupValues::Items(items) => {
+                out.extend_from_slice(b",\"items\":[");
+                for (at, item) in items.iter().enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    body(Some(item), out);
+                }
+                out.push(b']');
+            }
+        }
         if let Some(errors) = &self.errors {
             out.extend_from_slice(b",\"errors\":");
             out.extend_from_slice(errors);

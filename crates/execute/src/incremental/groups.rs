@@ -17,16 +17,43 @@ pub(crate) struct Groups<'p> {
     parts: Vec<Vec<u32>>,
     /// By fetch: its part.
     fetches: Vec<u32>,
-    /// Fetches that are complete.
-    complete: Vec<bool>,
-    /// How many fetches are not complete that the primary part waits for; then by group.
-    left: Vec<u32>,
+    /// What is complete, by pass.
+    passes: Vec<Pass>,
+    /// Whether nothing is deferred after all.
+    is_whole: bool,
+    /// Whether nothing is under way any more.
+    is_idle: bool,
     /// By layout and entry of its output: what it is written with. Nothing where everything is written at first.
     keys: Vec<Box<[u32]>>,
     /// By layout and by group: how many fields are above it.
     depths: Vec<u32>,
     group_depths: Vec<u32>,
     form: IncrementalForm,
+}
+
+/// What of the fetches is complete in one pass (see `streams`) and in all before it.
+#[derive(Clone, Default)]
+struct Pass {
+    /// Fetches that are done in this pass...
+    done: Vec<bool>,
+    /// ... and in those before it, too.
+    complete: Vec<bool>,
+    /// How many fetches are not complete that the primary part waits for; then by group.
+    left: Vec<u32>,
+}
+
+/// What is written at one time: the entries of a key; if there is a floor (number of fields above a place), all entries
+/// but those of groups that begin no higher than it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) key: u32,
+    pub(crate) floor: Option<u32>,
+}
+
+impl Shown {
+    pub(crate) fn of(key: u32) -> Self {
+        Shown { key, floor: None }
+    }
 }
 
 /// What is written at first, as a key of [`Groups::key`].
@@ -38,6 +65,7 @@ impl<'p> Groups<'p> {
         deferral: &'p Deferral,
         variables: &[Option<Box<str>>],
         form: IncrementalForm,
+        passes: u32,
     ) -> Self {
         let mut in_effect: Vec<Option<u32>> = Vec::with_capacity(deferral.groups.len());
         for (at, group) in (0..).zip(&deferral.groups) {
@@ -96,8 +124,9 @@ impl<'p> Groups<'p> {
             in_effect,
             parts,
             fetches: fetches.collect(),
-            complete: vec![false; n_fetches],
-            left: Vec::new(),
+            passes: Vec::new(),
+            is_whole: false,
+            is_idle: false,
             keys,
             group_depths: groups.map(|group| plan.depth(group.layout)).collect(),
             depths: plan.layouts.ids().map(|id| plan.depth(id)).collect(),
@@ -108,7 +137,12 @@ impl<'p> Groups<'p> {
             let needed = |part: &&u32| groups.needs(target, **part);
             groups.fetches.iter().filter(needed).count() as u32
         };
-        groups.left = targets.map(waits).collect();
+        let pass = Pass {
+            done: vec![false; n_fetches],
+            complete: vec![false; n_fetches],
+            left: targets.map(waits).collect(),
+        };
+        groups.passes = vec![pass; passes as usize];
         groups
     }
 
@@ -120,12 +154,12 @@ impl<'p> Groups<'p> {
     pub(crate) fn defer_nothing(&mut self) {
         self.keys.iter_mut().for_each(|row| *row = Box::default());
         self.fetches.iter_mut().for_each(|part| *part = FIRST);
-        let left = self.complete.iter().filter(|complete| !**complete).count();
-        self.left[0] = left as u32;
+        self.is_whole = true;
     }
     /// Whether nothing is asked any more.
     pub(crate) fn is_complete(&self) -> bool {
-        self.complete.iter().all(|complete| *complete)
+        let last = self.passes.last();
+        self.is_idle || last.is_none_or(|pass| pass.complete.iter().all(|complete| *complete))
     }
     pub(crate) fn form(&self) -> IncrementalForm {
         self.form
@@ -142,30 +176,81 @@ impl<'p> Groups<'p> {
         };
         part.is_empty() || target.is_some_and(within)
     }
-    /// Notes that a fetch is complete.
-    pub(crate) fn complete(&mut self, fetch: FetchId) {
-        let Some(complete) = self.complete.get_mut(fetch.index()) else {
-            return;
+    /// Notes that a fetch is done in a pass; says in which passes that makes it complete.
+    pub(crate) fn complete(&mut self, pass: u32, fetch: FetchId) -> std::ops::Range<u32> {
+        let (from, at) = (pass as usize, fetch.index());
+        let part = self.fetches.get(at).copied().unwrap_or(FIRST);
+        let is_next = |passes: &[Pass], to: usize| to == 0 || passes[to - 1].complete[at];
+        // Those that are prefetched come after the fetches.
+        let known = self
+            .passes
+            .get_mut(from)
+            .and_then(|pass| pass.done.get_mut(at));
+        let Some(done) = known else {
+            return pass..pass;
         };
-        if std::mem::replace(complete, true) {
-            return;
-        }
-        let part = self.fetches[fetch.index()];
-        for at in 0..self.left.len() {
-            let target = (at as u32).checked_sub(1);
-            if self.needs(target, part) {
-                self.left[at] = self.left[at].saturating_sub(1);
+        *done = true;
+        let mut to = from;
+        while to < self.passes.len()
+            && self.passes[to].done[at]
+            && !self.passes[to].complete[at]
+            && is_next(&self.passes, to)
+        {
+            self.passes[to].complete[at] = true;
+            for target in 0..self.passes[to].left.len() {
+                if self.needs((target as u32).checked_sub(1), part) {
+                    let left = &mut self.passes[to].left[target];
+                    *left = left.saturating_sub(1);
+                }
             }
+            to += 1;
         }
+        pass..to as u32
     }
     /// Nothing is under way.
     pub(crate) fn complete_all(&mut self) {
-        self.left.fill(0);
+        self.is_idle = true;
     }
-    /// Whether all is there that a group has, or the primary part.
-    pub(crate) fn is_ready(&self, group: Option<u32>) -> bool {
+    /// Whether all is there that a group has, or the primary part, of what a pass and those before it ask for.
+    pub(crate) fn is_ready(&self, pass: u32, group: Option<u32>) -> bool {
+        if self.is_whole || self.is_idle {
+            return self.is_complete();
+        }
         let at = group.map_or(0, |group| group as usize + 1);
-        self.left.get(at).is_none_or(|left| *left == 0)
+        let left = self
+            .passes
+            .get(pass as usize)
+            .and_then(|pass| pass.left.get(at));
+        left.is_none_or(|left| *left == 0)
+    }
+    /// Whether entries of a key are written.
+    pub(crate) fn shows(&self, shown: Shown, key: u32) -> bool {
+        key == shown.key
+            || shown.floor.is_some_and(|floor| {
+                let begins_above = |group: &u32| self.group_depths[*group as usize] < floor;
+                key == FIRST || self.of_key(key).iter().any(begins_above)
+            })
+    }
+    /// Groups that an item of a list has something of and that begin above it: nobody tells of them apart from it.
+    pub(crate) fn around_items(&self, plan: &Plan, item: LayoutId) -> Vec<u32> {
+        let floor = self.depths.get(item.index()).copied().unwrap_or_default();
+        let mut out: Vec<u32> = Vec::new();
+        for layout in plan.layouts.ids() {
+            if self.keys(layout).is_empty() || !is_within(plan, layout, item) {
+                continue;
+            }
+            for key in self.keys(layout) {
+                let groups = self.of_key(*key).into_iter();
+                out.extend(groups.filter(|group| self.group_depths[*group as usize] < floor));
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+    /// Number of fields above a place.
+    pub(crate) fn depth(&self, layout: LayoutId) -> u32 {
+        self.depths.get(layout.index()).copied().unwrap_or_default()
     }
 
     /// The group around a group.
@@ -202,6 +287,18 @@ impl<'p> Groups<'p> {
         let groups = self.of_key(key);
         part == FIRST || !groups.is_empty() && groups.iter().all(|g| self.needs(Some(*g), part))
     }
+}
+
+/// Whether a place is another one or below it.
+fn is_within(plan: &Plan, layout: LayoutId, other: LayoutId) -> bool {
+    let mut at = Some(layout);
+    while let Some(layout) = at {
+        if layout == other {
+            return true;
+        }
+        at = plan.layouts[layout].parent.map(|(parent, _)| parent);
+    }
+    false
 }
 
 /// The groups of a part that are in effect: none of them within another; empty if one of them is not deferred.

@@ -1,6 +1,6 @@
-//! Executing a plan with deferred groups (`@defer`, planner rule 55) so that parts of the response leave as soon as they
+//! Executing a plan with deferred groups (`@defer`, planner rule 55) and streamed lists (`@stream`) so that parts of the response leave as soon as they
 //! are ready: the initial one when nothing of the primary part is under way any more, then every group when its fetches
-//! are done, and never before the group around it.
+//! are done, and never before the group around it; items of a list when their look-ups are.
 //!
 //! Reading order: [`execute_incrementally`] (entry), `groups` (which groups there are for these variables, and when they
 //! are ready), `delivery` (what is written when), `filter` (what of an object belongs to what is written), `errors` (to which
@@ -12,27 +12,30 @@
 
 mod delivery;
 mod errors;
-mod groups;
-
+mod fetching;
 mod filter;
 mod format;
-
-use std::{collections::VecDeque, future::Future, pin::pin, task::Poll};
+mod fragments;
+mod groups;
+mod items;
+mod streams;
 
 use bytes::Bytes;
-use ogive_plan::{FetchId, Plan};
+use ogive_plan::Plan;
 
 use crate::{
     condition::Conditions,
     incremental::{
         delivery::{Delivery, Step},
+        fetching::Fetching,
         groups::Groups,
+        streams::Streams,
     },
+    limits::{ExecuteOptions, Reuse},
     output::ResponseBody,
-    run::{ExecuteInput, ExecuteStats, FetchTrace, Prepared, Run},
-    store::Source,
+    run::{ExecuteInput, ExecuteStats, FetchTrace, Run},
     stream_scan::StreamScans,
-    transport::{SubgraphResponse, Transport, TransportError},
+    transport::Transport,
 };
 
 /// What becomes of a field that several groups ask for, or one that the response has already.
@@ -68,14 +71,14 @@ pub struct InitialData {
     pub errors: Option<Bytes>,
 }
 
-/// A group at one object of the response.
+/// A group at one object of the response, or what is left of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingGroup {
     /// Its number.
     pub id: u32,
-    /// The object, as a JSON list.
+    /// The object or list, as a JSON list.
     pub path: Bytes,
-    /// What the client calls the group.
+    /// What the client calls it.
     pub label: Option<Box<str>>,
 }
 
@@ -86,14 +89,39 @@ pub struct GroupData {
     pub id: u32,
     /// Its label.
     pub label: Option<Box<str>>,
-    /// The object that the values belong to, as a JSON list...
+    /// The object or list that the values belong to, as a JSON list; of items with [`IncrementalForm::Repeated`] the first of
+    /// them...
     pub path: Bytes,
     /// ... and the same from the path of the group on; `None`: it is that object.
     pub sub_path: Option<Bytes>,
-    /// The values as an object; `None` only with [`IncrementalForm::Repeated`], of a group that failed.
-    pub data: Option<ResponseBody>,
+    /// The values.
+    pub data: GroupValues,
     /// The list of errors, if there are any.
     pub errors: Option<Bytes>,
+}
+
+/// What a group has, or a list.
+#[derive(Clone, Debug)]
+pub enum GroupValues {
+    /// Members of an object.
+    Object(ResponseBody),
+    /// Items of a list, one after another.
+    Items(Vec<ResponseBody>),
+    /// Null, of a group that failed: only with [`IncrementalForm::Repeated`].
+    NoObject,
+    /// Null, of a list that failed: only with [`IncrementalForm::Repeated`].
+    NoItems,
+}
+
+impl Payload {
+    /// Bytes of the items in it.
+    fn items_bytes(&self) -> usize {
+        let of = |group: &GroupData| match &group.data {
+            GroupValues::Items(items) => items.iter().map(|item| item.len() + 1).sum(),
+            _ => 0,
+        };
+        self.incremental.iter().map(of).sum()
+    }
 }
 
 /// A group of which nothing more comes.
@@ -120,11 +148,13 @@ pub struct IncrementalOutput {
     pub trace: Option<Vec<FetchTrace>>,
 }
 
-/// Whether anything of a plan is deferred for these variables.
+/// Whether anything of a plan is deferred or streamed for these variables.
 pub fn defers(plan: &Plan, variables: &[Option<Box<str>>]) -> bool {
-    let groups = |deferral| Groups::new(plan, deferral, variables, IncrementalForm::Distinct);
+    let groups = |deferral| Groups::new(plan, deferral, variables, IncrementalForm::Distinct, 1);
     let deferral = plan.deferral.as_deref();
-    deferral.is_some_and(|deferral| groups(deferral).defers())
+    deferral.is_some_and(|deferral| {
+        groups(deferral).defers() || !Streams::new(plan, deferral, variables, 1).is_empty()
+    })
 }
 
 /// Answers one operation in parts, which are handed to `send` one after another. If `send` says that nobody takes them
@@ -136,14 +166,27 @@ pub async fn execute_incrementally(
     transport: &dyn Transport,
     mut send: impl AsyncFnMut(Payload) -> bool,
 ) -> IncrementalOutput {
-    let conditions = Conditions::evaluate(plan, input.variables, input.granted);
-    let streams = StreamScans::new(plan, conditions.for_patterns(), &input.limits);
-    let mut run = Run::new(plan, &input, transport, (&conditions, &streams));
     let nothing = ogive_plan::Deferral::default();
     let deferral = plan.deferral.as_deref().unwrap_or(&nothing);
-    let groups = Groups::new(plan, deferral, input.variables, form);
-    let mut delivery = Delivery::new(groups, &input.limits);
-    let mut work = Fetching::new(plan);
+    let window = input.limits.stream_window;
+    let streams = Streams::new(plan, deferral, input.variables, window);
+    let passes = streams.passes();
+    // Answers are reused, and fetches split, as though each ran once.
+    let options = match passes {
+        1 => input.options,
+        _ => ExecuteOptions {
+            reuse: Reuse::Off,
+            prefetch: false,
+            ..input.options
+        },
+    };
+    let input = ExecuteInput { options, ..input };
+    let conditions = Conditions::evaluate(plan, input.variables, input.granted);
+    let scans = StreamScans::new(plan, conditions.for_patterns(), &input.limits);
+    let mut run = Run::new(plan, &input, transport, (&conditions, &scans));
+    let groups = Groups::new(plan, deferral, input.variables, form, passes);
+    let mut delivery = Delivery::new(groups, streams, &input.limits);
+    let mut work = Fetching::new(plan, passes);
     let (mut payloads, mut is_complete) = (0, false);
     loop {
         work.start(&mut run, &mut delivery);
@@ -167,86 +210,5 @@ pub async fn execute_incrementally(
         payloads,
         is_complete,
         trace,
-    }
-}
-
-type Answer = (Source, Result<SubgraphResponse, TransportError>);
-
-/// Fetches that can start, and answers that were not looked at.
-struct Fetching {
-    ready: Vec<FetchId>,
-    /// Fetches all of whose representations are under way elsewhere, until something is answered.
-    parked: Vec<FetchId>,
-    /// What came while a payload was sent.
-    arrived: VecDeque<Answer>,
-    /// Whether nothing was under way: then everything counts as complete.
-    is_idle: bool,
-}
-
-impl Fetching {
-    fn new(plan: &Plan) -> Self {
-        let ids = plan.fetches.ids();
-        let mut ready: Vec<FetchId> = ids
-            .filter(|fetch| plan.fetches[*fetch].dependencies.is_empty())
-            .collect();
-        ready.reverse();
-        Fetching {
-            ready,
-            parked: Vec::new(),
-            arrived: VecDeque::new(),
-            is_idle: false,
-        }
-    }
-
-    /// Sends what can be sent.
-    fn start(&mut self, run: &mut Run<'_>, delivery: &mut Delivery<'_>) {
-        while let Some(fetch) = self.ready.pop() {
-            match run.prepare(fetch) {
-                Prepared::Sent => {}
-                Prepared::Done => {
-                    delivery.groups.complete(fetch);
-                    run.complete(fetch, &mut self.ready);
-                }
-                Prepared::Wait => self.parked.push(fetch),
-            }
-        }
-    }
-
-    /// Takes the next answer in; false if there is none, and everything was told.
-    async fn take_in(&mut self, run: &mut Run<'_>, delivery: &mut Delivery<'_>) -> bool {
-        let next = match self.arrived.pop_front() {
-            None => run.in_flight.next().await,
-            arrived => arrived,
-        };
-        let Some((source, result)) = next else {
-            let is_first = !std::mem::replace(&mut self.is_idle, true);
-            delivery.groups.complete_all();
-            return is_first;
-        };
-        if run.absorb(source, result) {
-            delivery.groups.complete(source.fetch());
-            run.complete(source.fetch(), &mut self.ready);
-        }
-        self.ready.append(&mut self.parked);
-        true
-    }
-
-    /// Waits for a payload to be taken, and keeps the answers that come meanwhile.
-    async fn while_sending(
-        &mut self,
-        run: &mut Run<'_>,
-        sending: impl Future<Output = bool>,
-    ) -> bool {
-        let mut sending = pin!(sending);
-        std::future::poll_fn(|context| {
-            if let Poll::Ready(is_taken) = sending.as_mut().poll(context) {
-                return Poll::Ready(is_taken);
-            }
-            while let Poll::Ready(Some(answer)) = pin!(run.in_flight.next()).poll(context) {
-                self.arrived.push_back(answer);
-            }
-            Poll::Pending
-        })
-        .await
     }
 }

@@ -126,6 +126,14 @@ pub fn canonical(
     for (_, group) in out.deferral.groups.iter_mut() {
         group.variable = group.variable.map(|v| work.client_variable(v));
     }
+    // In order of fields: the numbers of variables are a function of the operation.
+    let is_streamed = !out.deferral.streams.is_empty();
+    for field in operation.fields.ids().filter(|_| is_streamed) {
+        if let Some(stream) = out.deferral.streams.get_mut(&field) {
+            stream.initial_variable = stream.initial_variable.map(|v| work.client_variable(v));
+            stream.variable = stream.variable.map(|v| work.client_variable(v));
+        }
+    }
     let values = work.bound.into_boxed_slice();
     let identity = values.len() == operation.variables.len()
         && (0..).zip(&values).all(|(i, b)| *b == Bound::Client(i));
@@ -374,7 +382,7 @@ fn key(schema: &Schema, op: &Operation) -> Box<[u8]> {
             key.types(&entry.types, &set.possible);
         }
     }
-    if !op.deferral.fields.is_empty() {
+    if !op.deferral.is_empty() {
         key.deferral(op);
     }
     key.number(op.fields.len());
@@ -428,6 +436,17 @@ impl Key<'_> {
         for (_, set) in op.selection_sets.iter() {
             for entry in &set.order {
                 self.number(optional(entry.defer.map(|group| group.0)));
+            }
+        }
+        self.number(op.deferral.streams.len());
+        for field in op.fields.ids() {
+            if let Some(stream) = op.deferral.streams.get(&field) {
+                self.number(field.0 as usize);
+                self.text(stream.label.as_deref().unwrap_or_default());
+                self.number(usize::from(stream.label.is_some()));
+                self.number(stream.initial_count as usize);
+                self.number(optional(stream.initial_variable));
+                self.number(optional(stream.variable));
             }
         }
     }

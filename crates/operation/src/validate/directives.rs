@@ -4,7 +4,7 @@ use ogive_base::{FastMap, Span};
 use ogive_schema::{DirectiveId, DirectiveLocation};
 use ogive_syntax::ast::{Directive, List};
 
-use super::{context::Context, defer};
+use super::{context::Context, incremental};
 
 /// Directives are defined (5.7.1) and in valid locations (5.7.2).
 pub(super) fn known(
@@ -38,7 +38,7 @@ pub(super) fn unique(cx: &mut Context<'_>, list: List<Directive>) {
         let name = cx.text(directive.name);
         match cx.schema.directive_by_name(name) {
             Some(id) if cx.schema.directive_defs[id].repeatable => continue,
-            None if name != defer::NAME => continue,
+            None if !incremental::is_known(name) => continue,
             _ => {}
         }
         if let Some(first) = seen.get(name) {

@@ -17,11 +17,11 @@ use ogive_syntax::Document;
 
 mod arguments;
 mod context;
-mod defer;
 mod definitions;
 mod directives;
 mod fields;
 mod fragments;
+mod incremental;
 mod input;
 mod introspection;
 mod literal;

@@ -17,11 +17,10 @@ use ogive_syntax::{
 use super::{
     DEPTH_MAX, ValidationLimits, arguments,
     context::{Args, Context, Position},
-    defer,
     definitions::{self, Definitions},
     directives, fields,
     fragments::{self, Cycles},
-    input, introspection, literal,
+    incremental, input, introspection, literal,
     merge::Merge,
     subscription, values,
     variables::{self, Scope, Usage},
@@ -40,8 +39,8 @@ pub(super) struct Walk<'a> {
     scopes: Vec<Scope<'a>>,
     /// Usages of the definition being visited.
     usages: Vec<Usage<'a>>,
-    /// Labels of deferred fragments.
-    labels: defer::Labels,
+    /// Labels of deferred fragments and streamed lists.
+    labels: incremental::Labels,
     /// Why nothing else was looked at, if so.
     refused: Option<Diagnostic>,
 }
@@ -61,7 +60,7 @@ impl<'a> Walk<'a> {
             fragment_usages: Vec::new(),
             scopes: Vec::new(),
             usages: Vec::new(),
-            labels: defer::Labels::default(),
+            labels: incremental::Labels::default(),
             refused: None,
             cx,
         }
@@ -122,6 +121,7 @@ impl<'a> Walk<'a> {
         let root = self.cx.schema.root(operation.kind);
         if operation.kind == OperationKind::Subscription {
             subscription::check(&mut self.cx, operation);
+            incremental::subscription(&mut self.cx, operation);
         }
         variables::unique(&mut self.cx, operation.variables);
         directives::unique(&mut self.cx, operation.directives);
@@ -218,6 +218,9 @@ impl<'a> Walk<'a> {
             self.argument(argument, args);
         }
         self.directives(field.directives, DirectiveLocation::Field, args);
+        if !field.directives.is_empty() {
+            incremental::field(&mut self.cx, field, parent, ty);
+        }
         if let Some(set) = &field.selection_set {
             self.selection_set(set, self.cx.composite(ty.map(|t| t.id)));
         }
@@ -231,7 +234,7 @@ impl<'a> Walk<'a> {
         fragments::possible_spread(&mut self.cx, spread, parent);
         directives::unique(&mut self.cx, spread.directives);
         self.directives(spread.directives, DirectiveLocation::FragmentSpread, None);
-        defer::root(&mut self.cx, spread.directives, parent);
+        incremental::fragment(&mut self.cx, spread.directives, parent);
     }
 
     fn inline(&mut self, inline: &'a InlineFragment, parent: Option<TypeId>) {
@@ -247,7 +250,7 @@ impl<'a> Walk<'a> {
             definitions::known_type(&mut self.cx, condition);
         }
         self.directives(inline.directives, DirectiveLocation::InlineFragment, None);
-        defer::root(&mut self.cx, inline.directives, parent);
+        incremental::fragment(&mut self.cx, inline.directives, parent);
         // Its selections merge into the set around it, where their conflicts are reported.
         self.selections(&inline.selection_set, ty);
     }
@@ -263,8 +266,8 @@ impl<'a> Walk<'a> {
         for directive in &document[list] {
             let name = document.name(directive.name);
             let found = self.cx.schema.directive_by_name(name);
-            if found.is_none() && name == defer::NAME {
-                self.defer(directive, location);
+            if found.is_none() && incremental::is_known(name) {
+                self.incremental(directive, location);
                 continue;
             }
             directives::known(&mut self.cx, directive, found, location);
@@ -282,13 +285,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A `@defer` that the schema does not define.
-    fn defer(&mut self, directive: &'a Directive, location: DirectiveLocation) {
-        defer::check(&mut self.cx, &mut self.labels, directive, location);
+    /// A `@defer` or `@stream` that the schema does not define.
+    fn incremental(&mut self, directive: &'a Directive, location: DirectiveLocation) {
+        incremental::check(&mut self.cx, &mut self.labels, directive, location);
         arguments::unique(&mut self.cx, directive.arguments);
         let document = self.cx.doc;
         for argument in &document[directive.arguments] {
-            let position = defer::position(&self.cx, argument);
+            let position = incremental::position(&self.cx, directive, argument);
             self.value(&argument.value, position, true);
         }
     }

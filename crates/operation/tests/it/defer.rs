@@ -1,10 +1,11 @@
-//! `@defer`: what is refused, and which fields are reached through deferred fragments only.
+//! `@defer` and `@stream`: what is refused, and which fields are reached through deferred fragments only.
 
 use ogive_operation::{NormaliseLimits, Operation, describe, normalise, validate};
 
 use crate::files::{document, schema_of};
 
-const PETS: &str = "type Query { dog: Dog pet: Pet } type Mutation { rename: Dog } interface Pet { name: String } \
+const PETS: &str = "type Query { dog: Dog pet: Pet dogs: [Dog] } type Mutation { rename: Dog all: [Dog] } \
+    type Subscription { born: Dog } interface Pet { name: String } \
     type Dog implements Pet { name: String barks: Boolean owner: Owner } type Cat implements Pet { name: String } \
     type Owner { name: String age: Int }";
 
@@ -77,6 +78,99 @@ fn what_the_draft_refuses_is_refused() {
     ] {
         assert_eq!(refusals(text), [message], "{text}");
     }
+}
+
+#[test]
+fn streamed_lists_are_valid_without_a_definition() {
+    for text in [
+        "{ dogs @stream { name } }",
+        "query ($n: Int!, $if: Boolean) { dogs @stream(initialCount: $n, if: $if, label: \"dogs\") { name } }",
+        "{ dogs @stream(initialCount: 2) { name } ... { dogs @stream(initialCount: 2) { barks } } }",
+        "mutation { all @stream(if: false) { name } }",
+        "subscription ($if: Boolean!) { born { ... @defer(if: $if) { name } } }",
+    ] {
+        assert_eq!(refusals(text), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn what_the_draft_refuses_of_streams_is_refused() {
+    for (text, message) in [
+        (
+            "{ dog @stream { name } }",
+            "Directive \"@stream\" cannot be used on non-list field \"Query.dog\".",
+        ),
+        (
+            "{ ... @stream { dogs { name } } }",
+            "Directive \"@stream\" may not be used on INLINE_FRAGMENT.",
+        ),
+        (
+            "{ dogs @stream @stream { name } }",
+            "The directive \"@stream\" can only be used once at this location.",
+        ),
+        (
+            "{ dogs @stream(label: \"x\") { ... @defer(label: \"x\") { name } } }",
+            "There can be only one deferred fragment or streamed field labelled \"x\".",
+        ),
+        (
+            "query ($l: String) { dogs @stream(label: $l) { name } }",
+            "Argument \"label\" of directive \"@stream\" must be a static string.",
+        ),
+        (
+            "{ dogs @stream(initialCount: \"1\") { name } }",
+            "Int cannot represent non-integer value: \"1\"",
+        ),
+        (
+            "{ dogs @stream(initialCount: -1) { name } }",
+            "Argument \"initialCount\" of directive \"@stream\" must not be negative.",
+        ),
+        (
+            "{ dogs @stream(first: 1) { name } }",
+            "Unknown argument \"first\" on directive \"@stream\".",
+        ),
+        (
+            "{ dogs @stream { name } dogs { barks } }",
+            "Fields \"dogs\" conflict because they have differing stream directives. Use different aliases on the fields to fetch both if this was intentional.",
+        ),
+        (
+            "{ dogs @stream { name } ... { dogs @stream(initialCount: 1) { barks } } }",
+            "Fields \"dogs\" conflict because they have differing stream directives. Use different aliases on the fields to fetch both if this was intentional.",
+        ),
+        (
+            "mutation { all @stream { name } }",
+            "Directive \"@stream\" may not be used on root mutation type \"Mutation\".",
+        ),
+        (
+            "subscription { born { ...F } } fragment F on Dog { ... @defer { name } }",
+            "Directive \"@defer\" is not supported in subscriptions. It can be switched off by `if: false`.",
+        ),
+    ] {
+        assert_eq!(refusals(text), [message], "{text}");
+    }
+}
+
+#[test]
+fn streamed_lists_are_kept_with_their_arguments() {
+    let text = "query ($n: Int!, $y: Boolean!) { dogs @stream(initialCount: $n, if: $y, label: \"l\") { name } b: dogs @stream(initialCount: 3) { name } c: dogs @stream(if: false) { name } }";
+    let operation = normal(text, true);
+    let mut streams: Vec<_> = operation.deferral.streams.iter().collect();
+    streams.sort_by_key(|(field, _)| **field);
+    let found: Vec<_> = streams
+        .iter()
+        .map(|(_, s)| {
+            (
+                s.label.as_deref(),
+                s.initial_count,
+                s.initial_variable,
+                s.variable,
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [(Some("l"), 0, Some(0), Some(1)), (None, 3, None, None)]
+    );
+    assert!(normal(text, false).deferral.streams.is_empty());
 }
 
 fn normal(text: &str, deferral: bool) -> Operation {

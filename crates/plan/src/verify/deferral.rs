@@ -57,6 +57,23 @@ pub(super) fn problems(deferral: &Deferral, plan: &Plan) -> Vec<String> {
             )
         });
     }
+    let sorted = (deferral.streams.windows(2))
+        .all(|pair| (pair[0].layout, pair[0].entry) < (pair[1].layout, pair[1].entry));
+    check(sorted, &|| "streamed lists are not sorted".to_owned());
+    for stream in &deferral.streams {
+        let layout = plan.layouts.get(stream.layout);
+        let entry = layout.and_then(|layout| layout.output.get(stream.entry as usize));
+        let is_list = entry.is_some_and(|entry| entry.wrapping.is_list());
+        let variables = [stream.initial_variable, stream.variable];
+        let mut variables = variables.iter().flatten();
+        let known = variables.all(|v| (*v as usize) < plan.variables.len());
+        check(is_list && known, &|| {
+            let (entry, layout) = (stream.entry, stream.layout.0);
+            format!(
+                "entry {entry} of layout {layout} is streamed and no list, or names an unknown variable"
+            )
+        });
+    }
     for (id, fetch) in plan.fetches.iter() {
         for earlier in &fetch.dependencies {
             let parts = (

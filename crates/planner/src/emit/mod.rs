@@ -22,7 +22,7 @@ use ogive_operation::{CondId, SelectionSetId};
 use ogive_plan::{
     Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, LayoutId,
     ObjectShape, OperationKind, OutField, Plan, Representation, Requirement, RuntimeType,
-    ShapeField, ShapeId, Shared, Slot,
+    ShapeField, ShapeId, Shared, Slot, StreamedOutput,
 };
 use ogive_schema::{FieldId, TypeId};
 
@@ -74,6 +74,7 @@ pub fn emit(tree: &Tree<'_>, schedule: &Schedule) -> Plan {
         sources: Vec::new(),
         keys_seen: vec![0; tree.op.keys.len()],
         deferred: Vec::new(),
+        streamed: Vec::new(),
     };
     emitter.lists.shapes.reserve(room);
     emitter.lists.slots.reserve(room);
@@ -124,6 +125,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) keys_seen: Vec<u32>,
     /// Entries of outputs that are not in the primary part, in order: place, index, part.
     pub(crate) deferred: Vec<DeferredOutput>,
+    /// Entries of outputs that are streamed, in the same order.
+    pub(crate) streamed: Vec<StreamedOutput>,
 }
 
 /// Lists of the plan that several rows may share.
@@ -332,7 +335,7 @@ impl<'a> Emitter<'a> {
     /// The deferred groups, if there are any, given the part of each fetch.
     fn deferral(&mut self, fetches: Vec<u32>) -> Option<Box<Deferral>> {
         let deferral = &self.tree.op.deferral;
-        if deferral.fields.is_empty() {
+        if deferral.is_empty() {
             return None;
         }
         let mut places: FastMap<SelectionSetId, PlaceId> = FastMap::default();
@@ -348,12 +351,17 @@ impl<'a> Emitter<'a> {
             ),
             variable: group.variable,
         });
-        let parts = self.schedule.parts.iter();
+        let primary = vec![Vec::new()];
+        let parts = match self.schedule.parts.as_slice() {
+            [] => primary.iter(),
+            parts => parts.iter(),
+        };
         Some(Box::new(Deferral {
             groups: groups.collect(),
             parts: parts.map(|p| p.iter().map(|g| g.0).collect()).collect(),
             fetches,
             outputs: std::mem::take(&mut self.deferred),
+            streams: std::mem::take(&mut self.streamed),
         }))
     }
 

@@ -9,7 +9,7 @@ use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
 use ogive_plan::{
     Deferral, DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource,
-    RestrictedTypes, Shared, Slot, SlotIndex, Wrapping,
+    RestrictedTypes, Shared, Slot, SlotIndex, StreamedOutput, Wrapping,
 };
 use ogive_schema::{FieldId, TypeId, TypeKind};
 
@@ -160,6 +160,16 @@ impl Emitter<'_> {
                         entry: rows.len() as u32 - 1,
                         part: part.map_or(Deferral::PRIMARY, |part| part as u32),
                         group: occurrence.defer.map(|group| group.0),
+                    });
+                }
+                if let Some(stream) = tree.op.deferral.streams.get(&occurrence.field) {
+                    this.streamed.push(StreamedOutput {
+                        layout: layout_id(place),
+                        entry: rows.len() as u32 - 1,
+                        label: stream.label.clone(),
+                        initial_count: stream.initial_count,
+                        initial_variable: stream.initial_variable,
+                        variable: stream.variable,
                     });
                 }
             };

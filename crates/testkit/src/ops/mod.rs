@@ -1,11 +1,12 @@
 //! Operations as data that can be generated, repaired, shrunk and printed.
 //!
-//! Reading order: this file (the data and its text), [`conflicts`] (field merging), [`generate`], [`features`], [`defer`].
+//! Reading order: this file (the data and its text), [`conflicts`] (field merging), [`generate`], [`features`], [`defer`], [`stream`].
 
 pub mod conflicts;
 pub mod defer;
 pub mod features;
 pub mod generate;
+pub mod stream;
 
 use std::fmt::Write;
 
@@ -115,6 +116,15 @@ pub enum Directive {
     Defer {
         /// The label.
         label: Option<String>,
+        /// Its `if`.
+        condition: Option<Val>,
+    },
+    /// `@stream`, on lists.
+    Stream {
+        /// The label.
+        label: Option<String>,
+        /// Its `initialCount`.
+        initial: Option<Val>,
         /// Its `if`.
         condition: Option<Val>,
     },
@@ -302,18 +312,31 @@ impl Op {
                 }
                 Directive::Defer { label, condition } => {
                     out.push_str(" @defer");
-                    let label = label.as_ref().map(|label| format!("label: \"{label}\""));
-                    let condition = condition.as_ref().map(|condition| {
-                        let mut text = "if: ".to_owned();
-                        self.value(condition, &mut text);
-                        text
-                    });
-                    let arguments: Vec<String> = label.into_iter().chain(condition).collect();
-                    if !arguments.is_empty() {
-                        let _ = write!(out, "({})", arguments.join(", "));
-                    }
+                    self.arguments(label.as_deref(), &[("if", condition)], out);
+                }
+                Directive::Stream {
+                    label,
+                    initial,
+                    condition,
+                } => {
+                    out.push_str(" @stream");
+                    let values = [("initialCount", initial), ("if", condition)];
+                    self.arguments(label.as_deref(), &values, out);
                 }
             }
+        }
+    }
+
+    fn arguments(&self, label: Option<&str>, values: &[(&str, &Option<Val>)], out: &mut String) {
+        let label = label.map(|label| format!("label: \"{label}\""));
+        let values = values.iter().filter_map(|(name, value)| {
+            let mut text = format!("{name}: ");
+            self.value(value.as_ref()?, &mut text);
+            Some(text)
+        });
+        let arguments: Vec<String> = label.into_iter().chain(values).collect();
+        if !arguments.is_empty() {
+            let _ = write!(out, "({})", arguments.join(", "));
         }
     }
 
@@ -369,6 +392,12 @@ fn mark_all(directives: &[Directive], used: &mut [bool]) {
                 ..
             } => condition.mark(used),
             Directive::Defer { .. } => {}
+            Directive::Stream {
+                initial, condition, ..
+            } => {
+                let values = initial.iter().chain(condition);
+                values.for_each(|value| value.mark(used));
+            }
         }
     }
 }

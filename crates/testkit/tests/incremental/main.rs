@@ -1,4 +1,4 @@
-//! Answers in parts: random graphs, operations and `@defer`; put together, the parts are the whole answer, which the
+//! Answers in parts: random graphs, operations, `@defer` and `@stream`; put together, the parts are the whole answer, which the
 //! monolith has.
 //!
 //! `OGIVE_DEFER_OPERATIONS` sets how many operations to run (default 1,000), `OGIVE_DEFER_SEED` where to start.
@@ -8,7 +8,7 @@ use ogive_testkit::{
     differential::Bench,
     graph::generate::{GraphOptions, generate},
     incremental::{Assembled, agrees},
-    ops::{self, defer::defer, features::features, generate::OpOptions},
+    ops::{self, defer::defer, features::features, generate::OpOptions, stream::stream},
     pipeline::{Gateway, labels_are_on},
     rng::mix,
 };
@@ -29,6 +29,7 @@ struct Counts {
     payloads: u64,
     announced: u64,
     failed: u64,
+    items: u64,
     errors: u64,
 }
 
@@ -54,7 +55,13 @@ fn parts_put_together_are_the_whole_answer() {
                 continue;
             }
             let mut deferred = op.clone();
-            defer(&mut deferred, mix(seed ^ 0xdefe));
+            // Some operations have the one, some the other, most both.
+            if i % 4 != 1 {
+                defer(&mut deferred, mix(seed ^ 0xdefe));
+            }
+            if i % 4 != 2 {
+                stream(&mut deferred, &model, mix(seed ^ 0x57e4));
+            }
             let texts = (
                 op.document(),
                 deferred.document(),
@@ -75,18 +82,20 @@ fn parts_put_together_are_the_whole_answer() {
         }
     }
     println!(
-        "{} answers, {} of them in parts: {} payloads, {} groups of which {} failed, {} errors",
+        "{} answers, {} of them in parts: {} payloads, {} groups and lists of which {} failed, {} items, {} errors",
         counts.operations,
         counts.deferring,
         counts.payloads,
         counts.announced,
         counts.failed,
+        counts.items,
         counts.errors
     );
     assert!(
         counts.deferring * 3 > counts.operations,
         "too little is deferred"
     );
+    assert!(counts.items > 0 || operations < 1_000, "no item came later");
     assert!(counts.failed > 0 || operations < 1_000, "no group failed");
 }
 
@@ -131,6 +140,7 @@ fn compare(
     counts.payloads += payloads.len() as u64;
     counts.announced += assembled.announced as u64;
     counts.failed += assembled.failed.len() as u64;
+    counts.items += assembled.items as u64;
     counts.errors += assembled.errors.len() as u64;
     Ok(())
 }

@@ -205,7 +205,10 @@ impl<'a> Explain<'a> {
             let (a, b) = (cx.text(a.field.name), cx.text(b.field.name));
             return Some(format!("\"{a}\" and \"{b}\" are different fields"));
         }
-        (a.call != b.call).then(|| "they have differing arguments".to_owned())
+        if a.call.arguments != b.call.arguments {
+            return Some("they have differing arguments".to_owned());
+        }
+        (a.call != b.call).then(|| "they have differing stream directives".to_owned())
     }
 
     fn shape_conflict(&self, cx: &Context<'a>, a: u32, b: u32) -> Option<String> {

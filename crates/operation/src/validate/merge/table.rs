@@ -4,9 +4,9 @@ use std::{fmt::Write, ops::Range};
 
 use ogive_base::FastMap;
 use ogive_schema::{Type, TypeId, TypeKind, Wrapping};
-use ogive_syntax::ast::{Argument, Definition, Field, List, Selection, SelectionSet};
+use ogive_syntax::ast::{Argument, Definition, Directive, Field, List, Selection, SelectionSet};
 
-use super::super::{context::Context, literal};
+use super::super::{context::Context, incremental, literal};
 
 /// A field selection.
 pub(super) struct Row<'a> {
@@ -32,6 +32,8 @@ pub(super) struct Row<'a> {
 pub(super) struct Call {
     pub(super) name: u32,
     pub(super) arguments: u32,
+    /// Its `@stream`: whether there is one, and its arguments.
+    pub(super) stream: u32,
 }
 
 /// A selection set with its inline fragments flattened.
@@ -176,6 +178,10 @@ fn row<'a>(
             } else {
                 arguments.of(canonical(cx, field.arguments))
             },
+            stream: match streamed(cx, field) {
+                None => 0,
+                Some(stream) => 1 + arguments.of(canonical(cx, stream.arguments)),
+            },
         },
         ty,
         shape: ty.map(|ty| {
@@ -184,6 +190,15 @@ fn row<'a>(
         }),
         set: None,
     }
+}
+
+/// The `@stream` of a field.
+fn streamed<'a>(cx: &Context<'a>, field: &Field) -> Option<&'a Directive> {
+    if field.directives.is_empty() {
+        return None;
+    }
+    let mut directives = cx.doc[field.directives].iter();
+    directives.find(|d| cx.text(d.name) == incremental::STREAM)
 }
 
 /// A text that is equal for equal arguments, whatever their order. Arguments that contradict each other (which is

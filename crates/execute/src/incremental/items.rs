@@ -1,0 +1,272 @@
+//! Streams: what is left of lists (`@stream`), written item by item as their look-ups finish.
+//!
+//! An item that is null and may not be ends its stream with the errors, and takes nothing else with it. Entries of groups that
+//! begin above the list are written with the item; what is deferred inside of it is announced with it.
+
+use std::ops::Range;
+
+use ogive_plan::{LeafKind, OutSource};
+
+use crate::{
+    graphql_error::{Path, PathStep},
+    incremental::{
+        CompletedGroup, GroupData, GroupValues, IncrementalForm, Payload,
+        delivery::{Delivery, Part, Written, json},
+        errors::Piece,
+        groups::{FIRST, Shown},
+        streams::Streams,
+    },
+    respond::{Item, leaf_items},
+    run::Run,
+    store::{ListRange, RawRange, RecordId, Value},
+};
+
+/// What is left of a list at one object.
+pub(crate) struct OpenStream {
+    /// Which list it is.
+    pub(super) row: usize,
+    record: RecordId,
+    shown: Shown,
+    /// The group that it is part of.
+    group: Option<u32>,
+    /// Groups around it that its items have something of.
+    waits_for: Vec<u32>,
+    items: Items,
+    next: u32,
+    pub(super) id: u32,
+}
+
+enum Items {
+    Objects(ListRange),
+    Leaves(LeafKind, RawRange, Vec<Range<usize>>),
+}
+
+impl Items {
+    fn len(&self) -> u32 {
+        match self {
+            Items::Objects(list) => list.len,
+            Items::Leaves(_, _, items) => items.len() as u32,
+        }
+    }
+}
+
+impl OpenStream {
+    /// The path of the list, or of an item.
+    pub(super) fn path<'e>(
+        &self,
+        streams: &Streams<'_>,
+        run: &Run<'e>,
+        item: Option<u32>,
+    ) -> Path<'e> {
+        let store = run.store();
+        let mut path = store.path(self.record);
+        let entry = streams.row(self.row).entry;
+        let outputs = &store.plan().layouts[store.layout(self.record)].output;
+        path.extend(outputs.get(entry).map(|entry| PathStep::Key(&entry.key)));
+        path.extend(item.map(PathStep::Index));
+        path
+    }
+}
+
+impl Delivery<'_> {
+    /// The streams of lists of which more is to come, as part of a key and a group.
+    pub(super) fn open_streams(
+        &mut self,
+        run: &Run<'_>,
+        lists: &[(RecordId, usize)],
+        (key, group): (u32, Option<u32>),
+    ) -> Vec<usize> {
+        let store = run.store();
+        let mut out = Vec::new();
+        for (record, entry) in lists.iter().copied() {
+            let layout = store.layout(record);
+            let Some(row) = self.streams.get(layout, entry) else {
+                continue;
+            };
+            if self.fragments.len() + self.open.len() >= self.groups_max {
+                self.is_full = true;
+                return out;
+            }
+            let outputs = &store.plan().layouts[layout];
+            let (mut shown, mut waits_for) = (Shown::of(key), Vec::new());
+            let items = match outputs.output[entry].source {
+                OutSource::Object(slot) => {
+                    let child = outputs
+                        .slots
+                        .get(usize::from(slot))
+                        .and_then(|slot| slot.child);
+                    let distinct = self.groups.form() == IncrementalForm::Distinct;
+                    if let Some(child) = child.filter(|_| distinct) {
+                        shown.floor = Some(self.groups.depth(child));
+                        waits_for = self.groups.around_items(store.plan(), child);
+                    }
+                    match store.value(record, slot) {
+                        Value::List(list) => Items::Objects(list),
+                        _ => continue,
+                    }
+                }
+                OutSource::Leaf(slot, kind) => match store.value(record, slot) {
+                    Value::Raw(range) => {
+                        let items = leaf_items(store.raw(range)).unwrap_or_default();
+                        Items::Leaves(kind, range, items)
+                    }
+                    _ => continue,
+                },
+                OutSource::Typename | OutSource::Local(_) | OutSource::Null => continue,
+            };
+            out.push(self.open.len());
+            self.open.push(OpenStream {
+                row,
+                record,
+                shown,
+                group,
+                waits_for,
+                items,
+                next: self.streams.row(row).initial.unwrap_or_default(),
+                id: 0,
+            });
+        }
+        out
+    }
+
+    /// Whether the next item of a stream can be written.
+    pub(super) fn is_next_ready(&self, stream: &OpenStream, run: &Run<'_>) -> bool {
+        let store = run.store();
+        let row = self.streams.row(stream.row);
+        let layout = &store.plan().layouts[row.layout];
+        let pass = match layout.output.get(row.entry).map(|entry| &entry.source) {
+            Some(OutSource::Object(slot)) => {
+                let place = (stream.record, *slot);
+                self.streams.pass_of_item(store, place, stream.next)
+            }
+            _ => self.streams.pass_of(store, stream.record),
+        };
+        let mut waits_for = stream.waits_for.iter().chain(&stream.group);
+        self.groups.is_ready(pass, None)
+            && waits_for.all(|group| self.groups.is_ready(pass, Some(*group)))
+    }
+
+    /// Writes items of a stream that can be written, up to a number of bytes. Whether it is over; `None` if it has to wait for
+    /// everything.
+    pub(super) fn advance(
+        &mut self,
+        stream: usize,
+        payload: &mut Payload,
+        run: &mut Run<'_>,
+    ) -> Option<bool> {
+        let first = self.open[stream].next;
+        let (mut bodies, mut errors, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut failed = None;
+        let mut waits = false;
+        while self.open[stream].next < self.open[stream].items.len()
+            && (bodies.is_empty() || payload.items_bytes() + bytes < self.chunk_bytes)
+            && self.is_next_ready(&self.open[stream], run)
+        {
+            let was_complete = self.groups.is_complete();
+            let written = self.write_next(stream, run);
+            if self.is_untold && !was_complete {
+                waits = true;
+                break;
+            }
+            let Some(body) = written.body else {
+                failed = Some(written.errors.unwrap_or_default());
+                break;
+            };
+            if let Some(too_many) = self.item_parts(stream, run, &written.records, &written.lists) {
+                failed = Some(too_many);
+                break;
+            }
+            bytes += body.len() + 1;
+            bodies.push(body);
+            if let Some(more) = written.errors {
+                join(&more, &mut errors);
+            }
+            self.open[stream].next += 1;
+        }
+        let one = &self.open[stream];
+        let label: Option<Box<str>> = self.streams.row(one.row).label.map(Box::from);
+        let of_2022 = self.groups.form() == IncrementalForm::Repeated;
+        let mut send = |data: GroupValues, at: u32, errors| {
+            let item = of_2022.then_some(at);
+            payload.incremental.push(GroupData {
+                id: one.id,
+                label: label.clone(),
+                path: json(&one.path(&self.streams, run, item)),
+                sub_path: None,
+                data,
+                errors,
+            });
+        };
+        if !bodies.is_empty() {
+            let errors = (!errors.is_empty()).then(|| errors.into());
+            send(GroupValues::Items(bodies), first, errors);
+        }
+        if let Some(errors) = &failed
+            && of_2022
+        {
+            send(GroupValues::NoItems, one.next, Some(errors.clone()));
+        }
+        let is_over = failed.is_some() || one.next >= one.items.len();
+        if is_over {
+            let errors = failed;
+            payload
+                .completed
+                .push(CompletedGroup { id: one.id, errors });
+        }
+        (!waits || one.next > first).then_some(is_over)
+    }
+
+    fn write_next(&mut self, stream: usize, run: &mut Run<'_>) -> Written {
+        let one = &self.open[stream];
+        let entry = self.streams.row(one.row).entry;
+        let piece = Piece {
+            shown: one.shown,
+            record: one.record,
+            item: Some((entry, one.next)),
+        };
+        match &one.items {
+            Items::Objects(list) => {
+                let value = run.store().item(*list, one.next);
+                self.write_one(run, piece, Item::Composite(value))
+            }
+            Items::Leaves(kind, range, items) => {
+                let item = items.get(one.next as usize).cloned().unwrap_or_default();
+                let (kind, raw) = (*kind, run.store().shared(*range).slice(item));
+                self.write_one(run, piece, Item::Leaf(kind, &raw))
+            }
+        }
+    }
+
+    /// Finds what is to come of an item; the errors if that is too much.
+    fn item_parts(
+        &mut self,
+        stream: usize,
+        run: &mut Run<'_>,
+        records: &[RecordId],
+        lists: &[(RecordId, usize)],
+    ) -> Option<bytes::Bytes> {
+        let one = &self.open[stream];
+        let (shown, group) = (one.shown, one.group);
+        let piece = Piece {
+            shown,
+            ..Piece::of(shown.key, one.record)
+        };
+        let around = group.map(|group| (group, None));
+        self.discover(run, (piece, None), around, records);
+        let inner = self.open_streams(run, lists, (shown.key, group));
+        self.candidates.extend(inner.into_iter().map(Part::Stream));
+        debug_assert!(shown.key == FIRST || group.is_some());
+        self.too_many()
+    }
+}
+
+/// Appends a list of errors to another one.
+fn join(more: &[u8], list: &mut Vec<u8>) {
+    if list.last() == Some(&b']') {
+        list.pop();
+        list.push(b',');
+        list.extend_from_slice(more.get(1..).unwrap_or_default());
+    } else {
+        list.extend_from_slice(more);
+    }
+}
