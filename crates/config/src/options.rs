@@ -103,12 +103,18 @@ section! {
         pub when_missing: WhenMissing = WhenMissing::Fail,
         /// Whether `__schema` and `__type` are answered. `ogive demo` answers them.
         pub introspection: bool = false,
-        /// Whether what is under `@defer` is answered in parts to clients that accept `multipart/mixed`. All others get one
-        /// answer.
+        /// Whether what is under `@defer` or `@stream` is answered in parts to clients that accept `multipart/mixed`. All others
+        /// get one answer.
         pub defer_support: bool = true,
         /// The form of these parts for clients that accept `multipart/mixed` and name none: `v0.1` is the one of 2022
         /// (`deferSpec=20220824`), `v0.2` the current one (`incrementalSpec=v0.2`).
         pub incremental_format_default: IncrementalFormat = IncrementalFormat::V01,
+        /// Items of a list under `@stream` whose look-ups are sent together, behind those that are answered at first; of what
+        /// follows twice as many each time, and all that are left with the fifth request.
+        pub stream_window: NonZeroUsize = nonzero(50),
+        /// Bytes of items of lists under `@stream` that leave together; a larger item leaves alone. Items that are ready never
+        /// wait for others.
+        pub stream_chunk_size: ByteSize = ByteSize(64 << 10),
     }
 
     /// `hot_reload`

@@ -20,7 +20,7 @@ pub struct Deferral {
     /// Values of the response that are not in the primary part, or that deferred fragments ask for, sorted.
     pub outputs: Vec<DeferredOutput>,
     /// Lists of which the first items are answered, and the others later; sorted.
-    pub streams: Vec<StreamedOutput>,
+    pub streams: Vec<StreamOutput>,
 }
 
 /// One fragment under `@defer`, at one place.
@@ -53,7 +53,7 @@ pub struct DeferredOutput {
 
 /// An appearance of a list in the response that is streamed: its part and group are those of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamedOutput {
+pub struct StreamOutput {
     /// Its place.
     pub layout: LayoutId,
     /// Index into the place's output.

@@ -3,7 +3,7 @@
 use ogive_base::{BitSet, FastSet, id::Id};
 
 use crate::{
-    deferral::{Deferral, StreamedOutput},
+    deferral::{Deferral, StreamOutput},
     ids::*,
     ir::*,
 };
@@ -202,7 +202,7 @@ pub(crate) fn restricted_places(plan: &Plan) -> Vec<String> {
 }
 
 /// A list that is streamed.
-pub(crate) fn streamed_place(plan: &Plan, stream: &StreamedOutput) -> String {
+pub(crate) fn streamed_place(plan: &Plan, stream: &StreamOutput) -> String {
     let layout = &plan.layouts[stream.layout];
     let entry = layout.output.get(stream.entry as usize);
     match entry.map(|entry| &entry.source) {

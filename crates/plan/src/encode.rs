@@ -12,7 +12,7 @@ use ogive_base::{BitSet, IdVec};
 pub use crate::binary::DecodeError;
 use crate::{
     binary::{Decoder, Encoder},
-    deferral::{Deferral, DeferredGroup, DeferredOutput, StreamedOutput},
+    deferral::{Deferral, DeferredGroup, DeferredOutput, StreamOutput},
     derived::DerivedCell,
     ids::*,
     ir::*,
@@ -152,7 +152,7 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
         optional_number(*group, out);
     });
     list(streams, out, |stream, out| {
-        let StreamedOutput {
+        let StreamOutput {
             layout,
             entry,
             label,
@@ -190,7 +190,7 @@ fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
             })
         })?,
         streams: from.list(|from| {
-            Ok(StreamedOutput {
+            Ok(StreamOutput {
                 layout: LayoutId(from.u32()?),
                 entry: from.u32()?,
                 initial_count: from.u32()?,

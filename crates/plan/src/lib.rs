@@ -39,7 +39,7 @@ pub mod verify;
 
 pub use binary::{DecodeError, stable_hash};
 pub use bundle::{Bundle, BundledPlan};
-pub use deferral::{Deferral, DeferredGroup, DeferredOutput, StreamedOutput};
+pub use deferral::{Deferral, DeferredGroup, DeferredOutput, StreamOutput};
 pub use derived::{
     Derived, DerivedCell, FieldFacts, LookupFacts, OutStep, Prefetch, Prefix, Programs, ReadStep,
     ReuseSource, ShapeFacts, ShapeSteps, StringStep,

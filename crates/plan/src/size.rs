@@ -5,7 +5,7 @@ use std::hash::Hash;
 use ogive_base::{BitSet, FastMap, IdVec};
 
 use crate::{
-    deferral::{Deferral, DeferredGroup, DeferredOutput, StreamedOutput},
+    deferral::{Deferral, DeferredGroup, DeferredOutput, StreamOutput},
     derived::{
         Derived, FieldFacts, LookupFacts, OutStep, Prefetch, Prefix, Programs, ReadStep, Reusable,
         ReuseSource, ReuseSources, ShapeFacts, ShapeSteps,
@@ -223,7 +223,7 @@ parts! {
     RestrictedTypes { types }
     Requirement { scopes, policies }
     DeferredGroup { label }
-    StreamedOutput { label }
+    StreamOutput { label }
     Slot { name, client_key }
     OutField { key_json, key, types, coordinate }
     ObjectShape { typename_key, interface_objects, fields }

@@ -140,6 +140,9 @@ codes! {
     INVALID_GRAPHQL_REQUEST 400 Client
         "The HTTP request holds no well-formed GraphQL request."
         "Send a JSON object with at least `query`, a string."
+    INVALID_INITIAL_COUNT 200 Client
+        "The variable of `initialCount` of a `@stream` is negative."
+        "Send 0 or more."
     INVALID_TOKEN 401 Client
         "The token cannot be read, its signature is not good, its key or algorithm is none that is allowed, or its issuer says that it does not hold."
         "Get a new one; `www-authenticate` says what is wrong, and `ogive explain --token` which key set was asked."

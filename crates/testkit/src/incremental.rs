@@ -166,7 +166,7 @@ impl Assembled {
         let Some(Json::Array(there)) = at_mut(&mut self.data, path) else {
             return Err(format!("no list is at {path:?}"));
         };
-        let mut at = match (form, told.split_last()) {
+        let start = match (form, told.split_last()) {
             (IncrementalForm::Distinct, _) if told == path => there.len(),
             (IncrementalForm::Repeated, Some((at, of))) if of == path => {
                 at.as_u64().ok_or("no index")? as usize
@@ -176,7 +176,7 @@ impl Assembled {
         if items.is_empty() {
             return Err("no items".to_owned());
         }
-        for item in items {
+        for (at, item) in (start..).zip(items) {
             let item = json(&item.clone().into_bytes())?;
             self.items += 1;
             let len = there.len();
@@ -185,7 +185,6 @@ impl Assembled {
                 None if at == len => there.push(item),
                 None => return Err(format!("item {at} of {len}")),
             }
-            at += 1;
         }
         Ok(())
     }

@@ -263,7 +263,7 @@ impl<'a> Gateway<'a> {
             // Lists are short here.
             limits: ExecuteLimits {
                 stream_window: 1 + (seed % 3) as u32,
-                stream_chunk_bytes: if seed % 2 == 0 { 40 } else { 64 << 10 },
+                stream_chunk_bytes: if seed.is_multiple_of(2) { 40 } else { 64 << 10 },
                 ..ExecuteLimits::default()
             },
             options: ExecuteOptions {

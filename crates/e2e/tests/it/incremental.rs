@@ -1,4 +1,4 @@
-//! Answers in parts (`@defer`), over real sockets: what comes when, in which form, and what becomes of it when something
+//! Answers in parts (`@defer`, `@stream`), over real sockets: what comes when, in which form, and what becomes of it when something
 //! goes wrong.
 
 use std::{
@@ -275,4 +275,125 @@ fn what_has_nothing_deferred_is_answered_at_once() {
     );
     let whole = json!({"data": {"me": {"name": "Ida Lindqvist"}}, "hasNext": false});
     assert_eq!(parts.parts(), [whole]);
+}
+
+const STREAMED: &str =
+    "{ topProducts(first: 6) @stream(initialCount: 1, label: \"all\") { name inStock } }";
+
+#[test]
+fn items_leave_as_their_look_ups_finish() {
+    let (graph, inventory) = held_back("supergraph: { stream_window: 2 }");
+    let mut coming = Coming::ask(graph.address(), STREAMED, CURRENT);
+    // The first item's look-up, those of two more, and of the rest.
+    let mut asked: Vec<ReceivedRequest> = (0..3).map(|_| inventory.next()).collect();
+    let count = |asked: &ReceivedRequest| {
+        let (_, body) = asked.request.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        body["variables"]["representations"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    asked.sort_by_key(count);
+    assert_eq!(asked.iter().map(count).collect::<Vec<_>>(), [1, 2, 3]);
+    let answer = |asked: &mut ReceivedRequest, n: usize| {
+        let entities = vec![json!({"inStock": true}); n];
+        let body = json!({"data": {"_entities": entities}}).to_string();
+        asked.answer(200, "content-type: application/json\r\n", body);
+    };
+    answer(&mut asked[0], 1);
+    let text = coming.until("\"hasNext\":true}\r\n---").to_owned();
+    assert!(
+        text.contains("\"pending\":[{\"id\":\"0\",\"path\":[\"topProducts\"],\"label\":\"all\"}]"),
+        "{text}"
+    );
+    answer(&mut asked[1], 2);
+    coming.until("\"items\":[");
+    answer(&mut asked[2], 3);
+    let parts = coming.parts();
+    assert_eq!(parts.len(), 3);
+    assert_eq!(parts[0]["data"]["topProducts"].as_array().unwrap().len(), 1);
+    let items = |part: &Value| part["incremental"][0]["items"].as_array().unwrap().len();
+    assert_eq!((items(&parts[1]), items(&parts[2])), (2, 3));
+    assert_eq!(parts[1].get("completed"), None);
+    assert_eq!(parts[2]["completed"], json!([{"id": "0"}]));
+    assert_eq!(parts[2]["hasNext"], false);
+}
+
+#[test]
+fn later_items_that_fail_take_nothing_else_with_them() {
+    for accept in [CURRENT, OF_2022] {
+        let (graph, inventory) = held_back("include_subgraph_errors: { all: true }");
+        let coming = Coming::ask(graph.address(), STREAMED, accept);
+        let mut asked: Vec<ReceivedRequest> = (0..2).map(|_| inventory.next()).collect();
+        asked.sort_by_key(|asked| asked.request.len());
+        let entities = json!({"data": {"_entities": [{"inStock": true}]}}).to_string();
+        asked[0].answer(200, "content-type: application/json\r\n", entities);
+        asked[1].answer(500, "", "");
+        let parts = coming.parts();
+        assert_eq!(parts[0]["data"]["topProducts"][0]["inStock"], true);
+        let last = parts.last().unwrap();
+        assert_eq!(last["hasNext"], false);
+        assert!(last.to_string().contains("SUBREQUEST_HTTP_ERROR"), "{last}");
+    }
+}
+
+#[test]
+fn items_leave_in_chunks_of_so_many_bytes() {
+    let ask = |yaml: &str| {
+        let graph = Graph::with(yaml);
+        let query = "{ topProducts(first: 6) @stream { name } }";
+        (
+            Coming::ask(graph.address(), query, OF_2022).parts(),
+            Coming::ask(graph.address(), query, CURRENT).parts(),
+        )
+    };
+    let (of_2022, current) = ask("");
+    assert_eq!((of_2022.len(), current.len()), (2, 2));
+    let (of_2022, current) = ask("supergraph: { stream_chunk_size: 1B }");
+    assert_eq!((of_2022.len(), current.len()), (7, 7));
+    assert_eq!(
+        of_2022[3]["incremental"][0]["path"],
+        json!(["topProducts", 2])
+    );
+    assert_eq!(current[3]["incremental"][0]["id"], "0");
+    let one = current[3]["incremental"][0]["items"].as_array().unwrap();
+    assert_eq!(one.len(), 1);
+}
+
+#[test]
+fn lists_are_whole_for_clients_that_do_not_read_parts() {
+    let graph = Graph::start();
+    let ask = |query: &str| {
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json"),
+        ];
+        let body = json!({"query": query}).to_string();
+        send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &headers,
+            body.as_bytes(),
+        )
+        .json()
+    };
+    let whole = ask("{ topProducts(first: 6) { name inStock } }");
+    assert_eq!(ask(STREAMED), whole);
+    let negative =
+        "query ($n: Int!) { topProducts(first: 6) @stream(initialCount: $n) { name } me { name } }";
+    let body = json!({"query": negative, "variables": {"n": -1}}).to_string();
+    let headers = [("content-type", "application/json"), ("accept", CURRENT)];
+    let answer = send(
+        graph.address(),
+        "POST",
+        "/graphql",
+        &headers,
+        body.as_bytes(),
+    )
+    .json();
+    let error = &answer["errors"][0];
+    assert_eq!(error["extensions"]["code"], "INVALID_INITIAL_COUNT");
+    assert_eq!(error["path"], json!(["topProducts"]));
 }

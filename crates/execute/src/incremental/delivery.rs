@@ -10,23 +10,20 @@
 
 use bytes::Bytes;
 use ogive_base::FastMap;
-use ogive_json::write_string;
 
 use crate::{
     codes,
-    graphql_error::{GraphqlError, PathStep},
+    graphql_error::GraphqlError,
     incremental::{
         CompletedGroup, GroupData, GroupValues, IncrementalForm, InitialData, Payload,
         PendingGroup,
         errors::{ErrorPlaces, Piece, push},
         filter::KeyFilter,
-        fragments::{Fragment, Outcome, Unit},
         groups::{FIRST, Groups},
-        items::OpenStream,
+        part::{Fragment, OpenStream, Outcome, Part, PieceOutput, Unit, json},
         streams::Streams,
     },
     limits::ExecuteLimits,
-    output::ResponseBody,
     respond::{Item, ObjectOutcome, Respond, forget_paths, write_item, write_object},
     run::Run,
     store::{RecordId, Store},
@@ -55,23 +52,6 @@ pub(crate) struct Delivery<'p> {
     pub(super) is_full: bool,
     /// Whether what an object is will only be told by what is asked still.
     pub(super) is_untold: bool,
-}
-
-/// What is announced and completed: a fragment, or a stream.
-#[derive(Clone, Copy)]
-pub(crate) enum Part {
-    Fragment(usize),
-    Stream(usize),
-}
-
-/// What was written of a piece.
-pub(super) struct Written {
-    pub(super) body: Option<ResponseBody>,
-    pub(super) errors: Option<Bytes>,
-    /// Objects of which more is to come.
-    pub(super) records: Vec<RecordId>,
-    /// Lists of which more is to come: the object, and the entry of its output.
-    pub(super) lists: Vec<(RecordId, usize)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -210,13 +190,18 @@ impl<'p> Delivery<'p> {
     }
 
     /// Writes what an object has of one key: its values, its errors, and the objects and lists of which more is to come.
-    pub(super) fn write(&mut self, run: &mut Run<'_>, piece: Piece) -> Written {
+    pub(super) fn write(&mut self, run: &mut Run<'_>, piece: Piece) -> PieceOutput {
         self.write_with(run, piece, |input, filter| {
             write_object(input, piece.record, filter)
         })
     }
     /// Writes an item of a list.
-    pub(super) fn write_one(&mut self, run: &mut Run<'_>, piece: Piece, item: Item<'_>) -> Written {
+    pub(super) fn write_one(
+        &mut self,
+        run: &mut Run<'_>,
+        piece: Piece,
+        item: Item<'_>,
+    ) -> PieceOutput {
         let (entry, index) = piece.item.unwrap_or_default();
         let place = (piece.record, entry, index);
         self.write_with(run, piece, |input, filter| {
@@ -231,7 +216,7 @@ impl<'p> Delivery<'p> {
             Respond<'_, '_>,
             KeyFilter<'f, 'p>,
         ) -> ObjectOutcome<KeyFilter<'f, 'p>>,
-    ) -> Written {
+    ) -> PieceOutput {
         let (groups, streams) = (&self.groups, &self.streams);
         let base = if piece.item.is_some() { 2 } else { 0 };
         let mut own = 0;
@@ -240,7 +225,7 @@ impl<'p> Delivery<'p> {
             own = input.errors.list().count();
             then(input, KeyFilter::new(groups, streams, piece.shown, base))
         });
-        let mut out = Written {
+        let mut out = PieceOutput {
             body: None,
             errors: None,
             records: Vec::new(),
@@ -442,20 +427,4 @@ fn add(error: &GraphqlError<'_>, list: &mut Vec<u8>) {
     }
     push(error, list);
     list.push(b']');
-}
-
-/// A path as a JSON list.
-pub(super) fn json(path: &[PathStep<'_>]) -> Bytes {
-    let mut out = vec![b'['];
-    for (at, step) in path.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        match step {
-            PathStep::Key(key) => write_string(&mut out, key),
-            PathStep::Index(index) => out.extend_from_slice(index.to_string().as_bytes()),
-        }
-    }
-    out.push(b']');
-    Bytes::from(out)
 }

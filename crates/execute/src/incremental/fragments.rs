@@ -1,46 +1,18 @@
 //! Which units and fragments there are: found while what is around them is written.
 
-use bytes::Bytes;
 use ogive_plan::LayoutId;
 
 use crate::{
     incremental::{
         IncrementalForm,
-        delivery::{Delivery, Part},
+        delivery::Delivery,
         errors::Piece,
         groups::FIRST,
+        part::{Fragment, Outcome, Part, Unit},
     },
-    output::ResponseBody,
     run::Run,
     store::RecordId,
 };
-
-/// A group at one object.
-pub(super) struct Fragment {
-    pub(super) group: u32,
-    pub(super) record: RecordId,
-    pub(super) units: Vec<usize>,
-    pub(super) children: Vec<usize>,
-    /// What it was announced as, until it is complete.
-    pub(super) id: Option<u32>,
-}
-
-/// What is written at one time of one object.
-pub(super) struct Unit {
-    pub(super) piece: Piece,
-    pub(super) fragments: Vec<usize>,
-    /// Lists in it of which more is to come.
-    pub(super) streams: Vec<usize>,
-    pub(super) outcome: Outcome,
-}
-
-/// What came of writing a unit.
-pub(super) enum Outcome {
-    Waiting,
-    Written(ResponseBody, Option<Bytes>),
-    Failed(Bytes),
-    Sent,
-}
 
 impl Delivery<'_> {
     /// Finds the units of objects that were written. `top` is the object of a unit; `around` the group that was written, if

@@ -34,7 +34,7 @@ pub(crate) struct Groups<'p> {
 /// What of the fetches is complete in one pass (see `streams`) and in all before it.
 #[derive(Clone, Default)]
 struct Pass {
-    /// Fetches that are done in this pass...
+    /// FetchPasses that are done in this pass...
     done: Vec<bool>,
     /// ... and in those before it, too.
     complete: Vec<bool>,

@@ -3,70 +3,20 @@
 //! An item that is null and may not be ends its stream with the errors, and takes nothing else with it. Entries of groups that
 //! begin above the list are written with the item; what is deferred inside of it is announced with it.
 
-use std::ops::Range;
-
-use ogive_plan::{LeafKind, OutSource};
+use ogive_plan::OutSource;
 
 use crate::{
-    graphql_error::{Path, PathStep},
     incremental::{
         CompletedGroup, GroupData, GroupValues, IncrementalForm, Payload,
-        delivery::{Delivery, Part, Written, json},
+        delivery::Delivery,
         errors::Piece,
         groups::{FIRST, Shown},
-        streams::Streams,
+        part::{Items, OpenStream, Part, PieceOutput, json},
     },
     respond::{Item, leaf_items},
     run::Run,
-    store::{ListRange, RawRange, RecordId, Value},
+    store::{RecordId, Value},
 };
-
-/// What is left of a list at one object.
-pub(crate) struct OpenStream {
-    /// Which list it is.
-    pub(super) row: usize,
-    record: RecordId,
-    shown: Shown,
-    /// The group that it is part of.
-    group: Option<u32>,
-    /// Groups around it that its items have something of.
-    waits_for: Vec<u32>,
-    items: Items,
-    next: u32,
-    pub(super) id: u32,
-}
-
-enum Items {
-    Objects(ListRange),
-    Leaves(LeafKind, RawRange, Vec<Range<usize>>),
-}
-
-impl Items {
-    fn len(&self) -> u32 {
-        match self {
-            Items::Objects(list) => list.len,
-            Items::Leaves(_, _, items) => items.len() as u32,
-        }
-    }
-}
-
-impl OpenStream {
-    /// The path of the list, or of an item.
-    pub(super) fn path<'e>(
-        &self,
-        streams: &Streams<'_>,
-        run: &Run<'e>,
-        item: Option<u32>,
-    ) -> Path<'e> {
-        let store = run.store();
-        let mut path = store.path(self.record);
-        let entry = streams.row(self.row).entry;
-        let outputs = &store.plan().layouts[store.layout(self.record)].output;
-        path.extend(outputs.get(entry).map(|entry| PathStep::Key(&entry.key)));
-        path.extend(item.map(PathStep::Index));
-        path
-    }
-}
 
 impl Delivery<'_> {
     /// The streams of lists of which more is to come, as part of a key and a group.
@@ -216,7 +166,7 @@ impl Delivery<'_> {
         (!waits || one.next > first).then_some(is_over)
     }
 
-    fn write_next(&mut self, stream: usize, run: &mut Run<'_>) -> Written {
+    fn write_next(&mut self, stream: usize, run: &mut Run<'_>) -> PieceOutput {
         let one = &self.open[stream];
         let entry = self.streams.row(one.row).entry;
         let piece = Piece {

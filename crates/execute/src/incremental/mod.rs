@@ -12,12 +12,13 @@
 
 mod delivery;
 mod errors;
-mod fetching;
 mod filter;
 mod format;
 mod fragments;
 mod groups;
 mod items;
+mod part;
+mod passes;
 mod streams;
 
 use bytes::Bytes;
@@ -27,8 +28,8 @@ use crate::{
     condition::Conditions,
     incremental::{
         delivery::{Delivery, Step},
-        fetching::Fetching,
         groups::Groups,
+        passes::FetchPasses,
         streams::Streams,
     },
     limits::{ExecuteOptions, Reuse},
@@ -186,7 +187,7 @@ pub async fn execute_incrementally(
     let mut run = Run::new(plan, &input, transport, (&conditions, &scans));
     let groups = Groups::new(plan, deferral, input.variables, form, passes);
     let mut delivery = Delivery::new(groups, streams, &input.limits);
-    let mut work = Fetching::new(plan, passes);
+    let mut work = FetchPasses::new(plan, passes);
     let (mut payloads, mut is_complete) = (0, false);
     loop {
         work.start(&mut run, &mut delivery);

@@ -136,7 +136,8 @@ pub(crate) fn may_come_later(document: &str) -> bool {
         // The directive's name may be on the line after a comment.
         before.ends_with('@') || before.contains('#')
     };
-    document.match_indices("defer").any(named)
+    let mut directives = ["defer", "stream"].into_iter();
+    directives.any(|name| document.match_indices(name).any(named))
 }
 
 /// The first payload, and the headers that subgraphs' answers add to the response.

@@ -179,6 +179,9 @@ impl PipelineOptions {
                     Some(size) => size.0,
                     None => execute.response_bytes_max.max(memory.ceiling),
                 },
+                stream_window: u32::try_from(config.supergraph.stream_window.get())
+                    .unwrap_or(u32::MAX),
+                stream_chunk_bytes: config.supergraph.stream_chunk_size.0,
                 ..execute
             },
             error_extensions: {

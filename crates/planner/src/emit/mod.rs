@@ -22,7 +22,7 @@ use ogive_operation::{CondId, SelectionSetId};
 use ogive_plan::{
     Cond, Deferral, DeferredGroup, DeferredOutput, DerivedCell, EnumId, Fetch, FetchId, LayoutId,
     ObjectShape, OperationKind, OutField, Plan, Representation, Requirement, RuntimeType,
-    ShapeField, ShapeId, Shared, Slot, StreamedOutput,
+    ShapeField, ShapeId, Shared, Slot, StreamOutput,
 };
 use ogive_schema::{FieldId, TypeId};
 
@@ -126,7 +126,7 @@ pub(crate) struct Emitter<'a> {
     /// Entries of outputs that are not in the primary part, in order: place, index, part.
     pub(crate) deferred: Vec<DeferredOutput>,
     /// Entries of outputs that are streamed, in the same order.
-    pub(crate) streamed: Vec<StreamedOutput>,
+    pub(crate) streamed: Vec<StreamOutput>,
 }
 
 /// Lists of the plan that several rows may share.
@@ -351,7 +351,7 @@ impl<'a> Emitter<'a> {
             ),
             variable: group.variable,
         });
-        let primary = vec![Vec::new()];
+        let primary = [Vec::new()];
         let parts = match self.schedule.parts.as_slice() {
             [] => primary.iter(),
             parts => parts.iter(),

@@ -9,7 +9,7 @@ use ogive_base::{BitSet, FastMap, IdVec, Symbol, id::Id as _};
 use ogive_operation::{CondId, FieldNodeId, FieldRef};
 use ogive_plan::{
     Deferral, DeferredOutput, EnumId, Layout, LayoutId, LeafKind, OutField, OutSource,
-    RestrictedTypes, Shared, Slot, SlotIndex, StreamedOutput, Wrapping,
+    RestrictedTypes, Shared, Slot, SlotIndex, StreamOutput, Wrapping,
 };
 use ogive_schema::{FieldId, TypeId, TypeKind};
 
@@ -163,7 +163,7 @@ impl Emitter<'_> {
                     });
                 }
                 if let Some(stream) = tree.op.deferral.streams.get(&occurrence.field) {
-                    this.streamed.push(StreamedOutput {
+                    this.streamed.push(StreamOutput {
                         layout: layout_id(place),
                         entry: rows.len() as u32 - 1,
                         label: stream.label.clone(),

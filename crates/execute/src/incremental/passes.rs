@@ -1,4 +1,4 @@
-//! Fetches that can start, and answers that were not looked at: of one pass, or of several (see `streams`).
+//! FetchPasses that can start, and answers that were not looked at: of one pass, or of several (see `streams`).
 
 use std::{collections::VecDeque, future::Future, pin::pin, task::Poll};
 
@@ -15,11 +15,11 @@ use crate::{
 type Answer = (Source, Result<SubgraphResponse, TransportError>);
 
 /// See the module documentation.
-pub(crate) struct Fetching<'p> {
+pub(crate) struct FetchPasses<'p> {
     plan: &'p Plan,
     /// With the pass they are of.
     ready: Vec<(u32, FetchId)>,
-    /// Fetches all of whose representations are under way elsewhere, until something is answered.
+    /// FetchPasses all of whose representations are under way elsewhere, until something is answered.
     parked: Vec<(u32, FetchId)>,
     /// What came while a payload was sent.
     arrived: VecDeque<Answer>,
@@ -38,7 +38,7 @@ struct Progress {
     unanswered: u32,
 }
 
-impl<'p> Fetching<'p> {
+impl<'p> FetchPasses<'p> {
     pub(crate) fn new(plan: &'p Plan, passes: u32) -> Self {
         let ids = plan.fetches.ids();
         let first = |fetch: &FetchId| plan.fetches[*fetch].dependencies.is_empty();
@@ -49,7 +49,7 @@ impl<'p> Fetching<'p> {
             unanswered: 0,
         });
         let progress: Vec<Progress> = progress.collect();
-        Fetching {
+        FetchPasses {
             plan,
             // Popped from the end: the first pass goes first.
             ready: (0..passes).rev().flat_map(of_pass).collect(),
