@@ -9,7 +9,7 @@ const ME = '{ me { name } }';
 const ADD = 'mutation { addReview(review: { product: "HP-101", stars: 1, title: "x" }) { id } }';
 
 /** `home` is the origin that is allowed; the same server by its other name is another origin. */
-export async function browser({ usual, uploads, asked }, home, executablePath, check) {
+export async function browser({ usual, uploads, asked }, events, home, executablePath, check) {
   const profile = mkdtempSync(join(tmpdir(), 'ogive-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
@@ -33,7 +33,46 @@ export async function browser({ usual, uploads, asked }, home, executablePath, c
     const csrf = await ask(get, {});
     check('browser: it may read why a GET without such a header is refused', csrf.errors?.[0].extensions.code, 'CSRF_ERROR');
 
+    // One stream for many operations: `EventSource` can send no headers, so the token is in the URL.
+    check('browser: an EventSource has the answers of operations', await page.evaluate(async url => {
+      const token = await (await fetch(url, { method: 'PUT' })).text();
+      const source = new EventSource(`${url}?token=${token}`);
+      const values = [];
+      const over = new Promise(resolve => {
+        source.addEventListener('next', ({ data }) => values.push(JSON.parse(data)));
+        source.addEventListener('complete', ({ data }) => resolve(JSON.parse(data).id));
+      });
+      await new Promise(resolve => { source.onopen = resolve; });
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-graphql-event-stream-token': token },
+        body: JSON.stringify({ query: 'subscription { count(to: 2) }', extensions: { operationId: 'a' } }),
+      });
+      const id = await over;
+      source.close();
+      return [answer.status, id, values];
+    }, events.url), [202, 'a', [1, 2].map(count => ({ id: 'a', payload: { data: { count } } }))]);
+    const overWebSocket = url => page.evaluate(url => new Promise(resolve => {
+      const socket = new WebSocket(url, 'graphql-transport-ws');
+      const heard = [];
+      socket.onopen = () => socket.send('{"type":"connection_init"}');
+      socket.onerror = () => resolve('refused');
+      socket.onmessage = ({ data }) => {
+        const message = JSON.parse(data);
+        if (message.type === 'connection_ack') {
+          socket.send('{"id":"1","type":"subscribe","payload":{"query":"subscription { count(to: 2) }"}}');
+        } else if (message.type === 'next') {
+          heard.push(message.payload.data.count);
+        } else if (message.type === 'complete') {
+          socket.close();
+          resolve(heard);
+        }
+      };
+    }), url.replace('http', 'ws'));
+    check('browser: a WebSocket', await overWebSocket(events.url), [1, 2]);
+
     await page.goto(home.replace('127.0.0.1', 'localhost'));
+    check('browser: a page that is not allowed opens no WebSocket', await overWebSocket(events.url), 'refused');
     const before = [await asked('accounts'), await asked('reviews')];
     check('browser: the subgraph has been asked for that', before[0] > 0, true);
     check('browser: a page that is not allowed cannot POST JSON', await ask(usual, post(ADD)), 'TypeError');

@@ -1,5 +1,5 @@
 // Starts what the clients talk to: the demo's subgraphs (`ogive mock`), subgraphs of our own, gateways (`ogive serve`).
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -105,6 +105,49 @@ export async function graph(binary, page, knowing) {
     return (stats.subgraphs ?? stats)[name].requests;
   };
   return { usual: `${usual}/graphql`, partial: `${partial}/graphql`, required: `${required}/graphql`, uploads: `${uploads}/graphql`, members: `${members}/graphql`, asked, operations };
+}
+
+/** A subgraph that has events, and a gateway before it. `isLeft()` says whether nobody is subscribed, once that is so. */
+export async function subscribed(binary, page) {
+  const sdl = 'type Query { ping: Int } type Mutation { ping: Int } type Subscription { count(to: Int!): Int refused: Int forever: Int }';
+  const open = new Set();
+  const server = createServer((request, response) => {
+    const chunks = [];
+    request.on('data', chunk => chunks.push(chunk));
+    request.on('end', () => {
+      const { query, variables } = JSON.parse(Buffer.concat(chunks));
+      const answer = value => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+      if (/refused/.test(query)) return answer({ errors: [{ message: 'it is forbidden' }] });
+      if (!/subscription/.test(query)) return answer({ data: { ping: /mutation/.test(query) ? 2 : 1 } });
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const send = data => response.write(`event: next\ndata: ${JSON.stringify({ data })}\n\n`);
+      if (/forever/.test(query)) {
+        open.add(response);
+        response.on('close', () => open.delete(response));
+        return send({ forever: 1 });
+      }
+      const to = Number(/to: ?(\d)/.exec(query)?.[1] ?? Object.values(variables)[0]);
+      for (let count = 1; count <= to; count++) send({ count });
+      response.end('event: complete\ndata:\n\n');
+    });
+  });
+  servers.push(server);
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+  const schema = join(folder, 'events.graphql');
+  writeFileSync(schema, sdl);
+  const supergraph = join(folder, 'events-supergraph.graphql');
+  execFileSync(binary, ['compose', `events=${schema}`, '--url', `events=http://127.0.0.1:${server.address().port}/`, '-o', supergraph], { stdio: 'pipe' });
+  const yaml = join(folder, 'events.yaml');
+  writeFileSync(yaml, `http: { workers: 1 }\nsubscription: { enabled: true }\ninclude_subgraph_errors: { all: true }\ncors: { methods: [GET, POST, PUT, DELETE, OPTIONS], policies: [ { origins: ["${page}"] } ] }\n`);
+  const url = `${await start(binary, 'serve', '-c', yaml, '-s', supergraph, '--listen', '127.0.0.1:0')}/graphql`;
+  const isLeft = async () => {
+    for (const since = Date.now(); open.size > 0;) {
+      if (Date.now() - since > PATIENCE) return false;
+      await new Promise(resolve => setImmediate(resolve));
+    }
+    return true;
+  };
+  return { url, isLeft };
 }
 
 /** Ids of documents that clients may ask for, and the manifest in Apollo's form. */

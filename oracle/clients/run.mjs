@@ -1,10 +1,11 @@
-// Clients that are in use, against `ogive serve`: Apollo Client, also with tokens that end, urql, curl, a browser.
+// Clients that are in use, against `ogive serve`: Apollo Client, also with tokens that end, urql, Relay, graphql-ws,
+// subscriptions-transport-ws, graphql-sse, curl, a browser.
 // Usage: node run.mjs OGIVE_BINARY [CHROMIUM]
 // What is not installed is left out, and said to be. Ends with `test result: ..`, and with status 1 if anything failed.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { graph, serve, stop } from './graph.mjs';
+import { graph, serve, stop, subscribed } from './graph.mjs';
 import { issuer, knowing, login } from './login.mjs';
 
 const [binary, program = 'chromium'] = process.argv.slice(2);
@@ -31,12 +32,15 @@ try {
   const home = await serve(() => [200, { 'content-type': 'text/html' }, '<!doctype html><title>a page</title>']);
   const provider = await issuer();
   const served = { ...await graph(binary, home, knowing(provider)), provider };
+  const events = await subscribed(binary, home);
   const steps = [
     ['Apollo Client', null, async () => (await import('./apollo.mjs')).apollo(served, check)],
     ['login', null, async () => login(served, check)],
     ['urql', null, async () => (await import('./urql.mjs')).urql(served, check)],
+    ['subscriptions', null, async () => (await import('./streams.mjs')).streams(events, check)],
+    ['curl', 'curl', async () => (await import('./streams.mjs')).curled(events, check)],
     ['curl', 'curl', async () => (await import('./curl.mjs')).curls(served, check)],
-    ['browser', program, async () => (await import('./browser.mjs')).browser(served, home, where(program), check)],
+    ['browser', program, async () => (await import('./browser.mjs')).browser(served, events, home, where(program), check)],
   ];
   for (const [name, needs, run] of steps) {
     if (needs && !where(needs)) {

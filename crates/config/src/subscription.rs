@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 
 use crate::{
-    ByteSize, Duration, Path, SubscriptionModeOptions, decode::section, scalars::nonzero,
-    words::words,
+    ByteSize, Duration, Path, SingleConnectionOptions, SubscriptionModeOptions, decode::section,
+    scalars::nonzero, words::words,
 };
 
 section! {
@@ -43,6 +43,8 @@ section! {
         /// How often something is sent on a stream or a WebSocket on which nothing else is, so that nobody in between takes it
         /// for dead; `0s` never.
         pub heartbeat_interval: Duration = Duration::seconds(10),
+        /// Streams of server-sent events for many operations.
+        pub single_connection: SingleConnectionOptions = SingleConnectionOptions::default(),
         /// WebSockets.
         pub websocket: WebSocketOptions = WebSocketOptions::default(),
     }

@@ -23,6 +23,7 @@ use crate::{
     shared::offload::Offload,
     stages::Stages,
     subscribe::sources::{Sources, SubscriptionCounts},
+    subscribe::streams::EventStreams,
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -46,6 +47,8 @@ pub struct Gateway {
     pub(crate) memory: Arc<MemoryBudget>,
     /// The sources of subscriptions.
     pub(crate) sources: Arc<Sources>,
+    /// Streams for many operations.
+    pub(crate) streams: Arc<EventStreams>,
     /// Itself, for what goes on behind requests.
     own: OnceLock<Weak<Gateway>>,
 }
@@ -104,6 +107,7 @@ impl Gateway {
             offload,
             memory: Arc::new(MemoryBudget::new(memory_max)),
             sources: Arc::default(),
+            streams: Arc::default(),
             own: OnceLock::new(),
         }
     }

@@ -56,6 +56,7 @@ use crate::{
     shared::panic::contained,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
+    subscribe::stream_requests::{StreamRequest, no_stream},
 };
 
 impl Gateway {
@@ -174,13 +175,16 @@ impl Gateway {
     }
 
     /// The five stops.
-    async fn graphql<B: RequestBody>(
+    pub(crate) async fn graphql<B: RequestBody>(
         &self,
         serving: &Serving,
         body: B,
         context: RequestContext<'_>,
         document_id: Option<&str>,
     ) -> Response<ResponseBody> {
+        if let Some(asked) = StreamRequest::of(&serving.options, context.parts) {
+            return Box::pin(self.stream_request(serving, body, context, asked)).await;
+        }
         let (media, mut admitted) = match self.admit(&serving.options, context) {
             Ok(admitted) => admitted,
             Err(refused) => {
@@ -232,6 +236,9 @@ impl Gateway {
                 read_refused(&parts.headers, body).await;
                 return refused(context, &error, media);
             }
+        }
+        if !StreamRequest::is_let_in(&serving.options, context) {
+            return refused(context, &no_stream(), media);
         }
         let from = context.record.map(Record::now);
         let (received, uploads) = {

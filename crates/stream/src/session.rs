@@ -51,6 +51,13 @@ pub enum Action<'m> {
     Nothing,
     /// Send this.
     Send(String),
+    /// Send this; then, if the payload has a fresh credential, decide whether operations go on by it.
+    Renew {
+        /// The answer to the ping it came in.
+        pong: String,
+        /// JSON object.
+        payload: &'m str,
+    },
     /// Decide whether the client may connect, then call [`Session::accept`] or [`Session::refuse`].
     Init {
         /// JSON object: what the client says of itself.
@@ -138,7 +145,13 @@ impl Session {
             Err(reason) => self.close(Close::bad_request(reason)),
             Ok(ClientMessage::Init { payload }) => self.init(payload),
             Ok(ClientMessage::Ping { payload }) => {
-                Action::Send(self.text(&ServerMessage::Pong { payload }))
+                let pong = self.text(&ServerMessage::Pong { payload });
+                match payload {
+                    Some(payload) if self.state == State::Accepted => {
+                        Action::Renew { pong, payload }
+                    }
+                    _ => Action::Send(pong),
+                }
             }
             Ok(ClientMessage::Pong) => Action::Nothing,
             Ok(ClientMessage::Subscribe { id, payload }) => self.subscribe(id, payload),
@@ -449,6 +462,15 @@ mod tests {
         assert_eq!(
             session.receive(r#"{"type":"ping","payload":{"a":[1]}}"#),
             Action::Send(r#"{"type":"pong","payload":{"a":[1]}}"#.into())
+        );
+        // Whoever is known may bring a fresh credential like this.
+        let pong = r#"{"type":"pong","payload":{"a":[1]}}"#.to_owned();
+        assert_eq!(
+            accepted(Protocol::TransportWs).receive(r#"{"type":"ping","payload":{"a":[1]}}"#),
+            Action::Renew {
+                pong,
+                payload: r#"{"a":[1]}"#
+            }
         );
     }
 

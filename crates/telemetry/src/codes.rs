@@ -186,7 +186,7 @@ codes! {
         "Nothing is served at this path."
         "Use the path of the GraphQL endpoint."
     OPERATIONS_LIMITED 503 Client
-        "A WebSocket has as many operations as `subscription.client.websocket.max_operations_per_connection` allows."
+        "A WebSocket has as many operations as `subscription.client.websocket.max_operations_per_connection` allows, or a stream of many operations as `subscription.client.single_connection.max_operations_per_stream` does."
         "Wait until one of them is over, or open another connection."
     OPERATION_TOO_LARGE 400 Client
         "The operation selects more fields, or more under conditions, fragments expanded, than the gateway is willing to plan."

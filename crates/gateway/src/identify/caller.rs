@@ -51,13 +51,13 @@ impl Gateway {
         identity.check(true, serving.options.challenge)
     }
 
-    /// Whether who introduces itself like this may ask anything.
+    /// Who introduces itself like this, and may ask anything.
     pub(crate) async fn introduced(
         &self,
         parts: &Parts,
         identity: &Identity,
         worker: &WorkerState,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<Arc<Caller>>, RequestError> {
         let serving = self.serving.load_full();
         let context = RequestContext {
             parts,
@@ -71,7 +71,8 @@ impl Gateway {
         let _admitted = self.let_in(options, context).map_err(|(error, _)| error)?;
         let known = self.known(&serving, context).await;
         let identity = known.as_ref().unwrap_or(identity);
-        identity.check(options.caller_required, options.challenge)
+        identity.check(options.caller_required, options.challenge)?;
+        identity.caller()
     }
 
     /// Who asks with such a head, as a request's own stage finds it out; for whoever measures that.

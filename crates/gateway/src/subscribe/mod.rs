@@ -8,24 +8,22 @@
 pub(crate) mod end;
 pub(crate) mod format;
 pub mod options;
+pub(crate) mod owner;
 pub(crate) mod plan;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod sender;
 pub mod sources;
+pub(crate) mod stream_requests;
+pub(crate) mod streams;
 pub(crate) mod upgrade;
 pub(crate) mod websocket;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderName, HeaderValue, Response, header};
-use ogive_identity::Caller;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
-use serde_json::Value;
 
 use crate::{
     execute::locals,
@@ -37,7 +35,8 @@ use crate::{
     shared::media::{Media, stream_media},
     subscribe::end::{EndLine, EndLog},
     subscribe::format::EventBody,
-    subscribe::plan::{Opener, SourcePlan},
+    subscribe::owner::{Opener, expires_after},
+    subscribe::plan::SourcePlan,
     subscribe::run::SourceInput,
     subscribe::sources::Subscriber,
 };
@@ -151,24 +150,12 @@ fn ending(mut response: Response<ResponseBody>, line: Option<EndLine>) -> Respon
 }
 
 /// What keeps others from keeping a stream, or from holding it back until it is whole.
-const STREAM_HEADERS: [(HeaderName, &str); 2] = [
+pub(crate) const STREAM_HEADERS: [(HeaderName, &str); 2] = [
     (header::CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("x-accel-buffering"), "no"),
 ];
 
-/// How long a caller's credential still holds; `None` if it does not say.
-fn expires_after(caller: &Caller) -> Option<Duration> {
-    let claim = caller.claims.get("exp").and_then(Value::as_f64);
-    let claim = claim.and_then(|at| Duration::try_from_secs_f64(at).ok());
-    let end = caller.end.map(Duration::from_secs);
-    let expires = claim.into_iter().chain(end).min()?;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Some(expires.saturating_sub(now))
-}
-
-fn limited() -> RequestError {
+pub(crate) fn limited() -> RequestError {
     RequestError {
         retry_after: Some(1),
         ..RequestError::http(

@@ -20,6 +20,8 @@ pub struct SubscriptionOptions {
     pub reload_window: Duration,
     /// ... and when the process stops.
     pub drain_window: Duration,
+    /// Streams for many operations, if there are any.
+    pub single_connection: Option<SingleConnectionOptions>,
     /// WebSockets, if there are any.
     pub websocket: Option<WebSocketOptions>,
 }
@@ -33,6 +35,17 @@ pub struct QueueLimits {
     pub bytes_max: usize,
     /// Whether the oldest are dropped beyond it; else the subscription ends.
     pub drops: bool,
+}
+
+/// How streams for many operations are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SingleConnectionOptions {
+    /// Most of them at a time.
+    pub streams_max: usize,
+    /// Most operations at a time in one.
+    pub operations_max: usize,
+    /// How long a client may take from the token to the stream.
+    pub reservation_timeout: Duration,
 }
 
 /// How WebSockets are served.
@@ -67,6 +80,12 @@ impl SubscriptionOptions {
                 .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
                 .collect(),
         });
+        let single = &client.single_connection;
+        let single_connection = single.enabled.then(|| SingleConnectionOptions {
+            streams_max: single.max_streams.get(),
+            operations_max: single.max_operations_per_stream.get(),
+            reservation_timeout: single.reservation_timeout.0,
+        });
         options.enabled.then(|| SubscriptionOptions {
             opened_max: options.max_opened_subscriptions.get(),
             queue: QueueLimits {
@@ -79,6 +98,7 @@ impl SubscriptionOptions {
             reload_window: options.reload_window.0,
             // What is left is for clients that are slow to hear it.
             drain_window: config.http.connection_shutdown_timeout.0 / 2,
+            single_connection,
             websocket,
         })
     }

@@ -8,9 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use ogive_execute::{ExecuteInput, ExecuteOptions, SubgraphRequest, source_request};
-use ogive_identity::Caller;
 use ogive_plan::{Granted, Plan};
 use ogive_transport::{Endpoint, RequestTransport};
 
@@ -26,6 +24,7 @@ use crate::{
     shared::context::OperationContext,
     shared::json_value::JsonObject,
     shared::worker::WorkerState,
+    subscribe::owner::Opener,
     subscribe::sources::SourceKey,
 };
 
@@ -40,19 +39,6 @@ pub(crate) struct SourcePlan {
     pub(crate) variables: Vec<Option<Box<str>>>,
     pub(crate) granted: Granted,
     pub(crate) locals: Vec<Bytes>,
-}
-
-/// Who opened a source. What subgraphs see of it is the same for all who share it.
-pub(crate) struct Opener {
-    pub(crate) headers: HeaderMap,
-    pub(crate) caller: Option<Arc<Caller>>,
-}
-
-impl Opener {
-    /// As an operation of it.
-    pub(crate) fn context(&self) -> OperationContext<'_> {
-        OperationContext::new(&self.headers).asked_by(self.caller.clone())
-    }
 }
 
 /// What a source works by from now on.

@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     gateway::Gateway,
-    shared::context::OperationContext,
     shared::error::internal,
     shared::failures::Telling,
     shared::worker::WorkerState,
-    subscribe::plan::{Opener, SourcePlan},
+    subscribe::owner::Opener,
+    subscribe::plan::SourcePlan,
     subscribe::queue::StreamEnd,
     subscribe::sources::{EndState, EventSource, RunningSource, next},
 };
@@ -38,7 +38,7 @@ impl SourceInput {
     async fn respond(
         &self,
         plan: &SourcePlan,
-        context: &OperationContext<'_>,
+        opener: &Opener,
         telling: &Telling<'_>,
         event: Event,
     ) -> Response {
@@ -54,9 +54,10 @@ impl SourceInput {
         }
         let answered = event.as_ref().ok().map(|response| response.body.clone());
         let (client, endpoints) = (&self.worker.client, &plan.state.endpoints);
-        let headers = &self.opener.headers;
+        let context = opener.context().told_to(&self.gateway.telemetry);
+        let headers = &opener.headers;
         let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
-            .asked_by(Some(context))
+            .asked_by(Some(&context))
             .within(options.request_memory.ceiling)
             .reporting_to(Some(telling as &dyn Reporter))
             .counted_in(Some(&memory), held);
@@ -97,16 +98,18 @@ pub(crate) async fn run(input: SourceInput, plan: SourcePlan, source: Arc<EventS
 async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSource) -> StreamEnd {
     let gateway = &*input.gateway;
     let context = input.opener.context().told_to(&gateway.telemetry);
+    let mut renewed: Option<Opener> = None;
     let name: Option<Box<str>> = plan.operation.name().map(Into::into);
     let telling = Telling {
         telemetry: &gateway.telemetry,
         observer: None,
         operation: name.as_deref(),
     };
+    let opener = &input.opener;
     let Some((mut request, endpoint)) = plan.source() else {
         // Nothing may be asked: the response says why.
         let nothing = Err(ogive_execute::no_events());
-        let response = input.respond(&plan, &context, &telling, nothing).await;
+        let response = input.respond(&plan, opener, &telling, nothing).await;
         return StreamEnd::Failed(response.json);
     };
     // A source keeps nothing of the schema it was opened under but this.
@@ -122,14 +125,19 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
     let mut retiring = Retiring::default();
     // What is served may have changed since this was planned.
     retiring
-        .look_at(*ending.borrow_and_update(), input, &mut plan, running)
+        .look_at(
+            *ending.borrow_and_update(),
+            (input, opener),
+            &mut plan,
+            running,
+        )
         .await;
     loop {
         tokio::select! {
             opened = &mut opening, if events.is_none() => match opened {
                 Ok(opened) => events = Some(opened),
                 Err(error) => {
-                    let response = input.respond(&plan, &context, &telling, Err(error)).await;
+                    let response = input.respond(&plan, opener, &telling, Err(error)).await;
                     return StreamEnd::Failed(response.json);
                 }
             },
@@ -137,7 +145,13 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
                 let Some(event) = event else {
                     return StreamEnd::Complete;
                 };
-                let response = input.respond(&plan, &context, &telling, event).await;
+                if let Some(opener) = running.renewed() {
+                    let key = plan.key(&opener.context(), &input.worker);
+                    running.go_on_as(key.filter(|_| running.is_shared()), false);
+                    renewed = Some(opener);
+                }
+                let opener = renewed.as_ref().unwrap_or(opener);
+                let response = input.respond(&plan, opener, &telling, event).await;
                 if response.is_last {
                     return StreamEnd::Failed(response.json);
                 }
@@ -149,7 +163,8 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
                     return StreamEnd::Drain;
                 }
                 let state = *ending.borrow_and_update();
-                retiring.look_at(state, input, &mut plan, running).await;
+                let opener = renewed.as_ref().unwrap_or(opener);
+                retiring.look_at(state, (input, opener), &mut plan, running).await;
             }
             () = sleep_until(retiring.next), if retiring.told.is_some() => retiring.end_some(running),
         }
@@ -183,13 +198,13 @@ impl Retiring {
     async fn look_at(
         &mut self,
         state: EndState,
-        input: &SourceInput,
+        (input, opener): (&SourceInput, &Opener),
         plan: &mut SourcePlan,
         running: &RunningSource,
     ) {
         if state.drains {
             self.begin(StreamEnd::Drain, input.drain_window);
-        } else if self.told.is_none() && !migrate(input, plan, running).await {
+        } else if self.told.is_none() && !migrate(input, opener, plan, running).await {
             self.begin(StreamEnd::Reload, input.reload_window);
         }
     }
@@ -208,13 +223,18 @@ impl Retiring {
 }
 
 /// Goes on under what is served now; says whether it can.
-async fn migrate(input: &SourceInput, plan: &mut SourcePlan, running: &RunningSource) -> bool {
+async fn migrate(
+    input: &SourceInput,
+    opener: &Opener,
+    plan: &mut SourcePlan,
+    running: &RunningSource,
+) -> bool {
     let gateway = &*input.gateway;
     let serving = gateway.serving.load_full();
     if Arc::ptr_eq(&serving.state, &plan.state) {
         return true;
     }
-    let (opener, worker) = (&input.opener, &*input.worker);
+    let worker = &*input.worker;
     let migrated = plan.under(&serving, gateway, opener, worker).await;
     let Some(migrated) = migrated else {
         return false;

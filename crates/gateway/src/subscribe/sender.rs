@@ -12,12 +12,13 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
 use hyper::body::{Body, Frame, SizeHint};
+use ogive_identity::Caller;
 use ogive_server::ClientCertificate;
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, shared::context::Identity, shared::worker::WorkerState,
-    subscribe::SubscriberSlot, subscribe::sources::Subscriber,
+    gateway::Gateway, shared::context::Identity, shared::error::RequestError,
+    shared::worker::WorkerState, subscribe::SubscriberSlot, subscribe::sources::Subscriber,
 };
 
 /// Who sends operations, and what the head of each of them is.
@@ -55,6 +56,20 @@ impl OperationSender {
             }
         })
     }
+    /// Who asks, with these headers beside those of the template, and that they may ask anything.
+    pub(crate) async fn introduce(
+        &mut self,
+        headers: HeaderMap,
+    ) -> Result<Option<Arc<Caller>>, RequestError> {
+        let mut parts = self.head(None);
+        parts.headers.extend(headers.clone());
+        let introduced = self
+            .gateway
+            .introduced(&parts, &self.identity, &self.worker);
+        let caller = Box::pin(introduced).await?;
+        self.template.extend(headers);
+        Ok(caller)
+    }
     /// The head of an operation's request.
     pub(crate) fn head(&self, slot: Option<SubscriberSlot>) -> Parts {
         let mut request = Request::new(());
@@ -73,14 +88,11 @@ impl OperationSender {
     }
 }
 
-/// Takes headers from what a client says of itself, where the upgrade has none of that name.
-pub(crate) fn add_headers<'n>(
-    headers: &mut HeaderMap,
-    payload: &str,
-    names: impl Iterator<Item = &'n HeaderName>,
-) {
+/// The headers that the payload of a message has, of those that it may have.
+pub(crate) fn headers_in(payload: &str, names: &[HeaderName]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     let Ok(payload) = serde_json::from_str::<Map<String, Value>>(payload) else {
-        return;
+        return headers;
     };
     let inner = payload.get("headers").and_then(Value::as_object);
     for name in names {
@@ -90,14 +102,12 @@ pub(crate) fn add_headers<'n>(
                 .filter(|(key, _)| key.eq_ignore_ascii_case(name.as_str()));
             found.find_map(|(_, value)| HeaderValue::from_str(value.as_str()?).ok())
         };
-        let value = inner.and_then(in_map).or_else(|| in_map(&payload));
-        if let Some(mut value) = value
-            && !headers.contains_key(name)
-        {
+        if let Some(mut value) = inner.and_then(in_map).or_else(|| in_map(&payload)) {
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
     }
+    headers
 }
 
 /// A body that is there.

@@ -16,16 +16,19 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderMap;
 use ogive_base::FastMap;
+use ogive_identity::Caller;
 use ogive_plan::Granted;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, Sleep},
+    time::{Instant, Sleep, sleep_until},
 };
 
 use crate::subscribe::{
     end::EndLog,
     options::QueueLimits,
+    owner::{Opener, expires_after},
     queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
 };
 
@@ -109,6 +112,8 @@ pub(crate) struct EventSource {
     /// The number of whoever opened it.
     opener: u64,
     subscribers: Mutex<Subscribers>,
+    /// By whose credential it goes on.
+    renewed: Mutex<Option<Opener>>,
     /// Told when the last subscriber has left.
     left: Notify,
 }
@@ -178,6 +183,7 @@ impl Sources {
                     key: Mutex::new(key.clone()),
                     opener: number,
                     subscribers: Mutex::default(),
+                    renewed: Mutex::default(),
                     left: Notify::new(),
                 });
                 source.enter(number, &queue);
@@ -194,6 +200,7 @@ impl Sources {
             number,
             queue,
             expiry: None,
+            timer: None,
             end_log: None,
         };
         Some((subscriber, is_new.then_some(source)))
@@ -280,6 +287,14 @@ impl RunningSource {
     /// Waits until nobody is subscribed any more, and lets nobody come then.
     pub(crate) async fn left(&self) {
         self.source.left().await;
+    }
+    /// Whether others find it.
+    pub(crate) fn is_shared(&self) -> bool {
+        lock(&self.source.key).is_some()
+    }
+    /// By whose credential it goes on from now on, if that is another one.
+    pub(crate) fn renewed(&self) -> Option<Opener> {
+        lock(&self.source.renewed).take()
     }
     /// Is found by another key from now on. `for_opener`: only if there is nobody but whoever opened it. Says whether it
     /// was done.
@@ -368,8 +383,10 @@ pub(crate) struct Subscriber {
     source: Arc<EventSource>,
     number: u64,
     queue: Arc<EventQueue>,
-    /// When the token expires.
-    expiry: Option<Pin<Box<Sleep>>>,
+    /// When the credential expires.
+    expiry: Option<Instant>,
+    /// Made where it is waited for, which may be another thread.
+    timer: Option<Pin<Box<Sleep>>>,
     /// What logs its end, if anybody wants that.
     end_log: Option<Box<EndLog>>,
 }
@@ -377,15 +394,25 @@ pub(crate) struct Subscriber {
 impl Subscriber {
     /// Ends it then.
     pub(crate) fn expire(&mut self, after: Option<Duration>) {
-        self.expiry = after.map(|after| Box::pin(tokio::time::sleep(after)));
+        self.expiry = after.map(|after| Instant::now() + after);
+        self.timer = None;
+    }
+    /// Goes on by a fresh credential of the same caller, and so does the source.
+    pub(crate) fn renew(&mut self, headers: &HeaderMap, caller: Option<&Arc<Caller>>) {
+        self.expire(caller.and_then(|caller| expires_after(caller)));
+        *lock(&self.source.renewed) = Some(Opener {
+            headers: headers.clone(),
+            caller: caller.cloned(),
+        });
     }
     /// What comes next.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<StreamStep> {
-        if let Some(expiry) = &mut self.expiry
-            && (expiry.deadline() <= Instant::now() || expiry.as_mut().poll(cx).is_ready())
-        {
-            self.expiry = None;
-            self.queue.cut(StreamEnd::Expired);
+        if let Some(at) = self.expiry {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            if at <= Instant::now() || timer.as_mut().poll(cx).is_ready() {
+                (self.expiry, self.timer) = (None, None);
+                self.queue.cut(StreamEnd::Expired);
+            }
         }
         let step = self.queue.poll(cx);
         if let (Some(logger), Poll::Ready(step)) = (&mut self.end_log, &step) {

@@ -7,12 +7,13 @@
 use std::{
     future::poll_fn,
     pin::Pin,
-    rc::Rc,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use http::{HeaderMap, HeaderName};
+use ogive_identity::Caller;
 use ogive_server::Upgraded;
 use ogive_stream::{
     Action, Close, Protocol, Received, Session, SessionLimits, Utf8Bytes, WebSocket,
@@ -25,8 +26,9 @@ use crate::{
     shared::error::RequestError,
     subscribe::format::{errors_of, told},
     subscribe::options::SubscriptionOptions,
+    subscribe::owner::Owner,
     subscribe::queue::{StreamEnd, StreamStep},
-    subscribe::sender::{Answer, OperationSender, PendingAnswer, add_headers},
+    subscribe::sender::{Answer, OperationSender, PendingAnswer, headers_in},
     subscribe::sources::{Subscriber, share},
 };
 
@@ -72,6 +74,9 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         leave: None,
         first: 0,
         is_flushed: true,
+        of_payload: Vec::new(),
+        owner: Owner::default(),
+        renewed: None,
         start,
     };
     if let Err(close) = driver.run().await {
@@ -119,6 +124,12 @@ struct Driver {
     /// The operation that is looked at first, so that each has its turn.
     first: usize,
     is_flushed: bool,
+    /// The headers that come in payloads.
+    of_payload: Vec<HeaderName>,
+    /// Who has introduced itself.
+    owner: Owner,
+    /// By whose credential operations go on that began with another one.
+    renewed: Option<Option<Arc<Caller>>>,
     start: SessionStart,
 }
 
@@ -202,7 +213,10 @@ impl Driver {
             Turn::Received(Received::Violation { close, .. }) => Err(Some(close)),
             Turn::Received(Received::Closed(_)) => Err(Some(Close::normal())),
             Turn::Received(Received::Broken(_)) => Err(None),
-            Turn::Answered(at, Answer::Stream(subscriber)) => {
+            Turn::Answered(at, Answer::Stream(mut subscriber)) => {
+                if let Some(caller) = &self.renewed {
+                    subscriber.renew(&self.start.sender.template, caller.as_ref());
+                }
                 self.operations[at].state = OperationState::Streaming(subscriber);
                 Ok(())
             }
@@ -249,6 +263,10 @@ impl Driver {
         let action = self.session.receive(text);
         match action {
             Action::Init { payload } => self.init(payload).await,
+            Action::Renew { pong, payload } => {
+                self.say(Some(pong)).await?;
+                self.renew(payload).await
+            }
             Action::Start {
                 id,
                 payload,
@@ -303,17 +321,17 @@ impl Driver {
     async fn init(&mut self, payload: Option<&str>) -> Result<(), Ended> {
         self.init = None;
         let websocket = self.start.options.websocket.as_ref();
-        if let (Some(payload), Some(websocket)) = (payload, websocket) {
-            let names = websocket.init_headers.iter();
-            add_headers(&mut self.start.sender.template, payload, names);
-        }
-        let sender = &self.start.sender;
-        let (gateway, worker) = (Arc::clone(&sender.gateway), Rc::clone(&sender.worker));
-        let introduced = gateway
-            .introduced(&sender.head(None), &sender.identity, &worker)
-            .await;
-        match introduced {
-            Ok(()) => {
+        // What the upgrade has counts first.
+        let named = websocket.map_or(&[][..], |websocket| &websocket.init_headers);
+        let upgraded = &self.start.sender.template;
+        let named = named.iter().filter(|name| !upgraded.contains_key(*name));
+        self.of_payload = named.cloned().collect();
+        let headers = payload.map_or_else(HeaderMap::new, |payload| {
+            headers_in(payload, &self.of_payload)
+        });
+        match self.start.sender.introduce(headers).await {
+            Ok(caller) => {
+                self.owner = Owner::of(caller.as_deref());
                 let text = self.session.accept(None);
                 self.say(Some(text)).await
             }
@@ -326,6 +344,26 @@ impl Driver {
                 self.act(action).await
             }
         }
+    }
+
+    /// The client may have brought a fresh credential: operations go on by it if it is of the same caller.
+    async fn renew(&mut self, payload: &str) -> Result<(), Ended> {
+        let headers = headers_in(payload, &self.of_payload);
+        if headers.is_empty() {
+            return Ok(());
+        }
+        let introduced = self.start.sender.introduce(headers).await;
+        let caller = introduced.map_err(|_| Some(Close::forbidden()))?;
+        if Owner::of(caller.as_deref()) != self.owner {
+            return Err(Some(Close::forbidden()));
+        }
+        for operation in &mut self.operations {
+            if let OperationState::Streaming(subscriber) = &mut operation.state {
+                subscriber.renew(&self.start.sender.template, caller.as_ref());
+            }
+        }
+        self.renewed = Some(caller);
+        Ok(())
     }
 
     async fn answered(&mut self, at: usize, response: &[u8]) -> Result<(), Ended> {

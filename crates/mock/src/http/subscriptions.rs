@@ -260,8 +260,10 @@ impl Connection {
                 }
                 Some(self.session.accept(None))
             }
-            Action::Send(_) if self.schedule.has(EventFaultKind::Silent) => None,
-            Action::Send(text) => Some(text),
+            Action::Send(_) | Action::Renew { .. } if self.schedule.has(EventFaultKind::Silent) => {
+                None
+            }
+            Action::Send(text) | Action::Renew { pong: text, .. } => Some(text),
             Action::Start {
                 id,
                 payload,

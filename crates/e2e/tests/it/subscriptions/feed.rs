@@ -23,6 +23,8 @@ pub(crate) struct Feed {
     lookups: Arc<AtomicUsize>,
     /// Of which subgraph entities were asked last.
     asked: Arc<Mutex<String>>,
+    /// With which `authorization`.
+    told: Arc<Mutex<String>>,
 }
 
 /// A subscription of the gateway.
@@ -40,12 +42,17 @@ impl Feed {
         let counted = Arc::clone(&lookups);
         let asked = Arc::<Mutex<String>>::default();
         let noted = Arc::clone(&asked);
+        let told = Arc::<Mutex<String>>::default();
+        let authorized = Arc::clone(&told);
         // Ends with the process: the threads only wait.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (open, counted) = (open.clone(), Arc::clone(&counted));
                 let noted = Arc::clone(&noted);
-                std::thread::spawn(move || serve(stream.unwrap(), &open, &counted, &noted));
+                let authorized = Arc::clone(&authorized);
+                std::thread::spawn(move || {
+                    serve(stream.unwrap(), &open, &counted, (&noted, &authorized))
+                });
             }
         });
         Feed {
@@ -53,6 +60,7 @@ impl Feed {
             opened,
             lookups,
             asked,
+            told,
         }
     }
     pub(crate) fn url(&self) -> String {
@@ -72,6 +80,10 @@ impl Feed {
     pub(crate) fn asked_of(&self) -> String {
         self.asked.lock().unwrap().clone()
     }
+    /// With which `authorization` entities were asked last.
+    pub(crate) fn told(&self) -> String {
+        self.told.lock().unwrap().clone()
+    }
     /// How often entities were asked for.
     pub(crate) fn lookups(&self) -> usize {
         self.lookups.load(Ordering::SeqCst)
@@ -82,7 +94,7 @@ fn serve(
     mut stream: TcpStream,
     open: &Sender<FeedStream>,
     lookups: &AtomicUsize,
-    asked_of: &Mutex<String>,
+    (asked_of, told): (&Mutex<String>, &Mutex<String>),
 ) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
@@ -101,6 +113,9 @@ fn serve(
             lookups.fetch_add(1, Ordering::SeqCst);
             let path = request.split(' ').nth(1).unwrap();
             path.clone_into(&mut asked_of.lock().unwrap());
+            let mut lines = request.lines();
+            let authorization = lines.find_map(|line| line.strip_prefix("authorization: "));
+            *told.lock().unwrap() = authorization.unwrap_or_default().to_owned();
             let body = request.split("\r\n\r\n").nth(1).unwrap();
             let body: serde_json::Value = serde_json::from_str(body).unwrap();
             let variables = body["variables"].as_object().unwrap();

@@ -5,6 +5,7 @@ mod over_http;
 mod over_websocket;
 mod protocols;
 mod reload;
+mod single_connection;
 
 use std::time::{Duration, Instant};
 

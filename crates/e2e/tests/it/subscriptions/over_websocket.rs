@@ -11,6 +11,10 @@ use tokio::{
 };
 
 use super::Streamed;
+use crate::identity::{
+    ISSUER, claims,
+    made::{Folder, Made, jwks},
+};
 
 pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -322,7 +326,7 @@ fn pages_that_may_not_use_credentials_come_as_strangers() {
 
 #[test]
 fn a_subscription_ends_with_the_api_key_of_its_caller() {
-    let folder = crate::identity::made::Folder::new();
+    let folder = Folder::new();
     let now = std::time::SystemTime::now();
     let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     // Of `abc`.
@@ -414,5 +418,70 @@ fn what_a_subgraph_refuses_is_an_error_of_the_operation_and_ends_it() {
         );
         source.send(r#"{"counted":2}"#);
         assert_eq!(client.hear().await["payload"]["data"]["counted"], 2);
+    });
+}
+
+#[test]
+fn a_fresh_token_in_a_ping_keeps_operations_beyond_the_end_of_the_first_one() {
+    let (folder, key) = (Folder::new(), Made::new("1"));
+    let path = folder.write("jwks.json", &jwks(&[&key]));
+    let graph = Streamed::with(&format!(
+        "headers: {{ all: {{ request: [ {{ propagate: {{ named: authorization }} }} ] }} }}\nauthentication: {{ router: {{ \
+         jwt: {{ clock_skew: 0s, jwks: [{{ url: 'file://{}', issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n",
+        path.display()
+    ));
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let token = |sub: &str, end: u64| {
+        let token = key.token(&claims(json!({"sub": sub, "exp": now + end})));
+        json!({ "authorization": format!("Bearer {token}") })
+    };
+    run(async {
+        let mut renewing = Client::connect(&graph, MODERN).await;
+        renewing
+            .say(json!({"type": "connection_init", "payload": token("a", 3)}))
+            .await;
+        assert_eq!(renewing.hear().await["type"], "connection_ack");
+        renewing
+            .subscribe("1", "subscription { added { id text } }")
+            .await;
+        let mut source = graph.feed.opened();
+        let mut other = Client::connect(&graph, MODERN).await;
+        other
+            .say(json!({"type": "connection_init", "payload": token("b", 3)}))
+            .await;
+        assert_eq!(other.hear().await["type"], "connection_ack");
+        other.subscribe("1", "subscription { counted }").await;
+        let _other_source = graph.feed.opened();
+        // A ping without a token is a ping.
+        renewing
+            .say(json!({"type": "ping", "payload": {"a": 1}}))
+            .await;
+        assert_eq!(
+            renewing.hear().await,
+            json!({"type": "pong", "payload": {"a": 1}})
+        );
+        let fresh = token("a", 600);
+        renewing
+            .say(json!({"type": "ping", "payload": fresh}))
+            .await;
+        assert_eq!(renewing.hear().await["type"], "pong");
+        // The one that is not renewed tells when the first token has ended.
+        assert_eq!(other.closed().await, 4403);
+        source.add("1");
+        assert_eq!(
+            renewing.hear().await["payload"]["data"]["added"]["text"],
+            "text of 1"
+        );
+        assert_eq!(graph.feed.told(), fresh["authorization"]);
+        // Operations from now on are by the fresh one, too.
+        renewing.subscribe("2", "{ping}").await;
+        assert_eq!(renewing.hear().await["type"], "next");
+        assert_eq!(renewing.hear().await["type"], "complete");
+        // Nobody takes over the connection of somebody else.
+        renewing
+            .say(json!({"type": "ping", "payload": token("b", 600)}))
+            .await;
+        assert_eq!(renewing.closed().await, 4403);
     });
 }

@@ -1,0 +1,90 @@
+//! By whose credential a subscription goes on: whether two are of one caller, when one ends, what of it a source keeps.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use http::HeaderMap;
+use ogive_identity::Caller;
+use ogive_plan::Claims;
+use serde_json::{Map, Value};
+
+use crate::shared::context::OperationContext;
+
+/// Claims about a token rather than about whoever has it.
+const OF_TOKENS: [&str; 5] = ["exp", "iat", "nbf", "jti", "auth_time"];
+
+/// A caller without what a fresh token says anew. Of those of whom nothing is known all are equal.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Owner {
+    granted: Claims,
+    claims: Map<String, Value>,
+}
+
+impl Owner {
+    pub(crate) fn of(caller: Option<&Caller>) -> Self {
+        let Some(caller) = caller else {
+            return Owner::default();
+        };
+        let claims = caller.claims.iter();
+        let kept = claims.filter(|(name, _)| !OF_TOKENS.contains(&name.as_str()));
+        Owner {
+            granted: caller.granted.clone(),
+            claims: kept
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        }
+    }
+}
+
+/// Who opened a source, or by whose credential it goes on. What subgraphs see of it is the same for all who share it.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    pub(crate) headers: HeaderMap,
+    pub(crate) caller: Option<Arc<Caller>>,
+}
+
+impl Opener {
+    /// As an operation of it.
+    pub(crate) fn context(&self) -> OperationContext<'_> {
+        OperationContext::new(&self.headers).asked_by(self.caller.clone())
+    }
+}
+
+/// How long a caller's credential still holds; `None` if it does not say.
+pub(crate) fn expires_after(caller: &Caller) -> Option<Duration> {
+    let claim = caller.claims.get("exp").and_then(Value::as_f64);
+    let claim = claim.and_then(|at| Duration::try_from_secs_f64(at).ok());
+    let end = caller.end.map(Duration::from_secs);
+    let expires = claim.into_iter().chain(end).min()?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Some(expires.saturating_sub(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_identity::CallerOptions;
+    use serde_json::json;
+
+    use super::*;
+
+    fn owner(claims: Value) -> Owner {
+        let claims = claims.as_object().unwrap().clone();
+        Owner::of(Some(&Caller::proved(claims, &CallerOptions::default())))
+    }
+
+    #[test]
+    fn a_fresh_token_is_of_the_same_caller_only_if_it_says_the_same_of_it() {
+        let first = owner(json!({"sub": "a", "scope": "r", "exp": 1, "jti": "x"}));
+        assert_eq!(
+            first,
+            owner(json!({"sub": "a", "scope": "r", "exp": 2, "iat": 1}))
+        );
+        assert_ne!(first, owner(json!({"sub": "b", "scope": "r", "exp": 2})));
+        assert_ne!(first, owner(json!({"sub": "a", "scope": "r w", "exp": 2})));
+        assert_ne!(first, Owner::of(None));
+    }
+}

@@ -1,0 +1,381 @@
+//! The single connection mode of graphql-sse: a token by `PUT`, one stream of events by `GET`, operations by `POST` or
+//! `GET` with their answers in the stream, an end by `DELETE`.
+//!
+//! Operations pass all stages by the head of their own request. A token is of whoever reserved it: with the credentials of
+//! another caller there is no such stream.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+    request::Parts,
+};
+use ogive_server::{ResponseBody, drain_body::read_refused};
+use ogive_telemetry::codes;
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::Deserialize;
+
+use crate::{
+    gateway::{Gateway, Serving},
+    options::GatewayOptions,
+    receive::{RequestBody, percent::decode_form},
+    respond::refusal::refuse,
+    shared::context::RequestContext,
+    shared::error::{RequestError, internal, no_subscriptions},
+    shared::media::{Media, StreamMedia, stream_media},
+    subscribe::{
+        STREAM_HEADERS, SubscriberSlot,
+        options::{SingleConnectionOptions, SubscriptionOptions},
+        owner::Owner,
+        sender::WholeBody,
+        sources::share,
+        streams::{EventStream, PlaceRefusal, StreamAnswer, StreamBody},
+    },
+};
+
+/// Where clients say which stream they mean; else the parameter `token` of the URL does.
+const TOKEN: HeaderName = HeaderName::from_static("x-graphql-event-stream-token");
+
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 16;
+
+/// What a client asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum StreamRequest {
+    /// A token.
+    Reserve,
+    /// The stream of a token.
+    Open(String),
+    /// An operation in it.
+    Operate(String),
+    /// The end of an operation.
+    Stop(String),
+}
+
+impl StreamRequest {
+    /// What a request asks for; `None` if it has nothing to do with such streams.
+    pub(crate) fn of(options: &GatewayOptions, parts: &Parts) -> Option<Self> {
+        options.subscription.as_ref()?.single_connection.as_ref()?;
+        let is_operation = parts.extensions.get::<SubscriberSlot>().is_some();
+        if is_operation {
+            return None;
+        }
+        if parts.uri.path() != options.graphql_path {
+            return None;
+        }
+        if parts.method == Method::PUT {
+            return Some(StreamRequest::Reserve);
+        }
+        let token = token(parts)?;
+        let is_stream = stream_media(&parts.headers) == Some(StreamMedia::EventStream);
+        match parts.method {
+            Method::DELETE => Some(StreamRequest::Stop(token)),
+            Method::GET if is_stream && parameter(parts, "query").is_none() => {
+                Some(StreamRequest::Open(token))
+            }
+            // An answer of its own is a stream of its own.
+            Method::GET | Method::POST if !is_stream => Some(StreamRequest::Operate(token)),
+            _ => None,
+        }
+    }
+
+    /// Whether an operation in a stream is of whoever has the stream; all other requests are.
+    pub(crate) fn is_let_in(options: &GatewayOptions, context: RequestContext<'_>) -> bool {
+        if options.subscription.is_none() {
+            return true;
+        }
+        let owner = context.parts.extensions.get::<Owner>();
+        owner.is_none_or(|owner| {
+            let caller = context.identity.caller();
+            caller.is_ok_and(|caller| Owner::of(caller.as_deref()) == *owner)
+        })
+    }
+}
+
+fn token(parts: &Parts) -> Option<String> {
+    match parts.headers.get(TOKEN) {
+        Some(token) => token.to_str().ok().map(str::to_owned),
+        None => parameter(parts, "token"),
+    }
+}
+
+fn parameter(parts: &Parts, name: &str) -> Option<String> {
+    let mut pairs = parts
+        .uri
+        .query()?
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| *key == name)?;
+    decode_form(value)
+}
+
+impl Gateway {
+    /// Answers what has to do with streams of many operations.
+    pub(crate) async fn stream_request<B: RequestBody>(
+        &self,
+        serving: &Serving,
+        body: B,
+        context: RequestContext<'_>,
+        asked: StreamRequest,
+    ) -> Response<ResponseBody> {
+        let answer = match asked {
+            StreamRequest::Operate(token) => self.operate(serving, body, context, &token).await,
+            asked => {
+                read_refused(&context.parts.headers, body).await;
+                self.manage(serving, context, asked).await
+            }
+        };
+        answer.unwrap_or_else(|error| refuse(&error, Media::Json))
+    }
+
+    async fn manage(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        asked: StreamRequest,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let (subscription, single) = options(serving)?;
+        let known = self
+            .introduced(context.parts, context.identity, context.worker)
+            .await?;
+        let owner = Owner::of(known.as_deref());
+        match asked {
+            StreamRequest::Reserve => self.reserve(single, owner, context),
+            StreamRequest::Open(token) => {
+                self.stream_of(&token, &owner)?;
+                let stream = self
+                    .streams
+                    .open(&token)
+                    .ok_or_else(|| refusal(409, "the stream of this token is open already"))?;
+                Ok(self.opened(subscription, stream, &token))
+            }
+            StreamRequest::Stop(token) | StreamRequest::Operate(token) => {
+                let id = parameter(context.parts, "operationId").ok_or_else(no_operation_id)?;
+                self.stream_of(&token, &owner)?.stop(&id);
+                Ok(Response::new(ResponseBody::default()))
+            }
+        }
+    }
+
+    fn stream_of(&self, token: &str, owner: &Owner) -> Result<Arc<EventStream>, RequestError> {
+        let stream = self.streams.get(token);
+        stream
+            .filter(|stream| stream.is_of(owner))
+            .ok_or_else(no_stream)
+    }
+
+    fn reserve(
+        &self,
+        single: &SingleConnectionOptions,
+        owner: Owner,
+        context: RequestContext<'_>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        // Where nothing can go on behind a request there is no stream either.
+        context.worker.handle().ok_or_else(no_subscriptions)?;
+        let mut random = [0; TOKEN_BYTES];
+        SystemRandom::new()
+            .fill(&mut random)
+            .map_err(|_| internal())?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        if !self.streams.reserve(&token, owner, single.streams_max) {
+            return Err(super::limited());
+        }
+        let (streams, expiring) = (Arc::clone(&self.streams), token.clone());
+        let timeout = single.reservation_timeout;
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(timeout).await;
+            streams.expire(&expiring);
+        });
+        let mut response = Response::new(ResponseBody::from(Bytes::from(token)));
+        *response.status_mut() = StatusCode::CREATED;
+        let headers = response.headers_mut();
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.insert(header::CONTENT_TYPE, plain);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    }
+
+    fn opened(
+        &self,
+        options: &SubscriptionOptions,
+        stream: Arc<EventStream>,
+        token: &str,
+    ) -> Response<ResponseBody> {
+        let mut ending = self.sources.ending();
+        let own = options.drain_window.mul_f64(share(self.sources.number()));
+        let leaving = async move {
+            let _ = ending.wait_for(|ending| ending.drains).await;
+            tokio::time::sleep(own).await;
+        };
+        let streams = Arc::clone(&self.streams);
+        let body = StreamBody::new(stream, token, streams, options.heartbeat, leaving);
+        let mut response = Response::new(ResponseBody::of_parts(Box::pin(body)));
+        let headers = response.headers_mut();
+        let media = Media::Stream(StreamMedia::EventStream);
+        headers.insert(header::CONTENT_TYPE, media.content_type());
+        for (name, value) in STREAM_HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    /// Runs an operation whose answer goes into a stream.
+    async fn operate<B: RequestBody>(
+        &self,
+        serving: &Serving,
+        body: B,
+        context: RequestContext<'_>,
+        token: &str,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let (_, single) = options(serving)?;
+        let parts = context.parts;
+        // Nothing is read for whoever has no stream. Whose it is is seen when it is known who asks.
+        let Some(stream) = self.streams.get(token) else {
+            read_refused(&parts.headers, body).await;
+            return Err(no_stream());
+        };
+        let (id, body) = match parts.method {
+            Method::GET => (
+                parameter(parts, "extensions").and_then(|text| id_in(text.as_bytes())),
+                None,
+            ),
+            _ => {
+                let body = whole(serving, parts, body).await?;
+                (operation_id(&body), Some(body))
+            }
+        };
+        let id = id.ok_or_else(no_operation_id)?;
+        let place = stream.begin(&id, single.operations_max).map_err(no_place)?;
+        let slot = SubscriberSlot::default();
+        let parts = head(parts, &slot, stream.owner());
+        let context = RequestContext {
+            parts: &parts,
+            ..context
+        };
+        let answering = self.graphql(serving, WholeBody(body), context, None);
+        let mut response = Box::pin(answering).await;
+        let answer = match slot.take() {
+            Some(subscriber) => StreamAnswer::Events(Box::new(subscriber)),
+            // What was never executed is told at once.
+            None if !response.status().is_success() => return Ok(response),
+            None => StreamAnswer::Whole(response.body_mut().to_vec().into()),
+        };
+        place.answer(answer);
+        let mut accepted = Response::new(ResponseBody::default());
+        *accepted.status_mut() = StatusCode::ACCEPTED;
+        *accepted.extensions_mut() = std::mem::take(response.extensions_mut());
+        Ok(accepted)
+    }
+}
+
+fn options(
+    serving: &Serving,
+) -> Result<(&SubscriptionOptions, &SingleConnectionOptions), RequestError> {
+    let subscription = serving.options.subscription.as_ref();
+    let single = subscription.and_then(|options| options.single_connection.as_ref());
+    subscription.zip(single).ok_or_else(no_subscriptions)
+}
+
+/// The head of an operation's request.
+fn head(parts: &Parts, slot: &SubscriberSlot, owner: &Owner) -> Parts {
+    let mut request = Request::new(());
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.version_mut() = parts.version;
+    let mut headers: HeaderMap = parts.headers.clone();
+    headers.remove(TOKEN);
+    let accept = HeaderValue::from_static("application/graphql-response+json");
+    headers.insert(header::ACCEPT, accept);
+    *request.headers_mut() = headers;
+    *request.extensions_mut() = parts.extensions.clone();
+    request.extensions_mut().insert(slot.clone());
+    request.extensions_mut().insert(owner.clone());
+    request.into_parts().0
+}
+
+/// Reads a body, of which the id of the operation is needed before anything else.
+async fn whole<B: RequestBody>(
+    serving: &Serving,
+    parts: &Parts,
+    body: B,
+) -> Result<Bytes, RequestError> {
+    if parts.headers.contains_key(header::CONTENT_ENCODING) {
+        read_refused(&parts.headers, body).await;
+        return Err(refusal(415, "operations of a stream are not encoded"));
+    }
+    let limits = &serving.options.receive;
+    let (most, time): (usize, Duration) = (limits.body.ceiling, limits.body_timeout.ceiling);
+    let mut body = pin!(body);
+    let mut read = BytesMut::new();
+    let reading = async {
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let Some(data) = frame.ok()?.into_data().ok() else {
+                continue;
+            };
+            if read.len() + data.remaining() > most {
+                return None;
+            }
+            read.put(data);
+        }
+        Some(())
+    };
+    match tokio::time::timeout(time, pin!(reading)).await {
+        Ok(Some(())) => Ok(read.freeze()),
+        Ok(None) => {
+            let message = "the request's body is too large, or did not arrive";
+            Err(refusal(413, message))
+        }
+        Err(_) => Err(refusal(408, "the request's body took too long")),
+    }
+}
+
+#[derive(Deserialize)]
+struct OperationRequest {
+    extensions: Option<OperationExtensions>,
+}
+
+#[derive(Deserialize)]
+struct OperationExtensions {
+    #[serde(rename = "operationId")]
+    id: Option<String>,
+}
+
+fn operation_id(body: &[u8]) -> Option<String> {
+    let request: OperationRequest = serde_json::from_slice(body).ok()?;
+    request.extensions?.id.filter(|id| !id.is_empty())
+}
+
+fn id_in(extensions: &[u8]) -> Option<String> {
+    let extensions: OperationExtensions = serde_json::from_slice(extensions).ok()?;
+    extensions.id.filter(|id| !id.is_empty())
+}
+
+fn refusal(status: u16, message: &'static str) -> RequestError {
+    RequestError {
+        status,
+        ..RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
+    }
+}
+
+pub(crate) fn no_stream() -> RequestError {
+    refusal(404, "there is no stream of this token: reserve one by PUT")
+}
+
+fn no_operation_id() -> RequestError {
+    refusal(
+        400,
+        "the request does not say which operation of the stream it is: `operationId`",
+    )
+}
+
+fn no_place(why: PlaceRefusal) -> RequestError {
+    match why {
+        PlaceRefusal::Duplicate => refusal(409, "an operation of this id runs in the stream"),
+        PlaceRefusal::Over => no_stream(),
+        PlaceRefusal::TooMany => RequestError::http(
+            codes::OPERATIONS_LIMITED,
+            "the stream has as many operations as it may have at a time",
+        ),
+    }
+}
