@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
 use ogive_base::Reservation;
-use ogive_transport::encoding::{Encoder, Encoding};
+use ogive_net::encoding::{Encoder, Encoding};
 
 use crate::{
     parts::{PartStream, Parts},

@@ -3,7 +3,7 @@
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use ogive_config::{Config, FileMode};
-use ogive_transport::ServerTls;
+use ogive_net::ServerTls;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout_at},

@@ -5,7 +5,7 @@
 
 use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
-use ogive_transport::{ServerTls, TlsError};
+use ogive_net::{ServerTls, TlsError};
 
 use crate::tls::{DAY, now, warn_of_end};
 

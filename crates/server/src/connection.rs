@@ -23,7 +23,7 @@ use http::{HeaderValue, Response, StatusCode, Version, header, request::Parts};
 use hyper::{Request, body::Incoming, service::service_fn};
 use ogive_base::{OutOfMemory, Reservation};
 use ogive_config::{Measured, Peer};
-use ogive_transport::{ServerTls, Socket, Stream};
+use ogive_net::{ServerTls, Socket, Stream};
 use tokio::{
     io::AsyncReadExt,
     time::{Instant, timeout, timeout_at},

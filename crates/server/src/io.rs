@@ -18,7 +18,7 @@ use std::{
 };
 
 use ogive_base::{OutOfMemory, Reservation};
-use ogive_transport::{Socket, Stream};
+use ogive_net::{Socket, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 use crate::{framing::Framing, shared::CountsMemory};

@@ -13,7 +13,7 @@ use std::{
 };
 
 use ogive_config::{FileMode, Peer};
-use ogive_transport::Socket;
+use ogive_net::Socket;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
 /// Connections that the operating system holds until they are accepted; it may have a lower limit of its own. With the

@@ -3,7 +3,7 @@
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use ogive_base::Reservation;
-use ogive_transport::ServerTls;
+use ogive_net::ServerTls;
 
 use crate::{
     draining::Draining, options::ServeOptions, request_queue::RequestQueue, service::Service,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use ogive_config::Config;
-use ogive_transport::{Identity, Pem, ServerTls, ServerTlsOptions, Validity};
+use ogive_net::{Identity, Pem, ServerTls, ServerTlsOptions, Validity};
 
 /// Seconds of a day.
 pub(crate) const DAY: u64 = 24 * 3_600;

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use ogive_transport::ServerTls;
+use ogive_net::ServerTls;
 use tokio::{
     runtime::{Builder, LocalOptions},
     sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch},

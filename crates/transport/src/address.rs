@@ -4,18 +4,6 @@ use std::{fmt, path::Path};
 
 use http::{HeaderValue, Uri, uri::PathAndQuery};
 
-/// When HTTP/2 is spoken with a subgraph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Http2 {
-    /// If both sides agree on it during the TLS handshake; never without TLS.
-    #[default]
-    Enable,
-    /// Never.
-    Disable,
-    /// Always, without TLS from the first byte on (prior knowledge, RFC 9113, section 3.3).
-    Only,
-}
-
 /// The parts of a usable URL.
 #[derive(Clone, Debug)]
 pub struct Address {

@@ -7,9 +7,9 @@ use http::HeaderName;
 use ogive_execute::RequestLimits;
 
 use crate::{
-    CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge,
+    CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge, Http2,
     ResponseHeaderRules, Retry, Signer,
-    address::{Address, EndpointError, Http2},
+    address::{Address, EndpointError},
     balance::{OutlierEjection, Replicas},
 };
 

@@ -15,7 +15,7 @@
 //! Reading order: [`address`] and [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
 //! the executor), `exchange` and `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), `events` (subscriptions), [`mod@fetch`] and [`source`] (single requests
-//! outside the hot path), `connect`, `resolve`, `race` `pool` and `age` (connections), `growth` (buffers), [`tls`], [`stream`], [`encoding`] (compressed bodies),
+//! outside the hot path), `connect`, `resolve`, `race` `pool` and `age` (connections), [`ogive_net`] (streams, TLS, compressed bodies),
 //! [`coalescing`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
 //! replicas), [`upload`] (bodies made while they are sent), `sign` and [`signer`] (proof of who asks), `error`.
 
@@ -28,13 +28,11 @@ mod cache_control;
 mod client;
 pub mod coalescing;
 mod connect;
-pub mod encoding;
 pub mod endpoint;
 mod error;
 mod events;
 mod exchange;
 pub mod fetch;
-mod growth;
 pub mod headers;
 mod http1;
 pub mod observe;
@@ -49,21 +47,22 @@ pub mod response_headers;
 mod sign;
 pub mod signer;
 pub mod source;
-pub mod stream;
-pub mod tls;
 pub mod upload;
 
-pub use address::{EndpointError, Http2};
+use ogive_net::{Socket, Stream, encoding, growth};
+
+pub use address::EndpointError;
 pub use balance::{OutlierEjection, Replicas};
 pub use cache_control::is_for_caches;
 pub use client::Client;
 pub use coalescing::{Coalesced, Coalescer, SharingScope};
-pub use encoding::Encoding;
 pub use endpoint::{Endpoint, Endpoints, Traffic};
 pub use events::source::{EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};
+// What its options are made of.
 pub use observe::{Answered, Observer, Reporter};
+pub use ogive_net::{ClientTls, ClientTlsOptions, Encoding, Http2, Identity, Pem, TlsError};
 pub use personal::Personal;
 pub use request::RequestTransport;
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
@@ -73,8 +72,4 @@ pub use response_headers::{
 };
 pub use signer::{Ready, Refused, SignError, Signer, Signing, Unsigned};
 pub use source::Source;
-pub use stream::{Socket, Stream};
-pub use tls::{
-    ClientTls, ClientTlsOptions, Identity, Pem, ServerTls, ServerTlsOptions, TlsError, Validity,
-};
 pub use upload::{Attachment, FeedError, Files, PieceSender, Pieces};

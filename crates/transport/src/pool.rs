@@ -21,11 +21,7 @@ use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
 use tokio::time::Instant;
 
-use crate::{
-    address::{Http2, Target},
-    age::Age,
-    http1::Connection,
-};
+use crate::{Http2, address::Target, age::Age, http1::Connection};
 
 /// A connection that can take a request.
 pub(crate) enum Ready {

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
 use crate::{
-    ClientTls, Fetched, Http2,
+    ClientTls, ClientTlsOptions, Fetched, Http2,
     address::Address,
     connect::{open, speak_http2},
     error::chain,
@@ -22,7 +22,6 @@ use crate::{
     http1::framing::HeaderScope,
     http1::request::{self, Headers},
     http1::{Connection, OutgoingRequest, Unanswered},
-    tls::ClientTlsOptions,
 };
 
 /// Most connections of a source that are kept.

@@ -6,7 +6,7 @@ use std::{
     sync::mpsc,
 };
 
-use ogive_transport::encoding::{Encoding, decode, encode};
+use ogive_net::encoding::{Encoding, decode, encode};
 use serde_json::json;
 
 use crate::{

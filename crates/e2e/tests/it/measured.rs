@@ -3,8 +3,8 @@
 
 use std::io::Write;
 
+use ogive_net::encoding::{Encoding, encode};
 use ogive_testbase::subgraph::ManualSubgraph;
-use ogive_transport::encoding::{Encoding, encode};
 
 use crate::{
     graph::Graph,

@@ -25,8 +25,8 @@ use hyper::body::Body;
 use ogive_base::{Reservation, bounded};
 use ogive_config::{BatchingOptions, Config, HttpOptions, Limit, LimitOptions, Measured};
 use ogive_json::{JsonStr, Kind, ScanError, Scanner};
+use ogive_net::encoding::{self, DecodeError, Encoding};
 use ogive_telemetry::codes;
-use ogive_transport::encoding::{self, DecodeError, Encoding};
 
 use crate::{
     schema::operation::Delivery,

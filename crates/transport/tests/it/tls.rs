@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use ogive_transport::{
-    Client, ClientTls, ClientTlsOptions, Endpoint, HeaderRules, Http2, Identity, Pem, ServerTls,
-    ServerTlsOptions, Traffic,
-};
+use ogive_net::{ClientTls, ClientTlsOptions, Http2, Identity, Pem, ServerTls, ServerTlsOptions};
+use ogive_transport::{Client, Endpoint, HeaderRules, Traffic};
 use rcgen::{CertificateParams, KeyPair};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_transport::encoding::{Encoding, encode};
+use ogive_net::encoding::{Encoding, encode};
 use serde_json::json;
 
 use super::{compare, seen};

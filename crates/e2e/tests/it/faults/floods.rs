@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use h2::client::SendRequest;
-use ogive_transport::encoding::{Encoding, encode};
+use ogive_net::encoding::{Encoding, encode};
 use tokio::net::TcpStream;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use ogive_transport::encoding::{Encoding, encode};
+use ogive_net::encoding::{Encoding, encode};
 use serde_json::{Value, json};
 
 use super::{compare, seen};

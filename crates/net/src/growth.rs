@@ -13,7 +13,7 @@ const ROOM_MAX: usize = 1 << 30;
 
 /// How much room to reserve behind `length` bytes for `more`; altogether there will be no more than `most`, but for what is
 /// needed now.
-pub(crate) fn room(length: usize, more: usize, most: usize) -> usize {
+pub fn room(length: usize, more: usize, most: usize) -> usize {
     let whole = match length {
         0..SMALL => 0,
         _ if length < MIDDLE.1 => MIDDLE.0.min(most),

@@ -1,6 +1,6 @@
 //! `content-encoding`: gzip, br and zstd, both ways, piece by piece (RFC 9110, section 8.4).
 //!
-//! Used towards subgraphs here and towards clients by the gateway. Decoding stops at a limit on the bytes that come
+//! Decoding stops at a limit on the bytes that come
 //! out, so a small body cannot become a huge one, and gives other requests a turn while it works.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};

@@ -1,6 +1,6 @@
 //! A byte stream of either side: TCP or a unix socket, with or without TLS.
 //!
-//! Used towards subgraphs here and towards clients by the gateway. Bytes that were looked at before anybody knew what
+//! Bytes that were looked at before anybody knew what
 //! they are come first when it is read, and whoever does not take what is written to it within a time is given up.
 //!
 //! A socket may have megabytes for whoever reads it, and room for as many, and what reads and writes here goes on until
@@ -124,7 +124,7 @@ impl Stream {
 
     /// Whether the other side has said nothing, as far as the reactor knows: no system call, unless something came. An
     /// idle connection of which this is not true must not be used.
-    pub(crate) fn is_quiet(&mut self) -> bool {
+    pub fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let blocked = |read: io::Result<usize>| {
             read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
@@ -147,7 +147,7 @@ impl Stream {
 
     /// Whether nothing at all came, not even the end of the connection: asks the operating system, which may know more
     /// than the reactor. With TLS `false` may only mean that it was not data.
-    pub(crate) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         rustix::net::recv(self.as_fd(), &mut [0; 1], flags)
             .is_err_and(|error| error == Errno::AGAIN || error == Errno::WOULDBLOCK)
@@ -168,7 +168,7 @@ impl Stream {
 
     /// Lets TCP ask whether the other side is there when nothing was said for so long, for connections on which nothing
     /// may be said for long.
-    pub(crate) fn keep_alive(&self, interval: Duration) {
+    pub fn keep_alive(&self, interval: Duration) {
         let socket = match &self.kind {
             Kind::Plain(socket) => socket,
             Kind::Tls(stream) => stream.get_ref().0,
@@ -186,13 +186,14 @@ impl Stream {
         }
     }
 
-    pub(crate) fn is_tls(&self) -> bool {
+    /// Whether it is TLS.
+    pub fn is_tls(&self) -> bool {
         matches!(self.kind, Kind::Tls(_))
     }
 
     /// Says that nothing will be written any more, as far as there is a word for it besides closing, and as far as that
     /// does not have to be waited for. (RFC 8446, section 6.1: without it nobody knows whether that was the end.)
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Kind::Tls(stream) = &mut self.kind {
             let mut context = Context::from_waker(Waker::noop());
             let _ = Pin::new(&mut **stream).poll_shutdown(&mut context);

@@ -24,7 +24,17 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 
-use crate::address::Http2;
+/// When HTTP/2 is spoken with a subgraph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Http2 {
+    /// If both sides agree on it during the TLS handshake; never without TLS.
+    #[default]
+    Enable,
+    /// Never.
+    Disable,
+    /// Always, without TLS from the first byte on (prior knowledge, RFC 9113, section 3.3).
+    Only,
+}
 
 /// Most bytes of a PEM file.
 const PEM_BYTES_MAX: u64 = 16 << 20;
@@ -189,12 +199,12 @@ impl ClientTls {
         Ok(true)
     }
     /// What connections are made with, and a number that is another one for every other configuration.
-    pub(crate) fn current(&self) -> (Arc<ClientConfig>, u64) {
+    pub fn current(&self) -> (Arc<ClientConfig>, u64) {
         let loaded = current(&self.loaded);
         (loaded.config, loaded.hash)
     }
     /// The name to ask for and to check.
-    pub(crate) fn server_name(&self, host: &str) -> Result<ServerName<'static>, TlsError> {
+    pub fn server_name(&self, host: &str) -> Result<ServerName<'static>, TlsError> {
         let name = self.options.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned())
             .map_err(|_| TlsError(format!("`{name}` is no name that a certificate can be for")))
