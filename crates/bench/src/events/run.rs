@@ -30,7 +30,7 @@ const CHECK_SUBSCRIBERS: usize = 3;
 /// Events of a check.
 const CHECK_EVENTS: u64 = 5;
 /// Subscribers who come and go before memory is looked at.
-const WARM_SUBSCRIBERS: usize = 50;
+const WARM_SUBSCRIBERS: usize = 10;
 /// How often the first event is sent, at most.
 const PRIMES_MAX: u32 = 50;
 /// How long each of these is waited for.
