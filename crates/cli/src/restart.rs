@@ -172,7 +172,7 @@ batching: { enabled: true }
 cors: { policies: [{ origins: ['https://a.example'] }] }
 override_subgraph_url: { products: 'https://products.example/' }
 authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] }, introspection: { endpoint: 'https://idp.example/', client_id: a, client_secret: b } } }
-demand_control: { enabled: true }
+demand_control: { enabled: true, strategy: { static_estimated: { subgraph: { all: { max: 5 } } } } }
 subscription: { enabled: true }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
@@ -235,7 +235,20 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 18] = [
+    const VALUES: [(&str, &str); 22] = [
+        (
+            "traffic_shaping.router.rate_limits[].key",
+            "[{ client_name: true }]",
+        ),
+        (
+            "traffic_shaping.router.rate_limits[].charge",
+            "estimated_cost",
+        ),
+        ("traffic_shaping.router.rate_limits[].when", CONDITION),
+        (
+            "traffic_shaping.router.rate_limits[].overrides[].matching",
+            CONDITION,
+        ),
         ("authentication.router.jwt.scopes_claim", "other"),
         ("authentication.router.jwt.policies_claim", "other"),
         (
@@ -270,6 +283,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
         ("headers.subgraphs.<name>.request", REQUEST_RULES),
         ("headers.subgraphs.<name>.response", RESPONSE_RULES),
     ];
+    const CONDITION: &str = "{ exists: { request_header: x-other } }";
     const REQUEST_RULES: &str = "[{ propagate: { named: x-other } }]";
     const RESPONSE_RULES: &str = "[{ propagate: { named: x-other, algorithm: first } }]";
 
@@ -281,6 +295,17 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
                 list,
                 format!("[{{ url: 'https://idp.example/jwks', {key}: {value} }}]"),
             ),
+            Some((list, "name")) => (list, format!("[{{ name: {value} }}]")),
+            Some((list, key)) if list.ends_with("rate_limits") => {
+                let rest = match key.strip_prefix("overrides[].") {
+                    Some("matching") => format!("overrides: [{{ matching: {value} }}]"),
+                    Some(key) => {
+                        format!("overrides: [{{ matching: {CONDITION}, {key}: {value} }}]")
+                    }
+                    None => format!("{key}: {value}"),
+                };
+                (list, format!("[{{ name: a, {rest} }}]"))
+            }
             Some((list, key)) => (
                 list,
                 format!("[{{ origins: ['https://a.example'], {key}: {value} }}]"),

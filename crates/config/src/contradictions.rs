@@ -4,7 +4,8 @@
 use ogive_base::Span;
 
 use crate::{
-    Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey, TokenSourceRule,
+    Condition, Config, HeaderRule, HeaderSelector, PeerRange, RateCharge, RateLimitKey, Selector,
+    TokenSourceRule,
     decode::Errors,
     scalars::is_loopback,
     tree::{Node, Value},
@@ -199,8 +200,64 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
             "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`",
         );
     }
+    rates(root, config, errors);
     authentication(root, config, errors);
     policies(root, config, errors);
+}
+
+/// Most rates of one configuration.
+const RATES_MAX: usize = 32;
+
+/// Rates of operations.
+fn rates(root: &Node, config: &Config, errors: &mut Errors) {
+    let rates = &config.traffic_shaping.router.rate_limits;
+    let at = span(root, &["traffic_shaping", "router", "rate_limits"]);
+    if rates.len() > RATES_MAX {
+        errors.invalid(at, format!("there are more than {RATES_MAX} rates"), "");
+    }
+    let control = &config.demand_control;
+    let strategy = &control.strategy.static_estimated;
+    for (number, rate) in rates.iter().enumerate() {
+        let name = &rate.name;
+        if name.is_empty() {
+            errors.invalid(at, "a rate needs a `name`", "clients see it in `RateLimit`");
+        } else if !name.chars().all(|c| matches!(c, ' '..='~')) {
+            let message = format!("the name of the rate `{name}` is to be plain ASCII");
+            errors.invalid(at, message, "it is sent in a header");
+        } else if rates[..number].iter().any(|other| other.name == *name) {
+            errors.invalid(at, format!("there are two rates `{name}`"), "");
+        }
+        if rate.interval.0.is_zero() {
+            let message = format!("the rate `{name}` has no time");
+            errors.invalid(at, message, "set `interval`, for instance to `1s`");
+        }
+        if rate.charge != RateCharge::Request && !control.enabled {
+            let message =
+                format!("the rate `{name}` is charged by cost, and costs are not counted");
+            errors.invalid(at, message, "set `demand_control.enabled: true`");
+        } else if rate.charge == RateCharge::ActualCost && strategy.actual_cost_mode.is_none() {
+            let message = format!(
+                "the rate `{name}` is charged by what operations did cost, which is not counted"
+            );
+            let help = "set `demand_control.strategy.static_estimated.actual_cost_mode: by_response_shape`";
+            errors.invalid(at, message, help);
+        }
+        if rate.overrides.iter().any(|o| o.matching.is_none()) {
+            let message = format!("an override of the rate `{name}` does not say for whom");
+            errors.invalid(at, message, "set `matching`");
+        }
+        let conditions = rate.overrides.iter().filter_map(|o| o.matching.as_ref());
+        let conditions = conditions.chain(&rate.when).flat_map(Condition::selectors);
+        let claims = |selector: &Selector| matches!(selector, Selector::JwtClaim(_));
+        if conditions.chain(&rate.key).any(claims)
+            && config.authorization.claims.header.is_none()
+            && !config.knows_callers()
+        {
+            let message = format!("the rate `{name}` needs to know the claims of callers");
+            let help = "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`";
+            errors.invalid(at, message, help);
+        }
+    }
 }
 
 /// One header that is to hold two things about the caller: who takes the first out leaves the other nothing.

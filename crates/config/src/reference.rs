@@ -112,6 +112,8 @@ leaf! {
     Vec<crate::OperationWord>, "list of texts", |_v| String::new();
     crate::KeySetUrl, "URL", |_v| String::new();
     crate::PolicyCondition, "condition", |_v| String::new();
+    crate::Condition, "condition", |_v| String::new();
+    Vec<crate::Selector>, "list of rules", |_v| String::new();
     crate::ClaimNames, "text or list of texts", |v| if v.0.is_empty() { String::new() } else { format!("[{}]", v.0.join(", ")) };
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
@@ -177,6 +179,7 @@ sample! {
     crate::ClientCertificateOptions = crate::ClientCertificateOptions::default();
     crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
+    crate::Condition = crate::Condition::All(Vec::new());
     crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());
     Vec<crate::TokenAlgorithm> = Vec::new();
@@ -185,6 +188,22 @@ sample! {
 impl Describe for Vec<CorsPolicy> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
         CorsPolicy::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::RateLimitRule> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        crate::RateLimitRule::default().describe(&format!("{path}[]"), &[], rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
+    }
+}
+
+impl Describe for Vec<crate::RateOverride> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        crate::RateOverride::default().describe(&format!("{path}[]"), &[], rows);
     }
 }
 

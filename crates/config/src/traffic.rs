@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     BatchingWord, ByteSize, CompressionWord, Config, Duration, HeaderName, Http2Word, RateLimitKey,
-    Url, decode::section, scalars::nonzero,
+    RateLimitRule, Url, decode::section, scalars::nonzero,
 };
 
 section! {
@@ -33,6 +33,9 @@ section! {
         pub deduplicate_query: bool = false,
         /// How often a client may ask; more often is answered with 429 and `retry-after`.
         pub rate_limit: Option<RateLimitOptions> = None,
+        /// Further rates, several at once, of operations that are valid: by any selectors, charged by request or by cost.
+        /// All of them have to have enough. docs/limits.md.
+        pub rate_limits: Vec<RateLimitRule> = Vec::new(),
     }
 
     /// `traffic_shaping.router.rate_limit`

@@ -137,6 +137,16 @@ words! {
         Enforce = "enforce",
     }
 
+    /// What is taken from a rate for an operation.
+    pub enum RateCharge {
+        /// 1.
+        Request = "request",
+        /// What it is estimated to cost.
+        EstimatedCost = "estimated_cost",
+        /// The same, and what it did not cost is given back.
+        ActualCost = "actual_cost",
+    }
+
     /// How it is counted what operations did cost.
     pub enum ActualCostMode {
         /// From the lists of the answer.

@@ -5,7 +5,7 @@ use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 
 use crate::{
-    admit::rates::AdmissionOptions,
+    admit::{operation_rates::OperationRates, rates::AdmissionOptions},
     authorize::ClaimsSource,
     charge::ChargeOptions,
     documents::DocumentOptions,
@@ -46,6 +46,8 @@ pub struct GatewayOptions {
     pub authentication: Option<AuthenticationOptions>,
     /// What operations may cost; `None`: whatever they like.
     pub demand_control: Option<ChargeOptions>,
+    /// Rates of operations.
+    pub operation_rates: Option<OperationRates>,
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
     /// What clients of whom nothing is known are asked for.
@@ -119,6 +121,7 @@ impl GatewayOptions {
             claims: ClaimsSource::new(config),
             authentication: AuthenticationOptions::new(config),
             demand_control: ChargeOptions::new(config),
+            operation_rates: OperationRates::new(config),
             policies: PolicyOptions::new(config),
             challenge: AuthenticationOptions::challenge(config),
             caller_required: config.authorization.require_authentication,

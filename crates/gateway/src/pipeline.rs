@@ -29,7 +29,6 @@ use ogive_telemetry::{Record, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
-    admit::rates::RateState,
     batch::Batch,
     charge::OperationCost,
     documents::resolve,
@@ -54,6 +53,7 @@ use crate::{
     shared::media::Media,
     shared::observe::Watch,
     shared::panic::contained,
+    shared::rate_state::RateState,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
     subscribe::stream_requests::{StreamRequest, no_stream},
@@ -197,7 +197,7 @@ impl Gateway {
             let answer = pin!(self.admitted(serving, body, media, context, document_id, rate));
             answer.await
         };
-        if let Some(rate) = admitted.rate {
+        if let Some(rate) = &admitted.rate {
             rate.write(answer.headers_mut());
         }
         answer
@@ -312,6 +312,7 @@ impl Gateway {
         let operation = OperationContext::new(&context.parts.headers)
             .in_request(context.parts)
             .asked_by(context.identity.caller()?)
+            .of_client(context.identity.client)
             .observed_by(watch.as_ref().map(|watch| watch as _).or(observer))
             .told_to(&self.telemetry)
             .with_uploads(files)
@@ -362,14 +363,13 @@ impl Gateway {
             .await?;
         context.passed(|| StageEvent::Prepare(state, &prepared));
         let text = taken(request);
-        let name = prepared.operation.name();
         let kind = prepared.operation.definition.kind;
         if state.options.authorization.needs_caller(kind) && !context.claims().authenticated {
             return Err(unauthenticated(serving.options.challenge));
         }
-        self.admit_operation(&serving.options.admission, name, context)?;
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
         let estimate = self.charge(run, &prepared)?;
+        let taken = self.take_rates(run, &prepared, estimate)?;
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
@@ -420,7 +420,7 @@ impl Gateway {
             .await;
         self.exceeded(context.exceeded().iter());
         let output = output?;
-        OperationCost::settle(cost, run, &output)?;
+        taken.settle(OperationCost::settle(cost, run, &output)?);
         context.passed(|| StageEvent::Execute(&planned, &output));
         let response = stop_span!(spans::RESPOND).in_scope(|| {
             let plan = (exposed == Exposed::WithResponse).then_some(&*planned);

@@ -65,6 +65,8 @@ pub const AUTHENTICATION_RESULT: &str = "ogive.authentication.result";
 pub const KEY_SET: &str = "ogive.key_set";
 /// Attribute: `COST_OK`, or the code of the limit that is exceeded.
 pub const COST_RESULT: &str = "cost.result";
+/// The result of operations that exceed nothing.
+pub const COST_OK: &str = "COST_OK";
 /// Attribute: one of the five stops.
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.

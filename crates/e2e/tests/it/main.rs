@@ -25,6 +25,7 @@ mod incremental;
 mod measured;
 mod network;
 mod operation_names;
+mod rates;
 mod refine;
 mod resilience;
 mod reuse;

@@ -1,6 +1,9 @@
 //! Whether a request gets in: what the client reads, whether there is a schema, the limits that do not depend on who asks,
-//! and those that do as soon as that is known ([`rates`]).
+//! and those that do as soon as that is known ([`rates`], [`operation`]).
 
+pub(crate) mod gcra;
+pub(crate) mod operation;
+pub mod operation_rates;
 pub mod rates;
 
 use std::sync::atomic::Ordering;
@@ -10,7 +13,7 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use crate::{
-    admit::rates::{AdmissionOptions, Admitted, RateState},
+    admit::rates::{AdmissionOptions, Admitted},
     gateway::Gateway,
     options::GatewayOptions,
     respond::refusal::refused,
@@ -19,6 +22,7 @@ use crate::{
     shared::media::{
         Media, asks_for_websocket, graphql_media, incremental_media, stream_asked, stream_media,
     },
+    shared::rate_state::RateState,
 };
 
 /// After how many seconds clients come back while there is no schema.

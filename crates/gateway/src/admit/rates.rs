@@ -1,30 +1,34 @@
 //! Who gets in: a cap on requests at a time, and a rate per client.
 //!
-//! Both say when to come back. The rate is kept per key as one number, the time at which the key will have used up what
-//! it has taken (the generic cell rate algorithm), so a key costs a few bytes and no timer; the least used keys are
-//! forgotten first.
+//! Both say when to come back. The rate is kept per key as one number ([`gcra`](crate::admit::gcra)), so a key costs a few
+//! bytes and no timer; the least used keys are forgotten first.
 
 use std::{
     hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
 use ogive_telemetry::codes;
 use ogive_transport::first_text;
 use quick_cache::sync::Cache;
 
 use crate::{
+    admit::gcra::{Cell, Quota},
     shared::error::RequestError,
     shared::measured::{Exceeded, note},
+    shared::rate_state::RateState,
 };
 
-/// Most keys a rate is kept for.
+/// What clients call the rate that has no name.
+const DEFAULT: &str = "\"default\"";
+
+/// Most keys that rates are kept for, all rates together.
 const KEYS_MAX: usize = 100_000;
 
 /// What a configuration asks for.
@@ -87,8 +91,8 @@ impl AdmissionOptions {
 pub struct Admission {
     running: Arc<AtomicUsize>,
     start: Instant,
-    /// Nanoseconds since `start`, by hash of the key.
-    used_until: Cache<u64, Arc<AtomicU64>>,
+    /// By hash of the key.
+    cells: Cache<u64, Arc<Cell>>,
     hasher: foldhash::fast::RandomState,
 }
 
@@ -100,23 +104,6 @@ pub struct Admitted {
     pub rate: Option<RateState>,
     /// What is exceeded, but only measured.
     pub exceeded: Exceeded,
-}
-
-/// What is left of a rate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RateState {
-    limit: u32,
-    remaining: u32,
-    reset_seconds: u64,
-}
-
-impl RateState {
-    /// Writes `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`.
-    pub fn write(&self, headers: &mut HeaderMap) {
-        headers.insert("ratelimit-limit", HeaderValue::from(self.limit));
-        headers.insert("ratelimit-remaining", HeaderValue::from(self.remaining));
-        headers.insert("ratelimit-reset", HeaderValue::from(self.reset_seconds));
-    }
 }
 
 impl Drop for Admitted {
@@ -132,7 +119,7 @@ impl Default for Admission {
         Admission {
             running: Arc::default(),
             start: Instant::now(),
-            used_until: Cache::new(KEYS_MAX),
+            cells: Cache::new(KEYS_MAX),
             hasher: foldhash::fast::RandomState::default(),
         }
     }
@@ -241,40 +228,30 @@ impl Admission {
     }
 
     fn take(&self, rate: &Rate, key: u64) -> (bool, RateState) {
-        let cell = self
-            .used_until
-            .get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(Arc::default()));
-        let cell = match cell {
+        let quota = Quota {
+            capacity: u64::from(rate.capacity),
+            interval: rate.interval,
+        };
+        let taken = self.cell(key).take(&quota, 1, self.now());
+        let left = taken.unwrap_or_else(|left| left);
+        (taken.is_ok(), left.state(DEFAULT, &quota))
+    }
+
+    /// What a key has taken.
+    pub(crate) fn cell(&self, key: u64) -> Arc<Cell> {
+        let made = || Ok::<_, std::convert::Infallible>(Arc::default());
+        match self.cells.get_or_insert_with(&key, made) {
             Ok(cell) => cell,
             Err(never) => match never {},
-        };
-        let now = self.start.elapsed().as_nanos() as u64;
-        let interval = rate.interval.as_nanos() as u64;
-        let cost = (interval / u64::from(rate.capacity)).max(1);
-        let mut ok = true;
-        let taken = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
-            let next = until.max(now) + cost;
-            ok = next <= now + interval;
-            ok.then_some(next)
-        });
-        let until = match taken {
-            Ok(before) => before.max(now) + cost,
-            Err(unchanged) => unchanged,
-        };
-        let ahead = until.saturating_sub(now);
-        let remaining = interval.saturating_sub(ahead) / cost;
-        // When the next request would fit, or when everything is free again.
-        let reset = if ok {
-            ahead
-        } else {
-            (until + cost).saturating_sub(now + interval)
-        };
-        let state = RateState {
-            limit: rate.capacity,
-            remaining: remaining.min(u64::from(rate.capacity)) as u32,
-            reset_seconds: reset.div_ceil(1_000_000_000),
-        };
-        (ok, state)
+        }
+    }
+    /// Nanoseconds since the process began.
+    pub(crate) fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+    /// What keys are hashed with.
+    pub(crate) fn hasher(&self) -> &impl BuildHasher {
+        &self.hasher
     }
 }
 

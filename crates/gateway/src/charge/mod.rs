@@ -13,7 +13,7 @@ use ogive_cost::{Estimate, report};
 use ogive_execute::ExecuteOutput;
 use ogive_operation::Variables;
 use ogive_plan::OperationKind;
-use ogive_telemetry::{Metrics, Telemetry, codes};
+use ogive_telemetry::{Metrics, Telemetry, codes, names::COST_OK};
 
 pub use options::{ChargeOptions, PlanLimits};
 
@@ -32,9 +32,6 @@ use crate::{
 const ESTIMATED: HeaderName = HeaderName::from_static("x-cost-estimated");
 const ACTUAL: HeaderName = HeaderName::from_static("x-cost-actual");
 const MAX: HeaderName = HeaderName::from_static("x-cost-max");
-
-/// Of operations that exceed nothing.
-const OK: &str = "COST_OK";
 
 /// What is known of the cost of an operation before it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,7 +101,7 @@ pub(crate) fn charge(
     }
     let exceeded = excess(options, &estimate);
     if let Some(metrics) = metrics(context.telemetry()) {
-        metrics.cost_estimated(exceeded.unwrap_or(OK), estimate.cost);
+        metrics.cost_estimated(exceeded.unwrap_or(COST_OK), estimate.cost);
     }
     match exceeded.filter(|_| options.is_enforced) {
         Some(_) => Err(refusal(options, &prepared.operation, &estimate)),
@@ -139,18 +136,19 @@ impl OperationCost {
     }
 
     /// What an answer did cost: more than it may refuses a query its answer. What a mutation has done is told in any case.
+    /// Gives how much more was estimated.
     pub(crate) fn settle(
         cost: Option<Self>,
         run: &OperationRun<'_>,
         output: &ExecuteOutput,
-    ) -> Result<(), RequestError> {
+    ) -> Result<u64, RequestError> {
         let (serving, worker, context) = (run.serving, run.worker, run.context);
         let state = &serving.state;
         let (Some(cost), Some(options)) = (cost, &serving.options.demand_control) else {
-            return Ok(());
+            return Ok(0);
         };
         let Some(program) = &cost.operation.cost else {
-            return Ok(());
+            return Ok(0);
         };
         let supergraph = &state.supergraph;
         let of = (&supergraph.schema, &supergraph.graph.costs);
@@ -166,19 +164,19 @@ impl OperationCost {
             context.add(headers);
         }
         let charged = cost.charged;
+        let unused = charged.estimated.saturating_sub(actual);
         let is_new = actual > options.max && charged.exceeded.is_none();
         let new = is_new.then_some(codes::COST_ACTUAL_TOO_EXPENSIVE);
         let is_query = cost.operation.definition.kind == OperationKind::Query;
         let is_refused = is_new && options.is_enforced && is_query;
         if let Some(metrics) = metrics(context.telemetry()) {
-            let delta = charged.estimated.saturating_sub(actual);
-            metrics.cost_actual(charged.exceeded.or(new).unwrap_or(OK), actual, delta);
+            metrics.cost_actual(charged.exceeded.or(new).unwrap_or(COST_OK), actual, unused);
             if let Some(code) = new.filter(|_| !is_refused) {
                 metrics.exceeded(code);
             }
         }
         if !is_refused {
-            return Ok(());
+            return Ok(unused);
         }
         let max = options.max;
         let message = format!("the answer costs {actual}, and may cost no more than {max}");

@@ -69,6 +69,9 @@ pub(crate) fn refuse(error: &RequestError, media: Media) -> Response<ResponseBod
         let seconds = HeaderValue::from(seconds);
         response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
+    if let Some(rate) = &error.rate {
+        rate.write(response.headers_mut());
+    }
     if let Some(challenge) = &error.challenge
         && let Ok(challenge) = HeaderValue::from_str(challenge)
     {

@@ -122,6 +122,8 @@ pub struct OperationContext<'a> {
     view: OnceCell<Arc<Schema>>,
     /// Subgraphs that are not asked.
     refused: OnceCell<Vec<RefusedSubgraph>>,
+    /// Who asks: the peer, or the client that a trusted proxy names.
+    client: Option<Client>,
 }
 
 impl<'a> OperationContext<'a> {
@@ -140,6 +142,7 @@ impl<'a> OperationContext<'a> {
             decided: OnceCell::new(),
             view: OnceCell::new(),
             refused: OnceCell::new(),
+            client: None,
         }
     }
     /// Says in which request it came.
@@ -191,6 +194,15 @@ impl<'a> OperationContext<'a> {
     /// Notes once what the caller has with the policies that were decided.
     pub(crate) fn note_decided(&self, claims: Claims) {
         let _ = self.decided.set(Box::new(claims));
+    }
+    /// Says which client asks.
+    pub(crate) fn of_client(self, client: Client) -> Self {
+        let client = Some(client);
+        OperationContext { client, ..self }
+    }
+    /// Which client asks.
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.client
     }
     /// Notes once which subgraphs are not asked.
     pub(crate) fn refuse(&self, refused: Vec<RefusedSubgraph>) {

@@ -10,6 +10,8 @@ use ogive_base::{
 use ogive_json::write_string;
 use ogive_telemetry::codes;
 
+use crate::shared::rate_state::RateState;
+
 /// What a client is asked for that brings nothing (RFC 6750, section 3).
 pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
 /// The same where API keys are what callers are known by. No standard names a scheme for them, and that of bearer tokens is
@@ -35,6 +37,8 @@ pub struct RequestError {
     pub allow: Option<&'static str>,
     /// Seconds after which to come back.
     pub retry_after: Option<u64>,
+    /// What is told of the rate that is exceeded; in a box, because most errors have none.
+    pub rate: Option<Box<RateState>>,
     /// Value of the `www-authenticate` header, for 401.
     pub challenge: Option<Box<str>>,
     /// At least one.
@@ -68,6 +72,7 @@ impl RequestError {
             well_formed: false,
             allow: None,
             retry_after: None,
+            rate: None,
             challenge: None,
             errors: vec![GraphqlError {
                 // Names in it are as long as clients write them.
@@ -105,6 +110,7 @@ impl RequestError {
             well_formed: true,
             allow: None,
             retry_after: None,
+            rate: None,
             challenge: None,
             errors,
         }

@@ -12,6 +12,7 @@ pub mod memory;
 pub mod observe;
 pub mod offload;
 pub(crate) mod panic;
+pub mod rate_state;
 pub(crate) mod selectors;
 pub(crate) mod stage_observer;
 pub mod worker;

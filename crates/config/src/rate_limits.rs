@@ -1,0 +1,39 @@
+//! The options of `traffic_shaping.router.rate_limits`: several limits at once, by whatever a request says.
+
+use std::num::NonZeroUsize;
+
+use crate::{Condition, Duration, RateCharge, Selector, decode::section, scalars::nonzero};
+
+section! {
+    /// `traffic_shaping.router.rate_limits[]`
+    pub struct RateLimitRule {
+        /// How it is called, in `RateLimit` headers and in the log. Rates of one name keep what was taken when the
+        /// configuration is reloaded.
+        pub name: String = String::new(),
+        /// So much; default 1000.
+        pub capacity: NonZeroUsize = nonzero(1_000),
+        /// In so much time; default `1s`.
+        pub interval: Duration = Duration::seconds(1),
+        /// Whose operations are counted together: those for which all of these say the same, such as
+        /// `[{ jwt_claim: sub }, { operation_name: true }]`. Where one says nothing, callers are told apart by their address.
+        /// Default: everybody's.
+        pub key: Vec<Selector> = Vec::new(),
+        /// What is taken for an operation: 1 (`request`, the default), what it is estimated to cost (`estimated_cost`), or
+        /// that, and what it did not cost is given back (`actual_cost`). Costs need `demand_control`.
+        pub charge: RateCharge = RateCharge::Request,
+        /// Only operations that meet this condition are counted; default all.
+        pub when: Option<Condition> = None,
+        /// Others than `capacity` for some: the first whose condition is met counts.
+        pub overrides: Vec<RateOverride> = Vec::new(),
+        /// Whether exceeding the rate is only logged, and counted in `ogive.limits.exceeded`; default no.
+        pub measure_only: bool = false,
+    }
+
+    /// `traffic_shaping.router.rate_limits[].overrides[]`
+    pub struct RateOverride {
+        /// Whose operations.
+        pub matching: Option<Condition> = None,
+        /// So much for them; default 1000.
+        pub capacity: NonZeroUsize = nonzero(1_000),
+    }
+}

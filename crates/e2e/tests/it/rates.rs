@@ -1,0 +1,174 @@
+//! Several rates at once (`traffic_shaping.router.rate_limits`): keys, costs, conditions, overrides, and what clients are told.
+
+use crate::{
+    graph::Graph,
+    http_client::{Answer, send},
+    telemetry::scrape,
+};
+
+const CLAIMS: &str = "authorization: { claims: { header: x-claims, trusted: [127.0.0.0/8] } }\n";
+
+fn graph(rates: &str, more: &str) -> Graph {
+    Graph::with(&format!(
+        "traffic_shaping: {{ router: {{ rate_limits: [{rates}] }} }}\n{more}"
+    ))
+}
+
+fn ask(graph: &Graph, query: &str, header: (&str, &str)) -> Answer {
+    let body = format!("{{\"query\":\"{query}\"}}");
+    let headers = [("content-type", "application/json"), header];
+    send(
+        graph.address(),
+        "POST",
+        "/graphql",
+        &headers,
+        body.as_bytes(),
+    )
+}
+
+fn is_limited(answer: &Answer) -> bool {
+    answer.status == 429 && answer.codes() == ["REQUEST_RATE_LIMITED"]
+}
+
+const NOBODY: (&str, &str) = ("x-nothing", "at all");
+
+#[test]
+fn the_tightest_of_several_rates_speaks_and_one_that_is_exceeded_takes_from_no_other() {
+    let rates = "{ name: all, capacity: 4, interval: 1h }, \
+                 { name: 'a \"client\"', capacity: 2, interval: 60s, key: [{ request_header: x-client }] }";
+    let graph = graph(rates, "");
+    let ask = |client| ask(&graph, "{ __typename }", ("x-client", client));
+    let first = ask("a");
+    assert_eq!(
+        first.header("ratelimit"),
+        Some("\"a \\\"client\\\"\";r=1;t=30")
+    );
+    assert_eq!(
+        first.header("ratelimit-policy"),
+        Some("\"a \\\"client\\\"\";q=2;w=60")
+    );
+    assert_eq!(first.header("ratelimit-remaining"), Some("1"));
+    assert_eq!(ask("a").status, 200);
+    for _ in 0..3 {
+        let refused = ask("a");
+        assert!(is_limited(&refused), "{}", refused.text());
+        assert!(
+            refused
+                .header("ratelimit")
+                .unwrap()
+                .starts_with("\"a \\\"client\\\"\";r=0;t=")
+        );
+        let seconds: u32 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((29..=30).contains(&seconds), "{seconds}");
+    }
+    // What was refused took nothing from the rate of all.
+    assert_eq!((ask("b").status, ask("c").status), (200, 200));
+    let refused = ask("d");
+    assert!(is_limited(&refused));
+    assert!(
+        refused
+            .header("ratelimit")
+            .unwrap()
+            .starts_with("\"all\";r=0;t=")
+    );
+}
+
+#[test]
+fn rates_are_taken_from_by_what_operations_are_estimated_to_cost() {
+    let costs =
+        "demand_control: { enabled: true, strategy: { static_estimated: { list_size: 4 } } }";
+    let graph = graph(
+        "{ name: cost, capacity: 10, interval: 1h, charge: estimated_cost }",
+        costs,
+    );
+    let ask = |query| ask(&graph, query, NOBODY);
+    let products = "{ topProducts { name } }";
+    assert_eq!(ask(products).header("ratelimit-remaining"), Some("6"));
+    assert_eq!(ask(products).header("ratelimit-remaining"), Some("2"));
+    assert!(is_limited(&ask(products)));
+    // What costs nothing is answered still.
+    assert_eq!(ask("{ __typename }").status, 200);
+}
+
+#[test]
+fn what_an_operation_did_not_cost_is_given_back() {
+    let costs = "demand_control: { enabled: true, strategy: { static_estimated: \
+                 { list_size: 50, actual_cost_mode: by_response_shape } } }";
+    let graph = graph(
+        "{ name: cost, capacity: 100, interval: 1h, charge: actual_cost }",
+        costs,
+    );
+    let ask = |query| ask(&graph, query, NOBODY);
+    for _ in 0..4 {
+        let answer = ask("{ topProducts { name } }");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let left: u32 = ask("{ __typename }")
+        .header("ratelimit-remaining")
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((40..100).contains(&left), "{left}");
+}
+
+#[test]
+fn conditions_say_what_counts_and_overrides_for_whom_there_is_more() {
+    let rates = "{ name: caller, capacity: 1, interval: 1h, key: [{ jwt_claim: sub }, { operation_name: true }], \
+                 when: { eq: [{ operation_kind: true }, query] }, \
+                 overrides: [{ matching: { eq: [{ jwt_claim: plan }, gold] }, capacity: 2 }] }";
+    let graph = graph(rates, CLAIMS);
+    let ask = |query, claims| ask(&graph, query, ("x-claims", claims)).status;
+    let one = r#"{"claims":{"sub":"a"}}"#;
+    let gold = r#"{"claims":{"sub":"b","plan":"gold"}}"#;
+    let (a, b) = ("query A { __typename }", "query B { __typename }");
+    assert_eq!((ask(a, one), ask(a, one), ask(b, one)), (200, 429, 200));
+    assert_eq!((ask(a, gold), ask(a, gold), ask(a, gold)), (200, 200, 429));
+    let mutation = "mutation A { __typename }";
+    assert_eq!((ask(mutation, one), ask(mutation, one)), (200, 200));
+}
+
+#[test]
+fn callers_without_the_key_are_told_apart_by_their_address() {
+    let rates = "{ name: caller, capacity: 1, interval: 1h, key: [{ jwt_claim: sub }] }";
+    let graph = graph(
+        rates,
+        &format!("{CLAIMS}http: {{ trusted_proxies: [127.0.0.0/8] }}"),
+    );
+    let from = |address| ask(&graph, "{ __typename }", ("x-forwarded-for", address)).status;
+    assert_eq!(
+        (from("1.2.3.4"), from("1.2.3.4"), from("1.2.3.5")),
+        (200, 429, 200)
+    );
+}
+
+#[test]
+fn every_operation_of_a_batch_pays() {
+    let graph = graph(
+        "{ name: all, capacity: 3, interval: 1h }",
+        "batching: { enabled: true }",
+    );
+    let body = b"[{\"query\":\"{a:__typename}\"},{\"query\":\"{b:__typename}\"},{\"query\":\"{c:__typename}\"},{\"query\":\"{d:__typename}\"}]";
+    let headers = [("content-type", "application/json")];
+    let answer = send(graph.address(), "POST", "/graphql", &headers, body);
+    assert_eq!(
+        answer.text().matches("REQUEST_RATE_LIMITED").count(),
+        1,
+        "{}",
+        answer.text()
+    );
+    assert_eq!(answer.text().matches("\"data\"").count(), 3);
+}
+
+#[test]
+fn a_rate_can_be_measured_only() {
+    let metrics = "telemetry: { exporters: { metrics: { prometheus: { enabled: true, listen: '127.0.0.1:0' } } } }";
+    let graph = graph(
+        "{ name: all, capacity: 1, interval: 1h, measure_only: true }",
+        metrics,
+    );
+    for _ in 0..3 {
+        assert_eq!(ask(&graph, "{ __typename }", NOBODY).status, 200);
+    }
+    let counted = "ogive_limits_exceeded_total{graphql_error_code=\"REQUEST_RATE_LIMITED\"} 2";
+    assert!(scrape(&graph).contains(counted));
+}

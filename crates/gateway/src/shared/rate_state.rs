@@ -1,0 +1,88 @@
+//! What clients are told of a rate: what there is, what is left of it, and when there is more.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const RATE: HeaderName = HeaderName::from_static("ratelimit");
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+
+/// What is left of a rate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RateState {
+    /// How the rate is called, as a string of structured fields.
+    pub(crate) name: Box<str>,
+    /// What there is in one interval.
+    pub(crate) limit: u64,
+    /// The interval, in seconds.
+    pub(crate) window_seconds: u64,
+    /// What is left.
+    pub(crate) remaining: u64,
+    /// When the next request would fit, or when everything is free again.
+    pub(crate) reset_seconds: u64,
+}
+
+impl RateState {
+    /// Writes `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `RateLimit-Remaining` and
+    /// `RateLimit-Reset`. Where headers tell of a rate of which less is left, they stay.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        let told = headers.get(REMAINING).and_then(|value| value.to_str().ok());
+        let told: Option<u64> = told.and_then(|text| text.parse().ok());
+        if told.is_some_and(|told| told < self.remaining) {
+            return;
+        }
+        let (name, limit, left) = (&self.name, self.limit, self.remaining);
+        let (window, reset) = (self.window_seconds, self.reset_seconds);
+        let policy = HeaderValue::try_from(format!("{name};q={limit};w={window}"));
+        let rate = HeaderValue::try_from(format!("{name};r={left};t={reset}"));
+        if let (Ok(policy), Ok(rate)) = (policy, rate) {
+            headers.insert(POLICY, policy);
+            headers.insert(RATE, rate);
+        }
+        headers.insert(LIMIT, HeaderValue::from(limit));
+        headers.insert(REMAINING, HeaderValue::from(left));
+        headers.insert(RESET, HeaderValue::from(reset));
+    }
+}
+
+/// A name as a string of structured fields (RFC 9651): what has no place there is left out.
+pub(crate) fn quoted(name: &str) -> Box<str> {
+    let mut out = String::from("\"");
+    for c in name.chars().filter(|c| matches!(c, ' '..='~')) {
+        if matches!(c, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_strings_of_structured_fields() {
+        assert_eq!(&*quoted("a \"b\" \\ ü"), "\"a \\\"b\\\" \\\\ \"");
+    }
+
+    #[test]
+    fn the_rate_of_which_least_is_left_speaks() {
+        let state = |name: &str, remaining| RateState {
+            name: quoted(name),
+            limit: 10,
+            window_seconds: 60,
+            remaining,
+            reset_seconds: 6,
+        };
+        let mut headers = HeaderMap::new();
+        state("wide", 7).write(&mut headers);
+        state("tight", 2).write(&mut headers);
+        state("other", 3).write(&mut headers);
+        assert_eq!(headers["ratelimit"], "\"tight\";r=2;t=6");
+        assert_eq!(headers["ratelimit-policy"], "\"tight\";q=10;w=60");
+        assert_eq!(headers["ratelimit-remaining"], "2");
+    }
+}
