@@ -38,6 +38,11 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "transport",
         Only(&["base", "json", "plan", "execute", "files", "net", "stream"]),
     ),
+    (
+        5,
+        "brokers",
+        Only(&["base", "syntax", "schema", "federation", "execute", "transport"]),
+    ),
     (5, "signing", Only(&["base", "json", "files", "transport"])),
     (5, "config", Only(&["base", "json"])),
     (5, "telemetry", Only(&["base", "json", "files"])),

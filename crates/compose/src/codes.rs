@@ -70,6 +70,7 @@ errors! {
     UNKNOWN_LINK_VERSION "A subgraph links a version of the link specification that does not exist."
     UNKNOWN_FEDERATION_LINK_VERSION "A subgraph links a version of the federation specification that is not known."
     LINK_IMPORT_NAME_MISMATCH "A directive is imported under different names by different subgraphs."
+    EVENT_SOURCE_INVALID "A root field of an event subgraph is not bound to a message broker as it should be."
     INVALID_SUBGRAPH_NAME "A subgraph has a name that is reserved."
     ROOT_QUERY_USED "A type is named `Query` but is not the query root type."
     ROOT_MUTATION_USED "A type is named `Mutation` but is not the mutation root type."

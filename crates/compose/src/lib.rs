@@ -13,6 +13,7 @@ mod again;
 pub mod codes;
 pub mod composer;
 pub mod contract;
+mod events;
 pub mod fields;
 mod links;
 pub mod merge;
@@ -182,9 +183,12 @@ fn finish(
     composed.errors.clone_from(&report.errors);
     composed.hints.clone_from(&report.hints);
     let staged = staged.filter(|_| composed.errors.is_empty())?;
-    let join = options
+    let mut join = options
         .join_version
         .unwrap_or_else(|| print::join_version(staged.merged.federation));
+    if subs.iter().any(|sub| sub.events) {
+        join = join.max(print::DIRECTIVE_SINCE);
+    }
     Some(Finished {
         graph: Graph {
             merged: staged.merged,

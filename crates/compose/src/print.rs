@@ -106,7 +106,7 @@ struct Definitions {
 }
 
 /// Versions of join that first have `@join__directive`, and arguments from contexts.
-const DIRECTIVE_SINCE: Version = Version::new(0, 4);
+pub(crate) const DIRECTIVE_SINCE: Version = Version::new(0, 4);
 const CONTEXT_SINCE: Version = Version::new(0, 5);
 
 /// What join and link define.

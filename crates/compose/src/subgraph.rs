@@ -22,7 +22,7 @@ use ogive_syntax::{
 };
 
 use crate::{
-    codes,
+    codes, events,
     fields::{self, Item, Kind},
     links, own,
     report::Place,
@@ -164,6 +164,8 @@ pub struct Subgraph {
     pub errors: Vec<Diagnostic>,
     /// What is wrong with its field sets; reported with the errors of validation.
     pub field_set_errors: Vec<Diagnostic>,
+    /// Whether its root fields are bound to message brokers instead of a service.
+    pub events: bool,
     /// Fields that field sets mention in which something else is wrong: they are used, too.
     pub mentioned: Vec<FieldId>,
 }
@@ -183,8 +185,9 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
         .get(Spec::Federation)
         .map(|l| l.version.unwrap_or(Version::new(2, 0)));
     links::check(&doc, &links, &mut errors);
-    let vocabulary = spec::vocabulary(&links, version);
+    let mut vocabulary = spec::vocabulary(&links, version);
     let defined = links::check_definitions(&mut doc, &vocabulary, version.is_none(), &mut errors);
+    let events = events::bring(&doc, &mut vocabulary);
     let prelude = preludes.get(&vocabulary, &defined);
     let options = BuildOptions {
         validate: true,
@@ -240,6 +243,7 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
         composed: Vec::new(),
         errors,
         field_set_errors: Vec::new(),
+        events,
         mentioned: Vec::new(),
     };
     subgraph.find_machinery(&vocabulary);
@@ -250,6 +254,9 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
             subgraph.field_set_errors = own::repeated_shareable(&doc, name);
         }
         subgraph.read_directives(&extensions);
+        if events {
+            events::settle(&mut subgraph);
+        }
     }
     subgraph
 }

@@ -9,7 +9,7 @@ use ogive_federation::vocabulary::Version;
 use ogive_schema::{ConstValue, FieldId, OperationKind, TypeId, TypeKind};
 
 use crate::{
-    codes,
+    codes, events,
     fields::{self, Item},
     merge::root_name,
     report::{Place, Report},
@@ -34,6 +34,7 @@ pub(crate) fn validate(sub: &Subgraph, report: &mut Report) {
     context::validate(sub, check.report);
     cost::validate(sub, check.report);
     cache_tag::validate(sub, check.report);
+    events::check(sub, check.report);
 }
 
 struct Check<'a, 'r> {

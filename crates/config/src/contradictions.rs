@@ -202,6 +202,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     }
     rates(root, config, errors);
     authentication(root, config, errors);
+    crate::events::check(root, &config.events, errors);
     policies(root, config, errors);
 }
 
@@ -855,7 +856,7 @@ fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
 }
 
 /// Where a value stands that must be there.
-fn span(root: &Node, path: &[&str]) -> Span {
+pub(crate) fn span(root: &Node, path: &[&str]) -> Span {
     nodes(root, path)
         .first()
         .map_or(root.span, |node| node.span)

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
-    DemandControlOptions, Duration, FileMode, HeaderName, HeaderRule, IncrementalFormat,
+    DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName, HeaderRule, IncrementalFormat,
     IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord, Path, Pattern, PeerRange,
     PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord, SubscriptionOptions,
     TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section, scalars::nonzero,
@@ -62,6 +62,8 @@ section! {
         pub authorization: AuthorizationOptions = AuthorizationOptions::default(),
         /// Subscriptions.
         pub subscription: SubscriptionOptions = SubscriptionOptions::default(),
+        /// Message brokers that event subgraphs are bound to.
+        pub events: EventsOptions = EventsOptions::default(),
         /// What operations may cost.
         pub demand_control: DemandControlOptions = DemandControlOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.

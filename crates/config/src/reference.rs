@@ -183,6 +183,9 @@ sample! {
     crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());
     Vec<crate::TokenAlgorithm> = Vec::new();
+    crate::BrokerUserOptions = crate::BrokerUserOptions::default();
+    crate::BrokerTlsOptions = crate::BrokerTlsOptions::default();
+    crate::KafkaScramOptions = crate::KafkaScramOptions::default();
 }
 
 impl Describe for Vec<CorsPolicy> {
@@ -216,6 +219,22 @@ impl Describe for Vec<crate::JwksOptions> {
         }
     }
 }
+
+macro_rules! lists {
+    ($($ty:ty),*) => {$(
+        impl Describe for Vec<$ty> {
+            fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+                let start = rows.len();
+                <$ty>::default().describe(&format!("{path}[]"), &[], rows);
+                for row in &mut rows[start..] {
+                    row.default.clear();
+                }
+            }
+        }
+    )*};
+}
+
+lists! { crate::NatsProviderOptions, crate::KafkaProviderOptions, crate::RedisProviderOptions }
 
 impl<T: Describe + Sample> Describe for Option<T> {
     fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {

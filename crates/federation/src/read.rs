@@ -15,6 +15,7 @@ use ogive_syntax::{
 };
 
 use crate::{
+    events::read_events,
     Link, Links, Subgraph, SubgraphId, Supergraph,
     api::api_schema,
     applied::applied,
@@ -125,6 +126,7 @@ pub fn read_supergraph(
     }
     let restrictions = read_restrictions(&schema, &links, &graph);
     Ok(Supergraph {
+        events: read_events(&schema, &links, &subgraphs),
         restrictions,
         api,
         subgraphs,

@@ -3,7 +3,7 @@
 use ogive_base::{Diagnostic, IdVec, define_id};
 use ogive_schema::Schema;
 
-use crate::{Links, QueryGraph, Restrictions};
+use crate::{EventField, Links, QueryGraph, Restrictions};
 
 define_id! {
     /// A subgraph, in order of the `join__Graph` enum.
@@ -37,6 +37,8 @@ pub struct Supergraph {
     pub links: Links,
     /// Who may see what; empty if nothing is restricted, or if the restrictions are somebody else's business.
     pub restrictions: Restrictions,
+    /// Root fields that are bound to message brokers instead of a service.
+    pub events: Vec<EventField>,
     /// Accepted, but worth a word.
     pub warnings: Vec<Diagnostic>,
 }

@@ -57,7 +57,12 @@ impl Pem {
             Pem::File(text.into())
         }
     }
-    fn read(&self) -> Result<Vec<u8>, TlsError> {
+    /// The PEM itself.
+    ///
+    /// # Errors
+    ///
+    /// If its file cannot be read.
+    pub fn read(&self) -> Result<Vec<u8>, TlsError> {
         match self {
             Pem::Text(text) => Ok(text.clone().into_bytes()),
             Pem::File(path) => {

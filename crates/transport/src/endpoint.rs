@@ -8,7 +8,7 @@ use ogive_execute::RequestLimits;
 
 use crate::{
     CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge, Http2,
-    ResponseHeaderRules, Retry, Signer,
+    ResponseHeaderRules, Retry, Signer, SubgraphService,
     address::{Address, EndpointError},
     balance::{OutlierEjection, Replicas},
 };
@@ -115,6 +115,8 @@ pub struct Endpoint {
     pub shows_errors: bool,
     /// How it sends events; default not at all.
     pub events: Option<Arc<EventSource>>,
+    /// What answers for it if it is no HTTP service; default it is one.
+    pub service: Option<Arc<dyn SubgraphService>>,
     /// Who proves to it who asks; default nobody.
     pub signer: Option<Arc<dyn Signer>>,
     /// TLS for `https` URLs; an error is reported by the first fetch that needs it.
@@ -153,6 +155,7 @@ impl Endpoint {
             health: Arc::default(),
             shows_errors: true,
             events: None,
+            service: None,
             signer: None,
             tls: Ok(None),
             replicas,
@@ -173,6 +176,9 @@ impl Endpoint {
             let path = source.path.clone();
             Some((source.protocol, path, source.connection_init.clone()))
         };
+        if let (Some(own), Some(theirs)) = (&self.service, &other.service) {
+            return self.name == other.name && own.fingerprint() == theirs.fingerprint();
+        }
         self.name == other.name
             && self.headers == other.headers
             && place(self).is_some_and(|own| Some(own) == place(other))

@@ -15,7 +15,7 @@
 //! Reading order: [`address`] and [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
 //! the executor), `exchange` and `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), `events` (subscriptions), [`mod@fetch`] and [`source`] (single requests
-//! outside the hot path), `connect`, `resolve`, `race` `pool` and `age` (connections), [`ogive_net`] (streams, TLS, compressed bodies),
+//! outside the hot path), [`service`] (what stands in for an HTTP service), `connect`, `resolve`, `race` `pool` and `age` (connections), [`ogive_net`] (streams, TLS, compressed bodies),
 //! [`coalescing`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
 //! replicas), [`upload`] (bodies made while they are sent), `sign` and [`signer`] (proof of who asks), `error`.
 
@@ -44,6 +44,7 @@ pub mod request;
 pub mod resilience;
 mod resolve;
 pub mod response_headers;
+pub mod service;
 mod sign;
 pub mod signer;
 pub mod source;
@@ -57,6 +58,7 @@ pub use cache_control::is_for_caches;
 pub use client::Client;
 pub use coalescing::{Coalesced, Coalescer, SharingScope};
 pub use endpoint::{Endpoint, Endpoints, Traffic};
+pub use events::failures::{STREAM_LOST, STREAM_MALFORMED, STREAM_OVERFLOW, STREAM_REFUSED};
 pub use events::source::{EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};
@@ -70,6 +72,7 @@ pub use resolve::{LOOKUPS_MAX, Resolver, Resolving, SystemResolver};
 pub use response_headers::{
     ADDED_BYTES_MAX, Collected, Merge, ResponseHeaderRule, ResponseHeaderRules,
 };
+pub use service::{ServiceRequest, SubgraphService};
 pub use signer::{Ready, Refused, SignError, Signer, Signing, Unsigned};
 pub use source::Source;
 pub use upload::{Attachment, FeedError, Files, PieceSender, Pieces};

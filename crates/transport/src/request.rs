@@ -16,7 +16,8 @@ use ogive_execute::{
 use tokio::time::Instant;
 
 use crate::{
-    Answered, CallerContext, Client, Collected, Endpoint, Observer, Reporter,
+    Answered, CallerContext, Client, Collected, Endpoint, Observer, Reporter, ServiceRequest,
+    SubgraphService,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -488,7 +489,10 @@ impl RequestTransport<'_> {
     /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
     async fn tries(&self, request: &Prepared<'_>) -> Outcome {
         let endpoint = request.endpoint;
-        let replicas = replicas(endpoint)?;
+        let replicas = match replicas(endpoint) {
+            Ok(replicas) => replicas,
+            Err(error) => return Box::pin(serviced(request, error)).await,
+        };
         let idempotent = request.request.idempotent;
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
         let retry = traffic.retry.filter(|_| idempotent);
@@ -545,6 +549,37 @@ impl RequestTransport<'_> {
             tokio::time::sleep(wait).await;
         }
     }
+}
+
+/// The answer of what stands in for a subgraph without URL.
+async fn serviced(request: &Prepared<'_>, error: TransportError) -> Outcome {
+    let endpoint = request.endpoint;
+    let Some(service) = &endpoint.service else {
+        return Err(error);
+    };
+    let permit = endpoint.health.admit(endpoint.traffic.breaker);
+    let permit = permit.ok_or_else(|| left_alone(endpoint))?;
+    let within = request.deadline.saturating_duration_since(Instant::now());
+    let answered = service.send(ServiceRequest {
+        request: request.request.clone(),
+        within,
+        bytes_max: endpoint.traffic.response_bytes_refused(),
+        on_loss: Box::new(|_| {}),
+    });
+    let answered = match tokio::time::timeout_at(request.deadline, answered).await {
+        Ok(answered) => answered,
+        Err(_) => Err(too_slow(endpoint)),
+    };
+    if permit.done(answered.is_ok()) {
+        tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
+    }
+    answered.map(|response| Exchanged {
+        response,
+        retry_after: None,
+        headers: HeaderMap::new(),
+        personal: false,
+        echoes: Vec::new(),
+    })
 }
 
 fn replicas(endpoint: &Endpoint) -> Result<&Replicas, TransportError> {
@@ -677,6 +712,11 @@ impl RequestTransport<'_> {
         request: SubgraphRequest,
     ) -> Result<EventStream<'_>, TransportError> {
         let known = self.outgoing(request.subgraph);
+        if let Some((endpoint, _)) = known
+            && let Some(service) = &endpoint.service
+        {
+            return self.subscribed_to(&**service, endpoint, request).await;
+        }
         let known = known.and_then(|(endpoint, common)| {
             let source = endpoint.events.as_deref()?;
             Some((endpoint, common, source))
@@ -709,6 +749,42 @@ impl RequestTransport<'_> {
             on_loss: Box::new(move |error| self.lost(subgraph, error)),
         };
         let opened = events::subscribe(&self.client.sockets, wanted).await;
+        if let (Some(observer), Some(number)) = (self.observer, watched) {
+            let answered = match &opened {
+                Ok(_) => Answered::Status(200, 0),
+                Err(error) => Answered::Failed(error.code),
+            };
+            observer.answered(number, answered);
+        }
+        opened
+    }
+
+    /// Subscribes to what stands in for a subgraph without URL.
+    async fn subscribed_to<'s>(
+        &'s self,
+        service: &'s dyn SubgraphService,
+        endpoint: &'s Endpoint,
+        request: SubgraphRequest,
+    ) -> Result<EventStream<'s>, TransportError> {
+        let now = Instant::now();
+        let own = endpoint.traffic.timeout;
+        let left = self.deadline.map(|at| at.saturating_duration_since(now));
+        let within = left.map_or(own, |left| left.min(own));
+        let subgraph = request.subgraph;
+        let watched = self.observer.map(|o| o.asked(subgraph));
+        let permit = endpoint.health.admit(endpoint.traffic.breaker);
+        let permit = permit.ok_or_else(|| left_alone(endpoint))?;
+        let opening = service.subscribe(ServiceRequest {
+            request,
+            within,
+            bytes_max: endpoint.traffic.response_bytes_refused(),
+            on_loss: Box::new(move |error| self.lost(subgraph, error)),
+        });
+        let opened = match tokio::time::timeout(within, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err(too_slow(endpoint)),
+        };
+        permit.done(opened.is_ok());
         if let (Some(observer), Some(number)) = (self.observer, watched) {
             let answered = match &opened {
                 Ok(_) => Answered::Status(200, 0),

@@ -52,6 +52,12 @@ pub(super) static TEXTS: &[(&str, Text)] = texts! {
         "link_import_name_mismatch/bad" ["a" "b"]
         "link_import_name_mismatch/good" ["a" "b"]
     }
+    EVENT_SOURCE_INVALID {
+        "Root fields of a subgraph that is bound to message brokers have one directive each that says where they are published, asked or heard: `@edfs__natsSubscribe` and its like. Here one has none, several, one for another kind of operation, a template that names no argument, or a filter that is none."
+        "Follow the message: bind the field, name an argument as `{{ args.NAME }}`, or move the field to a subgraph with a service."
+        "event_source_invalid/bad" ["events" "users"]
+        "event_source_invalid/good" ["events" "users"]
+    }
     INVALID_SUBGRAPH_NAME {
         "The name is reserved (`_` and names that cannot be told apart from it), or two subgraphs have it."
         "Give each subgraph a name of its own."

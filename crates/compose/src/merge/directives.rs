@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     codes::hint,
+    events,
     report::{Place, Stage},
     spec::{WORDS, Word},
 };
@@ -111,6 +112,8 @@ enum Role {
     Deprecated,
     SpecifiedBy,
     OneOf,
+    /// Binds a field to a message broker.
+    Event,
     Custom,
 }
 
@@ -140,6 +143,9 @@ impl Merger<'_> {
             return Some(Role::OneOf);
         }
         let name = s.schema.name(applied.name);
+        if s.events && events::is_event_directive(name) {
+            return Some(Role::Event);
+        }
         let composed =
             self.out.features.custom.iter().any(|f| {
                 f.subgraphs.contains(&sub) && f.directives.iter().any(|(_, n)| **n == *name)
@@ -214,7 +220,11 @@ impl Merger<'_> {
             self.out.features.used[word as usize] = true;
         }
         if word == Some(Word::CacheTag) {
-            out.extend(carried("federation__cacheTag", Word::CacheTag, uses));
+            out.extend(carried("federation__cacheTag", word, uses));
+            return;
+        }
+        if role == Role::Event {
+            out.extend(carried(&name, None, uses));
             return;
         }
         let plain = |args: Args| Applied {
@@ -265,6 +275,9 @@ impl Merger<'_> {
         role: Role,
     ) -> Vec<(Box<str>, ConstValue)> {
         let s = &self.subs[sub as usize];
+        if role == Role::Event {
+            return events::arguments(s, applied);
+        }
         applied
             .args
             .iter()
@@ -371,7 +384,7 @@ pub(super) fn mergeable(word: Word) -> bool {
 }
 
 /// DirectiveUsages that go to the supergraph as they are, each with the subgraphs it comes from.
-fn carried(name: &str, word: Word, uses: Vec<Usage>) -> Vec<Applied> {
+fn carried(name: &str, word: Option<Word>, uses: Vec<Usage>) -> Vec<Applied> {
     let mut out: Vec<Applied> = Vec::new();
     for Usage { sub, args, .. } in uses {
         match out.iter_mut().find(|a| same_args(&a.args, &args)) {
@@ -380,7 +393,7 @@ fn carried(name: &str, word: Word, uses: Vec<Usage>) -> Vec<Applied> {
             None => out.push(Applied {
                 name: name.into(),
                 args,
-                word: Some(word),
+                word,
                 graphs: vec![sub],
             }),
         }

@@ -1,6 +1,7 @@
 //! What belongs to one schema: its state, what is kept with it, plans made ahead of time or made better later.
 
 pub(crate) mod access;
+pub(crate) mod brokers;
 pub mod bundle;
 pub mod cache_limits;
 pub mod canonical;

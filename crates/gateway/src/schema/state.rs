@@ -14,6 +14,7 @@ use ogive_transport::Endpoint;
 use crate::{
     authorize as authorization,
     schema::access::Access,
+    schema::brokers::stand_in,
     schema::cache_limits::CacheLimits,
     schema::canonical::ComparedFields,
     schema::endpoints::endpoint,
@@ -69,12 +70,13 @@ impl SchemaState {
                 ));
             }
         }
-        let endpoints: Vec<Endpoint> = supergraph
+        let mut endpoints: Vec<Endpoint> = supergraph
             .subgraphs
             .iter()
             .map(|(_, subgraph)| endpoint(config, &subgraph.name, &subgraph.url))
             .collect();
-        for endpoint in &endpoints {
+        stand_in(&supergraph, config, &mut endpoints, &mut notes);
+        for endpoint in endpoints.iter().filter(|e| e.service.is_none()) {
             let name = &endpoint.name;
             if let Err(error) = &endpoint.replicas {
                 notes.push(format!(

@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// The stream was lost before its end.
-pub(crate) const STREAM_LOST: &str = "SUBREQUEST_STREAM_LOST";
+pub const STREAM_LOST: &str = "SUBREQUEST_STREAM_LOST";
 /// The subgraph does not keep to the protocol of its events.
-pub(crate) const STREAM_MALFORMED: &str = "SUBREQUEST_STREAM_MALFORMED";
+pub const STREAM_MALFORMED: &str = "SUBREQUEST_STREAM_MALFORMED";
 /// The subgraph does not let us subscribe.
-pub(crate) const STREAM_REFUSED: &str = "SUBREQUEST_STREAM_REFUSED";
+pub const STREAM_REFUSED: &str = "SUBREQUEST_STREAM_REFUSED";
 /// Events were not taken in time, and held up those of others.
-pub(crate) const STREAM_OVERFLOW: &str = "SUBREQUEST_STREAM_OVERFLOW";
+pub const STREAM_OVERFLOW: &str = "SUBREQUEST_STREAM_OVERFLOW";
 
 pub(crate) fn lost(endpoint: &Endpoint, detail: impl Into<String>) -> ExchangeError {
     let what = "the stream of events was lost";

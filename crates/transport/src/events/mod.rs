@@ -15,7 +15,7 @@
 //! - Header rules, proof, TLS and limits of sizes are those of requests.
 
 mod driven;
-mod failures;
+pub(crate) mod failures;
 mod over_http;
 mod queue;
 mod running;

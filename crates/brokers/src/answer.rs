@@ -1,0 +1,149 @@
+//! What a selection takes of an event, as the answer of a subgraph.
+//!
+//! An event says what it is by `__typename`; where only one type can be meant it need not. A field that may not be null
+//! and is not there is an error that names it, since without a key nothing else of an entity can be fetched.
+
+use ogive_syntax::ast::{Field, SelectionSet};
+use serde_json::Value;
+
+use crate::{asked::Asked, fields::EventFields};
+
+/// Most errors of one event.
+const ERRORS_MAX: usize = 10;
+
+/// Writes an answer.
+pub(crate) struct Answer<'a> {
+    asked: &'a Asked,
+    fields: &'a EventFields,
+    out: String,
+    errors: Vec<String>,
+}
+
+/// The answer to one root field.
+pub(crate) fn answer(asked: &Asked, fields: &EventFields, field: &Field, of: &str, value: &Value) -> Vec<u8> {
+    let mut answer = Answer {
+        asked,
+        fields,
+        out: String::from("{\"data\":{"),
+        errors: Vec::new(),
+    };
+    answer.member(field, of, Some(value));
+    answer.finish()
+}
+
+impl<'a> Answer<'a> {
+    fn finish(mut self) -> Vec<u8> {
+        self.out.push_str("}");
+        if !self.errors.is_empty() {
+            let errors: Vec<Value> = self
+                .errors
+                .iter()
+                .map(|message| serde_json::json!({ "message": message, "extensions": { "code": EVENT_INCOMPLETE } }))
+                .collect();
+            self.out.push_str(",\"errors\":");
+            self.out.push_str(&Value::Array(errors).to_string());
+        }
+        self.out.push('}');
+        self.out.into_bytes()
+    }
+    fn member(&mut self, field: &Field, of: &str, value: Option<&Value>) {
+        self.key(field);
+        self.value(field.selection_set, of, value.unwrap_or(&Value::Null));
+    }
+    fn key(&mut self, field: &Field) {
+        self.out.push('"');
+        // Names need no escapes.
+        self.out.push_str(self.asked.document.name(field.response_key()));
+        self.out.push_str("\":");
+    }
+    fn value(&mut self, set: Option<SelectionSet>, of: &str, value: &Value) {
+        match (set, value) {
+            (None, value) => self.out.push_str(&value.to_string()),
+            (Some(set), Value::Object(_)) => self.object(set, of, value),
+            (Some(set), Value::Array(list)) => {
+                self.out.push('[');
+                for (at, one) in list.iter().enumerate() {
+                    if at > 0 {
+                        self.out.push(',');
+                    }
+                    self.value(Some(set), of, one);
+                }
+                self.out.push(']');
+            }
+            (Some(_), Value::Null) => self.out.push_str("null"),
+            (Some(_), _) => {
+                self.error(format!("an event has a scalar where it should have a `{of}`"));
+                self.out.push_str("null");
+            }
+        }
+    }
+    fn object(&mut self, set: SelectionSet, of: &str, value: &Value) {
+        let declared = self.fields.types.get(of);
+        let named = value.get("__typename").and_then(Value::as_str);
+        let only = declared.filter(|ty| ty.possible.len() == 1);
+        let Some(name) = named.or(only.map(|ty| &*ty.possible[0])) else {
+            self.error(format!("an event does not say by `__typename` which `{of}` it is"));
+            self.out.push_str("null");
+            return;
+        };
+        if !declared.is_some_and(|ty| ty.possible.iter().any(|known| **known == *name)) {
+            let name = ogive_base::foreign::bounded_name(name);
+            self.error(format!("an event is a `{name}`, which is no `{of}`"));
+            self.out.push_str("null");
+            return;
+        }
+        let types = &self.fields.types;
+        let mut fields = Vec::new();
+        let mut applies = |condition: &str| {
+            let condition = types.get(condition);
+            condition.is_some_and(|ty| ty.possible.iter().any(|known| **known == *name))
+        };
+        self.asked.collect(set, &mut applies, &mut fields);
+        let row = types.get(name);
+        self.out.push('{');
+        let mut written: Vec<&str> = Vec::with_capacity(fields.len());
+        for field in &fields {
+            let document = &self.asked.document;
+            let key = document.name(field.response_key());
+            if written.contains(&key) {
+                continue;
+            }
+            if !written.is_empty() {
+                self.out.push(',');
+            }
+            written.push(key);
+            let field_name = document.name(field.name);
+            if field_name == "__typename" {
+                self.key(field);
+                self.out.push_str(&Value::from(name).to_string());
+                continue;
+            }
+            let found = value.get(field_name).filter(|value| !value.is_null());
+            let (below, non_null) = match row.and_then(|row| row.fields.get(field_name)) {
+                Some((below, non_null)) => (&**below, *non_null),
+                None => ("", false),
+            };
+            if found.is_none() && non_null {
+                self.error(format!("an event does not carry `{name}.{field_name}`"));
+            }
+            self.member(field, below, found);
+        }
+        self.out.push('}');
+    }
+    fn error(&mut self, message: String) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(message);
+        }
+    }
+}
+
+/// An event does not carry what it should.
+pub(crate) const EVENT_INCOMPLETE: &str = "EVENT_INCOMPLETE";
+/// An event cannot be read.
+pub(crate) const EVENT_MALFORMED: &str = "EVENT_MALFORMED";
+
+/// The answer where there is no event that could be read; the subscription goes on.
+pub(crate) fn malformed(code: &str, message: &str) -> Vec<u8> {
+    let error = serde_json::json!({ "message": message, "extensions": { "code": code } });
+    format!("{{\"data\":null,\"errors\":[{error}]}}").into_bytes()
+}
