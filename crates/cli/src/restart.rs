@@ -232,6 +232,10 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "the labels are those of the supergraph",
         ),
         ("traffic_shaping.all.urls", "refused"),
+        (
+            "events.",
+            "brokers are made with the schema, where it has event subgraphs",
+        ),
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.

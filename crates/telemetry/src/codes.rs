@@ -101,6 +101,21 @@ codes! {
     ERRORS_TRUNCATED 200 Subgraph
         "More errors occurred than the response may carry; the rest is left out."
         "Fix the errors shown."
+    EVENT_ARGUMENT_INVALID 200 Client
+        "An argument cannot be part of the name of a subject, channel or topic: it is no scalar, is empty, or has a separator, a wildcard or white space in it."
+        "Send an argument that is one plain word."
+    EVENT_BROKER_ERROR 200 Subgraph
+        "A message broker could not be reached, or nobody answered a request over it."
+        "See the gateway's log for the cause; see `events.providers`."
+    EVENT_INCOMPLETE 200 Subgraph
+        "An event does not carry what its schema promises: its `__typename`, a key or another field that may not be null. The subscription goes on."
+        "Publish events with the key fields of their entity and, where several types can be meant, `__typename`."
+    EVENT_MALFORMED 200 Subgraph
+        "An event of a message broker is no JSON, or larger than `response_max_bytes`. The subscription goes on."
+        "Look at what publishes on the subject, channel or topic; `ogive explain` names it."
+    EVENT_PROVIDER_UNKNOWN 200 Subgraph
+        "A field is bound to a message broker that the configuration does not have."
+        "Add it to `events.providers` under the `providerId` of the schema."
     EXECUTION_LIMIT_EXCEEDED 200 Subgraph
         "A subgraph's answer, what would have to be sent to a subgraph, or the response exceeds a limit."
         "Ask for less, for example with pagination."

@@ -261,3 +261,34 @@ mod tests {
         assert!(files(Format::Hive, &list(vec![file("a"), file("${B}")])).is_err());
     }
 }
+
+/// Message brokers of Cosmo's `events.providers`, whose keys are ours.
+pub(super) fn brokers(format: Format, node: &Node) -> Result<Node, String> {
+    const KNOWN: [&str; 16] = [
+        "id", "url", "urls", "brokers", "authentication", "token", "user_info", "username", "password",
+        "sasl_plain", "sasl_scram", "mechanism", "tls", "enabled", "cluster_enabled", "fetch_max_wait",
+    ];
+    match &node.value {
+        Value::List(items) => {
+            let items: Result<Vec<Node>, String> =
+                items.iter().map(|item| brokers(format, item)).collect();
+            items.map(list)
+        }
+        Value::Map(entries) => {
+            let mut out = map();
+            for (key, value) in entries {
+                match key.text.as_str() {
+                    "cluster_enabled" if scalar(value) == Some("true") => {
+                        return Err("one server of Redis is heard, not a cluster".to_owned());
+                    }
+                    // How long a fetch waits is nobody's concern here.
+                    "cluster_enabled" | "fetch_max_wait" => {}
+                    known if KNOWN.contains(&known) => set(&mut out, known, brokers(format, value)?),
+                    other => return Err(format!("`{other}` has no counterpart here: see `events.providers`")),
+                }
+            }
+            Ok(out)
+        }
+        Value::Scalar { .. } => same(format, node),
+    }
+}

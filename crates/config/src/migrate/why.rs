@@ -5,7 +5,7 @@ pub(super) const BUDGET: &str = "the budget is one of ten seconds";
 pub(super) const SUBSCRIPTIONS: &str =
     "how subscriptions are served is written otherwise: see `subscription`";
 pub(super) const EVENTS: &str =
-    "events come from subgraphs that have subscriptions, not from message brokers";
+    "brokers are configured in `events.providers`, and no code of others sees their events";
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
 pub(super) const CODE: &str =
     "the gateway runs no code of others; a proxy in front of it or a subgraph can do the same";

@@ -13,7 +13,7 @@ use ogive_telemetry::codes::{ALL, Origin};
 
 /// Crates whose words reach clients. Those of `schema`, `federation` and `compose` are about schemas, and reach people
 /// who publish them.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "json",
     "syntax",
     "operation",
@@ -21,6 +21,7 @@ const CRATES: [&str; 9] = [
     "planner",
     "execute",
     "transport",
+    "brokers",
     "identity",
     "gateway",
 ];

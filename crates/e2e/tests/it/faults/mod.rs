@@ -85,6 +85,18 @@ fn the_page_of_faults_is_up_to_date() {
         let _ = writeln!(page, "| {fault} | {code} | {what} |");
     }
     page.push_str(
+        "\n## Message brokers\n\nWhat becomes of a subscription to an event subgraph ([events.md](events.md)); each row is played in \
+         `crates/e2e/tests/it/subscriptions/brokers.rs` or `crates/brokers/src/queue.rs`.\n\n| fault | code | what becomes of it |\n|---|---|---|\n",
+    );
+    for (fault, code, what) in crate::subscriptions::brokers::BROKER_FAULTS {
+        let code = if code.is_empty() {
+            String::new()
+        } else {
+            format!("`{code}`")
+        };
+        let _ = writeln!(page, "| {fault} | {code} | {what} |");
+    }
+    page.push_str(
         "\n## Token servers\n\nA subgraph that needs a bearer token of the gateway ([subgraph-authentication.md](subgraph-authentication.md)), \
          and a token endpoint with the fault. It is left alone for a second, then two, up to a minute.\n\n\
          | fault | status | code | what survives |\n|---|---|---|---|\n",

@@ -223,7 +223,18 @@ impl RedisClient {
         self.stream.get_mut().write_all(text.as_bytes()).unwrap();
         self.line()
     }
-    pub(super) fn line(&mut self) -> String {
+    /// How many hear a channel, or how many patterns are heard.
+    pub(super) fn number_of(&mut self, what: &str, channel: &str) -> u64 {
+        let first = if channel.is_empty() {
+            self.command(&["PUBSUB", what])
+        } else {
+            self.command(&["PUBSUB", what, channel])
+        };
+        let lines = if first.starts_with('*') { 3 } else { 0 };
+        let last = (0..lines).map(|_| self.line()).last().unwrap_or(first);
+        last.trim_start_matches(':').parse().unwrap()
+    }
+    fn line(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
         line.trim_end().to_owned()

@@ -1,7 +1,7 @@
 //! Subscriptions, and streams in general, from a subgraph that the test drives to clients of every protocol.
 
 mod broker_servers;
-mod brokers;
+pub(crate) mod brokers;
 mod feed;
 mod over_http;
 mod over_websocket;

@@ -85,6 +85,18 @@ impl Client {
             assert!(self.fill() > 0, "cut off behind {:?}", self.text);
         }
     }
+    /// Whether something has come, within a moment.
+    pub(super) fn has_something(&mut self) -> bool {
+        if !self.text.is_empty() || !self.read.is_empty() {
+            return true;
+        }
+        let patience = self.stream.read_timeout().unwrap();
+        let moment = std::time::Duration::from_millis(20);
+        self.stream.set_read_timeout(Some(moment)).unwrap();
+        let found = self.stream.peek(&mut [0]).is_ok();
+        self.stream.set_read_timeout(patience).unwrap();
+        found
+    }
     /// What comes up to this text.
     pub(super) fn until(&mut self, end: &str) -> String {
         loop {
