@@ -3,24 +3,31 @@
 //! An event says what it is by `__typename`; where only one type can be meant it need not. A field that may not be null
 //! and is not there is an error that names it, since without a key nothing else of an entity can be fetched.
 
+use ogive_execute::SubgraphResponse;
 use ogive_syntax::ast::{Field, SelectionSet};
 use serde_json::Value;
 
-use crate::{asked::Asked, fields::EventFields};
+use crate::{fields::EventFields, request::EventRequest};
 
 /// Most errors of one event.
 const ERRORS_MAX: usize = 10;
 
 /// Writes an answer.
 pub(crate) struct Answer<'a> {
-    asked: &'a Asked,
+    asked: &'a EventRequest,
     fields: &'a EventFields,
     out: String,
     errors: Vec<String>,
 }
 
 /// The answer to one root field.
-pub(crate) fn answer(asked: &Asked, fields: &EventFields, field: &Field, of: &str, value: &Value) -> Vec<u8> {
+pub(crate) fn answer(
+    asked: &EventRequest,
+    fields: &EventFields,
+    field: &Field,
+    of: &str,
+    value: &Value,
+) -> Vec<u8> {
     let mut answer = Answer {
         asked,
         fields,
@@ -53,7 +60,8 @@ impl<'a> Answer<'a> {
     fn key(&mut self, field: &Field) {
         self.out.push('"');
         // Names need no escapes.
-        self.out.push_str(self.asked.document.name(field.response_key()));
+        self.out
+            .push_str(self.asked.document.name(field.response_key()));
         self.out.push_str("\":");
     }
     fn value(&mut self, set: Option<SelectionSet>, of: &str, value: &Value) {
@@ -72,7 +80,9 @@ impl<'a> Answer<'a> {
             }
             (Some(_), Value::Null) => self.out.push_str("null"),
             (Some(_), _) => {
-                self.error(format!("an event has a scalar where it should have a `{of}`"));
+                self.error(format!(
+                    "an event has a scalar where it should have a `{of}`"
+                ));
                 self.out.push_str("null");
             }
         }
@@ -82,7 +92,9 @@ impl<'a> Answer<'a> {
         let named = value.get("__typename").and_then(Value::as_str);
         let only = declared.filter(|ty| ty.possible.len() == 1);
         let Some(name) = named.or(only.map(|ty| &*ty.possible[0])) else {
-            self.error(format!("an event does not say by `__typename` which `{of}` it is"));
+            self.error(format!(
+                "an event does not say by `__typename` which `{of}` it is"
+            ));
             self.out.push_str("null");
             return;
         };
@@ -146,4 +158,12 @@ pub(crate) const EVENT_MALFORMED: &str = "EVENT_MALFORMED";
 pub(crate) fn malformed(code: &str, message: &str) -> Vec<u8> {
     let error = serde_json::json!({ "message": message, "extensions": { "code": code } });
     format!("{{\"data\":null,\"errors\":[{error}]}}").into_bytes()
+}
+
+/// The answer to an event that cannot be used.
+pub(crate) fn unusable(code: &str, message: &str) -> SubgraphResponse {
+    SubgraphResponse {
+        status: 200,
+        body: malformed(code, message).into(),
+    }
 }

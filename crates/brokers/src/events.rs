@@ -14,14 +14,14 @@ use ogive_transport::{STREAM_LOST, STREAM_OVERFLOW, STREAM_REFUSED};
 use tokio::time::Sleep;
 
 use crate::{
-    answer::{EVENT_MALFORMED, answer},
-    asked::Asked,
+    answer::{EVENT_MALFORMED, answer, unusable},
+    failure::failed,
     fields::EventFields,
     filter::Condition,
     provider::Provider,
     queue::{Channel, End, Feed, Item, Message},
-    service::{EventService, unusable},
-    settings::Patience,
+    request::EventRequest,
+    settings::Reconnect,
 };
 
 /// How many events that nobody wants are passed over before others get their turn.
@@ -62,14 +62,15 @@ impl Drop for Subscribed {
 
 /// What was asked for, and who is told.
 pub(crate) struct Source<'a> {
-    pub(crate) service: &'a EventService,
+    /// Of the subgraph.
+    pub(crate) name: &'a str,
     pub(crate) fields: &'a EventFields,
     pub(crate) of: &'a str,
     pub(crate) field: Field,
-    pub(crate) request: Asked,
+    pub(crate) request: EventRequest,
     pub(crate) condition: Option<Condition>,
     pub(crate) bytes_max: usize,
-    pub(crate) patience: Patience,
+    pub(crate) patience: Reconnect,
     pub(crate) on_loss: Box<dyn Fn(&TransportError) + 'a>,
 }
 
@@ -82,7 +83,11 @@ impl Source<'_> {
         let Some(value) = message.value() else {
             return Some(unusable(EVENT_MALFORMED, "An event is no JSON."));
         };
-        if self.condition.as_ref().is_some_and(|condition| !condition.holds(value)) {
+        if self
+            .condition
+            .as_ref()
+            .is_some_and(|condition| !condition.holds(value))
+        {
             return None;
         }
         let body = answer(&self.request, self.fields, &self.field, self.of, value);
@@ -92,7 +97,12 @@ impl Source<'_> {
         })
     }
     fn lost(&self, why: &str) -> TransportError {
-        self.service.error(STREAM_LOST, "the connection to the broker was lost", why)
+        failed(
+            self.name,
+            STREAM_LOST,
+            "the connection to the broker was lost",
+            why,
+        )
     }
 }
 
@@ -155,12 +165,13 @@ impl Stream for BrokerEvents<'_> {
                 Poll::Ready(Item::Back) => this.given_up = None,
                 Poll::Ready(Item::End(End::Overflow)) => {
                     let what = "events were not taken in time";
-                    let error = this.source.service.error(STREAM_OVERFLOW, what, "its queue is full");
+                    let error =
+                        failed(this.source.name, STREAM_OVERFLOW, what, "its queue is full");
                     return this.end(error);
                 }
                 Poll::Ready(Item::End(End::Refused(why))) => {
                     let what = "the broker refused the subscription";
-                    let error = this.source.service.error(STREAM_REFUSED, what, why);
+                    let error = failed(this.source.name, STREAM_REFUSED, what, why);
                     return this.end(error);
                 }
                 Poll::Pending => {

@@ -68,7 +68,10 @@ impl EventFields {
             waiting.push(row.ty.id);
             let inputs = row.args.iter().map(|arg| &schema.inputs[*arg]);
             let defaults = inputs.filter_map(|input| {
-                Some((schema.name(input.name).into(), json(input.default.as_ref()?)))
+                Some((
+                    schema.name(input.name).into(),
+                    json(input.default.as_ref()?),
+                ))
             });
             let bound = bound(field, schema.type_name(row.ty.id), defaults.collect());
             out.roots[index(field.kind)].insert(schema.name(row.name).into(), bound);
@@ -81,20 +84,27 @@ impl EventFields {
             }
             let possible: Vec<TypeId> = ty.possible.iter().map(TypeId).collect();
             let mut event_type = EventType {
-                possible: possible.iter().map(|id| schema.type_name(*id).into()).collect(),
+                possible: possible
+                    .iter()
+                    .map(|id| schema.type_name(*id).into())
+                    .collect(),
                 fields: FastMap::default(),
             };
             waiting.extend(possible);
             for field in &ty.fields {
                 if supergraph.graph.field_source(*field, subgraph).is_none()
-                    && !supergraph.graph.fields[*field].resolvers.contains(subgraph.0)
+                    && !supergraph.graph.fields[*field]
+                        .resolvers
+                        .contains(subgraph.0)
                 {
                     continue;
                 }
                 let row = &schema.fields[*field];
                 let of = schema.type_name(row.ty.id).into();
                 let non_null = row.ty.wrapping.is_non_null();
-                event_type.fields.insert(schema.name(row.name).into(), (of, non_null));
+                event_type
+                    .fields
+                    .insert(schema.name(row.name).into(), (of, non_null));
                 waiting.push(row.ty.id);
             }
             out.types.insert(name.into(), event_type);
@@ -105,7 +115,11 @@ impl EventFields {
     pub(crate) fn describe(&self) -> String {
         let mut lines = Vec::new();
         for (kind, roots) in self.roots.iter().enumerate() {
-            lines.extend(roots.iter().map(|(name, field)| format!("{kind} {name} {field:?}")));
+            lines.extend(
+                roots
+                    .iter()
+                    .map(|(name, field)| format!("{kind} {name} {field:?}")),
+            );
         }
         for (name, ty) in &self.types {
             let mut fields: Vec<_> = ty.fields.iter().collect();
@@ -126,7 +140,11 @@ fn bound(field: &EventField, returns: &str, defaults: Vec<(Box<str>, Value)>) ->
         broker: field.broker,
         action: field.action,
         provider: field.provider.clone(),
-        channels: field.channels.iter().map(|text| Template::new(text)).collect(),
+        channels: field
+            .channels
+            .iter()
+            .map(|text| Template::new(text))
+            .collect(),
         consumer: field.consumer.clone(),
         filter: field.filter.as_ref().map(Filter::new),
         defaults,
@@ -145,7 +163,11 @@ fn json(value: &ConstValue) -> Value {
         ConstValue::List(list) => Value::Array(list.iter().map(json).collect()),
         ConstValue::Object(members) => {
             let members = members.iter();
-            Value::Object(members.map(|(name, value)| (name.to_string(), json(value))).collect())
+            Value::Object(
+                members
+                    .map(|(name, value)| (name.to_string(), json(value)))
+                    .collect(),
+            )
         }
     }
 }

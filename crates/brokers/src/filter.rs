@@ -12,12 +12,12 @@ pub(crate) enum Filter {
     And(Vec<Filter>),
     Or(Vec<Filter>),
     Not(Box<Filter>),
-    In(Vec<Box<str>>, Vec<Wanted>),
+    In(Vec<Box<str>>, Vec<FilterValue>),
 }
 
 /// What is compared with: a value, or arguments.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum FilterValue {
     Null,
     Text(Box<str>),
     Template(Template),
@@ -57,9 +57,9 @@ impl Filter {
                 let mut known = Vec::new();
                 for value in values {
                     match value {
-                        Wanted::Null => known.push(None),
-                        Wanted::Text(text) => known.push(Some(text.clone())),
-                        Wanted::Template(template) => match template.values(arguments) {
+                        FilterValue::Null => known.push(None),
+                        FilterValue::Text(text) => known.push(Some(text.clone())),
+                        FilterValue::Template(template) => match template.values(arguments) {
                             Some(list) => known.extend(list.into_iter().map(comparable)),
                             None => known.push(Some(template.text(arguments)?.into())),
                         },
@@ -71,15 +71,17 @@ impl Filter {
     }
 }
 
-fn wanted(value: &ConstValue) -> Option<Wanted> {
+fn wanted(value: &ConstValue) -> Option<FilterValue> {
     Some(match value {
-        ConstValue::Null => Wanted::Null,
-        ConstValue::String(text) if text.contains("{{") => Wanted::Template(Template::new(text)),
+        ConstValue::Null => FilterValue::Null,
+        ConstValue::String(text) if text.contains("{{") => {
+            FilterValue::Template(Template::new(text))
+        }
         ConstValue::String(text)
         | ConstValue::Int(text)
         | ConstValue::Float(text)
-        | ConstValue::Enum(text) => Wanted::Text(text.clone()),
-        ConstValue::Boolean(is) => Wanted::Text(is.to_string().into()),
+        | ConstValue::Enum(text) => FilterValue::Text(text.clone()),
+        ConstValue::Boolean(is) => FilterValue::Text(is.to_string().into()),
         ConstValue::List(_) | ConstValue::Object(_) => return None,
     })
 }
@@ -130,13 +132,18 @@ mod tests {
         };
         let condition = EventCondition::And(vec![
             EventCondition::Or(vec![
-                is_in("id", vec![text("{{ args.ids }}"), ConstValue::Int("7".into())]),
+                is_in(
+                    "id",
+                    vec![text("{{ args.ids }}"), ConstValue::Int("7".into())],
+                ),
                 is_in("owner.name", vec![text("u-{{ args.user }}")]),
             ]),
             EventCondition::Not(Box::new(is_in("gone", vec![ConstValue::Boolean(true)]))),
         ]);
         let arguments = json!({"ids": ["1", 2], "user": "ida"});
-        let condition = Filter::new(&condition).with(arguments.as_object().unwrap()).unwrap();
+        let condition = Filter::new(&condition)
+            .with(arguments.as_object().unwrap())
+            .unwrap();
         for (event, holds) in [
             (json!({"id": 1}), true),
             (json!({"id": "2"}), true),

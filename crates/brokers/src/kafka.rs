@@ -27,7 +27,7 @@ use rskafka::{
 use tokio::{runtime::Handle, sync::OnceCell, task::JoinSet, time::timeout};
 
 use crate::{
-    provider::{ChannelKey, Heard, SendError},
+    channels::{ChannelKey, ChannelTable, OutgoingError},
     queue::{Channel, Message},
     settings::{ConnectionSettings, Credentials},
     tls,
@@ -50,14 +50,18 @@ pub(crate) struct Kafka {
 
 struct Inner {
     settings: ConnectionSettings,
-    heard: Arc<Heard>,
+    heard: Arc<ChannelTable>,
     client: OnceCell<Client>,
     /// Which partition gets what is published next.
     turn: AtomicUsize,
 }
 
 impl Kafka {
-    pub(crate) fn new(settings: ConnectionSettings, heard: Arc<Heard>, runtime: Handle) -> Kafka {
+    pub(crate) fn new(
+        settings: ConnectionSettings,
+        heard: Arc<ChannelTable>,
+        runtime: Handle,
+    ) -> Kafka {
         let inner = Inner {
             settings,
             heard,
@@ -88,13 +92,15 @@ impl Kafka {
         topic: &str,
         payload: Bytes,
         within: Duration,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), OutgoingError> {
         let (inner, topic) = (Arc::clone(&self.inner), topic.to_owned());
-        let publishing = self.runtime.spawn(async move { inner.publish(&topic, payload).await });
+        let publishing = self
+            .runtime
+            .spawn(async move { inner.publish(&topic, payload).await });
         match timeout(within, publishing).await {
             Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(SendError::Refused(error.to_string())),
-            Err(_) => Err(SendError::Late),
+            Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
+            Err(_) => Err(OutgoingError::Late),
         }
     }
 }
@@ -104,17 +110,27 @@ impl Inner {
         self.client.get_or_try_init(|| self.connect()).await
     }
     async fn connect(&self) -> Result<Client, String> {
-        let urls = self.settings.urls.iter().map(|url| url.to_string()).collect();
-        let mut builder = ClientBuilder::new(urls).client_id("ogive").backoff_config(BackoffConfig {
-            init_backoff: Duration::from_millis(50),
-            max_backoff: Duration::from_secs(1),
-            base: 2.0,
-            deadline: Some(TRY_WITHIN),
-        });
+        let urls = self
+            .settings
+            .urls
+            .iter()
+            .map(|url| url.to_string())
+            .collect();
+        let mut builder =
+            ClientBuilder::new(urls)
+                .client_id("ogive")
+                .backoff_config(BackoffConfig {
+                    init_backoff: Duration::from_millis(50),
+                    max_backoff: Duration::from_secs(1),
+                    base: 2.0,
+                    deadline: Some(TRY_WITHIN),
+                });
         if let Some(tls) = &self.settings.tls {
             builder = builder.tls_config(Arc::new(tls::client(tls)?));
         }
-        let credentials = |user: &str, password: &str| KafkaCredentials::new(user.to_owned(), password.to_owned());
+        let credentials = |user: &str, password: &str| {
+            KafkaCredentials::new(user.to_owned(), password.to_owned())
+        };
         builder = match &self.settings.credentials {
             Credentials::None | Credentials::Token(_) => builder,
             Credentials::User(user, password) => {
@@ -136,33 +152,48 @@ impl Inner {
         let topics = self.client().await?.list_topics().await;
         let topics = topics.map_err(|error| error.to_string())?;
         let found = topics.into_iter().find(|found| found.name == topic);
-        Ok(found.map(|found| found.partitions.into_iter().collect()).unwrap_or_default())
+        Ok(found
+            .map(|found| found.partitions.into_iter().collect())
+            .unwrap_or_default())
     }
     async fn partition(&self, topic: &str, partition: i32) -> Result<PartitionClient, String> {
         let client = self.client().await?;
-        let made = client.partition_client(topic, partition, UnknownTopicHandling::Error).await;
+        let made = client
+            .partition_client(topic, partition, UnknownTopicHandling::Error)
+            .await;
         made.map_err(|error| error.to_string())
     }
-    async fn publish(&self, topic: &str, payload: Bytes) -> Result<(), SendError> {
-        let partitions = self.partitions(topic).await.map_err(SendError::Away)?;
+    async fn publish(&self, topic: &str, payload: Bytes) -> Result<(), OutgoingError> {
+        let partitions = self.partitions(topic).await.map_err(OutgoingError::Away)?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let Some(partition) = partitions.get(turn % partitions.len().max(1)) else {
-            return Err(SendError::Refused(format!("there is no topic `{topic}`")));
+            return Err(OutgoingError::Refused(format!(
+                "there is no topic `{topic}`"
+            )));
         };
-        let partition = self.partition(topic, *partition).await.map_err(SendError::Away)?;
+        let partition = self
+            .partition(topic, *partition)
+            .await
+            .map_err(OutgoingError::Away)?;
         let record = Record {
             key: None,
             value: Some(payload.to_vec()),
             headers: BTreeMap::new(),
             timestamp: now(),
         };
-        let produced = partition.produce(vec![record], Compression::NoCompression).await;
-        produced.map(drop).map_err(|error| SendError::Refused(error.to_string()))
+        let produced = partition
+            .produce(vec![record], Compression::NoCompression)
+            .await;
+        produced
+            .map(drop)
+            .map_err(|error| OutgoingError::Refused(error.to_string()))
     }
 }
 
 fn now() -> DateTime<Utc> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let millis = i64::try_from(since.as_millis()).unwrap_or_default();
     DateTime::from_timestamp_millis(millis).unwrap_or_default()
 }
@@ -210,11 +241,21 @@ async fn begin(
         let client = inner.partition(topic, *number).await?;
         if !offsets.contains_key(number) {
             // What came to be meanwhile is read from its beginning.
-            let at = if is_first { OffsetAt::Latest } else { OffsetAt::Earliest };
-            let offset = client.get_offset(at).await.map_err(|error| error.to_string())?;
+            let at = if is_first {
+                OffsetAt::Latest
+            } else {
+                OffsetAt::Earliest
+            };
+            let offset = client
+                .get_offset(at)
+                .await
+                .map_err(|error| error.to_string())?;
             begun.push((*number, Arc::new(AtomicI64::new(offset))));
         }
-        let offset = begun.last().filter(|(n, _)| n == number).map(|(_, offset)| offset);
+        let offset = begun
+            .last()
+            .filter(|(n, _)| n == number)
+            .map(|(_, offset)| offset);
         if let Some(offset) = offset.or_else(|| offsets.get(number)) {
             tasks.spawn(read(client, Arc::clone(offset), Arc::clone(channel)));
         }
@@ -256,7 +297,9 @@ async fn watch(
 async fn read(client: PartitionClient, offset: Arc<AtomicI64>, channel: Arc<Channel>) -> String {
     loop {
         let from = offset.load(Ordering::Relaxed);
-        let fetched = client.fetch_records(from, 1..FETCH_BYTES_MAX, FETCH_WAIT_MS).await;
+        let fetched = client
+            .fetch_records(from, 1..FETCH_BYTES_MAX, FETCH_WAIT_MS)
+            .await;
         let records = match fetched {
             Ok((records, _)) => records,
             Err(Error::ServerError {

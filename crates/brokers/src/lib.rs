@@ -11,12 +11,13 @@
 //! - An event of a durable position is acknowledged after it was handed on, and given back if it was not.
 //! - What clients send never widens the name of a subject, channel or topic.
 //!
-//! Reading order: [`settings`], [`service`] (the seam), `fields` and `asked` (what is asked), `answer` (what is taken of an
-//! event), `template`, `filter`, `events` (the stream), `queue`, `provider` (one broker), `nats`, `redis`, `kafka`, `tls`.
+//! Reading order: [`settings`], [`service`] (the seam), `fields` and `request` (what is asked), `answer` (what is taken of an
+//! event), `template`, `filter`, `events` (the stream), `queue`, `channels`, `provider` (one broker), `nats`, `redis`, `kafka`, `tls`.
 
 mod answer;
-mod asked;
+mod channels;
 mod events;
+mod failure;
 mod fields;
 mod filter;
 mod kafka;
@@ -24,6 +25,7 @@ mod nats;
 mod provider;
 mod queue;
 mod redis;
+mod request;
 pub mod service;
 pub mod settings;
 mod template;
@@ -31,5 +33,6 @@ mod tls;
 
 pub use service::{Brokers, EventService};
 pub use settings::{
-    ConnectionSettings, Credentials, Patience, ProviderSettings, QueueLimits, Settings, TlsSettings,
+    ConnectionSettings, Credentials, ProviderSettings, QueueLimits, Reconnect, Settings,
+    TlsSettings,
 };

@@ -22,7 +22,7 @@ use ogive_federation::Broker;
 use tokio::{runtime::Handle, sync::OnceCell, time::timeout};
 
 use crate::{
-    provider::{ChannelKey, Heard, SendError},
+    channels::{ChannelKey, ChannelTable, OutgoingError},
     queue::{Channel, Delivery, Message},
     settings::{ConnectionSettings, Credentials},
     tls,
@@ -43,12 +43,16 @@ pub(crate) struct Nats {
 
 struct Inner {
     settings: ConnectionSettings,
-    heard: Arc<Heard>,
+    heard: Arc<ChannelTable>,
     client: OnceCell<Client>,
 }
 
 impl Nats {
-    pub(crate) fn new(settings: ConnectionSettings, heard: Arc<Heard>, runtime: Handle) -> Nats {
+    pub(crate) fn new(
+        settings: ConnectionSettings,
+        heard: Arc<ChannelTable>,
+        runtime: Handle,
+    ) -> Nats {
         let inner = Inner {
             settings,
             heard,
@@ -90,10 +94,10 @@ impl Nats {
         &self,
         within: Duration,
         work: impl AsyncFnOnceSend<T>,
-    ) -> Result<T, SendError> {
+    ) -> Result<T, OutgoingError> {
         let inner = Arc::clone(&self.inner);
         let working = self.runtime.spawn(async move {
-            let client = inner.client().await.map_err(SendError::Away)?;
+            let client = inner.client().await.map_err(OutgoingError::Away)?;
             if client.connection_state() != State::Connected {
                 // Right after the start the connection is being made.
                 let connecting = async {
@@ -104,14 +108,14 @@ impl Nats {
                 let _ = timeout(within, connecting).await;
             }
             if client.connection_state() != State::Connected {
-                return Err(SendError::Away(inner.heard.last_trouble()));
+                return Err(OutgoingError::Away(inner.heard.last_trouble()));
             }
             work.run(client).await
         });
         match timeout(within, working).await {
             Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(SendError::Refused(error.to_string())),
-            Err(_) => Err(SendError::Late),
+            Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
+            Err(_) => Err(OutgoingError::Late),
         }
     }
     pub(crate) async fn publish(
@@ -119,7 +123,7 @@ impl Nats {
         subject: &str,
         payload: Bytes,
         within: Duration,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), OutgoingError> {
         let subject = subject.to_owned();
         self.on_runtime(within, Publish { subject, payload }).await
     }
@@ -128,7 +132,7 @@ impl Nats {
         subject: &str,
         payload: Bytes,
         within: Duration,
-    ) -> Result<Bytes, SendError> {
+    ) -> Result<Bytes, OutgoingError> {
         let subject = subject.to_owned();
         let ask = Ask {
             subject,
@@ -141,7 +145,7 @@ impl Nats {
 
 /// Work with a client, on another thread.
 trait AsyncFnOnceSend<T>: Send + 'static {
-    fn run(self, client: Client) -> impl Future<Output = Result<T, SendError>> + Send;
+    fn run(self, client: Client) -> impl Future<Output = Result<T, OutgoingError>> + Send;
 }
 
 struct Publish {
@@ -150,11 +154,14 @@ struct Publish {
 }
 
 impl AsyncFnOnceSend<()> for Publish {
-    async fn run(self, client: Client) -> Result<(), SendError> {
-        let refused = |error: String| SendError::Refused(error);
+    async fn run(self, client: Client) -> Result<(), OutgoingError> {
+        let refused = |error: String| OutgoingError::Refused(error);
         let published = client.publish(self.subject, self.payload).await;
         published.map_err(|error| refused(error.to_string()))?;
-        client.flush().await.map_err(|error| refused(error.to_string()))
+        client
+            .flush()
+            .await
+            .map_err(|error| refused(error.to_string()))
     }
 }
 
@@ -165,19 +172,26 @@ struct Ask {
 }
 
 impl AsyncFnOnceSend<Bytes> for Ask {
-    async fn run(self, client: Client) -> Result<Bytes, SendError> {
-        let request = Request::new().payload(self.payload).timeout(Some(self.within));
+    async fn run(self, client: Client) -> Result<Bytes, OutgoingError> {
+        let request = Request::new()
+            .payload(self.payload)
+            .timeout(Some(self.within));
         let answered = client.send_request(self.subject, request).await;
-        answered.map(|message| message.payload).map_err(|error| match error.kind() {
-            RequestErrorKind::TimedOut => SendError::Late,
-            _ => SendError::Refused(error.to_string()),
-        })
+        answered
+            .map(|message| message.payload)
+            .map_err(|error| match error.kind() {
+                RequestErrorKind::TimedOut => OutgoingError::Late,
+                _ => OutgoingError::Refused(error.to_string()),
+            })
     }
 }
 
 impl Inner {
     async fn client(&self) -> Result<Client, String> {
-        self.client.get_or_try_init(|| self.connect()).await.cloned()
+        self.client
+            .get_or_try_init(|| self.connect())
+            .await
+            .cloned()
     }
     async fn connect(&self) -> Result<Client, String> {
         let (patience, heard) = (self.settings.patience, Arc::downgrade(&self.heard));
@@ -200,7 +214,9 @@ impl Inner {
             }
         };
         if let Some(settings) = &self.settings.tls {
-            options = options.tls_client_config(tls::client(settings)?).require_tls(true);
+            options = options
+                .tls_client_config(tls::client(settings)?)
+                .require_tls(true);
         }
         let mut servers = Vec::new();
         for url in &self.settings.urls {
@@ -213,7 +229,7 @@ impl Inner {
 }
 
 /// What the library tells of the connection.
-fn noted(heard: &Weak<Heard>, event: Event) {
+fn noted(heard: &Weak<ChannelTable>, event: Event) {
     let Some(heard) = heard.upgrade() else {
         return;
     };
@@ -231,7 +247,10 @@ fn noted(heard: &Weak<Heard>, event: Event) {
             }
         }
         Event::SlowConsumer(_) => {
-            heard.trouble(Broker::Nats, "events were dropped: they came faster than they were read".to_owned());
+            heard.trouble(
+                Broker::Nats,
+                "events were dropped: they came faster than they were read".to_owned(),
+            );
             for (_, channel) in heard.named() {
                 channel.overflow();
             }
@@ -282,7 +301,13 @@ async fn seen(client: &Client) {
 }
 
 /// Follows a stream from a durable position.
-async fn follow(inner: &Inner, client: &Client, key: &ChannelKey, channel: &Channel, runtime: &Handle) {
+async fn follow(
+    inner: &Inner,
+    client: &Client,
+    key: &ChannelKey,
+    channel: &Channel,
+    runtime: &Handle,
+) {
     let patience = inner.settings.patience;
     let (mut attempt, mut was_heard) = (0, false);
     loop {
@@ -342,7 +367,10 @@ async fn pass_on(messages: pull::Stream, channel: &Channel, runtime: &Handle) ->
     let message = |message: jetstream::Message| {
         let (message, acker) = message.split();
         let runtime = runtime.clone();
-        Arc::new(Message::new(message.payload, Some(Delivery { acker, runtime })))
+        Arc::new(Message::new(
+            message.payload,
+            Some(Delivery { acker, runtime }),
+        ))
     };
     loop {
         tokio::select! {

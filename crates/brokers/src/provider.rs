@@ -4,50 +4,22 @@
 //! the same process finds the connection that is there. Their work is done on a thread of its own.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::Duration,
 };
 
 use bytes::Bytes;
-use ogive_base::FastMap;
 use ogive_federation::Broker;
 use tokio::runtime::Handle;
 
 use crate::{
+    channels::{ChannelKey, ChannelTable, OutgoingError, lock},
     kafka::Kafka,
     nats::Nats,
     queue::{Channel, Feed},
     redis::Redis,
-    settings::{ConnectionSettings, Patience, ProviderSettings},
+    settings::{ConnectionSettings, ProviderSettings, Reconnect},
 };
-
-/// What is heard.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum ChannelKey {
-    /// A subject, channel or topic.
-    Named(Box<str>),
-    /// A durable position in a stream.
-    Durable {
-        stream: Box<str>,
-        consumer: Box<str>,
-        subjects: Vec<Box<str>>,
-        inactive: Option<Duration>,
-    },
-}
-
-/// How something that was sent failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SendError {
-    /// It cannot be reached.
-    #[error("the broker cannot be reached: {0}")]
-    Away(String),
-    /// It took too long.
-    #[error("no answer in time")]
-    Late,
-    /// It refuses.
-    #[error("{0}")]
-    Refused(String),
-}
 
 /// The library below it.
 enum Driver {
@@ -61,68 +33,22 @@ pub(crate) struct Provider {
     broker: Broker,
     connection: ConnectionSettings,
     driver: Driver,
-    shared: Arc<Heard>,
-}
-
-/// The channels that are heard, and what is known of the connection.
-#[derive(Default)]
-pub(crate) struct Heard {
-    channels: Mutex<FastMap<ChannelKey, Arc<Channel>>>,
-    /// What went wrong last.
-    trouble: Mutex<String>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Heard {
-    /// All channels.
-    pub(crate) fn all(&self) -> Vec<(ChannelKey, Arc<Channel>)> {
-        let channels = lock(&self.channels);
-        let mut all: Vec<_> = channels.iter().map(|(key, channel)| (key.clone(), Arc::clone(channel))).collect();
-        all.sort_by(|a, b| format!("{:?}", a.0).cmp(&format!("{:?}", b.0)));
-        all
-    }
-    /// Those with a name of their own.
-    pub(crate) fn named(&self) -> Vec<(Box<str>, Arc<Channel>)> {
-        let named = |(key, channel)| match key {
-            ChannelKey::Named(name) => Some((name, channel)),
-            ChannelKey::Durable { .. } => None,
-        };
-        self.all().into_iter().filter_map(named).collect()
-    }
-    /// One of them.
-    pub(crate) fn get(&self, key: &ChannelKey) -> Option<Arc<Channel>> {
-        lock(&self.channels).get(key).cloned()
-    }
-    /// Nobody finds the channel any more.
-    pub(crate) fn remove(&self, key: &ChannelKey, channel: &Arc<Channel>) {
-        let mut channels = lock(&self.channels);
-        if channels.get(key).is_some_and(|known| Arc::ptr_eq(known, channel)) {
-            channels.remove(key);
-        }
-    }
-    /// Notes what went wrong.
-    pub(crate) fn trouble(&self, broker: Broker, why: String) {
-        tracing::warn!(broker = broker.name(), cause = &*why, "a message broker cannot be used");
-        *lock(&self.trouble) = why;
-    }
-    /// What went wrong last.
-    pub(crate) fn last_trouble(&self) -> String {
-        lock(&self.trouble).clone()
-    }
+    shared: Arc<ChannelTable>,
 }
 
 /// The thread that all brokers are driven by.
 fn runtime() -> Result<Handle, String> {
     static RUNTIME: OnceLock<Result<Handle, String>> = OnceLock::new();
     let start = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let handle = runtime.handle().clone();
         let drive = move || runtime.block_on(std::future::pending::<()>());
-        let thread = std::thread::Builder::new().name("brokers".to_owned()).spawn(drive);
+        let thread = std::thread::Builder::new()
+            .name("brokers".to_owned())
+            .spawn(drive);
         thread.map_err(|error| error.to_string())?;
         Ok(handle)
     };
@@ -142,7 +68,7 @@ impl Provider {
             return Ok(provider);
         }
         let runtime = runtime()?;
-        let shared: Arc<Heard> = Arc::default();
+        let shared: Arc<ChannelTable> = Arc::default();
         let connection = settings.connection.clone();
         let (of, heard) = (connection.clone(), Arc::clone(&shared));
         let driver = match settings.broker {
@@ -160,7 +86,7 @@ impl Provider {
         Ok(provider)
     }
     /// When it is given up.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> Reconnect {
         self.connection.patience
     }
     /// What went wrong last.
@@ -192,7 +118,7 @@ impl Provider {
         channel: &str,
         payload: Bytes,
         within: Duration,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), OutgoingError> {
         match &self.driver {
             Driver::Nats(nats) => nats.publish(channel, payload, within).await,
             Driver::Redis(redis) => redis.publish(channel, payload, within).await,
@@ -205,16 +131,20 @@ impl Provider {
         channel: &str,
         payload: Bytes,
         within: Duration,
-    ) -> Result<Bytes, SendError> {
+    ) -> Result<Bytes, OutgoingError> {
         match &self.driver {
             Driver::Nats(nats) => nats.request(channel, payload, within).await,
-            _ => Err(SendError::Refused("this broker answers no requests".to_owned())),
+            _ => Err(OutgoingError::Refused(
+                "this broker answers no requests".to_owned(),
+            )),
         }
     }
 }
 
 impl std::fmt::Debug for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Provider").field("broker", &self.broker).finish_non_exhaustive()
+        f.debug_struct("Provider")
+            .field("broker", &self.broker)
+            .finish_non_exhaustive()
     }
 }

@@ -68,7 +68,11 @@ impl Drop for Message {
         };
         let is_taken = *self.is_taken.get_mut();
         runtime.spawn(async move {
-            let kind = if is_taken { AckKind::Ack } else { AckKind::Nak(None) };
+            let kind = if is_taken {
+                AckKind::Ack
+            } else {
+                AckKind::Nak(None)
+            };
             if let Err(error) = acker.ack_with(kind).await {
                 tracing::debug!(%error, "an event was not acknowledged: it comes again");
             }
@@ -191,7 +195,7 @@ fn wake(mut state: MutexGuard<'_, FeedState>) {
 
 /// Whether a channel is heard.
 #[derive(Clone, Debug)]
-pub(crate) enum Hearing {
+pub(crate) enum ChannelState {
     /// Not yet.
     Opening,
     /// The broker has accepted.
@@ -204,7 +208,7 @@ pub(crate) enum Hearing {
 pub(crate) struct Channel {
     feeds: Mutex<Feeds>,
     left: Notify,
-    hearing: watch::Sender<Hearing>,
+    hearing: watch::Sender<ChannelState>,
 }
 
 #[derive(Default)]
@@ -218,7 +222,7 @@ impl Channel {
         Channel {
             feeds: Mutex::default(),
             left: Notify::new(),
-            hearing: watch::Sender::new(Hearing::Opening),
+            hearing: watch::Sender::new(ChannelState::Opening),
         }
     }
     /// Lets somebody hear; false if nobody can come any more.
@@ -294,21 +298,22 @@ impl Channel {
     }
     /// The connection is lost.
     pub(crate) fn lost(&self, why: &str) {
-        self.hearing.send_replace(Hearing::Opening);
+        self.hearing.send_replace(ChannelState::Opening);
         for feed in self.list() {
             feed.tell(Item::Lost(why.to_owned()));
         }
     }
     /// The broker has accepted, for the first time or again.
     pub(crate) fn heard(&self) {
-        self.hearing.send_replace(Hearing::Heard);
+        self.hearing.send_replace(ChannelState::Heard);
         for feed in self.list() {
             feed.tell(Item::Back);
         }
     }
     /// The broker refuses.
     pub(crate) fn refuse(&self, why: &str) {
-        self.hearing.send_replace(Hearing::Refused(why.to_owned()));
+        self.hearing
+            .send_replace(ChannelState::Refused(why.to_owned()));
         for feed in self.list() {
             feed.end(End::Refused(why.to_owned()));
         }
@@ -316,9 +321,11 @@ impl Channel {
     /// Waits until the broker has said what it thinks of it.
     pub(crate) async fn accepted(&self) -> Result<(), String> {
         let mut hearing = self.hearing.subscribe();
-        let known = hearing.wait_for(|hearing| !matches!(hearing, Hearing::Opening)).await;
+        let known = hearing
+            .wait_for(|hearing| !matches!(hearing, ChannelState::Opening))
+            .await;
         match known.as_deref() {
-            Ok(Hearing::Refused(why)) => Err(why.clone()),
+            Ok(ChannelState::Refused(why)) => Err(why.clone()),
             _ => Ok(()),
         }
     }
@@ -340,7 +347,9 @@ mod tests {
     }
     fn next(feed: &Feed) -> Option<String> {
         match feed.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Item::Event(message)) => Some(String::from_utf8(message.payload.to_vec()).unwrap()),
+            Poll::Ready(Item::Event(message)) => {
+                Some(String::from_utf8(message.payload.to_vec()).unwrap())
+            }
             Poll::Ready(Item::End(end)) => Some(format!("{end:?}")),
             Poll::Ready(Item::Lost(why)) => Some(why),
             Poll::Ready(Item::Back) => Some("back".to_owned()),

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    provider::{ChannelKey, Heard, SendError},
+    channels::{ChannelKey, ChannelTable, OutgoingError},
     queue::{Channel, Message},
     settings::{ConnectionSettings, Credentials},
     template::is_pattern,
@@ -38,7 +38,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// One Redis.
 pub(crate) struct Redis {
     settings: Arc<ConnectionSettings>,
-    heard: Arc<Heard>,
+    heard: Arc<ChannelTable>,
     runtime: Handle,
     /// To the task that hears; made with it.
     wanted: std::sync::Mutex<Option<mpsc::UnboundedSender<()>>>,
@@ -46,7 +46,11 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    pub(crate) fn new(settings: ConnectionSettings, heard: Arc<Heard>, runtime: Handle) -> Redis {
+    pub(crate) fn new(
+        settings: ConnectionSettings,
+        heard: Arc<ChannelTable>,
+        runtime: Handle,
+    ) -> Redis {
         Redis {
             settings: Arc::new(settings),
             heard,
@@ -57,12 +61,19 @@ impl Redis {
     }
     /// Hears a channel until nobody wants it.
     pub(crate) fn hear(&self, key: ChannelKey, channel: Arc<Channel>) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut wanted = self
+            .wanted
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let changed = match &*wanted {
             Some(sender) if !sender.is_closed() => sender.clone(),
             _ => {
                 let (sender, changes) = mpsc::unbounded_channel();
-                let task = drive(Arc::clone(&self.settings), Arc::downgrade(&self.heard), changes);
+                let task = drive(
+                    Arc::clone(&self.settings),
+                    Arc::downgrade(&self.heard),
+                    changes,
+                );
                 self.runtime.spawn(task);
                 *wanted = Some(sender.clone());
                 sender
@@ -86,7 +97,7 @@ impl Redis {
         channel: &str,
         payload: Bytes,
         within: Duration,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), OutgoingError> {
         let (settings, publisher) = (Arc::clone(&self.settings), Arc::clone(&self.publisher));
         let channel = channel.to_owned();
         let publishing = self.runtime.spawn(async move {
@@ -94,12 +105,14 @@ impl Redis {
             let mut connection = match publisher.take() {
                 Some(connection) => connection,
                 None => {
-                    let client = client(&settings).map_err(SendError::Away)?;
+                    let client = client(&settings).map_err(OutgoingError::Away)?;
                     let config = AsyncConnectionConfig::new()
                         .set_connection_timeout(Some(CONNECT_TIMEOUT))
                         .set_response_timeout(Some(within));
-                    let made = client.get_multiplexed_async_connection_with_config(&config).await;
-                    made.map_err(|error| SendError::Away(error.to_string()))?
+                    let made = client
+                        .get_multiplexed_async_connection_with_config(&config)
+                        .await;
+                    made.map_err(|error| OutgoingError::Away(error.to_string()))?
                 }
             };
             let mut command = redis::cmd("PUBLISH");
@@ -111,13 +124,13 @@ impl Redis {
                     Ok(())
                 }
                 // The connection may be of no use any more; the next one makes another.
-                Err(error) => Err(SendError::Refused(error.to_string())),
+                Err(error) => Err(OutgoingError::Refused(error.to_string())),
             }
         });
         match timeout(within, publishing).await {
             Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(SendError::Refused(error.to_string())),
-            Err(_) => Err(SendError::Late),
+            Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
+            Err(_) => Err(OutgoingError::Late),
         }
     }
 }
@@ -125,7 +138,9 @@ impl Redis {
 fn client(settings: &ConnectionSettings) -> Result<Client, String> {
     use redis::IntoConnectionInfo;
     let url = settings.urls.first().ok_or("it has no URL")?;
-    let info = (&**url).into_connection_info().map_err(|error| error.to_string())?;
+    let info = (&**url)
+        .into_connection_info()
+        .map_err(|error| error.to_string())?;
     let redis = info.redis_settings().clone();
     let redis = match &settings.credentials {
         Credentials::None => redis,
@@ -139,9 +154,11 @@ fn client(settings: &ConnectionSettings) -> Result<Client, String> {
         None => Client::open(info),
         Some(tls) => {
             let certificates = TlsCertificates {
-                client_tls: tls.identity.clone().map(|(client_cert, client_key)| redis::ClientTlsConfig {
-                    client_cert,
-                    client_key,
+                client_tls: tls.identity.clone().map(|(client_cert, client_key)| {
+                    redis::ClientTlsConfig {
+                        client_cert,
+                        client_key,
+                    }
                 }),
                 root_cert: tls.authorities.clone(),
             };
@@ -154,7 +171,7 @@ fn client(settings: &ConnectionSettings) -> Result<Client, String> {
 /// Hears what is wanted until nobody can want anything any more.
 async fn drive(
     settings: Arc<ConnectionSettings>,
-    heard: Weak<Heard>,
+    heard: Weak<ChannelTable>,
     mut changes: mpsc::UnboundedReceiver<()>,
 ) {
     let mut attempt = 0;
@@ -173,7 +190,10 @@ async fn drive(
                     sink,
                     subscribed: Vec::new(),
                 };
-                match session.work(stream, &heard, &mut changes, &mut attempt).await {
+                match session
+                    .work(stream, &heard, &mut changes, &mut attempt)
+                    .await
+                {
                     Some(why) => why,
                     None => return,
                 }
@@ -204,12 +224,13 @@ impl Session {
     async fn work(
         &mut self,
         stream: PubSubStream,
-        heard: &Weak<Heard>,
+        heard: &Weak<ChannelTable>,
         changes: &mut mpsc::UnboundedReceiver<()>,
         attempt: &mut u32,
     ) -> Option<String> {
         let mut stream = Box::pin(stream);
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
+        let mut ticks =
+            tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         if let Err(error) = self.settle(heard).await {
             return Some(error);
         }
@@ -240,7 +261,7 @@ impl Session {
         Ok(())
     }
     /// Subscribes to what is wanted and not heard yet, and the other way round.
-    async fn settle(&mut self, heard: &Weak<Heard>) -> Result<(), String> {
+    async fn settle(&mut self, heard: &Weak<ChannelTable>) -> Result<(), String> {
         let Some(known) = heard.upgrade() else {
             return Ok(());
         };
@@ -269,7 +290,12 @@ impl Session {
             }
         }
         let is_wanted = |name: &str| wanted.iter().any(|(known, _)| **known == *name);
-        let gone: Vec<Box<str>> = self.subscribed.iter().filter(|name| !is_wanted(name)).cloned().collect();
+        let gone: Vec<Box<str>> = self
+            .subscribed
+            .iter()
+            .filter(|name| !is_wanted(name))
+            .cloned()
+            .collect();
         for name in gone {
             let done = if is_pattern(&name) {
                 self.sink.punsubscribe(&*name).await
@@ -284,7 +310,7 @@ impl Session {
 }
 
 /// An event for those who hear its channel, or the pattern that it came by.
-fn pass_on(heard: &Weak<Heard>, message: &Msg) {
+fn pass_on(heard: &Weak<ChannelTable>, message: &Msg) {
     let Some(heard) = heard.upgrade() else {
         return;
     };

@@ -14,12 +14,14 @@ use ogive_transport::{STREAM_LOST, STREAM_REFUSED, ServiceRequest, SubgraphServi
 use serde_json::{Map, Value};
 
 use crate::{
-    answer::{EVENT_MALFORMED, answer, malformed},
-    asked::Asked,
+    answer::{EVENT_MALFORMED, answer},
+    channels::{ChannelKey, OutgoingError},
     events::{BrokerEvents, Source, Subscribed},
+    failure::failed,
     fields::{BoundField, EventFields},
-    provider::{ChannelKey, Provider, SendError},
+    provider::Provider,
     queue::Feed,
+    request::EventRequest,
     settings::Settings,
 };
 
@@ -73,7 +75,9 @@ pub struct EventService {
 
 impl fmt::Debug for EventService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventService").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("EventService")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -84,13 +88,18 @@ impl EventService {
         subgraph: SubgraphId,
         brokers: &Arc<Brokers>,
     ) -> Option<EventService> {
-        supergraph.events.iter().find(|field| field.subgraph == subgraph)?;
+        supergraph
+            .events
+            .iter()
+            .find(|field| field.subgraph == subgraph)?;
         let fields = EventFields::new(supergraph, subgraph);
         let (queue, instance) = (brokers.settings.queue, &brokers.settings.instance);
         let mut fingerprint = format!("{queue:?} {instance} {}", fields.describe());
         for field in supergraph.events.iter().filter(|f| f.subgraph == subgraph) {
             // One that is kept is the same object.
-            let provider = brokers.provider(field.broker, &field.provider).map(Arc::as_ptr);
+            let provider = brokers
+                .provider(field.broker, &field.provider)
+                .map(Arc::as_ptr);
             fingerprint.push_str(&format!("{provider:?} "));
         }
         Some(EventService {
@@ -100,13 +109,8 @@ impl EventService {
             fingerprint,
         })
     }
-    pub(crate) fn error(&self, code: &'static str, what: &str, detail: impl Into<String>) -> TransportError {
-        let name = &self.name;
-        TransportError {
-            code,
-            message: format!("Events of '{name}': {what}"),
-            detail: ogive_base::bounded_string(detail.into(), ogive_base::foreign::MESSAGE_BYTES_MAX),
-        }
+    fn error(&self, code: &'static str, what: &str, detail: impl Into<String>) -> TransportError {
+        failed(&self.name, code, what, detail)
     }
     fn unreadable(&self, why: impl Into<String>) -> TransportError {
         self.error(BROKER_ERROR, "the request cannot be read", why)
@@ -114,22 +118,29 @@ impl EventService {
     /// What a root field is bound to, where that is, and its arguments.
     fn bound<'s>(
         &'s self,
-        asked: &Asked,
+        asked: &EventRequest,
         kind: OperationKind,
         field: &Field,
     ) -> Result<Bound<'s>, TransportError> {
         let name = asked.document.name(field.name);
         let bound = self.fields.get(kind, name);
-        let bound = bound.ok_or_else(|| self.unreadable(format!("`{name}` is bound to no broker")))?;
-        let provider = self.brokers.provider(bound.broker, &bound.provider).ok_or_else(|| {
-            let (broker, id) = (bound.broker.name(), &bound.provider);
-            let detail = format!("`events.providers.{broker}` has no `{id}`");
-            self.error(UNKNOWN_PROVIDER, "its broker is not configured", detail)
-        })?;
+        let bound =
+            bound.ok_or_else(|| self.unreadable(format!("`{name}` is bound to no broker")))?;
+        let provider = self
+            .brokers
+            .provider(bound.broker, &bound.provider)
+            .ok_or_else(|| {
+                let (broker, id) = (bound.broker.name(), &bound.provider);
+                let detail = format!("`events.providers.{broker}` has no `{id}`");
+                self.error(UNKNOWN_PROVIDER, "its broker is not configured", detail)
+            })?;
         let mut arguments = asked.arguments(field);
         bound.complete(&mut arguments);
-        let names: Result<Vec<Box<str>>, String> =
-            bound.channels.iter().map(|channel| channel.name(&arguments, bound.broker)).collect();
+        let names: Result<Vec<Box<str>>, String> = bound
+            .channels
+            .iter()
+            .map(|channel| channel.name(&arguments, bound.broker))
+            .collect();
         let names = names.map_err(|why| self.error(BAD_ARGUMENT, &why, why.clone()))?;
         Ok(Bound {
             field: bound,
@@ -138,13 +149,17 @@ impl EventService {
             names,
         })
     }
-    async fn answered(&self, asked: ServiceRequest<'_>) -> Result<SubgraphResponse, TransportError> {
+    async fn answered(
+        &self,
+        asked: ServiceRequest<'_>,
+    ) -> Result<SubgraphResponse, TransportError> {
         let kind = if asked.request.idempotent {
             OperationKind::Query
         } else {
             OperationKind::Mutation
         };
-        let request = Asked::read(&asked.request.body).map_err(|why| self.unreadable(why))?;
+        let request =
+            EventRequest::read(&asked.request.body).map_err(|why| self.unreadable(why))?;
         let mut bodies = Vec::new();
         for field in request.fields() {
             if request.document.name(field.name) == "__typename" {
@@ -160,7 +175,7 @@ impl EventService {
     }
     async fn field(
         &self,
-        request: &Asked,
+        request: &EventRequest,
         kind: OperationKind,
         field: &Field,
         asked: &ServiceRequest<'_>,
@@ -183,14 +198,18 @@ impl EventService {
                 let answered = provider.request(&name, payload, within).await;
                 let answered = answered.map_err(|error| {
                     let what = match error {
-                        SendError::Away(_) => "the broker cannot be reached",
-                        SendError::Late => "nobody answered in time",
-                        SendError::Refused(_) => "nobody answered",
+                        OutgoingError::Away(_) => "the broker cannot be reached",
+                        OutgoingError::Late => "nobody answered in time",
+                        OutgoingError::Refused(_) => "nobody answered",
                     };
                     self.error(BROKER_ERROR, what, error.to_string())
                 })?;
                 if answered.len() > asked.bytes_max {
-                    return Err(self.error(EVENT_MALFORMED, "the answer is too large", answered.len().to_string()));
+                    return Err(self.error(
+                        EVENT_MALFORMED,
+                        "the answer is too large",
+                        answered.len().to_string(),
+                    ));
                 }
                 let value: Value = serde_json::from_slice(&answered).map_err(|error| {
                     self.error(EVENT_MALFORMED, "the answer is no JSON", error.to_string())
@@ -200,15 +219,25 @@ impl EventService {
             EventAction::Subscribe => Err(self.unreadable("a subscription is no request")),
         }
     }
-    async fn opened<'a>(&'a self, asked: ServiceRequest<'a>) -> Result<EventStream<'a>, TransportError> {
-        let request = Asked::read(&asked.request.body).map_err(|why| self.unreadable(why))?;
+    async fn opened<'a>(
+        &'a self,
+        asked: ServiceRequest<'a>,
+    ) -> Result<EventStream<'a>, TransportError> {
+        let request =
+            EventRequest::read(&asked.request.body).map_err(|why| self.unreadable(why))?;
         let fields = request.fields();
         let [field] = fields.as_slice() else {
             return Err(self.unreadable("a subscription has one root field"));
         };
         let bound = self.bound(&request, OperationKind::Subscription, field)?;
-        let filter = bound.field.filter.as_ref().map(|filter| filter.with(&bound.arguments));
-        let condition = filter.transpose().map_err(|why| self.error(BAD_ARGUMENT, &why, why.clone()))?;
+        let filter = bound
+            .field
+            .filter
+            .as_ref()
+            .map(|filter| filter.with(&bound.arguments));
+        let condition = filter
+            .transpose()
+            .map_err(|why| self.error(BAD_ARGUMENT, &why, why.clone()))?;
         let provider = Arc::clone(bound.provider);
         let feed = Arc::new(Feed::new(self.brokers.settings.queue));
         let mut heard = Subscribed::new(Arc::clone(&feed));
@@ -226,7 +255,7 @@ impl EventService {
             }
         }
         let source = Source {
-            service: self,
+            name: &self.name,
             fields: &self.fields,
             of: &bound.field.returns,
             field: *field,
@@ -305,14 +334,6 @@ fn merged(bodies: Vec<Vec<u8>>) -> Vec<u8> {
         whole["errors"] = Value::Array(errors);
     }
     whole.to_string().into_bytes()
-}
-
-/// The answer to an event that cannot be used.
-pub(crate) fn unusable(code: &str, message: &str) -> SubgraphResponse {
-    SubgraphResponse {
-        status: 200,
-        body: malformed(code, message).into(),
-    }
 }
 
 impl SubgraphService for EventService {

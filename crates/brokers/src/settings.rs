@@ -12,7 +12,7 @@ pub struct Settings {
     /// What waits for one subscription.
     pub queue: QueueLimits,
     /// When a broker that is away is given up.
-    pub patience: Patience,
+    pub patience: Reconnect,
     /// Tells this process's durable positions from those of others.
     pub instance: Box<str>,
 }
@@ -40,16 +40,16 @@ impl Default for QueueLimits {
 
 /// When a broker that is away is given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Patience {
+pub struct Reconnect {
     /// Tries to reach it; none: a subscription ends with its connection. Default 5.
     pub attempts: u32,
     /// How long to wait before the first; each further time twice as long. Default 1 s.
     pub delay: Duration,
 }
 
-impl Default for Patience {
+impl Default for Reconnect {
     fn default() -> Self {
-        Patience {
+        Reconnect {
             attempts: 5,
             delay: Duration::from_secs(1),
         }
@@ -59,7 +59,7 @@ impl Default for Patience {
 /// The longest wait before a try.
 const DELAY_MAX: Duration = Duration::from_secs(30);
 
-impl Patience {
+impl Reconnect {
     /// How long to wait before that try.
     pub(crate) fn wait(&self, attempt: u32) -> Duration {
         let times = 1u32.checked_shl(attempt).unwrap_or(u32::MAX);
@@ -67,7 +67,9 @@ impl Patience {
     }
     /// How long all tries take together: so long a subscription lasts without its broker.
     pub(crate) fn altogether(&self) -> Duration {
-        (0..self.attempts.min(1_000)).map(|attempt| self.wait(attempt)).sum()
+        (0..self.attempts.min(1_000))
+            .map(|attempt| self.wait(attempt))
+            .sum()
     }
 }
 
@@ -92,7 +94,7 @@ pub struct ConnectionSettings {
     /// TLS; `None`: only what the URL asks for.
     pub tls: Option<TlsSettings>,
     /// When a try to connect is given up, and how long to wait between tries.
-    pub patience: Patience,
+    pub patience: Reconnect,
 }
 
 /// Who we are.
@@ -133,10 +135,16 @@ mod tests {
 
     #[test]
     fn patience_is_the_sum_of_its_waits() {
-        assert_eq!(Patience::default().altogether(), Duration::from_secs(1 + 2 + 4 + 8 + 16));
-        let none = Patience { attempts: 0, ..Patience::default() };
+        assert_eq!(
+            Reconnect::default().altogether(),
+            Duration::from_secs(1 + 2 + 4 + 8 + 16)
+        );
+        let none = Reconnect {
+            attempts: 0,
+            ..Reconnect::default()
+        };
         assert_eq!(none.altogether(), Duration::ZERO);
-        assert_eq!(Patience::default().wait(40), DELAY_MAX);
+        assert_eq!(Reconnect::default().wait(40), DELAY_MAX);
     }
 
     #[test]
@@ -145,7 +153,7 @@ mod tests {
             urls: vec!["nats://user:secret@broker".into()],
             credentials: Credentials::Token("secret".into()),
             tls: None,
-            patience: Patience::default(),
+            patience: Reconnect::default(),
         };
         assert!(!format!("{settings:?}").contains("secret"));
     }

@@ -83,7 +83,9 @@ impl Template {
                 Piece::Argument(path) => {
                     let shown = path.join(".");
                     let value = at(arguments, path).and_then(scalar);
-                    let value = value.ok_or_else(|| format!("the argument `{shown}` is no text, number or boolean"))?;
+                    let value = value.ok_or_else(|| {
+                        format!("the argument `{shown}` is no text, number or boolean")
+                    })?;
                     if value.is_empty() {
                         return Err(format!("the argument `{shown}` is empty"));
                     }
@@ -126,7 +128,11 @@ fn refused(broker: Broker, value: &str) -> Option<&'static str> {
         Broker::Nats if value.contains('.') => Some("a `.`, which separates tokens,"),
         Broker::Nats if value.contains(['*', '>']) => Some("a wildcard"),
         Broker::Redis if is_pattern(value) => Some("a wildcard"),
-        Broker::Kafka if !value.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) => {
+        Broker::Kafka
+            if !value
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) =>
+        {
             Some("what no topic may have")
         }
         _ => None,
@@ -173,7 +179,10 @@ mod tests {
             assert!(name.is_err(), "{id:?}: {name:?}");
         }
         for json in ["{}", r#"{"id": null}"#, r#"{"id": [1]}"#, r#"{"id": {}}"#] {
-            assert!(template.name(&arguments(json), Broker::Nats).is_err(), "{json}");
+            assert!(
+                template.name(&arguments(json), Broker::Nats).is_err(),
+                "{json}"
+            );
         }
     }
 }

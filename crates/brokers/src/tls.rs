@@ -26,12 +26,16 @@ pub(crate) fn client(settings: &TlsSettings) -> Result<ClientConfig, String> {
         return Err("there is no authority to trust".to_owned());
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| error.to_string())?.with_root_certificates(roots);
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots);
     match &settings.identity {
         None => Ok(builder.with_no_client_auth()),
         Some((chain, key)) => {
-            let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("its key: {error}"))?;
+            let key =
+                PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("its key: {error}"))?;
             let config = builder.with_client_auth_cert(certificates(chain)?, key);
             config.map_err(|error| error.to_string())
         }

@@ -13,6 +13,7 @@ mod again;
 pub mod codes;
 pub mod composer;
 pub mod contract;
+mod event_vocabulary;
 mod events;
 pub mod fields;
 mod links;

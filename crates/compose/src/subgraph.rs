@@ -22,7 +22,7 @@ use ogive_syntax::{
 };
 
 use crate::{
-    codes, events,
+    codes, event_vocabulary,
     fields::{self, Item, Kind},
     links, own,
     report::Place,
@@ -187,7 +187,7 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
     links::check(&doc, &links, &mut errors);
     let mut vocabulary = spec::vocabulary(&links, version);
     let defined = links::check_definitions(&mut doc, &vocabulary, version.is_none(), &mut errors);
-    let events = events::bring(&doc, &mut vocabulary);
+    let events = event_vocabulary::bring(&doc, &mut vocabulary);
     let prelude = preludes.get(&vocabulary, &defined);
     let options = BuildOptions {
         validate: true,
@@ -255,7 +255,7 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
         }
         subgraph.read_directives(&extensions);
         if events {
-            events::settle(&mut subgraph);
+            subgraph.settle_events();
         }
     }
     subgraph
@@ -303,6 +303,39 @@ impl Preludes {
 }
 
 impl Subgraph {
+    /// Gives the directives of an event subgraph their meaning.
+    fn settle_events(&mut self) {
+        use event_vocabulary::{BINDINGS, FILTER, RESULT};
+        for (name, ..) in BINDINGS {
+            if let Some(id) = self.schema.directive_by_name(name) {
+                self.machinery_directives.insert(id.0);
+            }
+        }
+        if let Some(id) = self.schema.directive_by_name(FILTER) {
+            self.machinery_directives.insert(id.0);
+        }
+        if let Some(ty) = self.schema.type_by_name(RESULT) {
+            self.types[ty].defined = true;
+            for field in self.schema.types[ty].fields.clone() {
+                // Every event subgraph has it.
+                self.fields[field].shareable = true;
+            }
+        }
+        // The event brings the key, whatever is written on it.
+        let types: Vec<TypeId> = self.merged_types().collect();
+        for ty in types {
+            let mut keys: Vec<FieldId> = Vec::new();
+            for key in &self.types[ty].keys {
+                fields::each_field(&key.items, &mut |field, _| keys.push(field));
+            }
+            for field in keys {
+                let info = &mut self.fields[field];
+                info.external = false;
+                info.marked_external = None;
+                info.external_by_type = false;
+            }
+        }
+    }
     /// Whether it is a federation 1 subgraph.
     pub fn is_v1(&self) -> bool {
         self.version.is_none()

@@ -202,7 +202,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     }
     rates(root, config, errors);
     authentication(root, config, errors);
-    crate::events::check(root, &config.events, errors);
+    brokers(root, &config.events, errors);
     policies(root, config, errors);
 }
 
@@ -301,6 +301,41 @@ fn caller_headers(root: &Node, config: &Config, errors: &mut Errors) {
     if let Some(keys) = &router.api_keys {
         let path = ["authentication", "router", "api_keys"];
         add(vec![&keys.header_name.0], "an API key", &path);
+    }
+}
+
+/// Brokers that are nowhere, or two of one name.
+fn brokers(root: &Node, options: &crate::EventsOptions, errors: &mut Errors) {
+    let providers = &options.providers;
+    let nats = providers.nats.iter();
+    let nats = nats.map(|one| (&*one.id, !one.url.0.is_empty()));
+    let kafka = providers.kafka.iter();
+    let kafka = kafka.map(|one| (&*one.id, !one.brokers.is_empty()));
+    let redis = providers.redis.iter();
+    let redis = redis.map(|one| (&*one.id, !one.urls.is_empty()));
+    let kinds: [(_, _, Vec<(&str, bool)>); 3] = [
+        ("nats", "url", nats.collect()),
+        ("kafka", "brokers", kafka.collect()),
+        ("redis", "urls", redis.collect()),
+    ];
+    for (kind, key, list) in kinds {
+        let at = span(root, &["events", "providers", kind]);
+        for (index, (id, has_place)) in list.iter().enumerate() {
+            if !has_place {
+                errors.invalid(
+                    at,
+                    format!("`{id}` needs `{key}`"),
+                    "say where the broker is",
+                );
+            }
+            if list[..index].iter().any(|(other, _)| other == id) {
+                errors.invalid(
+                    at,
+                    format!("two brokers are called `{id}`"),
+                    "give each an `id` of its own",
+                );
+            }
+        }
     }
 }
 
@@ -856,7 +891,7 @@ fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
 }
 
 /// Where a value stands that must be there.
-pub(crate) fn span(root: &Node, path: &[&str]) -> Span {
+fn span(root: &Node, path: &[&str]) -> Span {
     nodes(root, path)
         .first()
         .map_or(root.span, |node| node.span)

@@ -3,8 +3,7 @@
 use std::num::NonZeroUsize;
 
 use crate::{
-    ByteSize, SecretText, TlsIdentityOptions, decode::Errors, decode::section, scalars::nonzero,
-    tree::Node, words::words,
+    ByteSize, SecretText, TlsIdentityOptions, decode::section, scalars::nonzero, words::words,
 };
 
 section! {
@@ -120,32 +119,5 @@ words! {
         Sha256 = "SCRAM-SHA-256",
         /// SHA-512.
         Sha512 = "SCRAM-SHA-512",
-    }
-}
-
-/// Brokers that are nowhere, or two of one name.
-pub(crate) fn check(root: &Node, options: &EventsOptions, errors: &mut Errors) {
-    let providers = &options.providers;
-    let nats = providers.nats.iter();
-    let nats = nats.map(|one| (&*one.id, !one.url.0.is_empty()));
-    let kafka = providers.kafka.iter();
-    let kafka = kafka.map(|one| (&*one.id, !one.brokers.is_empty()));
-    let redis = providers.redis.iter();
-    let redis = redis.map(|one| (&*one.id, !one.urls.is_empty()));
-    let kinds: [(&str, &str, Vec<(&str, bool)>); 3] = [
-        ("nats", "url", nats.collect()),
-        ("kafka", "brokers", kafka.collect()),
-        ("redis", "urls", redis.collect()),
-    ];
-    for (kind, key, list) in kinds {
-        let at = crate::contradictions::span(root, &["events", "providers", kind]);
-        for (index, (id, has_place)) in list.iter().enumerate() {
-            if !has_place {
-                errors.invalid(at, format!("`{id}` needs `{key}`"), "say where the broker is");
-            }
-            if list[..index].iter().any(|(other, _)| other == id) {
-                errors.invalid(at, format!("two brokers are called `{id}`"), "give each an `id` of its own");
-            }
-        }
     }
 }

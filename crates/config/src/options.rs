@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
-    DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName, HeaderRule, IncrementalFormat,
-    IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord, Path, Pattern, PeerRange,
-    PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord, SubscriptionOptions,
-    TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section, scalars::nonzero,
-    tls::TlsOptions, traffic::TrafficShapingOptions,
+    DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName, HeaderRule,
+    IncrementalFormat, IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord, Path,
+    Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord,
+    SubscriptionOptions, TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section,
+    scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
 section! {

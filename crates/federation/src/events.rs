@@ -4,107 +4,64 @@
 //! What makes no sense is left out: composition has refused it, and a field without a source is answered with an error.
 
 use ogive_base::{IdVec, Symbol};
-use ogive_schema::{AppliedDirective, ConstValue, FieldId, OperationKind, Schema};
+use ogive_schema::{AppliedDirective, ConstValue, OperationKind, Schema};
 
 use crate::{
     Links,
     applied::applied,
-    supergraph::{Subgraph, SubgraphId},
+    supergraph::{
+        Broker, EventAction, EventCondition, EventField, StreamConsumer, Subgraph, SubgraphId,
+    },
     vocabulary::{Spec, join},
 };
 
 /// Most levels of conditions of one filter.
 const FILTER_DEPTH_MAX: usize = 8;
 
-/// A kind of message broker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broker {
-    /// NATS, with JetStream.
-    Nats,
-    /// Kafka.
-    Kafka,
-    /// Redis, by its publish and subscribe.
-    Redis,
-}
-
-impl Broker {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Broker::Nats => "nats",
-            Broker::Kafka => "kafka",
-            Broker::Redis => "redis",
-        }
-    }
-}
-
-/// What a field does with a broker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventAction {
-    /// Hears what is published.
-    Subscribe,
-    /// Publishes its arguments.
-    Publish,
-    /// Asks, and is answered.
-    Request,
-}
-
-/// A durable position in a stream of NATS.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StreamConsumer {
-    /// The stream.
-    pub stream: Box<str>,
-    /// The name of the consumer, as written.
-    pub consumer: Box<str>,
-    /// After how many seconds without a subscription the position is given up; `None` never.
-    pub inactive_seconds: Option<u32>,
-}
-
-/// Which events a subscription wants.
-#[derive(Clone, PartialEq, Debug)]
-pub enum EventCondition {
-    /// All of these.
-    And(Vec<EventCondition>),
-    /// One of these.
-    Or(Vec<EventCondition>),
-    /// Not this.
-    Not(Box<EventCondition>),
-    /// What is at this path of the event is one of these values.
-    In(Vec<Box<str>>, Vec<ConstValue>),
-}
-
-/// One root field that is bound to a broker.
-#[derive(Clone, PartialEq, Debug)]
-pub struct EventField {
-    /// The field.
-    pub field: FieldId,
-    /// The event subgraph that has it.
-    pub subgraph: SubgraphId,
-    /// Of which root it is.
-    pub kind: OperationKind,
-    /// The kind of broker.
-    pub broker: Broker,
-    /// What it does.
-    pub action: EventAction,
-    /// Which of the brokers of this kind.
-    pub provider: Box<str>,
-    /// Subjects, channels or topics, with templates such as `{{ args.id }}`.
-    pub channels: Vec<Box<str>>,
-    /// A durable position, if it wants one.
-    pub consumer: Option<StreamConsumer>,
-    /// Which events it wants; `None` for all.
-    pub filter: Option<EventCondition>,
-}
-
 /// What the directives are called: name, broker, action, argument with the channels.
 const BINDINGS: [(&str, Broker, EventAction, &str); 7] = [
-    ("edfs__natsRequest", Broker::Nats, EventAction::Request, "subject"),
-    ("edfs__natsPublish", Broker::Nats, EventAction::Publish, "subject"),
-    ("edfs__natsSubscribe", Broker::Nats, EventAction::Subscribe, "subjects"),
-    ("edfs__kafkaPublish", Broker::Kafka, EventAction::Publish, "topic"),
-    ("edfs__kafkaSubscribe", Broker::Kafka, EventAction::Subscribe, "topics"),
-    ("edfs__redisPublish", Broker::Redis, EventAction::Publish, "channel"),
-    ("edfs__redisSubscribe", Broker::Redis, EventAction::Subscribe, "channels"),
+    (
+        "edfs__natsRequest",
+        Broker::Nats,
+        EventAction::Request,
+        "subject",
+    ),
+    (
+        "edfs__natsPublish",
+        Broker::Nats,
+        EventAction::Publish,
+        "subject",
+    ),
+    (
+        "edfs__natsSubscribe",
+        Broker::Nats,
+        EventAction::Subscribe,
+        "subjects",
+    ),
+    (
+        "edfs__kafkaPublish",
+        Broker::Kafka,
+        EventAction::Publish,
+        "topic",
+    ),
+    (
+        "edfs__kafkaSubscribe",
+        Broker::Kafka,
+        EventAction::Subscribe,
+        "topics",
+    ),
+    (
+        "edfs__redisPublish",
+        Broker::Redis,
+        EventAction::Publish,
+        "channel",
+    ),
+    (
+        "edfs__redisSubscribe",
+        Broker::Redis,
+        EventAction::Subscribe,
+        "channels",
+    ),
 ];
 const FILTER: &str = "openfed__subscriptionFilter";
 
@@ -119,7 +76,11 @@ pub(crate) fn read_events(
         return Vec::new();
     };
     let mut out = Vec::new();
-    for kind in [OperationKind::Query, OperationKind::Mutation, OperationKind::Subscription] {
+    for kind in [
+        OperationKind::Query,
+        OperationKind::Mutation,
+        OperationKind::Subscription,
+    ] {
         let Some(root) = schema.root(kind) else {
             continue;
         };
@@ -198,7 +159,10 @@ impl<'s> Carried<'s> {
 }
 
 fn member<'v>(members: &'v [(Box<str>, ConstValue)], name: &str) -> Option<&'v ConstValue> {
-    members.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+    members
+        .iter()
+        .find(|(known, _)| **known == *name)
+        .map(|(_, value)| value)
 }
 
 /// A list of texts, or one text.
@@ -208,7 +172,10 @@ fn texts(value: Option<&ConstValue>) -> Vec<Box<str>> {
         Some(one) => std::slice::from_ref(one),
         None => &[],
     };
-    list.iter().filter_map(ConstValue::as_str).map(Box::from).collect()
+    list.iter()
+        .filter_map(ConstValue::as_str)
+        .map(Box::from)
+        .collect()
 }
 
 fn consumer(value: &ConstValue) -> Option<StreamConsumer> {

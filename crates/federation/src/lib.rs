@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`supergraph`] (what was read), [`graph`] (the compiled rows), [`vocabulary`] and [`links`] (what
 //! things are called), [`read`] (SDL to both), `applied` (finding directives), `rows`, `field_rows`, `possible_rows`, `legacy` and `derive` (join directives to
-//! rows), [`costs`] (estimates), [`events`] (root fields of message brokers),
+//! rows), [`costs`] (estimates), `events` (root fields of message brokers),
 //! [`field_set`], [`restrictions`] (who may see what), [`api`] (what clients see), [`subgraph`] (what one
 //! subgraph can be asked for), [`mod@describe`] (rows as text).
 
@@ -12,7 +12,7 @@ mod applied;
 pub mod costs;
 mod derive;
 pub mod describe;
-pub mod events;
+mod events;
 mod field_rows;
 pub mod field_set;
 pub mod graph;
@@ -29,7 +29,6 @@ pub mod vocabulary;
 pub use api::api_schema;
 pub use costs::{Costs, ListSize, SlicingArgument};
 pub use describe::describe;
-pub use events::{Broker, EventAction, EventCondition, EventField, StreamConsumer};
 pub use graph::*;
 pub use links::{Import, Link, Links, Purpose};
 pub use read::{ReadOptions, read_supergraph};

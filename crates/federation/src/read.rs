@@ -15,10 +15,10 @@ use ogive_syntax::{
 };
 
 use crate::{
-    events::read_events,
     Link, Links, Subgraph, SubgraphId, Supergraph,
     api::api_schema,
     applied::applied,
+    events::read_events,
     possible_rows::standing_alone,
     restrictions::read_restrictions,
     rows::{Input, read_rows},

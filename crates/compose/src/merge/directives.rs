@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     codes::hint,
+    event_vocabulary::is_event_directive,
     events,
     report::{Place, Stage},
     spec::{WORDS, Word},
@@ -143,7 +144,7 @@ impl Merger<'_> {
             return Some(Role::OneOf);
         }
         let name = s.schema.name(applied.name);
-        if s.events && events::is_event_directive(name) {
+        if s.events && is_event_directive(name) {
             return Some(Role::Event);
         }
         let composed =

@@ -5,7 +5,7 @@ use ogive_base::Span;
 use super::{
     Format,
     environment::{environment, referenced, refers},
-    nodes::{list, map, plain, scalar, set_key, text},
+    nodes::{list, map, plain, scalar, set, set_key, text},
 };
 use crate::{
     Duration,
@@ -265,8 +265,22 @@ mod tests {
 /// Message brokers of Cosmo's `events.providers`, whose keys are ours.
 pub(super) fn brokers(format: Format, node: &Node) -> Result<Node, String> {
     const KNOWN: [&str; 16] = [
-        "id", "url", "urls", "brokers", "authentication", "token", "user_info", "username", "password",
-        "sasl_plain", "sasl_scram", "mechanism", "tls", "enabled", "cluster_enabled", "fetch_max_wait",
+        "id",
+        "url",
+        "urls",
+        "brokers",
+        "authentication",
+        "token",
+        "user_info",
+        "username",
+        "password",
+        "sasl_plain",
+        "sasl_scram",
+        "mechanism",
+        "tls",
+        "enabled",
+        "cluster_enabled",
+        "fetch_max_wait",
     ];
     match &node.value {
         Value::List(items) => {
@@ -283,8 +297,14 @@ pub(super) fn brokers(format: Format, node: &Node) -> Result<Node, String> {
                     }
                     // How long a fetch waits is nobody's concern here.
                     "cluster_enabled" | "fetch_max_wait" => {}
-                    known if KNOWN.contains(&known) => set(&mut out, known, brokers(format, value)?),
-                    other => return Err(format!("`{other}` has no counterpart here: see `events.providers`")),
+                    known if KNOWN.contains(&known) => {
+                        set(&mut out, known, brokers(format, value)?)
+                    }
+                    other => {
+                        return Err(format!(
+                            "`{other}` has no counterpart here: see `events.providers`"
+                        ));
+                    }
                 }
             }
             Ok(out)

@@ -1,7 +1,7 @@
 //! Cosmo Router's `config.yaml`.
 
 use super::{
-    convert::{address, duration, negated, same, size},
+    convert::{address, brokers, duration, negated, same, size},
     cors, headers,
     nodes::{at, is_on, one, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ogive_brokers::{
-    Brokers, ConnectionSettings, Credentials, EventService, Patience, ProviderSettings,
-    QueueLimits, Settings, TlsSettings,
+    Brokers, ConnectionSettings, Credentials, EventService, ProviderSettings, QueueLimits,
+    Reconnect, Settings, TlsSettings,
 };
 use ogive_config::{BrokerTlsOptions, BrokerUserOptions, Config, ScramWord, SecretText};
 use ogive_federation::{Broker, Supergraph};
@@ -54,7 +54,7 @@ pub(crate) fn stand_in(
 
 fn settings(config: &Config) -> Result<Settings, String> {
     let events = &config.events;
-    let patience = Patience {
+    let patience = Reconnect {
         attempts: config.subscription.max_reconnect_attempts,
         delay: config.subscription.reconnect_delay.0,
     };
@@ -80,7 +80,13 @@ fn settings(config: &Config) -> Result<Settings, String> {
             None if token.0.is_empty() => Credentials::None,
             None => Credentials::Token(text(token)),
         };
-        add(Broker::Nats, &one.id, urls, credentials, tls(one.tls.as_ref())?);
+        add(
+            Broker::Nats,
+            &one.id,
+            urls,
+            credentials,
+            tls(one.tls.as_ref())?,
+        );
     }
     for one in &events.providers.kafka {
         let urls = one.brokers.iter().map(|url| url.as_str().into()).collect();
@@ -89,16 +95,32 @@ fn settings(config: &Config) -> Result<Settings, String> {
             (Some(user), _) => known(user),
             (None, Some(scram)) => {
                 let is_long = scram.mechanism == ScramWord::Sha512;
-                Credentials::Scram(scram.username.as_str().into(), text(&scram.password), is_long)
+                Credentials::Scram(
+                    scram.username.as_str().into(),
+                    text(&scram.password),
+                    is_long,
+                )
             }
             (None, None) => Credentials::None,
         };
-        add(Broker::Kafka, &one.id, urls, credentials, tls(one.tls.as_ref())?);
+        add(
+            Broker::Kafka,
+            &one.id,
+            urls,
+            credentials,
+            tls(one.tls.as_ref())?,
+        );
     }
     for one in &events.providers.redis {
         let urls = one.urls.iter().map(|url| url.as_str().into()).collect();
         let credentials = one.authentication.as_ref().map_or(Credentials::None, known);
-        add(Broker::Redis, &one.id, urls, credentials, tls(one.tls.as_ref())?);
+        add(
+            Broker::Redis,
+            &one.id,
+            urls,
+            credentials,
+            tls(one.tls.as_ref())?,
+        );
     }
     Ok(Settings {
         providers,

@@ -39,18 +39,40 @@ impl Server {
     pub(super) fn nats(more: &[&str]) -> Server {
         let mut nats = Server::new("Server is ready", |port, folder| {
             let (port, folder) = (port.to_string(), folder.to_owned());
-            ["nats-server", "-a", "127.0.0.1", "-p", &port, "-js", "-sd", &folder].map(str::to_owned).to_vec()
+            [
+                "nats-server",
+                "-a",
+                "127.0.0.1",
+                "-p",
+                &port,
+                "-js",
+                "-sd",
+                &folder,
+            ]
+            .map(str::to_owned)
+            .to_vec()
         });
-        nats.command.extend(more.iter().map(|arg| (*arg).to_owned()));
+        nats.command
+            .extend(more.iter().map(|arg| (*arg).to_owned()));
         nats.start();
         nats
     }
     pub(super) fn redis() -> Server {
         let mut redis = Server::new("Ready to accept connections", |port, folder| {
             let (port, folder) = (port.to_string(), folder.to_owned());
-            ["redis-server", "--bind", "127.0.0.1", "--save", "", "--port", &port, "--dir", &folder]
-                .map(str::to_owned)
-                .to_vec()
+            [
+                "redis-server",
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--port",
+                &port,
+                "--dir",
+                &folder,
+            ]
+            .map(str::to_owned)
+            .to_vec()
         });
         redis.start();
         redis
@@ -97,7 +119,8 @@ impl Server {
                 }
             });
         }
-        told.recv_timeout(PATIENCE).expect("the broker does not start");
+        told.recv_timeout(PATIENCE)
+            .expect("the broker does not start");
     }
     /// Kills it.
     pub(super) fn stop(&mut self) {
@@ -137,7 +160,10 @@ impl NatsClient {
     }
     fn line(&mut self) -> String {
         let mut line = String::new();
-        assert!(self.stream.read_line(&mut line).unwrap() > 0, "NATS closed the connection");
+        assert!(
+            self.stream.read_line(&mut line).unwrap() > 0,
+            "NATS closed the connection"
+        );
         line.trim_end().to_owned()
     }
     /// Waits until the server has seen everything.
@@ -167,18 +193,28 @@ impl NatsClient {
             let has_headers = words[0] == "HMSG";
             let sizes = if has_headers { 2 } else { 1 };
             let length: usize = words[words.len() - 1].parse().unwrap();
-            let skipped: usize = if has_headers { words[words.len() - 2].parse().unwrap() } else { 0 };
+            let skipped: usize = if has_headers {
+                words[words.len() - 2].parse().unwrap()
+            } else {
+                0
+            };
             let mut payload = vec![0; length + 2];
             self.stream.read_exact(&mut payload).unwrap();
             let payload = String::from_utf8(payload[skipped..length].to_vec()).unwrap();
-            let reply = if words.len() == 4 + sizes { words[3] } else { "" };
+            let reply = if words.len() == 4 + sizes {
+                words[3]
+            } else {
+                ""
+            };
             return (words[1].to_owned(), reply.to_owned(), payload);
         }
     }
     /// Whether somebody hears a subject, who then gets this event.
     pub(super) fn is_heard(&mut self, subject: &str, payload: &str) -> bool {
         let length = payload.len();
-        self.write(&format!("SUB _INBOX.test 9\r\nPUB {subject} _INBOX.test {length}\r\n{payload}\r\nPING\r\n"));
+        self.write(&format!(
+            "SUB _INBOX.test 9\r\nPUB {subject} _INBOX.test {length}\r\n{payload}\r\nPING\r\n"
+        ));
         let mut is_heard = true;
         loop {
             let line = self.line();
@@ -193,7 +229,10 @@ impl NatsClient {
     /// Asks JetStream for something.
     pub(super) fn ask(&mut self, subject: &str, payload: &str) -> String {
         self.write("SUB _INBOX.test 9\r\n");
-        self.write(&format!("PUB {subject} _INBOX.test {}\r\n{payload}\r\n", payload.len()));
+        self.write(&format!(
+            "PUB {subject} _INBOX.test {}\r\n{payload}\r\n",
+            payload.len()
+        ));
         let (_, _, answer) = self.next();
         self.write("UNSUB 9\r\n");
         self.flush();

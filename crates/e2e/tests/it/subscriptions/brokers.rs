@@ -18,18 +18,66 @@ use crate::{
 
 /// What can go wrong with a message broker: fault, code, what becomes of the subscription.
 pub(crate) const BROKER_FAULTS: [(&str, &str, &str); 12] = [
-    ("it is away when somebody subscribes", "SUBREQUEST_STREAM_LOST", "it fails once the time-out of the subgraph has passed"),
-    ("NATS or Redis is restarted", "", "it goes on; log and metrics say that events may have been missed"),
-    ("Kafka, or NATS with a durable position, is restarted", "", "it goes on where it was; events may come twice"),
-    ("it stays away", "SUBREQUEST_STREAM_LOST", "it ends after `max_reconnect_attempts`"),
-    ("events come faster than they are taken, from NATS or Redis", "SUBREQUEST_STREAM_OVERFLOW", "it ends behind what waited; others go on"),
-    ("an event is no JSON", "EVENT_MALFORMED", "the client is told in its place; it goes on"),
-    ("an event is larger than `response_max_bytes`", "EVENT_MALFORMED", "the client is told in its place; it goes on"),
-    ("an event has no key, or is of another type", "EVENT_INCOMPLETE", "the client is told in its place; it goes on"),
-    ("the configuration does not have it", "EVENT_PROVIDER_UNKNOWN", "it fails; the start has warned"),
-    ("there is no such stream or topic, or no right to it", "SUBREQUEST_STREAM_REFUSED", "it fails"),
-    ("an argument would widen the name of a subject", "EVENT_ARGUMENT_INVALID", "it fails, and the broker is not asked"),
-    ("it is away when something is published", "", "`success` is false, and the log says why"),
+    (
+        "it is away when somebody subscribes",
+        "SUBREQUEST_STREAM_LOST",
+        "it fails once the time-out of the subgraph has passed",
+    ),
+    (
+        "NATS or Redis is restarted",
+        "",
+        "it goes on; log and metrics say that events may have been missed",
+    ),
+    (
+        "Kafka, or NATS with a durable position, is restarted",
+        "",
+        "it goes on where it was; events may come twice",
+    ),
+    (
+        "it stays away",
+        "SUBREQUEST_STREAM_LOST",
+        "it ends after `max_reconnect_attempts`",
+    ),
+    (
+        "events come faster than they are taken, from NATS or Redis",
+        "SUBREQUEST_STREAM_OVERFLOW",
+        "it ends behind what waited; others go on",
+    ),
+    (
+        "an event is no JSON",
+        "EVENT_MALFORMED",
+        "the client is told in its place; it goes on",
+    ),
+    (
+        "an event is larger than `response_max_bytes`",
+        "EVENT_MALFORMED",
+        "the client is told in its place; it goes on",
+    ),
+    (
+        "an event has no key, or is of another type",
+        "EVENT_INCOMPLETE",
+        "the client is told in its place; it goes on",
+    ),
+    (
+        "the configuration does not have it",
+        "EVENT_PROVIDER_UNKNOWN",
+        "it fails; the start has warned",
+    ),
+    (
+        "there is no such stream or topic, or no right to it",
+        "SUBREQUEST_STREAM_REFUSED",
+        "it fails",
+    ),
+    (
+        "an argument would widen the name of a subject",
+        "EVENT_ARGUMENT_INVALID",
+        "it fails, and the broker is not asked",
+    ),
+    (
+        "it is away when something is published",
+        "",
+        "`success` is false, and the log says why",
+    ),
 ];
 
 const SSE: &str = "text/event-stream";
@@ -56,10 +104,15 @@ impl Evented {
     /// Tries so often to reach a broker that was lost.
     fn trying(events: &str, yaml: &str, attempts: u32) -> Evented {
         let feed = Feed::start();
-        let subscription = format!("enabled: true, reconnect_delay: 100ms, max_reconnect_attempts: {attempts}");
-        let yaml = format!("subscription: {{ {subscription} }}\ninclude_subgraph_errors: {{ all: true }}\n{yaml}");
+        let subscription =
+            format!("enabled: true, reconnect_delay: 100ms, max_reconnect_attempts: {attempts}");
+        let yaml = format!(
+            "subscription: {{ {subscription} }}\ninclude_subgraph_errors: {{ all: true }}\n{yaml}"
+        );
         let mut config = config(&yaml);
-        let events = format!("{events}\ntype Review @key(fields: \"id\", resolvable: false) {{ id: ID! @external }}");
+        let events = format!(
+            "{events}\ntype Review @key(fields: \"id\", resolvable: false) {{ id: ID! @external }}"
+        );
         let inputs = [("events", events.as_str()), ("texts", TEXTS)];
         let inputs = inputs.map(|(name, sdl)| SubgraphInput { name, url: "", sdl });
         let url = Url(format!("{}/texts", feed.url()));
@@ -112,7 +165,10 @@ fn review(id: &str) -> String {
 const NATS: &str = "type Subscription { added(of: ID!): Review! @edfs__natsSubscribe(subjects: [\"reviews.{{ args.of }}\"]) }";
 
 fn nats_yaml(server: &Server) -> String {
-    format!("events: {{ providers: {{ nats: [{{ url: 'nats://{}' }}] }} }}\n", server.address)
+    format!(
+        "events: {{ providers: {{ nats: [{{ url: 'nats://{}' }}] }} }}\n",
+        server.address
+    )
 }
 
 #[test]
@@ -165,8 +221,16 @@ fn what_cannot_be_heard_is_an_error_with_a_code() {
     for (yaml, query, code) in [
         (nowhere, ADDED, "SUBREQUEST_STREAM_LOST"),
         (unknown, ADDED, "EVENT_PROVIDER_UNKNOWN"),
-        (nowhere, "subscription { added(of: \"*\") { id } }", "EVENT_ARGUMENT_INVALID"),
-        (nowhere, "subscription { added(of: \"7.secret\") { id } }", "EVENT_ARGUMENT_INVALID"),
+        (
+            nowhere,
+            "subscription { added(of: \"*\") { id } }",
+            "EVENT_ARGUMENT_INVALID",
+        ),
+        (
+            nowhere,
+            "subscription { added(of: \"7.secret\") { id } }",
+            "EVENT_ARGUMENT_INVALID",
+        ),
     ] {
         let graph = Evented::with(NATS, yaml);
         let rest = graph.subscribe(query).rest();
@@ -228,7 +292,11 @@ fn mutations_publish_and_queries_ask_over_nats() {
         "b": {"success": true, "__typename": "edfs__PublishResult"},
     }});
     assert_eq!(answer.json(), expected);
-    let first = ("add.1".to_owned(), String::new(), "{\"id\":\"1\",\"input\":{\"stars\":3}}".to_owned());
+    let first = (
+        "add.1".to_owned(),
+        String::new(),
+        "{\"id\":\"1\",\"input\":{\"stars\":3}}".to_owned(),
+    );
     assert_eq!(nats.next(), first);
     assert_eq!(nats.next().2, "{\"id\":\"2\",\"input\":{\"text\":\"é\"}}");
 
@@ -240,7 +308,10 @@ fn mutations_publish_and_queries_ask_over_nats() {
     assert_eq!(asking.join().unwrap().json(), expected);
     drop((nats, server));
     let answer = post(address, "mutation { add(id: 1) { success } }");
-    assert_eq!(answer.json(), serde_json::json!({"data": {"add": {"success": false}}}));
+    assert_eq!(
+        answer.json(),
+        serde_json::json!({"data": {"add": {"success": false}}})
+    );
     let answer = post(address, "{ review(id: 9) { id } }");
     assert_eq!(answer.codes(), ["EVENT_BROKER_ERROR"]);
 }
@@ -310,14 +381,22 @@ fn events_of_redis_are_heard_filtered_and_published_over_one_connection() {
         return left_out("`redis-server` is not installed");
     }
     let mut server = Server::redis();
-    let yaml = format!("events: {{ providers: {{ redis: [{{ urls: ['redis://{}'] }}] }} }}\n", server.address);
+    let yaml = format!(
+        "events: {{ providers: {{ redis: [{{ urls: ['redis://{}'] }}] }} }}\n",
+        server.address
+    );
     let graph = Evented::with(REDIS, &yaml);
     let mut redis = RedisClient::connect(server.address);
     let mut client = graph.subscribe(ADDED);
     let mut others = graph.subscribe("subscription { added(of: 7) { id } }");
     let mut any = graph.subscribe("subscription { added: any { id text } }");
     // One connection hears: one subscription of each channel.
-    let numbers = |redis: &mut RedisClient| (redis.number_of("NUMSUB", "reviews.7"), redis.number_of("NUMPAT", ""));
+    let numbers = |redis: &mut RedisClient| {
+        (
+            redis.number_of("NUMSUB", "reviews.7"),
+            redis.number_of("NUMPAT", ""),
+        )
+    };
     wait("nobody subscribed", || numbers(&mut redis) == (1, 1));
     wait("a client is not heard", || graph.counts().sources == 3);
     assert_eq!(redis.command(&["PUBLISH", "reviews.7", &review("9")]), ":2");
@@ -332,7 +411,10 @@ fn events_of_redis_are_heard_filtered_and_published_over_one_connection() {
     assert_eq!(next(&mut any), event("2"));
     assert_eq!(graph.feed.lookups(), lookups + 1);
     let answer = post(graph.served.address, "mutation { add(id: 7) { success } }");
-    assert_eq!(answer.json(), serde_json::json!({"data": {"add": {"success": true}}}));
+    assert_eq!(
+        answer.json(),
+        serde_json::json!({"data": {"add": {"success": true}}})
+    );
     assert_eq!(next(&mut client), event("7"));
     server.stop();
     server.start();
@@ -342,7 +424,9 @@ fn events_of_redis_are_heard_filtered_and_published_over_one_connection() {
     assert_eq!(next(&mut client), event("1"));
     assert_eq!(next(&mut any), event("1"));
     drop((client, others));
-    wait("somebody hears what nobody wants", || numbers(&mut redis) == (0, 1));
+    wait("somebody hears what nobody wants", || {
+        numbers(&mut redis) == (0, 1)
+    });
 }
 
 #[test]
@@ -358,11 +442,17 @@ fn events_of_kafka_are_heard_and_none_is_missing_after_a_restart() {
           add(id: ID!): edfs__PublishResult! @edfs__kafkaPublish(topic: \"reviews\")
           lose(id: ID!): edfs__PublishResult! @edfs__kafkaPublish(topic: \"missing\")
         }";
-    let yaml = format!("events: {{ providers: {{ kafka: [{{ brokers: ['{}'] }}] }} }}\n", server.address);
+    let yaml = format!(
+        "events: {{ providers: {{ kafka: [{{ brokers: ['{}'] }}] }} }}\n",
+        server.address
+    );
     let graph = Evented::with(events, &yaml);
     let address = graph.served.address;
     let publish = |id: &str| {
-        let answer = post(address, &format!("mutation {{ add(id: \"{id}\") {{ success }} }}"));
+        let answer = post(
+            address,
+            &format!("mutation {{ add(id: \"{id}\") {{ success }} }}"),
+        );
         answer.json() == serde_json::json!({"data": {"add": {"success": true}}})
     };
     let mut client = graph.subscribe(ADDED);
@@ -379,7 +469,10 @@ fn events_of_kafka_are_heard_and_none_is_missing_after_a_restart() {
     wait("nothing can be published", || publish("2"));
     while next(&mut client) != event("2") {}
     let lost = post(address, "mutation { lose(id: 1) { success } }");
-    assert_eq!(lost.json(), serde_json::json!({"data": {"lose": {"success": false}}}));
+    assert_eq!(
+        lost.json(),
+        serde_json::json!({"data": {"lose": {"success": false}}})
+    );
     let missing = Evented::with(&events.replace("[\"reviews\"]", "[\"missing\"]"), &yaml);
     let rest = missing.subscribe(ADDED).rest();
     assert!(rest.contains("SUBREQUEST_STREAM_REFUSED"), "{rest}");
@@ -395,7 +488,10 @@ fn a_reload_that_changes_nothing_keeps_what_is_heard() {
     let mut client = graph.subscribe(ADDED);
     let mut nats = NatsClient::connect(server.address);
     heard(&mut nats, "reviews.7", &mut client);
-    graph.served.gateway.replace(state(&graph.supergraph, &graph.config));
+    graph
+        .served
+        .gateway
+        .replace(state(&graph.supergraph, &graph.config));
     nats.publish("reviews.7", &review("1"));
     assert_eq!(next(&mut client), event("1"));
     assert_eq!(graph.counts().open, 1);
@@ -413,7 +509,18 @@ fn brokers_are_told_who_we_are() {
     let user = Server::nats(&["--user", "ida", "--pass", "letmein"]);
     let redis = Server::redis();
     let mut admin = RedisClient::connect(redis.address);
-    assert_eq!(admin.command(&["ACL", "SETUSER", "ida", "on", ">letmein", "allcommands", "allchannels"]), "+OK");
+    assert_eq!(
+        admin.command(&[
+            "ACL",
+            "SETUSER",
+            "ida",
+            "on",
+            ">letmein",
+            "allcommands",
+            "allchannels"
+        ]),
+        "+OK"
+    );
     assert_eq!(admin.command(&["ACL", "SETUSER", "default", "off"]), "+OK");
     let events = "type Mutation {
         token: edfs__PublishResult! @edfs__natsPublish(subject: \"a\", providerId: \"token\")
@@ -431,8 +538,17 @@ fn brokers_are_told_who_we_are() {
         token.address, user.address, user.address, redis.address, redis.address
     );
     let graph = Evented::with(events, &yaml);
-    for (field, is_known) in [("token", true), ("user", true), ("redis", true), ("stranger", false), ("nobody", false)] {
-        let answer = post(graph.served.address, &format!("mutation {{ {field} {{ success }} }}"));
+    for (field, is_known) in [
+        ("token", true),
+        ("user", true),
+        ("redis", true),
+        ("stranger", false),
+        ("nobody", false),
+    ] {
+        let answer = post(
+            graph.served.address,
+            &format!("mutation {{ {field} {{ success }} }}"),
+        );
         let expected = serde_json::json!({"data": {field: {"success": is_known}}});
         assert_eq!(answer.json(), expected);
     }
@@ -465,8 +581,14 @@ fn brokers_are_spoken_to_over_tls() {
     );
     let graph = Evented::with(events, &yaml);
     for (field, is_trusted) in [("trusted", true), ("other", false)] {
-        let answer = post(graph.served.address, &format!("mutation {{ {field} {{ success }} }}"));
-        assert_eq!(answer.json(), serde_json::json!({"data": {field: {"success": is_trusted}}}));
+        let answer = post(
+            graph.served.address,
+            &format!("mutation {{ {field} {{ success }} }}"),
+        );
+        assert_eq!(
+            answer.json(),
+            serde_json::json!({"data": {field: {"success": is_trusted}}})
+        );
     }
     let _ = std::fs::remove_dir_all(folder);
 }

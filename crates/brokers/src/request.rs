@@ -5,21 +5,24 @@
 use ogive_base::SourceId;
 use ogive_syntax::{
     Document, Limits,
-    ast::{Directive, Field, List, OperationDefinition, Selection, SelectionSet, Value as Ast, ValueKind},
+    ast::{
+        Directive, Field, List, OperationDefinition, Selection, SelectionSet, Value as Ast,
+        ValueKind,
+    },
     parse,
 };
 use serde_json::{Map, Value};
 
 /// A request.
-pub(crate) struct Asked {
+pub(crate) struct EventRequest {
     pub(crate) document: Document,
     operation: OperationDefinition,
     variables: Map<String, Value>,
 }
 
-impl Asked {
+impl EventRequest {
     /// Reads the body of a request.
-    pub(crate) fn read(body: &[u8]) -> Result<Asked, String> {
+    pub(crate) fn read(body: &[u8]) -> Result<EventRequest, String> {
         let mut body: Map<String, Value> =
             serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let query = match body.get("query") {
@@ -35,7 +38,7 @@ impl Asked {
             Some(Value::Object(variables)) => variables,
             _ => Map::new(),
         };
-        Ok(Asked {
+        Ok(EventRequest {
             operation: operation.ok_or("no operation")?,
             document: parsed.document,
             variables,
@@ -70,7 +73,9 @@ impl Asked {
                 Selection::Spread(spread) => {
                     let name = self.document.name(spread.name);
                     let mut fragments = self.document.fragments();
-                    let fragment = fragments.find(|f| self.document.name(f.name) == name).copied();
+                    let fragment = fragments
+                        .find(|f| self.document.name(f.name) == name)
+                        .copied();
                     if let Some(fragment) = fragment
                         && self.holds(spread.directives)
                         && applies(self.document.name(fragment.type_condition))
@@ -109,7 +114,9 @@ impl Asked {
         let document = &self.document;
         Some(match value.kind {
             ValueKind::Variable(name) => self.variables.get(document.name(name))?.clone(),
-            ValueKind::Int | ValueKind::Float => serde_json::from_str(document.text(value.span)).ok()?,
+            ValueKind::Int | ValueKind::Float => {
+                serde_json::from_str(document.text(value.span)).ok()?
+            }
             ValueKind::String { .. } => {
                 let text = value.as_string()?;
                 Value::String(document.string_value(text).into_owned())
@@ -141,11 +148,12 @@ mod tests {
     #[test]
     fn arguments_are_values_whether_written_or_given() {
         let body = r#"{"query": "query($a: ID, $b: [Int!], $c: Int) { x: f(id: $a, in: {list: [1, $c], e: RED, b: $b, t: \"é\\n\", m: $c}) { id } g @skip(if: true) }", "variables": {"a": "1", "b": [12345678901234567890]}}"#;
-        let asked = Asked::read(body.as_bytes()).unwrap();
+        let asked = EventRequest::read(body.as_bytes()).unwrap();
         let fields = asked.fields();
         assert_eq!(fields.len(), 1);
         let arguments = Value::Object(asked.arguments(&fields[0]));
-        let expected = r#"{"id":"1","in":{"list":[1,null],"e":"RED","b":[12345678901234567890],"t":"é\n"}}"#;
+        let expected =
+            r#"{"id":"1","in":{"list":[1,null],"e":"RED","b":[12345678901234567890],"t":"é\n"}}"#;
         assert_eq!(arguments.to_string(), expected);
     }
 }
