@@ -41,7 +41,14 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (
         5,
         "brokers",
-        Only(&["base", "syntax", "schema", "federation", "execute", "transport"]),
+        Only(&[
+            "base",
+            "syntax",
+            "schema",
+            "federation",
+            "execute",
+            "transport",
+        ]),
     ),
     (5, "signing", Only(&["base", "json", "files", "transport"])),
     (5, "config", Only(&["base", "json"])),

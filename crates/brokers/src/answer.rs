@@ -40,7 +40,7 @@ pub(crate) fn answer(
 
 impl<'a> Answer<'a> {
     fn finish(mut self) -> Vec<u8> {
-        self.out.push_str("}");
+        self.out.push('}');
         if !self.errors.is_empty() {
             let errors: Vec<Value> = self
                 .errors

@@ -330,12 +330,41 @@ fn targets_exist() {
     for rule in tables.into_iter().flatten() {
         if let rules::Action::To(target, ..) = rule.action {
             assert!(
-                known
-                    .iter()
-                    .any(|k| k == target || k.strip_suffix(".*") == Some(target)),
+                known.iter().any(|k| k == target
+                    || k.strip_suffix(".*") == Some(target)
+                    || k.strip_prefix(target)
+                        .is_some_and(|rest| rest.starts_with("[]"))),
                 "{} -> {target}",
                 rule.from
             );
         }
     }
+}
+
+#[test]
+fn brokers_of_cosmo_are_brought_over() {
+    let yaml = "events:
+  providers:
+    nats: [{ id: n, url: 'nats://a:4222', authentication: { user_info: { username: u, password: p } } }]
+    kafka: [{ id: k, brokers: ['a:9092'], authentication: { sasl_plain: { username: u, password: p } }, tls: { enabled: true } }]
+    redis: [{ id: r, urls: ['redis://a:6379/2'], cluster_enabled: false }]
+";
+    let config = loaded(&migrated(Format::Cosmo, yaml));
+    let providers = &config.events.providers;
+    assert_eq!(
+        (&*providers.nats[0].id, &*providers.nats[0].url.0),
+        ("n", "nats://a:4222")
+    );
+    let user = providers.nats[0].authentication.user_info.as_ref().unwrap();
+    assert_eq!((&*user.username, &*user.password.0), ("u", "p"));
+    assert!(providers.kafka[0].tls.as_ref().unwrap().enabled);
+    assert_eq!(providers.redis[0].urls, ["redis://a:6379/2"]);
+    let cluster = yaml.replace("cluster_enabled: false", "cluster_enabled: true");
+    assert!(
+        loaded(&migrated(Format::Cosmo, &cluster))
+            .events
+            .providers
+            .redis
+            .is_empty()
+    );
 }

@@ -126,7 +126,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
         providers,
         queue: QueueLimits {
             events: events.queue_capacity.get(),
-            bytes: usize::try_from(events.queue_bytes.0).unwrap_or(usize::MAX),
+            bytes: events.queue_bytes.0,
             ..QueueLimits::default()
         },
         patience,
