@@ -179,7 +179,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 16] = [
+    const NOT_SHOWN: [(&str, &str); 17] = [
         (
             "authentication.router.api_keys",
             "keys are read from a file, which has to be there",
