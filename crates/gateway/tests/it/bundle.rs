@@ -88,8 +88,8 @@ fn plans_whose_types_changed_are_left_out() {
     let mut other = state(&[("stock(min: Int): Int", "stock(min: Int): Float")], "");
     let loaded = load(&mut other, bundle()).unwrap();
     assert_eq!(loaded.used, 2);
-    assert_eq!(loaded.outdated, ["One".into()]);
-    assert_eq!(loaded.changed, ["Product.stock".into()]);
+    assert_eq!(loaded.outdated, [Box::from("One")]);
+    assert_eq!(loaded.changed, [Box::from("Product.stock")]);
 }
 
 #[test]
